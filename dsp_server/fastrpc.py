@@ -6,6 +6,8 @@ A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is t
 
 from __future__ import annotations
 
+import os
+import signal
 import struct
 import time
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from dsp_server import runtime
 from hbrt.ddr.layout import CLIENT_PID, TABLES_GENERATION
 from hbrt.fastrpc import marshal, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError, on_dsp
-from hbrt.fastrpc.message import ARGUMENT, CLOSE, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN
+from hbrt.fastrpc.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN
 
 __all__ = ["Aee", "AeeError", "Implementation", "Skeleton", "register_interface"]
 
@@ -123,6 +125,8 @@ class Domain:
             del self._opened[handle]
             self._same.clear()
             opened.implementation.close()
+        elif kind == END:
+            os.kill(os.getpid(), signal.SIGKILL)
         else:
             raise _refusal(Aee.AEE_ERPC, f"{kind} is no kind of message.")
         return 0

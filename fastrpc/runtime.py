@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from arm_client.arrays import Buffer
+from arm_client.cabi.last_error import note
 from arm_client.errors import HbrtError
 from arm_client.session.session import Session, attached
 from fastrpc.counting import Statistics, Tally, added
@@ -26,7 +27,7 @@ from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray"
 """An argument: address, bytes and physical address (0 for that of registered memory, or a copy); or bytes to copy."""
@@ -75,11 +76,15 @@ class Domain:
 
     Attributes:
         priority: Of its tasks, as the board has them.
-        handles: How many are open.
+        is_unsigned: Whether the program asked for skeletons that nobody signed.
+        handles: Those that are open.
+        settings: What the program asked for, and has no effect here.
     """
 
     priority: int = 0
+    is_unsigned: bool = False
     handles: set[int] = field(default_factory=set)
+    settings: dict[str, int] = field(default_factory=dict)
 
 
 class Ready(NamedTuple):
@@ -127,6 +132,8 @@ class Runtime:
         self._spare: deque[Buffer] = deque()
         self._ready: dict[tuple[int, int, bytes], Ready] = {}
         self._ready_of = 0  # the memory's generation then
+        # Told when the first handle of a domain is opened, and when the last one is closed.
+        self.on_domain: Callable[..., None] = lambda *_, **__: None
         self._tallies: dict[Statistics, Tally] = {}
 
     # -- handles
@@ -164,7 +171,11 @@ class Runtime:
             self._last += 1
             handle = self._last
             self._handles[handle] = Opened(remote, mask, parsed.effective_domain, written)
-            self.domain(parsed.effective_domain).handles.add(handle)
+            handles = self.domain(parsed.effective_domain).handles
+            handles.add(handle)
+            is_first = len(handles) == 1
+        if is_first:
+            self.on_domain(parsed.effective_domain, is_up=True)
         return handle
 
     def close(self, handle: int) -> None:
@@ -181,6 +192,7 @@ class Runtime:
                 self._keep(self._ready[key].tally)
                 self._spare.append(self._ready.pop(key).buffer)
             is_last = not self._handles
+            is_last_of_domain = not self.domain(opened.domain).handles and not opened.ended
         try:
             if not opened.ended and not self.session.link.fault:
                 raw = message.pack_close(opened.remote)
@@ -194,8 +206,30 @@ class Runtime:
                         raise
                 self._spare.append(buffer)
         finally:
+            if is_last_of_domain:
+                self.on_domain(opened.domain, is_up=False)
             if is_last:
                 self._free_messages()
+
+    def end_domain(self, effective: int) -> None:
+        """End the process of a domain, which starts again; its handles are stale.
+
+        Raises:
+            AeeError: AEE_ENOSESSION: nothing of it is open.
+        """
+        name = uri.suffix(*uri.split_domain(effective)).removeprefix("&_dom=")
+        if not self.domain(effective).handles:
+            raise AeeError(Aee.AEE_ENOSESSION, f"Nothing is open on {name}; open an interface first.")
+        raw = message.pack_end()
+        buffer = self._take(len(raw))
+        buffer.view()[: len(raw)] = raw
+        mask = self.core_mask(*uri.split_domain(effective))
+        try:
+            self._finish(self._submit((FASTRPC_CMD, 0, mask, 0, buffer.phy_addr, len(raw), 0, 0)), None)
+        except AeeError as error:
+            if error.code != Aee.AEE_ECONNRESET:
+                raise
+        self._spare.append(buffer)
 
     def opened(self, handle: int) -> Opened:
         """What a handle is.
@@ -334,6 +368,37 @@ class Runtime:
             places.append((phy_addr, size_bytes))
         shared = sum(phy_addr > 0 for phy_addr, _ in places)
         return places, Statistics(1, shared, shared_bytes, copied, copied_bytes, end - head - copied_bytes), end
+
+    def post(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[int, Opened, Made]:
+        """Queue an invocation; the caller waits for its task and gives it to ``ended``. Raises as ``invoke``.
+
+        Raises:
+            AeeError: AEE_EBADPARM: an output is no shared memory.
+        """
+        opened, made = self.prepare(handle, word, spans)
+        if made.back:
+            self._spare.append(made.buffer)
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                "An output of an asynchronous invocation is not in registered memory: use rpcmem_alloc, or invoke.",
+            )
+        if made.clean:
+            self._flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+        task = self._submit(made.task)
+        if task < 0:
+            self._refuse(task, opened)
+        return task, opened, made
+
+    def ended(self, task: int, opened: Opened, made: Made) -> int:
+        """The code of a posted invocation that has ended; its task is released."""
+        try:
+            self._finish(task, opened)
+        except AeeError as error:
+            return note(error.code, error.sentence)
+        finally:
+            self._spare.append(made.buffer)
+        self.settle(made)
+        return 0
 
     def settle(self, made: Made) -> None:
         """After an invocation has succeeded: copy outputs back, and count."""

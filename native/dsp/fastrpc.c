@@ -3,7 +3,7 @@
  * hbrt/fastrpc/message.py has the bytes of a call, and dsp_server/fastrpc.py the same for images in Python. */
 #include "runtime.h"
 
-#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "hb_dsp.h"
 #include "remote.h"
 
-enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, MOST_INTERFACES = 64, MOST_ARGUMENTS = 510, MOST_NAME = 128, MOST_URI = 1024 };
+enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, KIND_END = 4, MOST_INTERFACES = 64, MOST_ARGUMENTS = 510, MOST_NAME = 128, MOST_URI = 1024 };
 
 struct head {
   uint32_t kind, word;
@@ -133,6 +133,7 @@ static int fastrpc(void *input, void *output, void *tm) {
   const struct head *head = input;
   if (!head) return refuse(AEE_ERPC, "The command takes the message of a FastRPC call; use remote_handle64_*.");
   if (head->kind == KIND_OPEN) return open_interface(head, output);
+  if (head->kind == KIND_END) raise(SIGKILL);
   if (head->kind != KIND_INVOKE && head->kind != KIND_CLOSE) return refuse(AEE_ERPC, "There is no such kind of message.");
   struct opened *one = of_handle(head->handle);
   if (!one) return refuse(AEE_ENOSUCHHANDLE, "There is no such open handle on this core.");

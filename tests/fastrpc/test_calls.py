@@ -3,6 +3,7 @@
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import fastrpc
 from arm_client.client import Board
 from fastrpc import Aee, AeeError, Interface, remote_arg, remote_handle64
 from fastrpc.runtime import runtime
-from hbrt.fastrpc import uri
+from hbrt.fastrpc import types, uri
 from hbrt.fastrpc.aee import DSP_ERROR
 from hbrt.fastrpc.message import FASTRPC_CMD
 from hbrt.fastrpc.scalars import make
 from tests.fastrpc.images import plain
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.dsp_board("images/plain.py")
 URI = uri.of_interface("calc") + "&_dom=cdsp"
@@ -35,6 +37,13 @@ def code_of(call: Callable[..., object], *given: Any) -> int:
         call(*given)
     assert str(failed.value)
     return failed.value.code
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    limit = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
 
 
 def arguments(*buffers: tuple[int, int]) -> ctypes.Array[remote_arg]:
@@ -228,3 +237,107 @@ def test_threads_share_a_handle(dsp_board: Board) -> None:
             one.join()
     assert wrong == []
     assert runtime().statistics().calls >= 600
+
+
+def test_asynchronous_invocations(dsp_board: Board) -> None:
+    told: list[tuple[int, int | None, int]] = []
+    has_come = threading.Event()
+
+    @fastrpc.fastrpc_async_callback  # type: ignore[untyped-decorator]
+    def callback(job: int, context: int | None, result: int) -> None:
+        told.append((job, context, result))
+        has_come.set()
+
+    memory = fastrpc.rpcmem_alloc(25, 1, 4096)
+    block = (ctypes.c_uint32 * 5).from_address(memory)
+    block[:] = [4, 4, 2, 0, 0]
+    ctypes.memset(memory + 128, 1, 4)
+    given = arguments((memory, 20), (memory + 128, 4), (memory + 128, 4), (memory + 256, 2))
+    result = ctypes.c_int(77)
+    with Calc() as calc:
+        desc = fastrpc.fastrpc_async_descriptor(fastrpc.FASTRPC_ASYNC_POLL)
+        assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == 0
+        assert fastrpc.fastrpc_async_get_status(desc.jobid, -1, result) == 0
+        assert result.value == 0
+        assert ctypes.string_at(memory + 256, 2) == bytes([8, 9])
+        assert fastrpc.fastrpc_async_get_status(desc.jobid, 0, result) == 0
+        assert fastrpc.fastrpc_release_async_job(desc.jobid) == 0
+        assert fastrpc.fastrpc_release_async_job(desc.jobid) == Aee.AEE_ENOSUCHJOB
+        assert fastrpc.fastrpc_async_get_status(desc.jobid, 0, result) == Aee.AEE_ENOSUCHJOB
+
+        desc = fastrpc.fastrpc_async_descriptor(fastrpc.FASTRPC_ASYNC_CALLBACK, fn=callback, context=5)
+        assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(20, 0, 0), None) == 0
+        assert has_come.wait(PATIENCE_S)
+        assert told == [(desc.jobid, 5, DSP_ERROR + Aee.AEE_EUNSUPPORTED - (1 << 32))]
+        assert fastrpc.fastrpc_release_async_job(desc.jobid) == 0
+
+        desc = fastrpc.fastrpc_async_descriptor(fastrpc.FASTRPC_ASYNC_NO_SYNC)
+        assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == 0
+        for wrong in (fastrpc.fastrpc_async_descriptor(9), fastrpc.fastrpc_async_descriptor(1)):
+            assert fastrpc.remote_handle64_invoke_async(calc.handle, wrong, 0, None) == Aee.AEE_EBADPARM
+        outside = ctypes.create_string_buffer(2)
+        given[3].buf.pv = ctypes.addressof(outside)
+        assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == Aee.AEE_EBADPARM
+        assert calc.call(plain.COUNT) == 2
+    fastrpc.rpcmem_free(memory)
+
+
+def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
+    told: list[tuple[int | None, int, int, int]] = []
+
+    @fastrpc.fastrpc_notif_fn  # type: ignore[untyped-decorator]
+    def notify(context: int | None, domain: int, session: int, status: int) -> int:
+        told.append((context, domain, session, status))
+        return 0
+
+    def control(req: int, data: ctypes.Structure) -> int:
+        return fastrpc.remote_session_control(req, data, ctypes.sizeof(data))
+
+    with dsp_board_factory(image=Path(__file__).parent / "images/plain.py", fresh=True):
+        listening = types.remote_rpc_notif_register(7, 3 + 8, notify)
+        assert control(types.FASTRPC_REGISTER_STATUS_NOTIFICATIONS, listening) == 0
+        calc = Calc(session=1)
+        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, types.remote_rpc_domain(3 + 8)) == 0
+        assert code_of(calc.call, plain.COUNT) == Aee.AEE_ECONNRESET
+        wait_until(lambda: len(told) == 3)
+        calc.close()
+        again = Calc(session=1)
+        assert code_of(again.call, plain.CRASH) == Aee.AEE_ECONNRESET
+        wait_until(lambda: len(told) == 6)
+        again.close()
+        with Calc(session=1):
+            pass
+        assert [one[3] for one in told] == [0, 2, 4, 0, 3, 4, 0, 1]
+        assert {one[:3] for one in told} == {(7, 3, 1)}
+        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, types.remote_rpc_domain(3)) == Aee.AEE_ENOSESSION
+
+
+def test_control_requests(dsp_board: Board) -> None:
+    def session(req: int, data: Any) -> int:
+        return fastrpc.remote_session_control(req, data, ctypes.sizeof(data))
+
+    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 1, 1 << 16)) == 0
+    assert runtime().domain(3).priority == 253
+    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(-1, 255, -1)) == 0
+    assert runtime().domain(11).priority == 0
+    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 0, -1)) == Aee.AEE_EBADPARM
+    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 9, 1)) == Aee.AEE_EBADPARM
+    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_domain(3)) == Aee.AEE_EBADPARM
+    assert session(3, types.remote_rpc_domain(3)) == Aee.AEE_EUNSUPPORTED
+    assert session(types.DSPRPC_CONTROL_UNSIGNED_MODULE, types.remote_rpc_control_unsigned_module(3, 1)) == 0
+    memory = types.remote_rpc_pd_initmem_size(3, 5 << 20)
+    assert session(types.FASTRPC_PD_INITMEM_SIZE, memory) == Aee.AEE_EUNSUPPORTED
+    calc = Calc()
+    late = types.remote_rpc_control_unsigned_module(3, 0)
+    assert session(types.DSPRPC_CONTROL_UNSIGNED_MODULE, late) == Aee.AEE_EBADSTATE
+    question = types.remote_dsp_capability(3, 9)
+    assert fastrpc.remote_handle64_control(calc.handle, 2, question, 12) == 0
+    assert question.capability == 1
+    question.attribute_ID = 99
+    assert fastrpc.remote_handle_control(2, question, 12) == Aee.AEE_EBADPARM
+    latency = types.remote_rpc_control_latency(3, 10_000)
+    assert fastrpc.remote_handle64_control(calc.handle, 1, latency, 8) == Aee.AEE_EBADPARM
+    assert fastrpc.remote_handle64_control(calc.handle, 1, types.remote_rpc_control_latency(1, 100), 8) == 0
+    assert fastrpc.remote_handle64_control(0, 1, latency, 8) == Aee.AEE_EINVHANDLE
+    assert session(types.FASTRPC_SESSION_CLOSE, types.remote_rpc_domain(3)) == 0
+    assert code_of(calc.call, plain.COUNT) == Aee.AEE_EINVHANDLE
