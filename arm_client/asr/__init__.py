@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arm_client.asr.decoding import decode, word_error_rate, word_errors
-from arm_client.asr.device import DeviceNetwork, Pass, Per
+from arm_client.asr.device import DeviceNetwork, Pass, Per, pack, stored_output
 from arm_client.asr.features import BANDS, filter_banks, rows_of
 from arm_client.asr.image import build_image
 from arm_client.asr.network import (
@@ -63,6 +63,7 @@ __all__ = [
     "forward_uint8",
     "held_out",
     "load_network",
+    "pack",
     "quantise",
     "quantised_weights",
     "random_network",
@@ -73,6 +74,7 @@ __all__ = [
     "say",
     "shares",
     "show_figures",
+    "stored_output",
     "utterances",
     "voice_of",
     "walk",

@@ -7,7 +7,7 @@ serves a pass in one call, in a call a layer and in a call an operation.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.asr.network import INPUT, TENSORS, Floats, Kind, Network, Step, quantised_weights
-from arm_client.errors import CallerError
+from arm_client.asr.features import INPUTS
+from arm_client.asr.network import INPUT, TENSORS, Floats, Network, Step, quantised_weights
+from arm_client.errors import CallerError, UnknownCommandError
 from hbrt.quantize import matrix as qm
-from hbrt.quantize.matrix import BLOCK_COLUMNS, Matrix
+from hbrt.quantize.matrix import BLOCK_COLUMNS, Bytes, Matrix
+from hbrt.samples_dir import samples_dir
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.arrays import BoardArray
     from arm_client.client import Board
     from arm_client.future import Task
 
@@ -69,6 +70,11 @@ class StepRecord(ctypes.Structure):
         ("scale", ctypes.c_double),
         ("weights", ctypes.c_uint64),
     )
+    terms: int
+    columns: int
+    zero_point: int
+    scale: float
+    weights: int
 
 
 class ForwardParam(ctypes.Structure):
@@ -109,6 +115,20 @@ class Pass(NamedTuple):
     least_multiplier: int
     maps: int
     tasks: list[Task]
+
+
+class Packed(NamedTuple):
+    """A network as the op takes it.
+
+    Attributes:
+        parts: Its weights by their names, uint8.
+        weights: All of them in one array, each at a multiple of 128.
+        steps: Its operations, with offsets into ``weights``.
+    """
+
+    parts: Mapping[str, Bytes]
+    weights: Bytes
+    steps: Bytes
 
 
 class Modelled(NamedTuple):
@@ -152,32 +172,20 @@ class DeviceNetwork:
             CallerError: the board's image has no such op. OutOfMemoryError: no room.
         """
         self._cmd = CMD_FLOAT if is_float else CMD_UINT8
-        if self._cmd not in board.ops():
-            raise CallerError(
-                Status.HB_DSP_UNKNOWN_COMMAND,
-                f"No op of board {board.path.name} does a forward pass (command {self._cmd:#x}): build its image by "
-                "'hbrt cc --dsp -o tdnnf.so samples/dsp/tdnnf_image.c', then 'hbrt restart --image tdnnf.so'.",
-            )
         self.board, self.network, self.is_float = board, network, is_float
         self.steps = network.steps()
         self.most_rows = most_frames + 2 * network.context
-        parts = _packed(network, is_float=is_float)
-        offsets = _offsets([len(part) for _, part in parts.values()])
-        self.weights_bytes = offsets[-1]
-        self._blocks: list[BoardArray] = []
-        places: dict[str, int] = {}
-        if is_one_block:
-            block = board.empty(self.weights_bytes, np.uint8)
-            for (name, (_, part)), at in zip(parts.items(), offsets, strict=False):
-                block[at : at + len(part)] = part
-                places[name] = at
-            self._blocks.append(block)
-        else:
-            for name, (_, part) in parts.items():
-                self._blocks.append(board.from_array(part))
-                places[name] = self._blocks[-1].phy_addr
-        records = (StepRecord * len(self.steps))(*(_record(step, network, parts, places) for step in self.steps))
-        self._steps = board.from_array(np.frombuffer(bytes(records), np.uint8))
+        packed = pack(network, is_float=is_float)
+        self.weights_bytes = packed.weights.nbytes
+        parts = [packed.weights] if is_one_block else list(packed.parts.values())
+        self._blocks = [board.from_array(part) for part in parts]
+        self._steps = board.from_array(packed.steps)
+        if not is_one_block:
+            places = {name: block.phy_addr for name, block in zip(packed.parts, self._blocks, strict=True)}
+            for record, step in zip(
+                (StepRecord * len(self.steps)).from_buffer(self._steps.data), self.steps, strict=True
+            ):
+                record.weights = places.get(step.weights, 0)
         size, widest = (
             (4 if is_float else 1),
             max(network.weights[step.weights].shape[1] for step in self.steps if step.weights),
@@ -198,6 +206,15 @@ class DeviceNetwork:
             denominator=denominator,
             is_exact=is_exact,
         )
+        try:
+            board.call(self._cmd, self._param, self._output)  # no operation yet
+        except UnknownCommandError:
+            raise CallerError(
+                Status.HB_DSP_UNKNOWN_COMMAND,
+                f"No op of board {board.path.name} does a forward pass (command {self._cmd:#x}): build its image by "
+                f"'hbrt cc --dsp -o tdnnf.so {samples_dir() / 'dsp' / 'tdnnf_image.c'}', then 'hbrt restart --image "
+                "tdnnf.so', or HBRT_IMAGE=tdnnf.so for a private board.",
+            ) from None
 
     @property
     def buffers(self) -> int:
@@ -233,12 +250,11 @@ class DeviceNetwork:
             tasks.append(task)
             maps += head.maps
             least = min(least, head.least_multiplier)
-        shape = (head.tensor.rows, head.tensor.columns)
-        data = self._output[ctypes.sizeof(OutputHead) :]
         if self.is_float:
-            return Pass(np.array(data.view(np.float32)[: shape[0] * shape[1]].reshape(shape)), None, 0, maps, tasks)
-        values = np.array(data[: shape[0] * shape[1]].reshape(shape))
-        stored = Matrix(values, head.tensor.scale, head.tensor.zero_point)
+            shape = (head.tensor.rows, head.tensor.columns)
+            data = self._output[ctypes.sizeof(OutputHead) :].view(np.float32)
+            return Pass(np.array(data[: shape[0] * shape[1]].reshape(shape)), None, 0, maps, tasks)
+        stored = stored_output(self._output)
         return Pass(stored.real(), stored, least, maps, tasks)
 
     def _take(self, rows: Floats) -> None:
@@ -247,6 +263,12 @@ class DeviceNetwork:
                 Status.HB_DSP_INVALID_ARGUMENT,
                 f"{len(rows)} rows of features are more than the {self.most_rows} that were allocated; cut the "
                 "recording, or allocate with more most_frames.",
+            )
+        rows = np.ascontiguousarray(rows, np.float32)
+        if rows.ndim != 2 or rows.shape[1] != INPUTS:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"Features are of shape {rows.shape}; a row has {INPUTS} numbers, as rows_of() makes them.",
             )
         head = self._heads[INPUT]
         head.rows, head.columns = rows.shape
@@ -270,24 +292,35 @@ class DeviceNetwork:
                 first += count
 
 
-def _packed(network: Network, *, is_float: bool) -> dict[str, tuple[Matrix | None, NDArray[np.uint8]]]:
+def pack(network: Network, *, is_float: bool = False) -> Packed:
     """The weights as the op takes them: matrices as panels of 32 columns, of uint8 with their sums."""
-    found: dict[str, tuple[Matrix | None, NDArray[np.uint8]]] = {}
-    if is_float:
-        for name, values in network.weights.items():
-            found[name] = None, np.ascontiguousarray(_panels(values)).view(np.uint8).reshape(-1)
-        return found
-    for name, stored in quantised_weights(network).items():
-        if len(stored.values) == 1:
-            found[name] = stored, stored.values.reshape(-1)
-            continue
-        panels = _panels(stored.values)
-        sums = panels.sum(1, dtype=np.int32)
-        whole = [
-            np.concatenate([panel.reshape(-1), row.view(np.uint8)]) for panel, row in zip(panels, sums, strict=True)
-        ]
-        found[name] = stored, np.concatenate(whole)
-    return found
+    stored = {} if is_float else quantised_weights(network)
+    parts: dict[str, Bytes] = {}
+    for name, values in network.weights.items():
+        if name not in stored:
+            parts[name] = np.ascontiguousarray(_panels(values)).view(np.uint8).reshape(-1)
+        elif len(values) == 1:
+            parts[name] = stored[name].values.reshape(-1)
+        else:
+            panels = _panels(stored[name].values)
+            sums = panels.sum(1, dtype=np.int32).view(np.uint8)
+            parts[name] = np.concatenate([panels.reshape(len(panels), -1), sums], axis=1).reshape(-1)
+    offsets = [0, *np.cumsum([-(-len(part) // ALIGN) * ALIGN for part in parts.values()])]
+    weights = np.zeros(offsets[-1], np.uint8)
+    places = dict(zip(parts, map(int, offsets), strict=False))
+    for name, part in parts.items():
+        weights[places[name] : places[name] + len(part)] = part
+    steps = network.steps()
+    records = (StepRecord * len(steps))(*(_record(step, network, stored, places) for step in steps))
+    return Packed(parts, weights, np.frombuffer(bytes(records), np.uint8))
+
+
+def stored_output(block: NDArray[np.uint8]) -> Matrix:
+    """The tensor in an output block of a pass in uint8."""
+    head = OutputHead.from_buffer_copy(block.data)
+    rows, columns = head.tensor.rows, head.tensor.columns
+    values = block[ctypes.sizeof(OutputHead) :][: rows * columns]
+    return Matrix(np.array(values).reshape(rows, columns), head.tensor.scale, head.tensor.zero_point)
 
 
 def _panels(values: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -295,31 +328,13 @@ def _panels(values: NDArray[np.generic]) -> NDArray[np.generic]:
     return values.reshape(len(values), -1, BLOCK_COLUMNS).transpose(1, 0, 2)
 
 
-def _offsets(sizes: list[int]) -> list[int]:
-    """Where parts begin that lie one behind the other, each at a multiple of 128; the last is the size of all."""
-    return [0, *(int(one) for one in np.cumsum([-(-size // ALIGN) * ALIGN for size in sizes]))]
-
-
-def _record(
-    step: Step,
-    network: Network,
-    parts: dict[str, tuple[Matrix | None, NDArray[np.uint8]]],
-    places: dict[str, int],
-) -> StepRecord:
-    fields = {
-        "kind": step.kind,
-        "source": step.source,
-        "target": step.target,
-        "other": step.other,
-        "stride": step.stride,
-    }
-    if step.kind is Kind.ADD_SCALED:
-        return StepRecord(**fields, scale=step.factor)
+def _record(step: Step, network: Network, stored: Mapping[str, Matrix], places: Mapping[str, int]) -> StepRecord:
+    record = StepRecord(step.kind, step.source, step.target, step.other, step.stride)
     if not step.weights:
-        return StepRecord(**fields)
-    terms, columns = network.weights[step.weights].shape
-    stored = parts[step.weights][0]
-    scale, zero = (1.0, 0) if stored is None else (stored.scale, stored.zero_point)
-    return StepRecord(
-        **fields, terms=terms, columns=columns, zero_point=zero, scale=scale, weights=places[step.weights]
-    )
+        record.scale = step.factor
+        return record
+    record.terms, record.columns = network.weights[step.weights].shape
+    record.weights, record.scale = places[step.weights], 1.0
+    if step.weights in stored:
+        record.scale, record.zero_point = stored[step.weights].scale, stored[step.weights].zero_point
+    return record

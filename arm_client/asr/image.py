@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 from hbrt.cc.toolchain import Flags, command_line, compiler_of
@@ -14,14 +15,32 @@ from hbrt.samples_dir import samples_dir
 def build_image(directory: Path) -> Path:
     """Compile samples/dsp/tdnnf_image.c into a directory, as ``hbrt cc --dsp`` does; the image's file.
 
+    It has the interface of tdnnf.idl as well where lark is installed (extra ``idl``).
+
     Raises:
         BoardError: it does not compile; has what the compiler said. FileNotFoundError: no compiler is here.
             NotBuiltError: hbrt was installed where none was.
     """
-    source, image = str(samples_dir() / "dsp" / "tdnnf_image.c"), directory / "tdnnf.so"
-    flags = Flags(*image_flags([source]))
-    line = command_line(compiler_of([source]), flags, [source, "-o", str(image)])
+    folder = samples_dir() / "dsp"
+    sources, more = [str(folder / "tdnnf_image.c")], []
+    if find_spec("lark") is not None:
+        sources.append(str(_write_interface(folder / "tdnnf.idl", directory)))
+        more = ["-DTDNNF_FASTRPC", f"-I{directory}", f"-I{folder}"]
+    image = directory / "tdnnf.so"
+    flags = Flags(*image_flags(sources))
+    line = command_line(compiler_of(sources), flags, [*sources, *more, "-o", str(image)])
     done = subprocess.run(line, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise BoardError(f"{source} does not compile:\n{done.stderr.rstrip()}")
+        raise BoardError(f"{sources[0]} does not compile:\n{done.stderr.rstrip()}")
     return image
+
+
+def _write_interface(file: Path, directory: Path) -> Path:
+    """Write the header and the skeleton of an interface, as ``hbrt idl`` does; the skeleton's file."""
+    from hbrt.idl import c_writer
+    from hbrt.idl.parser import parse
+
+    (interface,) = parse(file.read_text(encoding="utf-8"), str(file))
+    for name, text in c_writer.files(interface).items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return directory / f"{interface.name}_skel.c"

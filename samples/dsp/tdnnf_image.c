@@ -3,6 +3,8 @@
  *     hbrt cc --dsp -o tdnnf.so tdnnf_image.c
  *     hbrt start --image tdnnf.so
  *
+ * With -DTDNNF_FASTRPC, and what 'hbrt idl tdnnf.idl' writes, it has the interface of tdnnf.idl as well.
+ *
  * A call does some operations of the network, from one to all: what it does not finish, the next call goes on with, since
  * tensors stay in a block of DDR. Rows and panels of weights come into TCM by iDMA: while a panel of 32 columns is used,
  * the next one arrives. The hardware threads of a DSP take the panels in four parts; here they come one after the other.
@@ -12,7 +14,7 @@
 #include "cv/core.h"
 #include "hb_dsp.h"
 #include "nn/core.h"
-#include "tdnnf.h"
+#include "uint8_matrix.h"
 
 #define UINT8 0x1200
 #define FLOAT 0x1201
@@ -275,13 +277,48 @@ static int is_good(const struct param *param, const struct step *step, const str
          has(param, param->sums, x->rows, columns, sizeof(int32_t));
 }
 
-static int forward(void *input, void *output, void *tm, int is_float) {
-  const struct param *param = input;
-  const uint64_t steps_bytes = ((uint64_t)param->first + param->count) * sizeof(struct step);
+/* The operations of a call, over memory that is mapped. `shared` is NULL where each operation has weights of its own. */
+static int run(struct call *call, const struct step *steps, const uint8_t *shared, int is_float, void *output) {
+  const struct param *param = call->param;
+  const struct tensor *all = (const struct tensor *)call->tensors;
   const uint32_t l = param->denominator;
   PRT_IF_COND_RETURN(l < 1 << 8 || l > 1 << 16 || (l & (l - 1)), ERROR_STEP)
+  int32_t least = INT32_MAX;
+  for (uint64_t at = param->first; at < (uint64_t)param->first + param->count; at++) {
+    const struct step *step = &steps[at];
+    const uint64_t bytes = weights_bytes(step, is_float);
+    if (!is_good(param, step, all, is_float) || (shared && step->weights + bytes > param->weights_bytes)) {
+      DSP_ERR("operation %u does not fit its tensors or weights", (uint32_t)at);
+      return ERROR_STEP;
+    }
+    uint8_t *own = NULL;
+    if (bytes && !shared) {
+      own = hb_dsp_mem_map(step->weights, (int64_t)bytes);
+      PRT_IF_COND_RETURN(own == MAP_FAILED, HB_ERR_MMAP_FAILED)
+      call->maps++;
+    }
+    const uint8_t *weights = shared ? shared + step->weights : own;
+    const int status = (is_float ? step_float : step_uint8)(call, step, weights, &least);
+    if (own) hb_dsp_mem_unmap((uint32_t)own);
+    if (status == ERROR_LOST) DSP_ERR("operation %u: with L = %u its numbers would be lost", (uint32_t)at, l);
+    if (status) return status;
+  }
+  if (!param->count) return 0;
+  const struct tensor *last = &all[steps[param->first + param->count - 1].target];
+  const uint64_t bytes = (uint64_t)last->rows * last->columns * (is_float ? sizeof(float) : 1);
+  const struct head head = {*last, (uint32_t)least, call->maps};
+  if (param->output_bytes < sizeof head + (param->output_bytes > sizeof head ? bytes : 0)) return ERROR_OUTPUT;
+  memcpy(output, &head, sizeof head);
+  if (param->output_bytes > sizeof head) memcpy((uint8_t *)output + sizeof head, values_of(call, last), bytes);
+  return 0;
+}
+
+/* The op: maps what the parameters name. */
+static int forward(void *input, void *output, void *tm, int is_float) {
+  const struct param *param = input;
   PRT_IF_COND_RETURN(param->tensors_bytes < TENSORS * sizeof(struct tensor), ERROR_STEP)
-  struct step *steps = hb_dsp_mem_map(param->steps, (int64_t)steps_bytes);
+  const uint64_t steps_bytes = ((uint64_t)param->first + param->count) * sizeof(struct step);
+  struct step *steps = steps_bytes ? hb_dsp_mem_map(param->steps, (int64_t)steps_bytes) : NULL;
   PRT_IF_COND_RETURN(steps == MAP_FAILED, HB_ERR_MMAP_FAILED)
   struct call call = {param, hb_dsp_mem_map(param->tensors, param->tensors_bytes), NULL, tm, 2};
   PRT_IF_COND_RETURN(call.tensors == MAP_FAILED, HB_ERR_MMAP_FAILED)
@@ -292,50 +329,20 @@ static int forward(void *input, void *output, void *tm, int is_float) {
     PRT_IF_COND_RETURN(shared == MAP_FAILED, HB_ERR_MMAP_FAILED)
     call.maps++;
   }
-  const struct tensor *all = (const struct tensor *)call.tensors;
-  int32_t least = INT32_MAX;
-  int status = 0;
-  for (uint64_t at = param->first; at < (uint64_t)param->first + param->count && !status; at++) {
-    const struct step *step = &steps[at];
-    const uint64_t bytes = weights_bytes(step, is_float);
-    if (!is_good(param, step, all, is_float) || (shared && step->weights + bytes > param->weights_bytes)) {
-      DSP_ERR("operation %u does not fit its tensors or weights", (uint32_t)at);
-      status = ERROR_STEP;
-      break;
-    }
-    uint8_t *own = NULL;
-    if (bytes && !shared) {
-      own = hb_dsp_mem_map(step->weights, (int64_t)bytes);
-      PRT_IF_COND_RETURN(own == MAP_FAILED, HB_ERR_MMAP_FAILED)
-      call.maps++;
-    }
-    const uint8_t *weights = shared ? shared + step->weights : own;
-    status = (is_float ? step_float : step_uint8)(&call, step, weights, &least);
-    if (status == ERROR_LOST) DSP_ERR("operation %u: with L = %u its numbers would be lost", (uint32_t)at, l);
-    if (own) hb_dsp_mem_unmap((uint32_t)own);
-  }
-  if (!status && param->count) {
-    const struct tensor *last = &all[steps[param->first + param->count - 1].target];
-    const uint64_t bytes = (uint64_t)last->rows * last->columns * (is_float ? sizeof(float) : 1);
-    struct head head = {*last, (uint32_t)least, call.maps};
-    memcpy(output, &head, sizeof head);
-    if (param->output_bytes > sizeof head) {
-      if (param->output_bytes < sizeof head + bytes) {
-        status = ERROR_OUTPUT;
-      } else {
-        memcpy((uint8_t *)output + sizeof head, values_of(&call, last), bytes);
-      }
-    }
-  }
+  const int status = run(&call, steps, shared, is_float, output);
   if (shared) hb_dsp_mem_unmap((uint32_t)shared);
   hb_dsp_mem_unmap((uint32_t)call.tensors);
-  hb_dsp_mem_unmap((uint32_t)steps);
+  if (steps) hb_dsp_mem_unmap((uint32_t)steps);
   return status;
 }
 
 static int tdnnf_uint8(void *input, void *output, void *tm) { return forward(input, output, tm, 0); }
 
 static int tdnnf_float(void *input, void *output, void *tm) { return forward(input, output, tm, 1); }
+
+#ifdef TDNNF_FASTRPC
+#include "tdnnf_fastrpc.h"
+#endif
 
 int main() {
   xos_set_clock_freq(648000000);
@@ -347,6 +354,9 @@ int main() {
   HB_DSP_REGISTER_CV_ALL;
   hb_dsp_register_fn(UINT8, tdnnf_uint8, 0);
   hb_dsp_register_fn(FLOAT, tdnnf_float, 0);
+#ifdef TDNNF_FASTRPC
+  tdnnf_skel_register();
+#endif
   hb_dsp_start();
   return -1;
 }

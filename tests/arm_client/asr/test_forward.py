@@ -94,6 +94,12 @@ def test_more_rows_than_were_allocated_are_refused(asr_board: Board, network: Ne
         DeviceNetwork(asr_board, network, most_frames=10)(rows)
 
 
+@pytest.mark.parametrize("shape", [(128,), (40, 120), (40, 256)])
+def test_features_of_another_shape_are_refused(asr_board: Board, network: Network, shape: tuple[int, ...]) -> None:
+    with pytest.raises(CallerError, match="a row has 128 numbers"):
+        DeviceNetwork(asr_board, network)(np.zeros(shape, np.float32))
+
+
 def test_a_board_without_the_op_says_what_to_do(dsp_board: object, network: Network) -> None:
     with connect() as board, pytest.raises(CallerError, match=r"hbrt cc --dsp -o tdnnf\.so"):
         DeviceNetwork(board, network)

@@ -40,6 +40,13 @@ def test_calls_buffers_and_affinity_say_what_they_found(
         assert text in said
 
 
+def test_the_forward_pass_over_fastrpc_has_the_same_bits_and_copies_nothing_large(
+    asr_board: Board, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fastrpc_calls") > 0
+    assert " and 44 " in capsys.readouterr().out
+
+
 def test_words_of_a_file_of_the_users_own(asr_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write_wav(tmp_path / "own.wav", say(("four", "two"), voice_of(1), 3, 20).samples)
     assert run("words", str(tmp_path / "own.wav")) is None

@@ -5,8 +5,8 @@
  *
  * Source: Youdao's account of speech recognition on a DSP, 4.2, https://segmentfault.com/a/1190000039169471
  */
-#ifndef TDNNF_H
-#define TDNNF_H
+#ifndef UINT8_MATRIX_H
+#define UINT8_MATRIX_H
 
 #include <stdint.h>
 #include <string.h>
@@ -122,4 +122,4 @@ static double multiply(const struct tensor *a, const uint8_t *a_values, const st
   return a->scale * b->scale;
 }
 
-#endif /* TDNNF_H */
+#endif /* UINT8_MATRIX_H */

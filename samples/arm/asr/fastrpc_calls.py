@@ -1,0 +1,101 @@
+"""The forward pass over FastRPC, by an interface of its own; and a call with one buffer of weights against 21.
+
+The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub.
+"""
+
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from arm_client.asr import (
+    CallCost,
+    Clock,
+    Figure,
+    features_of,
+    forward_uint8,
+    held_out,
+    load_network,
+    pack,
+    quantise,
+    quantised_weights,
+    show_figures,
+    stored_output,
+)
+from arm_client.client import connect
+from fastrpc import empty, from_array, statistics
+from hbrt.samples_dir import samples_dir
+
+REPORTS = True
+ROUNDS, CALLS = 15, 40
+LARGEST_L = 1 << 16
+
+
+def load_stub() -> Any:
+    """The stub of the interface, as 'hbrt idl' writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = samples_dir() / "dsp" / "tdnnf.idl"
+        subprocess.run(
+            [sys.executable, "-m", "hbrt", "idl", str(file), "--out", folder, "--lang", "python"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        sys.path.insert(0, folder)
+        try:
+            return import_module("tdnnf_stub")
+        finally:
+            sys.path.remove(folder)
+
+
+def best(call: Any, *arguments: Any) -> float:
+    """Microseconds of a call: the shortest mean of some rounds."""
+    times = []
+    for _ in range(ROUNDS):
+        start = perf_counter()
+        for _ in range(CALLS):
+            call(*arguments)
+        times.append((perf_counter() - start) / CALLS)
+    return 1e6 * min(times)
+
+
+def main() -> Any:
+    """Returns how many times longer a call with a buffer for each matrix and row takes."""
+    network = load_network()
+    packed, rows = pack(network), features_of(network, held_out(1)[0])
+    features = quantise(rows)
+    with connect() as board, load_stub().Tdnnf() as tdnnf:
+        profile = board.profile
+        steps, weights, given = map(from_array, (packed.steps, packed.weights, features.values.reshape(-1)))
+        parts = [from_array(part) for part in packed.parts.values()]
+        output = empty(64 + rows.shape[0] * 256)
+        before = statistics()
+        tdnnf.forward(steps, given, weights, output, features.scale, features.zero_point, *rows.shape, LARGEST_L, 0)
+        after = statistics()
+        copied, shared = after.copied_bytes - before.copied_bytes, after.shared_bytes - before.shared_bytes
+        found = stored_output(output)
+        one = best(tdnnf.touch, given, weights, output)
+        each = best(tdnnf.touch_each, given, *parts, output)
+    expected = forward_uint8(network, quantised_weights(network), features)
+    if not np.array_equal(found.values, expected.values):
+        sys.exit("The forward pass over FastRPC differs from that in numpy.")
+    cost = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us"))
+    many = len(parts)
+    figures = [
+        Figure("bytes shared, and copied, by a forward pass", "", f"{shared} and {copied}", Clock.COUNTED),
+        Figure("a call with one buffer of weights", "1800 us", f"{cost.of(4):.0f} us", Clock.MODELLED),
+        Figure(f"a call with {many}", "", f"{cost.of(3 + many):.0f} us", Clock.MODELLED),
+        Figure("  times", "11.62", f"{cost.of(3 + many) / cost.of(4):.2f}", Clock.MODELLED),
+        Figure("a call with one buffer of weights", "", f"{one:.1f} us", Clock.MEASURED),
+        Figure(f"a call with {many}", "", f"{each:.1f} us", Clock.MEASURED),
+        Figure("  times", "", f"{each / one:.2f}", Clock.MEASURED),
+    ]
+    show_figures(figures, "The forward pass over FastRPC has the same bits as that in numpy.")
+    return each / one
+
+
+if __name__ == "__main__":
+    main()
