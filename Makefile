@@ -72,8 +72,8 @@ bench: $(VENV)/.installed-bench
 venv: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.builder
-	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist .
-	@ls dist/hbrt-*.whl
+	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist . ./packages/hbrt-rknn
+	@ls dist/hbrt-*.whl dist/hbrt_rknn-*.whl
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from onnx import helper
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
@@ -14,6 +15,7 @@ from rknnlite.api import RKNNLite
 
 from rknn_api.container import Container
 from rknn_api.errors import RknnError
+from rknn_api.perf.benchmark import command as benchmark
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
 
@@ -397,6 +399,26 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     lite = RKNNLite(verbose=True)
     assert lite.load_rknn(path) == lite.init_runtime(core_mask=RKNNLite.NPU_CORE_0_1) == 0
     assert table in capsys.readouterr().out
+
+
+def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp_path: Path) -> None:
+    path = build(rknn, nets.DIGITS, nets.arrays(tmp_path, np.ones((1, 1, 8, 8))))
+    printed = CliRunner().invoke(benchmark, [str(path), "", "3", "3"])
+    assert printed.exit_code == 0, printed.output
+    lines = printed.output.splitlines()
+    assert lines[1] == "digits_float, for rk3588, w8a8"
+    assert lines[2].startswith("input 0: image [1, 1, 8, 8] NCHW float32, stored as int8, scale ")
+    assert [line.split(":")[0].strip() for line in lines[5:8]] == ["0", "1", "2"]
+    assert lines[8].startswith("average ")
+    for arguments, why in (
+        (["", "3", "8"], "core_mask is 8"),
+        (["a.npy#b.npy"], "2 inputs are given"),
+        (["a.npy"], "No such file"),
+    ):
+        printed = CliRunner().invoke(benchmark, [str(path), *arguments])
+        assert printed.exit_code == 1
+        assert why in printed.output
+    assert CliRunner().invoke(benchmark, [str(nets.DIGITS)]).exit_code == 1
 
 
 def test_a_model_without_its_weights_is_small_and_is_not_run_alone(rknn: RKNN, tmp_path: Path) -> None:
