@@ -18,7 +18,7 @@ from arm_client.errors import HbrtError
 from arm_client.session.session import Session, attached
 from fastrpc.counting import Statistics, Tally, added
 from fastrpc.memory import Memory
-from hbrt.board.forked import notice
+from hbrt.board.forked import mark, notice
 from hbrt.errors import StatusError
 from hbrt.fastrpc import message, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError, of_status, on_dsp
@@ -165,8 +165,10 @@ class Runtime:
             if error.code == Aee.AEE_ECONNRESET:
                 raise AeeError(Aee.AEE_ECONNREFUSED, error.sentence) from None
             raise
-        remote = HANDLE.unpack_from(view, at)[0]
-        self._spare.append(buffer)
+        else:
+            remote = HANDLE.unpack_from(view, at)[0]
+        finally:
+            self._give_back(buffer)
         with self._lock:
             self._last += 1
             handle = self._last
@@ -301,20 +303,27 @@ class Runtime:
             AeeError: the call failed; its code is what the vendor's call returns.
         """
         opened, made = self.prepare(handle, word, spans)
-        if made.clean:
-            self._flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
-        self._finish(self._submit(made.task), opened)
+        try:
+            if made.clean:
+                self._flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+            self._finish(self._submit(made.task), opened, made)
+        except AeeError:
+            self._give_back(made.buffer)
+            raise
         self.settle(made)
         if same is not None and not made.each.copied_buffers:
             self._remember((handle, word, same), made, opened)
         else:
-            self._spare.append(made.buffer)
+            self._give_back(made.buffer)
 
     def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
         """Write the message of an invocation. Raises as ``invoke``."""
         opened = self.opened(handle)
-        if opened.ended:
-            raise AeeError(Aee.AEE_ECONNRESET, opened.ended)
+        if not mark[0]:
+            notice()  # first: a fork's child must not write into a message of its parent
+        link = self.session.link
+        if opened.ended or link.fault:
+            raise AeeError(Aee.AEE_ECONNRESET, opened.ended or link.why_faulty())
         given = scalars.split(word)
         if given.input_handles or given.output_handles:
             raise AeeError(
@@ -457,8 +466,14 @@ class Runtime:
     def _submit(self, task: tuple[int, ...]) -> int:
         return self._tasks.submit(*task)
 
-    def _finish(self, task: int, opened: Opened | None) -> None:
-        if task < 0 or self._tasks.finish(task):
+    def _finish(self, task: int, opened: Opened | None, held: object = None) -> None:
+        """Wait for a task, and raise when it has failed; ``held`` stays until it has ended, whatever interrupts."""
+        try:
+            has_failed = task < 0 or self._tasks.finish(task)
+        except BaseException:
+            self._tasks.release_later(task, held)
+            raise
+        if has_failed:
             self._refuse(task, opened)
 
     def _refuse(self, task: int, opened: Opened | None) -> None:
@@ -512,6 +527,12 @@ class Runtime:
         except (HbrtError, StatusError) as error:
             code = Aee.AEE_ECONNRESET if self.session.link.fault else Aee.AEE_ENOMEMORY
             raise AeeError(code, str(error)) from None
+
+    def _give_back(self, buffer: Buffer) -> None:
+        """Keep a message for a next call; without a handle there is none."""
+        self._spare.append(buffer)
+        if not self._handles:
+            self._free_messages()
 
     def _free_messages(self) -> None:
         """The last handle has gone."""

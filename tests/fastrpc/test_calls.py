@@ -341,3 +341,21 @@ def test_control_requests(dsp_board: Board) -> None:
     assert fastrpc.remote_handle64_control(0, 1, latency, 8) == Aee.AEE_EINVHANDLE
     assert session(types.FASTRPC_SESSION_CLOSE, types.remote_rpc_domain(3)) == 0
     assert code_of(calc.call, plain.COUNT) == Aee.AEE_EINVHANDLE
+
+
+def test_a_forks_child_is_refused_and_its_parent_goes_on(dsp_board: Board) -> None:
+    with Calc() as calc:
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                calc.call(plain.FAR, 1)
+            except AeeError as error:
+                os.write(write_end, str(error.code).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        assert int(os.read(read_end, 20)) == Aee.AEE_ECONNRESET
+        os.close(read_end)
+        os.close(write_end)
+        assert calc.call(plain.FAR, 6) == 12
