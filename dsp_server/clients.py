@@ -55,6 +55,7 @@ class Clients:
     def __init__(self, mailbox: Mailbox, checks: int = 0) -> None:
         """``checks`` are watched in the tasks of every client."""
         self._mailbox = mailbox
+        self.core_count = mailbox.layout.core_count  # DSP cores: those that a client of any kind may name
         self._checks = checks
         # The longest-unused id is given next: so a late message does not reach another client.
         self._free_ids = deque(range(1, CLIENT_COUNT))

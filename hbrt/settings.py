@@ -73,6 +73,12 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
     ),
+    Setting(
+        "HBRT_BPU",
+        "choice:board|inline",
+        "inline",
+        "where models run: on the board's BPU cores, which programs share, or in the program's own process",
+    ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(
         "HBRT_EVICTION",

@@ -8,6 +8,7 @@ from hbrt.protocol.control import VERBS, Int, Text, Verb
 from tools.markdown import table
 
 ANSWERS = {
+    "accelerators": "nil. The cores for models, which run no process before, start, and tasks may be queued for them",
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
     "range of that size. `site` is the `file:line` that asks, which findings name",
     "free": "nil. `HB_SYS_NOT_ALLOCATED` when no block of this client starts at `phy`. `site` is the `file:line` that "

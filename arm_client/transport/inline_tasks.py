@@ -44,7 +44,9 @@ class InlineTasks(ForwardedTasks):
         inline = importlib.import_module("dsp_server.core.inline")
         link = self.link
         client = link.client_id, link.doorbell
-        self._core = inline.InlineCore(link.ddr, link.core_doorbells, client, image, report, recording)
+        self._core = inline.InlineCore(
+            link.ddr, link.core_doorbells[: link.core_count], client, image, report, recording
+        )
 
     def follow_trace(self, ring: Ring | None) -> bool:
         """As ``TaskSlots.follow_trace``; the core notes into a ring beside this one."""

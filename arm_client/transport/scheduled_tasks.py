@@ -54,7 +54,7 @@ class ScheduledTasks(InlineTasks):
         link = self.link
         client = link.client_id, link.doorbell
         self._core = cores.ScheduledCores(
-            link.ddr, link.core_doorbells, client, image, report, recording, policy, self._log
+            link.ddr, link.core_doorbells[: link.core_count], client, image, report, recording, policy, self._log
         )
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:

@@ -13,7 +13,7 @@ from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, json_option, timeout_option
-from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
+from hbrt.cli.tables import Column, core_name, duration, numbers, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -144,6 +144,7 @@ def _findings_in_hex(status: dict[str, Any]) -> dict[str, Any]:
 
 def _image_line(cores: list[dict[str, Any]]) -> str:
     """Which image runs, and on which cores when they differ."""
+    cores = [core for core in cores if core["kind"] == "dsp"] or cores
     images = {core["image"]: [str(each["core"]) for each in cores if each["image"] == core["image"]] for core in cores}
     if len(images) == 1:
         return f"Image {cores[0]['image']}."
@@ -231,7 +232,7 @@ def _core_row(core: dict[str, Any]) -> tuple[object, ...]:
     restarts = max(core["epoch"] - 1, 0)
     busy = duration(core["busy_ns"] / 1e9)
     return (
-        core["core"],
+        core_name(core),
         core["state"],
         core["health"],
         core["pid"],

@@ -288,7 +288,11 @@ class Core:
         ready = self.mailbox.slots_in(State.READY)
         known = self._queued(ready)
         mine = (slot for slot in ready if slot not in known)
-        return [slot for slot in mine if may_run(self.index, self.mailbox.request(slot).core_mask)]
+        return [
+            slot
+            for slot in mine
+            if may_run(self.index, self.mailbox.request(slot).core_mask, self.mailbox.layout.core_count)
+        ]
 
     def _queued(self, among: list[int]) -> set[int]:  # noqa: ARG002 - C is asked slot by slot
         return {slot for _, slot in self._queue.copy()}
@@ -318,7 +322,7 @@ class Core:
                 return -1
             # The mask too: an earlier task in the slot may have made the announcement.
             found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
-            if mm[at] == _READY and found == sequence and may_run(self.index, mask):
+            if mm[at] == _READY and found == sequence and may_run(self.index, mask, self.mailbox.layout.core_count):
                 # The mark comes before the state: a reader that finds RUNNING finds the core too.
                 CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
                 mm[at] = _RUNNING
@@ -381,7 +385,7 @@ class Core:
             for _, slot in self._queue
             if mm[self._states + slot] == _READY
         )
-        wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities])
+        wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities], self.mailbox.layout.core_count)
         if wake is not None:
             ring(self._doorbells[wake])
 

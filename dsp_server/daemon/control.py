@@ -113,6 +113,7 @@ class Control:
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
             "listen": self._listen,
             "inject": self._inject,
+            "accelerators": lambda r, _: self._accelerators(r),
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
@@ -155,6 +156,10 @@ class Control:
         except ValueError as error:
             raw = control.encode_reply(ControlReply(reply.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
         self._reply(identity, raw)
+
+    def _accelerators(self, request: ControlRequest) -> None:
+        self._lease(request)
+        self._lifecycle.start_accelerators()
 
     def _lease(self, request: ControlRequest) -> Client:
         import hmac  # here: it loads modules that a start does not need

@@ -195,7 +195,8 @@ class Leases:
             client=client.id,
             token=client.token,
             slots=client.slots,
-            cores=len(self._doorbells) // 2,
+            cores=self._clients.core_count,
+            accelerators=len(self._doorbells) // 2 - self._clients.core_count,
             board=self._board,
             daemon=os.getpid(),
         )

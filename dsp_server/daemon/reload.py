@@ -75,9 +75,9 @@ class Reloader:
 
     def _note_files(self) -> None:
         """Watch the files that the cores have loaded; after a failure, all files of the directory."""
-        images = {core.image for core in self._lifecycle.life.cores}
+        images = {core.life.image for core in self._lifecycle.dsp_cores}
         files = {str(image.origin) for image in images}
-        files.update(path for core in self._lifecycle.cores if core.child for path in core.child.files)
+        files.update(path for core in self._lifecycle.dsp_cores if core.child for path in core.child.files)
         if self._lifecycle.image_error:
             files.update(str(path) for image in images for path in image.origin.parent.glob("*.py"))
         self._watch.note(files, max(self._tried_at, *(image.taken_at for image in images)))

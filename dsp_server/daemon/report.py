@@ -70,7 +70,7 @@ class Report:
     def status(self) -> dict[str, Any]:
         """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
         self._lifecycle.processes.read_messages()
-        cores = self._lifecycle.cores
+        cores = self._lifecycle.present
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
         running = self.running(now_ns)
@@ -104,6 +104,7 @@ class Report:
             "cores": [
                 {
                     **_core(core),
+                    "kind": "dsp" if core in self._lifecycle.dsp_cores else _accelerator(),
                     "health": beat.word,
                     "beat_age_s": beat.beat_age_s,
                     "problem": problem,
@@ -138,7 +139,7 @@ class Report:
     def healths(self, running: list[RunningTask], now_ns: int) -> list[tuple[CoreHealth, str]]:
         """Of each core its health and the sentence on it, with the running tasks."""
         runs = self._runs(running, now_ns)
-        cores = [(core, runs.get(core.index)) for core in self._lifecycle.cores]
+        cores = [(core, runs.get(core.index)) for core in self._lifecycle.present]
         beats = [(core, core.health(now_ns, run), run) for core, run in cores]
         return [(beat, _problem(core, beat, run)) for core, beat, run in beats]
 
@@ -172,13 +173,13 @@ class Report:
 
     def state(self) -> str:
         """State of the board: running while a core runs, else crashed if one is, else offline."""
-        states = {core.state for core in self._lifecycle.life.cores} or {RUNNING}
+        states = {core.life.state for core in self._lifecycle.dsp_cores} or {RUNNING}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
     def ops(self) -> list[dict[str, Any]]:
         """The commands, each with the cores that serve it: cores may run different images."""
         serving: dict[tuple[int, str, str, int], list[int]] = {}
-        for core in self._lifecycle.cores:
+        for core in self._lifecycle.dsp_cores:
             for cmd, name, source, latency_us in core.child.ops if core.child else ():
                 serving.setdefault((cmd, name, source, latency_us), []).append(core.index)
         return [
@@ -247,6 +248,11 @@ class Report:
             "slots": len(client.slots),
             "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
         }
+
+
+def _accelerator() -> str:
+    """What the board's accelerator cores are called."""
+    return next((kind for kind in active().cores if kind != "dsp"), "accelerator")
 
 
 def _oldest(waiting: list[Request], now_ns: int) -> dict[str, Any] | None:

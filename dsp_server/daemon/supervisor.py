@@ -23,7 +23,7 @@ from dsp_server.daemon.watches.inversion_watch import InversionWatch
 from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle.lifecycle import Lifecycle
-from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
+from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Image, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
@@ -34,13 +34,21 @@ from hbrt import settings
 from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import CLIENT_ASKED
+from hbrt.ddr.layout import CLIENT_ASKED, MAX_CORES
 from hbrt.errors import BoardError
 from hbrt.findings.checks import checks_of
 from hbrt.mailbox.table import Mailbox, State
+from hbrt.profiles.profile import active
 from hbrt.status import Status
 
+ACCELERATOR = Path(__file__).parents[1] / "accelerator" / "image.py"
 PARTING_SECONDS = 0.05  # between the end of a lifeline and that of a lease, when the kernel closes both
+
+
+def _in_order(dsp_cores: int, doorbells: list[int], urgent_bells: list[int]) -> list[int]:
+    """Bells as a client gets them: of the DSP cores, then of the accelerators, which not every program knows."""
+    sides = (slice(None, dsp_cores), slice(dsp_cores, None))
+    return [bell for side in sides for bells in (doorbells, urgent_bells) for bell in bells[side]]
 
 
 class Stop:
@@ -57,6 +65,11 @@ class Stop:
 def origin_of(config: DaemonConfig) -> Path:
     """The image file of a board's configuration."""
     return Path(config.image).absolute() if config.image else DEFAULT_IMAGE
+
+
+def accelerator_count(dsp_cores: int) -> int:
+    """Accelerator cores of a board: those of its profile, as far as there is a place for them beside its DSP cores."""
+    return min(sum(one.count for kind, one in active().cores.items() if kind != "dsp"), MAX_CORES - dsp_cores)
 
 
 class Supervisor:
@@ -79,6 +92,7 @@ class Supervisor:
             ddr,
             image,
             config.cores,
+            [Image(ACCELERATOR, ACCELERATOR, 0.0)] * accelerator_count(config.cores),
             self.loop,
             self.journal,
             self.clients,
@@ -100,7 +114,7 @@ class Supervisor:
             self.journal,
             self.clients,
             self.memory,
-            [ddr.fd, *processes.doorbells, *processes.urgent_bells],
+            [ddr.fd, *_in_order(config.cores, processes.doorbells, processes.urgent_bells)],
             processes.add_client,
             processes.remove_client,
             processes.read_messages,
@@ -124,7 +138,7 @@ class Supervisor:
             self.gateways,
         )
         self.inversions = InversionWatch(
-            self.mailbox, self.clients, self.lifecycle.cores, report, self.journal, self.loop
+            self.mailbox, self.clients, self.lifecycle.dsp_cores, report, self.journal, self.loop
         )
         wait_look = WaitLook(paths, self.mailbox, self.clients, self.lifecycle, report, locks, self.loop, watchdog_ms)
         self.lifecycle.ask_why = wait_look.say

@@ -118,7 +118,7 @@ class WaitLook:
         now_ns = time.monotonic_ns()
         running = self._report.running(now_ns)
         healths = self._report.healths(running, now_ns)
-        cores = self._lifecycle.cores
+        cores = self._lifecycle.present
         relay_pid = lock_holder(self._paths.relay_lock) or 0
         claims = {one.on.core: one.on.claim_ns for one in running}
         return Records(
@@ -145,6 +145,12 @@ class WaitLook:
             tuple(core.index for core in self._lifecycle.cores if core.child is not None and core.child.pid in line),
         )
 
+    @property
+    def _any(self) -> int:
+        """What mask 0 means, where it is not every core that runs."""
+        has_others = len(self._lifecycle.present) > len(self._lifecycle.dsp_cores)
+        return (1 << len(self._lifecycle.dsp_cores)) - 1 if has_others else 0
+
     def _tasks(self, running: list[RunningTask], now_ns: int) -> list[Task]:
         claims = {one.slot: one.on for one in running}
         tasks = []
@@ -163,7 +169,7 @@ class WaitLook:
                     "inline" if request.core_mask == OF_ITS_OWNER else _UNFINISHED[state],
                     child.op_of(request.cmd) if child else f"command {request.cmd:#x}",
                     request.owner,
-                    request.core_mask,
+                    request.core_mask or self._any,
                     self._order(request),
                     max(0, now_ns - request.sequence) / 1e9,
                     on.core if on else -1,

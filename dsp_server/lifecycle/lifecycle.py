@@ -13,7 +13,7 @@ from dsp_server.clients import Clients
 from dsp_server.lifecycle import actions, events
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
-from dsp_server.lifecycle.decide import decide, refusal
+from dsp_server.lifecycle.decide import ACTIVITY_REPLACING, decide, refusal
 from dsp_server.lifecycle.life import new_board
 from dsp_server.lifecycle.processes import CoreProcesses
 from dsp_server.lifecycle.snapshots import Image, Snapshots
@@ -22,11 +22,13 @@ from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import ACTIVITY_OFFLINE
 from hbrt.status import Status
 
 STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
 MOST_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
+ASKED_SECONDS = 0.05  # until accelerators that were asked for start, while another change is under way
 LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
 Done: TypeAlias = Callable[[Status, str], None]
 
@@ -41,7 +43,9 @@ class Lifecycle:
     Args:
         ddr: The board's DDR.
         image: The first image of all cores.
-        core_count: Number of cores.
+        core_count: Number of DSP cores.
+        accelerators: The image of each accelerator core. They follow the DSP cores. They start, with a copy of their
+            image as for the others, when they are asked for.
         loop: The daemon's event loop.
         journal: Takes a line on every crash and restart; the processes write to its file too.
         clients: The attached clients.
@@ -56,6 +60,7 @@ class Lifecycle:
         ddr: Ddr,
         image: Image,
         core_count: int,
+        accelerators: list[Image],
         loop: Loop,
         journal: Journal,
         clients: Clients,
@@ -65,12 +70,20 @@ class Lifecycle:
         limit_ms: int,
     ) -> None:
         self.processes = CoreProcesses(
-            loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end, journal.keep
+            loop,
+            clients,
+            ddr.fd,
+            journal.log_fd,
+            core_count + len(accelerators),
+            self._on_ready,
+            self._on_end,
+            journal.keep,
         )
-        self.life = new_board([image] * core_count, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
+        self.life = new_board([image] * core_count + accelerators, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
         self.cores = [
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
         ]
+        self.dsp_cores, self.accelerators = self.cores[:core_count], self.cores[core_count:]
         self.image_error = ""  # why the last requested image does not run
         # Says who waits for the task in a slot, and for what, in a sentence; "" when that is not known.
         self.ask_why: Callable[[int, Callable[[str], None]], None] = lambda _, say: say("")
@@ -84,6 +97,7 @@ class Lifecycle:
         self._requests = itertools.count(1)
         self._answers: dict[int, Done] = {}
         self._timers: dict[int, Timer] = {}  # by core
+        self._asked: set[int] = set()  # accelerators that are being started for the first time
         self._do: dict[type, Callable[[Any], object]] = {
             actions.Start: self._start,
             actions.Go: self._go,
@@ -106,11 +120,41 @@ class Lifecycle:
     # -- requests
 
     def start_all(self, done: Done) -> None:
-        """Start every core; ``done`` gets the result."""
-        if not self.cores:
+        """Start every DSP core; ``done`` gets the result."""
+        if not self.dsp_cores:
             done(Status.HB_SYS_SUCCESS, "")
             return
-        self._begin_rollout([(core.index, core.life.image) for core in self.cores], done, self.life.load_s)
+        self._begin_rollout([(core.index, core.life.image) for core in self.dsp_cores], done, self.life.load_s)
+
+    def start_accelerators(self) -> None:
+        """Start the accelerator cores that were never started; tasks for them may be queued from now on.
+
+        One that was stopped, or that stays crashed, stays so: a person starts it.
+        """
+        new = [core for core in self.accelerators if not core.life.epoch and not core.life.crashes]
+        new = [core for core in new if core.life.candidate is None and core.index not in self._asked]
+        for core in new:
+            self._asked.add(core.index)
+            core.publish(ACTIVITY_REPLACING)
+        if new:
+            self._start_new(new)
+
+    def _start_new(self, new: list[BoardCore]) -> None:
+        if refusal(self.life, new[0].index):  # another change is under way
+            if not self.life.is_closing:
+                self._loop.later(ASKED_SECONDS, lambda: self._start_new(new))
+            return
+
+        def done(status: Status, text: str) -> None:
+            if status and not self.life.is_closing:
+                self._journal.say(f"The accelerator cores do not start: {text}")
+                for core in new:
+                    self._asked.discard(core.index)
+                    core.publish(ACTIVITY_OFFLINE)
+                self._retry_fail_unservable()
+
+        image = self._snapshots.take(new[0].life.image.origin)
+        self._begin_rollout([(core.index, image) for core in new], done, self.life.load_s)
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:
         """Load an image in new processes; when all are ready, they replace the old ones.
@@ -125,7 +169,9 @@ class Lifecycle:
             ImageError: the image cannot be read. CoreStateError: no such core, or another rollout is under way.
         """
         self._refuse(index)
-        wanted = self.cores if index < 0 else [self.cores[index]]
+        if image is not None and index >= len(self.dsp_cores):
+            raise CoreStateError(f"Core {index} is an accelerator, which runs no image; leave the image away.")
+        wanted = self.dsp_cores if index < 0 else [self.cores[index]]
         origins = {core.index: Path(image).absolute() if image else core.life.image.origin for core in wanted}
         taken = {origin: self._snapshots.take(origin) for origin in set(origins.values())}
 
@@ -174,6 +220,11 @@ class Lifecycle:
         self.handle(events.RecoverySet(enabled))
 
     @property
+    def present(self) -> list[BoardCore]:
+        """The DSP cores, and the accelerator cores that have been started."""
+        return [core for core in self.cores if core in self.dsp_cores or core.life.epoch or core.life.crashes]
+
+    @property
     def is_changing(self) -> bool:
         """Whether a requested start, stop or restart is under way."""
         return self.life.rollout is not None or any(core.stop is not None for core in self.life.cores)
@@ -189,6 +240,11 @@ class Lifecycle:
         self.processes.await_end(self._reaper.is_awaited)
 
     def _refuse(self, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> None:
+        there = [core.index for core in self.present]
+        if index not in {-1, *there}:
+            raise CoreStateError(
+                f"There is no core {index}; this board has cores 0 to {there[-1] if there else 'none'}."
+            )
         if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
             raise CoreStateError(why)
 

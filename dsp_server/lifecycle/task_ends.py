@@ -89,7 +89,7 @@ class TaskReaper:
         text = "No core that may run the task is running; see 'hbrt status'."
         for slot in self._mailbox.slots_in(State.READY):
             task = self._mailbox.request(slot)
-            if not any(may_run(core, task.core_mask) for core in served_by):
+            if not any(may_run(core, task.core_mask, self._mailbox.layout.core_count) for core in served_by):
                 self._fail(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
 
     def fail_all(self, *states: State) -> None:

@@ -49,7 +49,8 @@ class Link(Protocol):
     paths: BoardRef
     client_id: int
     first_slots: list[int]
-    core_count: int
+    core_count: int  # DSP cores
+    accelerators: int = 0  # accelerator cores, whose indices follow; none where this process cannot reach them
     daemon_pid: int
     ddr: Ddr
     mailbox: Mailbox
@@ -178,6 +179,7 @@ class LocalLink(Link):
             self.client_id: int = hello["client"]
             self.first_slots: list[int] = hello["slots"]
             self.core_count: int = hello["cores"]
+            self.accelerators: int = hello["accelerators"]
             self.daemon_pid: int = hello["daemon"]
             self._token: bytes = hello["token"]
             self.ddr = Ddr(fds.pop(0))
@@ -194,8 +196,9 @@ class LocalLink(Link):
             raise
         self.mailbox = Mailbox(self.ddr)
         self.doorbell = fds[0]
-        self.core_doorbells = fds[1 : 1 + self.core_count]
-        self.urgent_bells = fds[1 + self.core_count :]
+        dsp, others = self.core_count, self.accelerators
+        self.core_doorbells = [*fds[1 : 1 + dsp], *fds[1 + 2 * dsp : 1 + 2 * dsp + others]]
+        self.urgent_bells = [*fds[1 + dsp : 1 + 2 * dsp], *fds[1 + 2 * dsp + others :]]
         self.fault = 0
         self._pid = os.getpid()
         self._asked_at = self.ddr.layout.client(self.client_id) + CLIENT_ASKED

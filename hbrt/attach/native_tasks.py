@@ -288,7 +288,12 @@ class NativeTasks(DirectTasks):
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``."""
-        if (self.link.fault or not mark[0]) and (found := self.refusal(*given)) is not None:
+        if given[2] >= self._first_beyond:
+            return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
+        return self._queue_task(*given)
+
+    def _queue_task(self, *given: int) -> int:
+        if (self.link.fault or not mark[0]) and (found := self._refusal(*given)) is not None:
             return self.refuse(*found)
         try:
             request = _REQUEST.pack(*given)
@@ -327,7 +332,7 @@ class NativeTasks(DirectTasks):
 
     def _submit_rarely(self, answer: int, request: bytes, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""
-        if answer == _ASK and (found := self.refusal(*given)) is not None:
+        if answer == _ASK and (found := self._refusal(*given)) is not None:
             return self.refuse(*found)
         while answer in {_ASK, _NO_SLOT}:
             if answer == _NO_SLOT:

@@ -77,6 +77,7 @@ class TaskSlots(ABC):
         self._texts = threading.local()
         # This process's own blocks: phy_addr -> bytes; under 0 the block that no task needs to have.
         self.known: dict[int, int] = {0: 0}
+        self._first_beyond = 1 << link.core_count
         self.targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
         self.handles: MutableSequence[int] | memoryview[int]  # present handle of each slot, 0 when none
         self.free: list[int]
@@ -129,6 +130,15 @@ class TaskSlots(ABC):
                 or bit i for core i; customId, smaller first among equal priorities; physical address and size of the
                 input block, zeros for none; those of the output block.
         """
+        if given[2] >= self._first_beyond:  # a core of no kind that a program names
+            return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
+        return self._queue_task(*given)
+
+    def accelerate(self, *given: int) -> int:
+        """As ``submit``, to accelerator cores: bit i of the mask is core i, of which they are the last."""
+        return self._queue_task(*given)
+
+    def _queue_task(self, *given: int) -> int:
         cmd, priority, core_mask, custom_id, *blocks = given
         targets, known, us = self.targets.get(core_mask), self.known, self.client_id
         if (
@@ -138,7 +148,7 @@ class TaskSlots(ABC):
             or known.get(blocks[0], -1) < blocks[1]
             or known.get(blocks[2], -1) < blocks[3]
         ):
-            if (found := self.refusal(*given)) is not None:
+            if (found := self._refusal(*given)) is not None:
                 return self.refuse(*found)
             targets = self.targets[core_mask]
         if not self._is_served(targets):
@@ -175,12 +185,20 @@ class TaskSlots(ABC):
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
         """The refusal of a task, None for a good one; arguments as of ``submit``."""
+        if 0 <= core_mask < self._first_beyond:
+            return self._refusal(cmd, priority, core_mask, custom_id, *blocks)
+        request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
+        return submission.number_refusal(self.link.core_count, request)
+
+    def _refusal(self, *given: int) -> Refusal | None:
+        """As ``refusal``, of a task that may be one for an accelerator."""
         if not mark[0]:
             notice()
         if self.link.fault:
             return self.link.fault, self.link.why_faulty()
+        cmd, priority, core_mask, custom_id, *blocks = given
         request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
-        return submission.refusal(self.link.core_count, request, self.block_refusal)
+        return submission.refusal(len(self.link.core_doorbells), request, self.block_refusal)
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
         """The refusal of a task for a block, None for a good one; as ``submission.block_refusal``."""

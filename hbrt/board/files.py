@@ -215,7 +215,13 @@ def boards_in(place: Path) -> list[BoardPaths]:
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
-    found = [*named, paths.trace_switch, *sorted(paths.path.glob("image-*")), *sorted(paths.trace.glob("*"))]
+    found = [
+        *named,
+        paths.trace_switch,
+        *sorted(paths.path.glob("image-*")),
+        *sorted(paths.path.glob("model-*")),
+        *sorted(paths.trace.glob("*")),
+    ]
     return [path for path in found if os.path.lexists(path)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import click
@@ -125,3 +125,8 @@ def duration(seconds: float) -> str:
         return f"{hours} h {minutes} min"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours} h"
+
+
+def core_name(core: Mapping[str, Any]) -> str:
+    """What a list calls a core, a row of the board's status: its number, and its kind when it is no DSP core."""
+    return str(core["core"]) if core["kind"] == "dsp" else f"{core['core']} {core['kind'].upper()}"

@@ -17,8 +17,8 @@ from hbrt.ddr.layout import (
     HISTORY_HEAD,
     HISTORY_RECORD_BYTES,
     HISTORY_RECORDS,
+    HISTORY_RINGS,
     HISTORY_WORK,
-    MAX_CORES,
     SLOT_WORK,
 )
 from hbrt.mailbox.table import (
@@ -85,7 +85,8 @@ class HistoryRing:
 
 def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
     """The tasks that ended last, at most so many, in the order of their ends."""
-    rings = (*range(ddr.layout.core_count), MAX_CORES)
+    # Of the accelerator cores too, which the layout does not count: a ring without a task costs two looks.
+    rings = range(HISTORY_RINGS)
     raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring))]
     now_ns = monotonic_ns()  # what ends later was written by something other than a core
     raws = sorted((raw for raw in raws if _DONE.unpack_from(raw)[0] <= now_ns), key=_DONE.unpack_from)

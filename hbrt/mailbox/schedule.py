@@ -5,7 +5,8 @@ Of the tasks that a core may run, the next is the one with
 2. then the smaller customId (signed 64-bit);
 3. then the earlier submission (unsigned 64-bit sequence number).
 With aging, ``rank`` stands for the priority: a task that waits gains a level at each tick of the clock.
-A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichever core is free first, and
+A core mask has bit i set for core i; mask 0 is ANY: of the DSP cores. Accelerator cores have the indices after them.
+An ANY task goes to whichever core is free first, and
 no core sleeps while a task that it may run is READY.
 
 That last promise needs an order of steps around these functions, each seen by all before the next is taken:
@@ -65,22 +66,29 @@ def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:
     return (-priority, custom_id, sequence)
 
 
-def may_run(core_index: int, core_mask: int) -> bool:
-    """Whether the mask of a task admits the core."""
-    return core_mask == ANY_CORE or bool(core_mask >> core_index & 1)
+def may_run(core_index: int, core_mask: int, dsp_count: int = MAX_CORES) -> bool:
+    """Whether the mask of a task admits the core.
+
+    Args:
+        core_index: The core.
+        core_mask: The task's mask.
+        dsp_count: DSP cores of the board. The cores from there on are accelerators: ANY does not name them.
+    """
+    return core_index < dsp_count if core_mask == ANY_CORE else bool(core_mask >> core_index & 1)
 
 
-def eligible_cores(core_mask: int, core_count: int) -> tuple[int, ...]:
+def eligible_cores(core_mask: int, core_count: int, dsp_count: int = MAX_CORES) -> tuple[int, ...]:
     """Indices of the cores, of `core_count`, that the mask admits; empty when it names none that exists."""
-    return tuple(core for core in range(core_count) if may_run(core, core_mask))
+    return tuple(core for core in range(core_count) if may_run(core, core_mask, dsp_count))
 
 
-def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
+def cores_to_wake(core_mask: int, activity: Sequence[int], dsp_count: int = MAX_CORES) -> tuple[int, ...]:
     """The cores whose doorbell a submitter rings for a task that it has made READY: none, or one.
 
     Args:
         core_mask: The task's mask.
         activity: Per core ASLEEP, LOOKING (awake, about to scan), RUNNING or STALLED, read after the task was READY.
+        dsp_count: As of `may_run`.
 
     Returns:
         () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each scans
@@ -88,7 +96,7 @@ def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
     """
     asleep = -1
     for core, state in enumerate(activity):
-        if core_mask == ANY_CORE or core_mask >> core & 1:
+        if may_run(core, core_mask, dsp_count):
             if state == LOOKING:
                 return ()
             if state == ASLEEP and asleep < 0:
@@ -96,7 +104,9 @@ def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
     return () if asleep < 0 else (asleep,)
 
 
-def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[int]) -> int | None:
+def core_to_chain(
+    claimer: int, ready_masks: Iterable[int], activity: Sequence[int], dsp_count: int = MAX_CORES
+) -> int | None:
     """The core that the claimer of a task rings, when it still sees other READY tasks.
 
     Their submitters may have rung no core, because this core was LOOKING then; now it is busy. One core is
@@ -106,6 +116,7 @@ def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[i
         claimer: Index of the core that claimed; it counts as RUNNING whatever `activity` says.
         ready_masks: Masks of the tasks that are READY, read after the core wrote RUNNING.
         activity: As for `cores_to_wake`, read after that.
+        dsp_count: As of `may_run`.
 
     Returns:
         The core to ring, or None.
@@ -115,7 +126,7 @@ def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[i
         if others is None:
             others = list(activity)
             others[claimer] = RUNNING
-        wake = cores_to_wake(mask, others)
+        wake = cores_to_wake(mask, others, dsp_count)
         if wake:
             return wake[0]
     return None

@@ -35,17 +35,17 @@ class Served(Enum):
 
 
 def targets(layout: Layout, doorbells: Sequence[int], urgent_bells: Sequence[int]) -> dict[int, Targets]:
-    """The targets of every mask that a board of so many cores knows.
+    """The targets of every mask that a board of so many cores knows: of DSP cores, and of accelerator cores.
 
     Args:
         layout: Of the board's DDR file.
-        doorbells: Each core's doorbell.
+        doorbells: Each core's doorbell; those of the accelerators last.
         urgent_bells: Each core's urgent bell; none where cores are rung on another machine.
     """
-    count = layout.core_count
+    dsp_count, count = layout.core_count, len(doorbells)
     found = {}
-    for mask in range(1 << count):
-        cores = eligible_cores(mask, count)
+    for mask in (*range(1 << dsp_count), *range(1 << dsp_count, 1 << count, 1 << dsp_count)):
+        cores = eligible_cores(mask, count, dsp_count)
         found[mask] = Targets(
             tuple(layout.announced(core) for core in cores),
             tuple((layout.core(core) + CORE_ACTIVITY, doorbells[core]) for core in cores),

@@ -102,6 +102,7 @@ VERBS: dict[str, Verb] = {
     "recovery": Verb({"enabled": Int(0, 1)}, optional=frozenset({"enabled"})),
     "listen": Verb({"endpoint": Text(), "keys": Text()}, optional=frozenset({"keys"})),
     "inject": Verb({"faults": Text(), "clear": Int(0, 1)}, optional=frozenset({"faults", "clear"})),
+    "accelerators": Verb(leased=True),
     "start_core": Verb({"core": Int(0, 63)}),
     "stop_core": Verb({"core": Int(0, 63)}),
 }

@@ -143,7 +143,7 @@ const hbrt_slot_record *hbrt_client_slot(hbrt_client *client, int64_t handle) {
 
 static int is_served(const hbrt_client *client, uint32_t mask) {
     for (uint32_t core = 0; core < client->file.at.core_count; core++)
-        if (hbrt_may_run(core, mask) && hbrt_load(&hbrt_core_at(&client->file, core)->activity) != HBRT_CORE_OFFLINE)
+        if (hbrt_may_run(&client->file, core, mask) && hbrt_load(&hbrt_core_at(&client->file, core)->activity) != HBRT_CORE_OFFLINE)
             return 1;
     return 0;
 }
@@ -153,7 +153,7 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
     int bell = -1;
     for (uint32_t core = 0; core < cores; core++) {
-        if (!hbrt_may_run(core, mask)) continue;
+        if (!hbrt_may_run(&client->file, core, mask)) continue;
         wanted++;
         switch (hbrt_load(&hbrt_core_at(&client->file, core)->activity)) {
         case HBRT_CORE_LOOKING: return 1;
@@ -170,7 +170,7 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
         return 0;
     } else if (is_urgent && client->has_urgent_bells) {
         for (uint32_t core = 0; core < cores; core++)
-            if (hbrt_may_run(core, mask)) hbrt_ring(client->urgent_bells[core]);
+            if (hbrt_may_run(&client->file, core, mask)) hbrt_ring(client->urgent_bells[core]);
     }
     return 1;
 }
@@ -247,7 +247,7 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
     uint32_t slot = slot_of(client, handle);
     hbrt_store(file->states + slot, HBRT_READY); /* the record is complete: pairs with the claim */
     for (uint32_t core = 0; core < file->at.core_count; core++)
-        if (hbrt_may_run(core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
+        if (hbrt_may_run(file, core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
     if (ring_core(client, core_mask, is_urgent) || !take_back(client, slot)) return handle;
     release(client, handle);
@@ -271,7 +271,8 @@ int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintpt
     const hbrt_control *how = (const hbrt_control *)control;
     const hbrt_block *in = (const hbrt_block *)input, *out = (const hbrt_block *)output;
     hbrt_request task = {how->cmd, how->priority, how->core_mask, how->custom_id, in->phy, in->bytes, out->phy, out->bytes};
-    return task.cmd == HBRT_PING || task.cmd == HBRT_BUTT ? HBRT_ASK : submit(client, &task, 0);
+    int is_for_dsp = task.core_mask >= 0 && task.core_mask >> client->file.dsp_count == 0;
+    return task.cmd == HBRT_PING || task.cmd == HBRT_BUTT || !is_for_dsp ? HBRT_ASK : submit(client, &task, 0);
 }
 
 int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {

@@ -195,7 +195,7 @@ int64_t hbrt_core_first_rank(hbrt_core *core) {
 static int core_to_wake(const hbrt_core *core, uint32_t mask) {
     int asleep = -1;
     for (uint32_t other = 0; other < core->file.at.core_count; other++) {
-        if (other == core->index || !hbrt_may_run(other, mask)) continue;
+        if (other == core->index || !hbrt_may_run(&core->file, other, mask)) continue;
         uint8_t activity = hbrt_load(&hbrt_core_at(&core->file, other)->activity);
         if (activity == HBRT_CORE_LOOKING) return -1;
         if (activity == HBRT_CORE_ASLEEP && asleep < 0) asleep = (int)other;
@@ -260,7 +260,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
         entry task = take_first(core);
         hbrt_slot_record *record = hbrt_record(file, task.slot);
         /* The mask too: an earlier task in the slot may have made the announcement. */
-        int is_mine = is_current(core, &task) && hbrt_may_run(core->index, HBRT_GET(record->core_mask));
+        int is_mine = is_current(core, &task) && hbrt_may_run(file, core->index, HBRT_GET(record->core_mask));
         if (is_mine) {
             record->core = (int32_t)core->index;
             record->result = 0;

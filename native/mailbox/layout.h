@@ -97,6 +97,7 @@ typedef struct {
     hbrt_header at;
     uint8_t *states;
     pthread_mutex_t *claim_lock;
+    uint32_t dsp_count; /* of at.core_count; accelerators follow */
 } hbrt_file;
 
 _Static_assert(sizeof(pthread_mutex_t) <= 64, "the claim lock has 64 bytes");
@@ -112,6 +113,8 @@ static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes,
         at->history_count == 0 || at->history_record_bytes != sizeof(hbrt_history_record))
         return 0;
     file->states = file->map + at->states;
+    file->dsp_count = ((const hbrt_header *)map)->core_count; /* `header` counts the accelerators too */
+    if (file->dsp_count > at->core_count) file->dsp_count = at->core_count;
     file->claim_lock = (pthread_mutex_t *)(void *)(file->map + HBRT_CLAIM_LOCK);
     return 1;
 }
@@ -142,7 +145,10 @@ static inline hbrt_history_record *hbrt_history(const hbrt_file *file, uint32_t 
     return (hbrt_history_record *)(void *)(file->map + file->at.history + at * file->at.history_record_bytes);
 }
 
-static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
+/* Mask 0 is any DSP core; an accelerator runs what names it alone. */
+static inline int hbrt_may_run(const hbrt_file *file, uint32_t core, uint32_t mask) {
+    return mask == 0 ? core < file->dsp_count : mask >> core & 1u;
+}
 
 /* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
  * file does not hold; the reference has the reasons of a refusal. */

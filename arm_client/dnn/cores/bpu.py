@@ -48,7 +48,9 @@ class Work(Protocol):
 class Bpu:
     """Both cores, and what waits for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = CORE_COUNT) -> None:
+        """``most`` above the number of cores: threads that only wait for the board's cores, where the order is made."""
+        self._most = most
         self._lock = threading.Lock()
         self._ready: list[Work] = []
         self._idle: dict[int, bool] = {}  # cores, those that are idle for the longest time first
@@ -67,10 +69,10 @@ class Bpu:
             is_awaited: The calling thread next calls ``run_inline`` or ``cancel``: the core's own need not wake.
         """
         with self._lock:
-            if not self._threads:
+            if not self._threads or (not self._idle and len(self._threads) < self._most):
                 self._start()
             for core in self._idle:
-                if work.core_mask >> core & 1:
+                if self._may_run(core, work):
                     del self._idle[core]
                     self._assigned[core] = work
                     work.is_submitted = True
@@ -148,7 +150,7 @@ class Bpu:
                 thread.join(_ENDING_S)
 
     def _start(self) -> None:
-        for core in range(CORE_COUNT):
+        for core in range(len(self._threads), min(len(self._threads) + CORE_COUNT, self._most)):
             self._bells.append(SimpleQueue())
             thread = threading.Thread(target=self._serve, args=(core,), name=f"hbrt-bpu-{core}", daemon=True)
             self._threads.append(thread)
@@ -200,8 +202,11 @@ class Bpu:
             self._ready.remove(best)
         self._bells[core].put(True)
 
+    def _may_run(self, core: int, work: Work) -> bool:
+        return self._most > CORE_COUNT or bool(work.core_mask >> core & 1)
+
     def _best(self, core: int) -> Work | None:
-        mine = [work for work in self._ready if work.core_mask >> core & 1]
+        mine = [work for work in self._ready if self._may_run(core, work)]
         return min(mine, key=lambda work: work.order) if mine else None
 
 

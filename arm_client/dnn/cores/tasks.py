@@ -39,6 +39,10 @@ class Steady(Protocol):
     def is_steady(self) -> bool:
         """Whether each of its runs takes about as long as the last one."""
 
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether the board's cores run all of it, and order it among the tasks of all programs."""
+
 
 class Model(Protocol):
     """What a task looks at of a model."""
@@ -90,6 +94,7 @@ class Task:
         "models",
         "order",
         "runner",
+        "runs_elsewhere",
         "state",
         "status",
         "stop",
@@ -114,6 +119,7 @@ class Task:
         self.order = (0, 0, 0)
         self.handle = 0
         self.runner = 0
+        self.runs_elsewhere = False
         self.callback: Callback | None = None
         self.is_released = False
         self.is_resize = False
@@ -136,7 +142,7 @@ class Task:
         except ModelError as error:
             status, text = error.status, str(error)
         except BaseException as error:
-            if not isinstance(error, Exception) and not self._tasks.bpu.is_own_thread():
+            if not isinstance(error, Exception) and not self._tasks.of(self).is_own_thread():
                 raise
             status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
         if model is not None:
@@ -153,6 +159,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self.bpu = Bpu()
+        self.carriers = Bpu(2 * MOST_TASKS)  # for tasks that the board's cores order
         self._handles: Handles[Task] = Handles(Kind.TASK)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -218,9 +225,13 @@ class Tasks:
                 task.core_mask = core_mask or ALL_CORES
                 task.order = task_key(priority, custom_id, next(self._numbers))
                 task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
+                task.runs_elsewhere = True
+                for one in task.models:  # no generator, in which an interrupt would be lost
+                    if not one.plan.runs_elsewhere:
+                        task.runs_elsewhere = False
                 task.state = State.READY
         if is_last:
-            self.bpu.submit(task, is_awaited=is_awaited and task.is_short)
+            self.of(task).submit(task, is_awaited=is_awaited and task.is_short)
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
         """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
@@ -249,6 +260,10 @@ class Tasks:
             task.state = State.READY
         self.bpu.submit(task)
 
+    def of(self, task: Task) -> Bpu:
+        """The threads that run a task."""
+        return self.carriers if task.runs_elsewhere else self.bpu
+
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
         """Wait for a task; <= 0 for ever. Its status and sentence.
 
@@ -264,7 +279,7 @@ class Tasks:
             )
         if task.state != State.DONE:
             self._check_that_it_can_end(task)
-        if timeout_ms <= 0 and task.is_short and self.bpu.run_inline(task):
+        if timeout_ms <= 0 and task.is_short and self.of(task).run_inline(task):
             return task.status, task.text
         if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
@@ -285,7 +300,7 @@ class Tasks:
         if self._handles.remove(task.handle) is None:
             self._handles.get(handle)  # another thread released it: says so
         task.is_released = True
-        if not task.is_submitted or self.bpu.cancel(task):
+        if not task.is_submitted or self.of(task).cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
         elif not task.end.is_set:
             task.stop.set()
@@ -381,6 +396,7 @@ class Tasks:
                 task.is_released = True
                 task.stop.set()
 
+        self.carriers.close(give_up)
         self.bpu.close(give_up)
         if self._caller is not None and self._caller is not threading.current_thread():
             self._callbacks.put(None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from arm_client.dnn.environment import warn
 from arm_client.dnn.errors import of_graph
 from arm_client.dnn.layers.adapter import adapted
+from arm_client.dnn.run import accelerated
 from arm_client.dnn.run.device import Device
 from hbrt.models.errors import GraphError
 from hbrt.models.run import executor
@@ -38,7 +39,9 @@ class Plan(executor.Plan):
         self._given = tuple(notes)
         self._label = label
         try:
-            super().__init__(proto, label, registry=adapted, device=Device, threads=_threads())
+            super().__init__(
+                proto, label, registry=adapted, device=Device, threads=_threads(), sessions=accelerated.load
+            )
         except GraphError as error:
             raise of_graph(error) from error
         self.announce(self._given)

@@ -16,7 +16,7 @@ from dsp_server.commands.top.sample import SORTS, Sample, newest_of, sample_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.modelled import modelled_time, overlapped, shares
 from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import Column, numbers, plain_lines, short_time, show_json
+from hbrt.cli.tables import Column, core_name, numbers, plain_lines, short_time, show_json
 from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
 from hbrt.settings import format_size
@@ -137,7 +137,14 @@ def lines_of(sample: Sample, sort: str) -> list[str]:
         "",
     ]
     cores = [
-        (core["core"], core["state"], core["health"], f"{core['busy']:.0%}", f"{core['tasks_per_s']:,.0f}", _runs(core))
+        (
+            core_name(core),
+            core["state"],
+            core["health"],
+            f"{core['busy']:.0%}",
+            f"{core['tasks_per_s']:,.0f}",
+            _runs(core),
+        )
         for core in sample.cores
     ]
     last = [

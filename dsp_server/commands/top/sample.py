@@ -54,6 +54,7 @@ def sample_of(
         cores.append(
             {
                 "core": core["core"],
+                "kind": core["kind"],
                 "state": core["state"],
                 "health": core["health"],
                 "tasks_per_s": max(0, core["tasks"] - first["tasks"]) / seconds,

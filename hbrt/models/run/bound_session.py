@@ -54,17 +54,24 @@ class BoundSession:
             else:
                 self._binding.bind_output(name)
 
-    def run(self, values: Values, outputs: Outputs, stop: Stop) -> None:
+    is_usable = True
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+    def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any = None) -> None:
         """Run the session.
 
         Args:
             values: Has the inputs, and gets the outputs: the array that was wanted, or an OrtValue.
             outputs: Where results are wanted; None, or no entry, for a new OrtValue.
             stop: Ends it at the next node.
+            ctrl: Of no matter here.
 
         Raises:
             GraphError: RUN_FAILED with onnxruntime's reason.
         """
+        del ctrl
         if not self._places:  # a model that hands its inputs on
             return
         binding = self._binding

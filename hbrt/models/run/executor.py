@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from hbrt.models.run.bound_session import BoundSession, Outputs, Values, deliver
+from hbrt.models.run.bound_session import Outputs, Values, deliver
 from hbrt.models.run.layer import Device, NoLayers, Registry
 from hbrt.models.run.layered import Layered
-from hbrt.models.run.ort_session import make_session
 from hbrt.models.run.partition import op_types
+from hbrt.models.run.session import Bound, LocalSession, Sessions
 from hbrt.models.run.steps import Observer, StepInfo, StepTime
 from hbrt.models.run.stop import Stop
 from hbrt.models.spec.graph import Graph
@@ -28,11 +28,11 @@ _REPEATING = {"Loop", "Scan", "SequenceMap"}
 class _Whole:
     """A model that no layer takes part in: one session."""
 
-    def __init__(self, proto: ModelProto, label: str, threads: int | None) -> None:
-        self._session = make_session(proto, label, threads)
+    def __init__(self, proto: ModelProto, label: str, threads: int | None, sessions: Sessions) -> None:
+        self.session = sessions(proto, label, threads)
         made = {name for node in proto.graph.node for name in node.output}
         graph = Graph(proto)
-        self._inputs = [node.name for node in self._session.get_inputs()]
+        self._inputs = self.session.inputs
         self._outputs = [name for name in graph.outputs if name in made]
         # A model may hand an input or a constant on as it is; a session with bound outputs does not.
         self._constants = {
@@ -41,23 +41,27 @@ class _Whole:
         ops = Counter(node.op_type for node in proto.graph.node)
         self.infos = [StepInfo("segment_0", "BPU", dict(ops))]
         self.notes: list[str] = []
-        self._idle: list[BoundSession] = []
+        self._idle: list[Bound] = []
 
     def run(
         self,
         feeds: dict[str, NDArray[Any]],
         outputs: Outputs,
         stop: Stop,
-        _ctrl: Any,
+        ctrl: Any,
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
         start = perf_counter_ns() if observer is not None else 0
         try:
             bound = self._idle.pop()
         except IndexError:
-            bound = BoundSession(self._session, self._inputs, self._outputs)
+            bound = self.session.bind(self._inputs, self._outputs)
+        else:
+            if not bound.is_usable:
+                bound.close()  # its board is gone, or the parent's
+                bound = self.session.bind(self._inputs, self._outputs)
         values: Values = self._constants | feeds
-        bound.run(values, outputs, stop)
+        bound.run(values, outputs, stop, ctrl)
         self._idle.append(bound)  # one that failed is not used again
         results = {name: deliver(name, target, values) for name, target in outputs.items()}
         if observer is not None:
@@ -65,7 +69,11 @@ class _Whole:
         return results
 
     def close(self) -> None:
-        """Nothing is held but the session."""
+        """Let the session go."""
+        idle, self._idle = self._idle, []
+        for bound in idle:
+            bound.close()
+        self.session.close()
 
 
 class _Use:
@@ -102,6 +110,7 @@ class Plan:
         registry: Registry | None = None,
         device: Callable[[], Device] | None = None,
         threads: int | None = None,
+        sessions: Sessions = LocalSession,
     ) -> None:
         """Prepare a checked model, which the plan keeps, to be built from again.
 
@@ -111,12 +120,13 @@ class Plan:
             registry: Which op types have a layer; none when None.
             device: Makes memory for the values beside layers; wanted with a registry.
             threads: Of one session, see ``session_options``.
+            sessions: Loads the model, or its segments.
 
         Raises:
             GraphError: INVALID or INCOMPATIBLE.
         """
         self.observer: Observer | None = None
-        self._proto = proto
+        self._read: Callable[[], ModelProto] = lambda: proto
         self._label = label
         self._op_types = op_types(proto)
         self._repeats = not _REPEATING.isdisjoint(name for _, name in self._op_types)
@@ -125,6 +135,7 @@ class Plan:
         self._registry: Registry = NoLayers() if registry is None else registry
         self._device = device
         self._threads = threads
+        self._sessions = sessions
         self._use = self._build()
 
     @property
@@ -137,6 +148,11 @@ class Plan:
     def is_steady(self) -> bool:
         """Whether onnxruntime runs all of it, no layer, and values do not decide how often something is run."""
         return isinstance(self._use.build, _Whole) and not self._repeats
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether all of it runs on a board's accelerator cores, which order the runs of all programs."""
+        return isinstance(self._use.build, _Whole) and self._use.build.session.model is not None
 
     @property
     def notes(self) -> list[str]:
@@ -218,9 +234,11 @@ class Plan:
         generation, creators = self._registry.of_types(self._op_types)
         build: _Whole | Layered
         if creators and self._device is not None:
-            build = Layered(self._proto, self._label, creators, self._device, self._threads)
+            build = Layered(self._read(), self._label, creators, self._device, self._threads, self._sessions)
         else:
-            build = _Whole(self._proto, self._label, self._threads)
+            build = _Whole(self._read(), self._label, self._threads, self._sessions)
+            if build.session.model is not None:
+                self._read = build.session.model  # the weights are kept once, where they were loaded
         self.announce(build.notes)
         return _Use(build, generation, creators)
 

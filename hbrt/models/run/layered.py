@@ -12,8 +12,8 @@ from onnx import ModelProto, ValueInfoProto, helper
 
 from hbrt.models.errors import GraphError, incompatible
 from hbrt.models.run.layer import Device, Layer, LayerCreator, TensorType
-from hbrt.models.run.ort_session import make_session, output_types
 from hbrt.models.run.partition import LayerStep, inlined, partition, segment_model
+from hbrt.models.run.session import Session, Sessions
 from hbrt.models.run.steps import BuiltLayer, BuiltSegment, Observer, StepInfo, said
 from hbrt.models.run.stop import Stop
 from hbrt.models.run.workspace import Workspace
@@ -21,7 +21,6 @@ from hbrt.models.spec.graph import Graph, NodeInfo, described
 from hbrt.models.spec.spec import DYNAMIC
 
 if TYPE_CHECKING:
-    import onnxruntime as ort
     from numpy.typing import NDArray
 
 Creators = Mapping[tuple[str, str], LayerCreator]
@@ -37,6 +36,7 @@ class Layered:
         creators: Creators,
         device: Callable[[], Device],
         threads: int | None,
+        sessions: Sessions,
     ) -> None:
         """Build.
 
@@ -46,13 +46,14 @@ class Layered:
             creators: Which (domain, op type) have layers.
             device: Makes memory for the values beside layers.
             threads: Of one session.
+            sessions: Loads the segments.
 
         Raises:
             GraphError: INVALID or INCOMPATIBLE: onnxruntime or a layer refuses a part, says why.
         """
         self.new_device = device
         self._label = label
-        self._threads = threads
+        self._threads, self._sessions = threads, sessions
         self.graph = Graph(inlined(proto, lambda domain, op_type: (domain, op_type) in creators))
         self.notes: list[str] = []
         self._declined: list[tuple[str, str]] = []  # op type, and its line of the notes
@@ -69,7 +70,7 @@ class Layered:
             name, segments = f"segment_{segments}", segments + 1
             content = segment_model(self.graph, step, self.types)
             session = self._session(content, part, {self.graph.nodes[at].op_type for at in step.nodes})
-            self.types.update(self._known(output_types(session)))
+            self.types.update(self._known(session.output_types()))
             ops = Counter(self.graph.nodes[at].op_type for at in step.nodes)
             self.steps.append(BuiltSegment(StepInfo(name, "BPU", dict(ops)), session, step.inputs, step.outputs))
         self.static = self._static()
@@ -102,6 +103,9 @@ class Layered:
         for layer in self.first_layers.values():  # of a plan that never ran
             layer.tear_down()
         self.first_layers.clear()
+        for step in self.steps:
+            if isinstance(step, BuiltSegment):
+                step.session.close()
 
     def layers(self) -> list[Layer]:
         """Layers for a new workspace, in the order of the steps.
@@ -166,10 +170,10 @@ class Layered:
             self._declined.append((op_type, note))
         return chosen
 
-    def _session(self, content: ModelProto, label: str, op_types: set[str]) -> ort.InferenceSession:
+    def _session(self, content: ModelProto, label: str, op_types: set[str]) -> Session:
         """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
         try:
-            return make_session(content, label, self._threads)
+            return self._sessions(content, label, self._threads)
         except GraphError as error:
             notes = "; ".join(note for op_type, note in self._declined if op_type in op_types)
             if not notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,9 +58,11 @@ def make_session(model: ModelProto, label: str, threads: int | None = None) -> o
     for key, value in config.items():
         options.add_session_config_entry(key, value)
     try:
-        return ort.InferenceSession(
+        session = ort.InferenceSession(
             exact.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
+        session._model_bytes = None  # noqa: SLF001 - it keeps a second copy of the weights, to be made anew from
+        return session
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
         text = one_line(error)
         if any(sign in text for sign in _NOT_KNOWN):
@@ -107,16 +110,16 @@ def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
         )
 
 
-def output_types(session: ort.InferenceSession) -> dict[str, ValueInfoProto]:
+def output_types(outputs: Iterable[tuple[str, str, list[Any] | None]]) -> dict[str, ValueInfoProto]:
     """Types of a session's outputs, as onnxruntime inferred them. A scalar looks like an unknown rank: no shape.
+
+    Args:
+        outputs: Name, type and shape, as onnxruntime writes them.
 
     Raises:
         GraphError: INCOMPATIBLE: a type that cannot go from one session to another.
     """
-    return {
-        node.name: ValueInfoProto(name=node.name, type=_type_of(node.type, node.shape))
-        for node in session.get_outputs()
-    }
+    return {name: ValueInfoProto(name=name, type=_type_of(kind, shape)) for name, kind, shape in outputs}
 
 
 def _type_of(text: str, shape: list[Any] | None) -> TypeProto:

@@ -11,7 +11,8 @@ from hbrt.models.spec.graph import Graph, NodeInfo
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime as ort
+
+    from hbrt.models.run.session import Session
 
 Observer = Callable[["StepTime"], None]
 
@@ -44,7 +45,7 @@ class BuiltSegment:
     """A segment and its session."""
 
     info: StepInfo
-    session: ort.InferenceSession
+    session: Session
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hbrt.models.errors import GraphError, Reason
-from hbrt.models.run.bound_session import BoundSession, Outputs, Values, array_of, deliver
+from hbrt.models.run.bound_session import Outputs, Values, array_of, deliver
 from hbrt.models.run.layer import Device, Layer, TensorType
 from hbrt.models.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, said
 from hbrt.models.run.stop import Stop
@@ -34,11 +34,12 @@ class Workspace:
         """
         self.device = plan.new_device()
         self._layers: list[Layer] = []
+        self._steps: list[_SegmentRun | _LayerRun] = []
         try:
             self._layers += plan.layers()
             self._buffers = self._allocate(plan)
             layers = iter(self._layers)
-            self._steps: list[_SegmentRun | _LayerRun] = [
+            self._steps += [
                 _LayerRun(step, next(layers), self.device, self._buffers)
                 if isinstance(step, BuiltLayer)
                 else _SegmentRun(step, self._buffers)
@@ -77,6 +78,10 @@ class Workspace:
         for layer in self._layers:
             layer.tear_down()
         self._layers.clear()
+        for step in self._steps:
+            if isinstance(step, _SegmentRun):
+                step.close()
+        self._steps.clear()
         self.device.close()
 
     def _allocate(self, plan: LayeredPlan) -> dict[str, Array[Any]]:
@@ -103,11 +108,15 @@ class _SegmentRun:
 
     def __init__(self, segment: BuiltSegment, buffers: dict[str, Array[Any]]) -> None:
         self.info = segment.info
-        self._bound = BoundSession(segment.session, segment.inputs, segment.outputs, buffers)
+        self._bound = segment.session.bind(segment.inputs, segment.outputs, buffers)
 
-    def run(self, values: Values, outputs: Outputs, stop: Stop, _ctrl: Any) -> None:
+    def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> None:
         """Run the session; see ``BoundSession.run``."""
-        self._bound.run(values, outputs, stop)
+        self._bound.run(values, outputs, stop, ctrl)
+
+    def close(self) -> None:
+        """Free what is bound."""
+        self._bound.close()
 
 
 class _LayerRun:

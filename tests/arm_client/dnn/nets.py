@@ -158,6 +158,7 @@ class Gate:
 
         model = runtime.models.get(net.handle.value).model
         self._plan = model.plan
+        self.runs_elsewhere = False
         self._may_run = threading.Semaphore(0)
         self._begun = threading.Semaphore(0)
         self.order: list[int] = []

@@ -133,6 +133,7 @@ def test_hello_is_answered_with_a_lease_and_descriptors(door: Door) -> None:
         "token": client.token,
         "slots": client.slots,
         "cores": 1,
+        "accelerators": 0,
         "board": door.paths.name,
         "daemon": os.getpid(),
     }

@@ -73,7 +73,7 @@ BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
     (_body(v=...), "The frame has protocol version None; this side speaks 1."),
     (
         _body(verb="explode"),
-        "The verb 'explode' is not known; known are alloc,",
+        "The verb 'explode' is not known; known are accelerators, alloc,",
     ),
     (_body(verb="x" * 5000), f"The verb '{'x' * 64}' is not known;"),
     (_body(verb=7), "The field 'verb' must be str, not int."),

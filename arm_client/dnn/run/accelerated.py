@@ -1,0 +1,396 @@
+"""Models on a board's accelerator cores: the file that the cores load, and runs as tasks of the board's mailbox.
+
+The weights are in one file of the board's directory for all programs, which each of them locks while it uses it; who
+closes the model last removes the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.dnn.run.device import Device
+from arm_client.session.session import Session as BoardSession, attached
+from hbrt import settings
+from hbrt.attach.tasks import DirectTasks
+from hbrt.mailbox.native import native
+from hbrt.mailbox.table import State
+from hbrt.models.errors import GraphError, Reason
+from hbrt.models.run import accelerator
+from hbrt.models.run.accelerator import CMD, HEADER, STOP_AT, Request, Tensor, file_of
+from hbrt.models.run.bound_session import Outputs, Values, array_of
+from hbrt.models.run.ort_session import output_types
+from hbrt.models.run.session import LocalSession, Session
+from hbrt.models.run.stop import Stop
+from hbrt.models.spec.dtypes import NUMPY_TYPES
+from hbrt.models.spec.graph import described
+from hbrt.models.spec.graph_edits import graph_inputs
+from hbrt.models.spec.spec import DYNAMIC
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LOAD_PRIORITY = 253  # the highest that interrupts nothing
+_ANSWER_BYTES = 64 << 10
+_UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt restart --core N'."
+_FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
+
+
+def load(proto: ModelProto, label: str, threads: int | None) -> Session:
+    """Load a model, or a segment of one, on the board's accelerator cores; in this process where they cannot serve.
+
+    They cannot without a board of this machine, with HBRT_BPU=inline, in a program that is its own core, that uses a
+    relay or has checks, and for a model with an output whose size only the data decides, or with tensors of four bits
+    or of no numbers.
+
+    Raises:
+        GraphError: as ``make_session``.
+    """
+    board = _board() if _is_of_numbers(proto) else None
+    if board is None:
+        return LocalSession(proto, label, threads)
+    made = OnBoard(board, proto, label, threads)
+    if made.is_static:
+        return made
+    made.close()
+    return LocalSession(proto, label, threads)
+
+
+def _board() -> BoardSession | None:
+    if settings.choice("HBRT_BPU") == "inline":
+        return None
+    try:
+        session = attached()
+    except RequestRefusedError:
+        return None
+    kinds: tuple[type, ...] = (DirectTasks,)
+    if native()[0] is not None:
+        from hbrt.attach.native_tasks import NativeTasks
+
+        kinds = (DirectTasks, NativeTasks)
+    is_plain = type(session.tasks) in kinds and session.checker is None and not session.is_inline
+    return session if is_plain and session.link.accelerators else None
+
+
+def _is_of_numbers(proto: ModelProto) -> bool:
+    for value in (*graph_inputs(proto.graph), *proto.graph.output):
+        kind = value.type.tensor_type
+        is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
+        if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in _FOUR_BITS):
+            return False
+        if kind.HasField("shape") and value in proto.graph.output and any(dim.dim_param for dim in kind.shape.dim):
+            return False
+    return True
+
+
+class ModelFile:
+    """A model's file in a board's directory, used by this process until ``close``."""
+
+    def __init__(self, board: Path, data: bytes) -> None:
+        """Write it, unless another program has.
+
+        Raises:
+            OSError: no room, or no permission.
+        """
+        import hashlib  # it loads a library of ciphers
+
+        self.key = hashlib.blake2b(data, digest_size=20).hexdigest()
+        self.path = file_of(board, self.key)
+        self._fd = -1
+        while self._fd < 0:
+            self._fd = self._opened() if self.path.exists() else self._written(data)
+
+    def read(self) -> ModelProto:
+        """The model; also after the board has gone."""
+        proto = ModelProto()
+        with os.fdopen(os.dup(self._fd), "rb") as file:
+            file.seek(0)
+            proto.ParseFromString(file.read())
+        return proto
+
+    def close(self) -> None:
+        """Remove the file, unless another program uses it."""
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        with contextlib.suppress(OSError):  # another program has it, or the board has gone
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._is_in_place(fd):
+                self.path.unlink()
+        os.close(fd)
+
+    def _opened(self) -> int:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return -1
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        if self._is_in_place(fd):
+            return fd
+        os.close(fd)  # its last user removed it meanwhile
+        return -1
+
+    def _written(self, data: bytes) -> int:
+        part = self.path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(os.dup(fd), "wb") as file:
+                file.write(data)
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            part.rename(self.path)
+        except BaseException:
+            os.close(fd)
+            part.unlink(missing_ok=True)
+            raise
+        return fd
+
+    def _is_in_place(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(fd))
+        except FileNotFoundError:
+            return False
+
+
+class OnBoard:
+    """A model on the accelerator cores. Each core loads it when it first runs it."""
+
+    def __init__(self, board: BoardSession, proto: ModelProto, label: str, threads: int | None) -> None:
+        """Have a core load it.
+
+        Raises:
+            GraphError: what the core refuses it for.
+        """
+        self._label = label
+        self._threads = threads or 0
+        data = proto.SerializeToString()
+        self._board = board
+        self._file = self._placed(data)
+        del data
+        try:
+            inputs, outputs = self._loaded()
+        except BaseException:
+            self._file.close()
+            raise
+        self.inputs: list[str] = inputs
+        self._types = output_types((name, kind, shape) for name, kind, shape in outputs)
+        declared = {value.name: value for value in proto.graph.output}
+        self.tensors = {name: _shape(entry, declared.get(name)) for name, entry in self._types.items()}
+
+    @property
+    def model(self) -> Callable[[], ModelProto]:
+        """As ``Session.model``."""
+        return self._file.read
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the sizes of all outputs are known."""
+        return None not in self.tensors.values()
+
+    def output_types(self) -> dict[str, ValueInfoProto]:
+        """As ``Session.output_types``."""
+        return self._types
+
+    def bind(
+        self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
+    ) -> BoundOnBoard:
+        """As ``Session.bind``."""
+        device = Device()
+        if device.session is not self._board:  # the board was restarted, or this is a fork's child
+            before, self._board = self._file, device.session
+            self._file = self._placed(before.read().SerializeToString())
+            before.close()
+        return BoundOnBoard(device, self._file.key, self._threads, inputs, outputs, self.tensors, buffers or {})
+
+    def close(self) -> None:
+        """As ``Session.close``."""
+        self._file.close()
+
+    def _placed(self, data: bytes) -> ModelFile:
+        try:
+            self._board.link.request("accelerators")
+            return ModelFile(self._board.link.paths.path, data)
+        except (OSError, RequestRefusedError) as error:
+            raise GraphError(Reason.NO_MEMORY, f"{self._label} cannot be handed to the board: {error}") from None
+
+    def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
+        """What a core says of the model when it has loaded it."""
+        device = Device()
+        try:
+            asked = _Asked(device, _ANSWER_BYTES)
+            asked.describe(accelerator.pack(Request(self._file.key, self._threads)))
+            inputs, outputs = asked.run(Stop(), 0, _LOAD_PRIORITY, 0, self._label)
+            return inputs, [(name, kind, shape) for name, kind, shape in outputs]
+        finally:
+            device.close()
+
+
+class _Asked:
+    """The blocks of one task at a time: what is asked, and what is answered."""
+
+    def __init__(self, device: Device, answer_bytes: int = 4096) -> None:
+        self._device = device
+        self._tasks = device.session.tasks
+        self._first = device.session.link.core_count
+        self._count = device.session.link.accelerators
+        self._answer = device.array((answer_bytes,), np.dtype(np.uint8))
+        self._asked = device.array((4096,), np.dtype(np.uint8))
+        self._handle = 0
+
+    def describe(self, raw: bytes) -> None:
+        """Write the description of the next runs."""
+        size = HEADER.size + len(raw)
+        if size > len(self._asked):
+            self._asked = self._device.array((size,), np.dtype(np.uint8))
+        self._asked[HEADER.size : size] = np.frombuffer(raw, np.uint8)
+        HEADER.pack_into(self._asked.data, 0, 0, len(raw))
+        self._blocks = (_phy(self._device, self._asked), size, _phy(self._device, self._answer), len(self._answer))
+
+    def run(self, stop: Stop, cores: int, priority: int, custom_id: int, label: str) -> list[Any]:
+        """Queue the task and wait for its end; the fields of the answer to a load.
+
+        Raises:
+            GraphError: RUN_FAILED: the core died, the board went, or the run was ended; else what the core says.
+        """
+        asked, tasks = self._asked, self._tasks
+        asked[STOP_AT] = 0
+        self._answer[:4] = 0
+        mask = (cores or (1 << self._count) - 1) & (1 << self._count) - 1
+        self._handle = 0
+        stop.hook = self._end
+        try:
+            if stop.is_set:
+                raise GraphError(Reason.RUN_FAILED, "The task was ended before it ran.")
+            handle = tasks.accelerate(CMD, priority, mask << self._first, custom_id, *self._blocks)
+            if handle < 0:
+                why = tasks.why() if self._device.session.link.fault else _UNSERVED
+                raise GraphError(Reason.RUN_FAILED, why)
+            self._handle = handle
+            status = self._wait(handle)
+            text = "" if status == 0 else tasks.why()
+            tasks.release(handle)
+        finally:
+            stop.hook = None
+        has_answer = self._answer[:4].any()
+        if status == 0:
+            return accelerator.unpack_answer(self._answer.data) if has_answer else []
+        if not has_answer:
+            raise GraphError(Reason.RUN_FAILED, text)
+        reason, why = accelerator.unpack_answer(self._answer.data)
+        raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
+
+    def _wait(self, handle: int) -> int:
+        try:
+            return self._tasks.wait(handle, 0)
+        except BaseException:  # what interrupts the thread: nobody may write to the tensors after this
+            self._end()
+            while self._tasks.state(handle) in {State.SENT, State.READY, State.RUNNING}:
+                self._tasks.wait(handle, 0)
+            self._tasks.release(handle)
+            raise
+
+    def _end(self) -> None:
+        """End the run: at once where no core has it yet, else at the next node."""
+        self._asked[STOP_AT] = 1
+        if self._handle and self._tasks.state(self._handle) is State.READY:
+            self._tasks.cancel(self._handle)
+
+
+class BoundOnBoard:
+    """A model with its tensors, as a core is told of them. What does not lie in device memory is copied there."""
+
+    def __init__(
+        self,
+        device: Device,
+        key: str,
+        threads: int,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]] | None],
+        buffers: Mapping[str, NDArray[Any]],
+    ) -> None:
+        self._device = device
+        self._key, self._threads = key, threads
+        self._inputs, self._outputs = list(inputs), list(outputs)
+        self._tensors = tensors
+        self._buffers = buffers
+        self._asked = _Asked(device)
+        self._staged: dict[str, NDArray[Any]] = {}
+        self._places: list[tuple[int, tuple[int, ...]]] = []  # of the last run
+
+    @property
+    def is_usable(self) -> bool:
+        """As ``Bound.is_usable``."""
+        return self._device.is_usable
+
+    def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any = None) -> None:
+        """As ``Bound.run``."""
+        if not self._outputs:
+            return
+        given = [self._readable(name, array_of(values[name])) for name in self._inputs]
+        wanted = []
+        for name in self._outputs:
+            values[name] = self._writable(name, outputs.get(name, self._buffers.get(name)))
+            wanted.append(values[name])
+        places = [(array.__array_interface__["data"][0], array.shape) for array in (*given, *wanted)]
+        if places != self._places:
+            self._places = []
+            sides = ((self._inputs, given), (self._outputs, wanted))
+            told = [tuple(map(self._told, names, arrays)) for names, arrays in sides]
+            self._asked.describe(accelerator.pack(Request(self._key, self._threads, told[0], told[1])))
+            self._places = places
+        cores, priority, custom_id = (0, 0, 0) if ctrl is None else (ctrl.bpuCoreId, ctrl.priority, ctrl.customId)
+        self._asked.run(stop, cores, priority, custom_id, "the model")
+
+    def close(self) -> None:
+        """As ``Bound.close``."""
+        self._device.close()
+
+    def _told(self, name: str, array: NDArray[Any]) -> Tensor:
+        return Tensor(name, _phy(self._device, array) if array.size else 0, array.dtype.str, array.shape)
+
+    def _readable(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        if not array.size or self._device.address_of(array) is not None:
+            return array
+        staged = self._room(name, array.dtype, array.shape)
+        staged[...] = array
+        return staged
+
+    def _writable(self, name: str, target: NDArray[Any] | None) -> NDArray[Any]:
+        if target is not None and self._device.address_of(target) is not None:
+            return target
+        known = self._tensors[name]
+        if known is None:
+            raise GraphError(Reason.RUN_FAILED, f"The size of the output {name!r} is not known.")
+        return self._room(name, *known)
+
+    def _room(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        have = self._staged.get(name)
+        if have is None or have.shape != shape or have.dtype != dtype:
+            have = self._staged[name] = self._device.array(shape, dtype)
+        return have
+
+
+def _phy(device: Device, array: NDArray[Any]) -> int:
+    at = device.address_of(array)
+    assert at is not None  # noqa: S101 - the caller has made it there
+    return at.phy_addr
+
+
+def _shape(entry: ValueInfoProto, declared: ValueInfoProto | None) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+    """Type and sizes of an output; None where they are not all known, or it is no tensor of numbers."""
+    kind = entry.type.tensor_type.elem_type
+    if kind not in NUMPY_TYPES or kind in _FOUR_BITS:
+        return None
+    _, shape = described(entry)
+    if shape is None and declared is not None:  # onnxruntime says of a scalar what it says of an unknown rank
+        _, shape = described(declared)
+    return None if shape is None or DYNAMIC in shape else (NUMPY_TYPES[kind], shape)

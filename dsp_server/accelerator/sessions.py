@@ -1,0 +1,176 @@
+"""The op of an accelerator core: sessions of models, one for all programs, run on tensors in the DDR."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dsp_server import runtime
+from hbrt.models.errors import GraphError, Reason
+from hbrt.models.loading.model_file import read_file
+from hbrt.models.run.accelerator import (
+    HEADER,
+    STOP_AT,
+    Failed,
+    Loaded,
+    Request,
+    Tensor,
+    file_of,
+    pack_answer,
+    unpack,
+)
+from hbrt.models.run.ort_session import make_session, run_failed
+from hbrt.models.run.stop import Stop
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+    from dsp_server.hardware.tile_manager import TileManager
+
+_MOST_KEPT = 64  # bindings of one model; programs use a few buffers in turn
+_LOOK_S = 0.02  # how late a run sees that its program wants it to end
+_IDLE_S = 2.0
+
+
+class _Bound(NamedTuple):
+    """A session with its tensors bound, as one description has them."""
+
+    session: ort.InferenceSession
+    binding: Any
+    ranges: tuple[tuple[int, int], ...]
+
+
+class _Model:
+    """A model's session, and what is bound to it."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        self.path = path
+        self.session = make_session(read_file(path).proto, "the model", threads or None)
+        self.bound: dict[bytes, _Bound] = {}
+
+
+class Accelerator:
+    """All models of one core."""
+
+    def __init__(self) -> None:
+        self._board = Path(sys.argv[4]).parent if len(sys.argv) > 4 else Path()
+        self._models: dict[tuple[str, int], _Model] = {}
+        self._running: list[tuple[memoryview, Stop]] = []  # an urgent task interrupts another
+        self._stops: list[Stop] = []  # that no run uses, and that were not set
+        self._wake = threading.Event()
+        self._is_looking = False
+        self._ended_at = 0.0
+
+    def model(self, input: memoryview, output: memoryview, tm: TileManager) -> int:  # noqa: ARG002 - an op's signature
+        """Load a model, or run it."""
+        _, size = HEADER.unpack_from(input)
+        raw = bytes(input[HEADER.size : HEADER.size + size])
+        try:
+            bound = self._bound(raw)
+            if bound is None:
+                return self._load(unpack(raw), output)
+            for phy_addr, size_bytes in bound.ranges:
+                if runtime.map_range(phy_addr, size_bytes) is runtime.MAP_FAILED:
+                    return Status.HB_ERR_MMAP_FAILED
+            self._run(bound, input)
+        except GraphError as error:
+            answer = pack_answer(Failed(error.reason.name, str(error)), len(output))
+            output[: len(answer)] = answer
+            return Status.HB_DSP_RUN_TASK_FAILED
+        return 0
+
+    def _run(self, bound: _Bound, request: memoryview) -> None:
+        try:
+            stop = self._stops.pop()
+        except IndexError:
+            stop = Stop()
+        if request[STOP_AT]:
+            stop.set()
+        self._running.append((request, stop))
+        if not self._is_looking:
+            self._look_again()
+        try:
+            bound.session.run_with_iobinding(bound.binding, stop.run_options)
+        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
+            raise run_failed(error) from None
+        finally:
+            self._running.pop()
+            self._ended_at = time.monotonic()
+            if not request[STOP_AT]:
+                self._stops.append(stop)
+
+    def _load(self, request: Request, output: memoryview) -> int:
+        for known, model in list(self._models.items()):
+            if not model.path.exists():  # the last program that used it has closed it
+                del self._models[known]
+        session = self._model(request).session
+        outputs = [(one.name, one.type, list(one.shape or ())) for one in session.get_outputs()]
+        answer = pack_answer(Loaded([one.name for one in session.get_inputs()], outputs), len(output))
+        if len(answer) > len(output):
+            raise GraphError(Reason.INCOMPATIBLE, f"The model has {len(outputs)} outputs, too many for one answer.")
+        output[: len(answer)] = answer
+        return 0
+
+    def _model(self, request: Request) -> _Model:
+        key = request.key, request.threads
+        if (model := self._models.get(key)) is None:
+            model = self._models[key] = _Model(file_of(self._board, request.key), request.threads)
+        return model
+
+    def _bound(self, raw: bytes) -> _Bound | None:
+        """What a description binds; None for one that only loads."""
+        for model in self._models.values():
+            if (known := model.bound.get(raw)) is not None:
+                return known
+        request = unpack(raw)
+        if request.inputs is None:
+            return None
+        model = self._model(request)
+        binding = model.session.io_binding()
+        for bind, side in ((binding.bind_input, request.inputs), (binding.bind_output, request.outputs)):
+            for one in side:
+                bind(one.name, "cpu", 0, np.dtype(one.dtype), one.shape, _address(one))
+        ranges = tuple((one.phy_addr, _size(one)) for one in (*request.inputs, *request.outputs) if _size(one))
+        if len(model.bound) >= _MOST_KEPT:
+            model.bound.clear()
+        made = model.bound[raw] = _Bound(model.session, binding, ranges)
+        return made
+
+    # -- ends asked for
+
+    def _look_again(self) -> None:
+        self._is_looking = True
+        if not self._wake.is_set():
+            if self._ended_at == 0.0:
+                threading.Thread(target=self._look, name="hbrt-stops", daemon=True).start()
+            self._wake.set()
+
+    def _look(self) -> None:
+        """See that a program wants its run to end. The thread sleeps while nothing has run for a while."""
+        while True:
+            self._wake.wait()
+            while self._running or time.monotonic() - self._ended_at < _IDLE_S:
+                time.sleep(_LOOK_S)
+                for request, stop in list(self._running):
+                    if request[STOP_AT]:
+                        stop.set()
+            self._wake.clear()
+            self._is_looking = False
+
+
+def _size(tensor: Tensor) -> int:
+    return int(np.prod(tensor.shape, dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
+
+
+def _address(tensor: Tensor) -> int:
+    """Where a tensor lies in this process."""
+    ddr = runtime.context.ddr
+    if ddr is None or not _size(tensor):
+        return 1  # of no bytes
+    return ddr.address + ddr.offset_of(tensor.phy_addr)

@@ -1,0 +1,80 @@
+"""A model or a segment of one that is loaded somewhere: in this process, or on an accelerator core of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hbrt.models.run.bound_session import BoundSession, Outputs, Values
+from hbrt.models.run.ort_session import make_session, output_types
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import ModelProto, ValueInfoProto
+
+    from hbrt.models.run.stop import Stop
+
+
+class Bound(Protocol):
+    """A session with its tensors bound; one run at a time."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can run: its board is there, and this process's own."""
+
+    def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> None:
+        """Run; see ``BoundSession.run``. ``ctrl`` is how the task is scheduled, as the API has it."""
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+class Session(Protocol):
+    """A loaded model; several may be bound to it."""
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of its inputs."""
+
+    @property
+    def model(self) -> Callable[[], ModelProto] | None:
+        """Reads the model again; None where the caller keeps it."""
+
+    def output_types(self) -> dict[str, ValueInfoProto]:
+        """Types of its outputs; see ``ort_session.output_types``."""
+
+    def bind(
+        self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
+    ) -> Bound:
+        """Bind what has a place already; see ``BoundSession``."""
+
+    def close(self) -> None:
+        """Let it go; nothing may be bound to it any more."""
+
+
+class LocalSession:
+    """A session in this process."""
+
+    model = None
+
+    def __init__(self, proto: ModelProto, label: str, threads: int | None = None) -> None:
+        """As ``make_session``."""
+        self._session = make_session(proto, label, threads)
+        self.inputs = [node.name for node in self._session.get_inputs()]
+
+    def output_types(self) -> dict[str, ValueInfoProto]:
+        """As ``Session.output_types``."""
+        return output_types((one.name, one.type, one.shape) for one in self._session.get_outputs())
+
+    def bind(
+        self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
+    ) -> BoundSession:
+        """As ``Session.bind``."""
+        return BoundSession(self._session, inputs, outputs, buffers)
+
+    def close(self) -> None:
+        """Nothing is held but memory."""
+
+
+Sessions = Callable[["ModelProto", str, int | None], Session]
+"""Loads a model, for messages called by a label, with so many threads. Raises as ``make_session``."""

@@ -1,0 +1,159 @@
+"""Models on the board's BPU cores: programs share them, by priority; a core that dies costs its task alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.arm_client.dnn.nets import double, endless
+from tests.conftest import Shell
+from tests.limits import PATIENCE_S
+
+WIDTH = 3620  # of a matrix of 50 MiB
+PROGRAM = """
+import sys, time
+from pathlib import Path
+
+import numpy as np
+from arm_client import dnn
+
+name, file, width, priority, times, cores = sys.argv[1:]
+(model,) = dnn.load(file)
+x = np.ones((1, int(width)), np.float32)
+for at in range(int(times)):
+    for core in range(int(cores)):
+        model.forward(x, core_id=1 << core, priority=int(priority))
+    Path(f"{name}-{at}").touch()
+    while not Path(f"go-{name}-{at}").exists():
+        time.sleep(0.01)
+"""
+KILLED = """
+import json, os, signal, sys, time
+
+import numpy as np
+from arm_client import dnn
+from arm_client.errors import HbrtError
+
+(endless,) = dnn.load(sys.argv[1])
+(double,) = dnn.load(sys.argv[2])
+open("loaded", "w").close()
+try:
+    endless.forward(np.array(1 << 62), core_id=1)
+except HbrtError as error:
+    print(json.dumps([error.status_name, error.text]), flush=True)
+(result,) = double.forward(np.ones((1, 4), np.float32), core_id=1)
+print(json.dumps(np.asarray(result.buffer).tolist()))
+"""
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def board(shell: Shell) -> Iterator[Shell]:
+    shell.environment["HBRT_BPU"] = "board"
+    shell.good("start", "--cores", 1)
+    yield shell
+    shell.good("stop")
+
+
+def core_of(shell: Shell, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(core for core in shell.status()["cores"] if core["core"] == number)
+    return found
+
+
+def matrix(file: Path, width: int) -> Path:
+    weights = np.random.default_rng(0).normal(size=(width, width)).astype(np.float32)
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, width]) for name in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        tensors[:1],
+        tensors[1:],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), file)
+    return file
+
+
+def test_programs_share_the_cores_by_priority(board: Shell) -> None:
+    """Two programs queue a run each for a core that stands still: the later one of a higher priority goes first."""
+    (board.cwd / "double.onnx").write_bytes(double())
+    assert len(board.status()["cores"]) == 1  # a board that runs no model has no process for them
+    programs = {}
+    for name, priority in (("low", 1), ("high", 2)):
+        programs[name] = board.start("-c", PROGRAM, name, "double.onnx", 4, priority, 2, 1)
+    until(lambda: all((board.cwd / f"{name}-0").exists() for name in programs), "the models do not load")
+    assert [core["kind"] for core in board.status()["cores"]] == ["dsp", "bpu", "bpu"]
+    assert "1 BPU  running" in board.good("status")
+    pid = core_of(board, 1)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for queued, name in enumerate(programs, 1):
+            (board.cwd / f"go-{name}-0").touch()
+            until(lambda queued=queued: board.status()["tasks"]["ready"] == queued, "the run is not queued")  # type: ignore[misc]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: all((board.cwd / f"{name}-1").exists() for name in programs), "the runs do not end")
+    last = board.json("tasks", "--last", 2)
+    assert [task["priority"] for task in last] == [2, 1]
+    assert {task["core"] for task in last} == {1}
+    for name in programs:
+        (board.cwd / f"go-{name}-1").touch()
+    assert [program.wait(PATIENCE_S) for program in programs.values()] == [0, 0]
+
+
+def test_a_core_that_is_killed_costs_its_run_alone(board: Shell) -> None:
+    (board.cwd / "endless.onnx").write_bytes(endless())
+    (board.cwd / "double.onnx").write_bytes(double())
+    program = board.start("-c", KILLED, "endless.onnx", "double.onnx")
+    until((board.cwd / "loaded").exists, "the models do not load")
+    until(lambda: board.status()["longest_running"], "the model does not run")
+    os.kill(core_of(board, 1)["pid"], signal.SIGKILL)
+    out, err = program.communicate(timeout=PATIENCE_S)
+    failure, result = map(json.loads, out.splitlines())
+    assert failure[0] == "HB_DNN_RUN_TASK_FAILED", err
+    assert "signal 9" in failure[1]
+    assert result == [[2, 2, 2, 2]]
+    assert core_of(board, 1)["crashes"] == 1
+
+
+def test_programs_with_one_model_hold_it_once(board: Shell) -> None:
+    """50 MB of weights: a second program adds less than a fifth of them. Takes its time: it makes and loads them."""
+    matrix(board.cwd / "large.onnx", WIDTH)
+    matrix(board.cwd / "small.onnx", 4)
+
+    def held(file: str, width: int, count: int) -> int:
+        """Bytes of all processes, programs and board, while so many programs have the model."""
+        for mark in (*board.cwd.glob("p*-0"), *board.cwd.glob("go-p*")):
+            mark.unlink()
+        programs = [board.start("-c", PROGRAM, f"p{at}", file, width, 0, 1, 2) for at in range(count)]
+        until(lambda: all((board.cwd / f"p{at}-0").exists() for at in range(count)), "the models do not run")
+        daemon = psutil.Process(board.pid())
+        processes = [daemon, *daemon.children(recursive=True), *(psutil.Process(one.pid) for one in programs)]
+        bytes_held: int = sum(process.memory_full_info().pss for process in processes)
+        for at in range(count):
+            (board.cwd / f"go-p{at}-0").touch()
+        assert [program.wait(PATIENCE_S) for program in programs] == [0] * count
+        return bytes_held
+
+    held("small.onnx", 4, 1)  # the cores start
+    one = held("large.onnx", WIDTH, 1) - held("small.onnx", 4, 1)
+    two = held("large.onnx", WIDTH, 2) - held("small.onnx", 4, 2)
+    assert one > WIDTH * WIDTH * 4 * 0.9
+    assert two < 1.2 * one, (one, two)
