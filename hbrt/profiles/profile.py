@@ -157,7 +157,7 @@ class Profile(NamedTuple):
         """
         changed = dict(self.constants)
         for key, value in values.items():
-            number = _number(key, value, self.origin, f"{key}")
+            number = _number(key, value, key)
             old = changed[key]
             changed[key] = Constant(number, min(old.low, number), max(old.high, number), old.source, old.why)
         return self._replace(constants=changed)
@@ -262,7 +262,7 @@ def _constant(key: str, given: Any, path: Path) -> Constant:
         )
     if "value" not in given or ("source" in given) == ("assumed" in given):
         raise BadProfileError(f"{path}: {key} needs value, and either source = a text or assumed = [low, high].")
-    value = _number(key, given["value"], str(path), f"{key}.value")
+    value = _number(key, given["value"], f"{path}: {key}.value")
     if "source" in given:
         if not (isinstance(given["source"], str) and given["source"].strip()):
             raise BadProfileError(f"{path}: {key}.source is {given['source']!r}; write where the value is from.")
@@ -272,13 +272,13 @@ def _constant(key: str, given: Any, path: Path) -> Constant:
     span = given["assumed"]
     if not (isinstance(span, list) and len(span) == 2):
         raise BadProfileError(f"{path}: {key}.assumed is {span!r}; write [low, high].")
-    low, high = (_number(key, one, str(path), f"{key}.assumed") for one in span)
+    low, high = (_number(key, one, f"{path}: {key}.assumed") for one in span)
     if not low <= value <= high:
         raise BadProfileError(f"{path}: {key}.value is {value:g}, outside assumed = [{low:g}, {high:g}]; widen it.")
     return Constant(value, low, high, "", given.get("why", ""))
 
 
-def _number(key: str, given: Any, origin: str, what: str) -> float:
+def _number(key: str, given: Any, what: str) -> float:
     rule: Key | None = rule_of(key)
     if rule is None:
         near = get_close_matches(key, KEYS, 1)
@@ -287,7 +287,6 @@ def _number(key: str, given: Any, origin: str, what: str) -> float:
     if not is_number or not rule.least <= given <= rule.most or (rule.is_whole and given != int(given)):
         kind = "a whole number" if rule.is_whole else "a number"
         raise BadProfileError(
-            f"{origin}: {what} is {given!r}; write {kind} of {rule.least:g} to {rule.most:g} {rule.unit}. "
-            f"It is {rule.help}."
+            f"{what} is {given!r}; write {kind} of {rule.least:g} to {rule.most:g} {rule.unit}. It is {rule.help}."
         )
     return float(given)

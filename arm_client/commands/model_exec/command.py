@@ -286,10 +286,9 @@ def _sweep(models: Models, flags: dict[str, Any]) -> None:
     show_table(sweep.COLUMNS, [point.row() for point in points])
 
 
-@group.command(
-    cls=FlagCommand, epilog="Example: hrt_model_exec compare --model_file int8.onnx --against float.onnx --cosine 0.98"
-)
-@model_file
+@group.command(cls=FlagCommand, epilog="Example: hrt_model_exec compare int8.onnx --against float.onnx --cosine 0.98")
+@click.argument("model", metavar="[MODEL]", required=False)
+@flag("model_file", str, None, "The model, if it is not named without a flag.", metavar="FILE[,FILE...]")
 @model_name
 @flag(
     "against",
@@ -329,7 +328,9 @@ def compare(ctx: click.Context, /, **flags: Any) -> None:
     from arm_client.commands.model_exec.models import Models
     from hbrt.cli.exits import Exit
 
-    models = Models(flags["model_file"])
+    if flags["model"] and flags["model_file"]:
+        raise click.UsageError("Name the model once: as MODEL or by --model_file.")
+    models = Models(flags["model"] or flags["model_file"] or "")
     model = models.one(flags["model_name"])
     frame = _frame(model, {**flags, "roi": "", "roi_infer": False})
     values, nodes = all_values(models.file_of(model), model, frame, _control(flags), flags["task_timeout"])

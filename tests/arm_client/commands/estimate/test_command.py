@@ -61,6 +61,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
         (("estimate", "nothing"), "'nothing' is neither a file nor a command number"),
         (("estimate", "0x1", "--what-if", "speed=3"), "'speed=3' is no change; write NAME=VALUE, with clock, cores"),
         (("estimate", "0x1", "--what-if", "clock=fast"), "cores.dsp.clock_mhz is 'fast'; write a number of MHz."),
+        (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number of 1 to"),
         (("estimate", "0x1", "--profile", "none"), "it is 'none', which is no file"),
     ],
 )

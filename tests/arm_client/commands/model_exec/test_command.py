@@ -276,7 +276,7 @@ def test_compare_names_the_first_layer_that_differs(dsp_board: Board, changed: P
 
 
 def test_compare_takes_values_and_refuses_what_is_no_reference(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
-    given = ("compare", "--model_file", FLOAT, "--input_file", digit, "--against")
+    given = ("compare", FLOAT, "--input_file", digit, "--against")
     logits = onnxruntime.InferenceSession(FLOAT).run(None, {"image": np.load(digit)})[0]
     np.savez(tmp_path / "good.npz", logits=logits, another=np.zeros(3))
     assert good(*given, tmp_path / "good.npz").splitlines()[-1] == "None of 1 layers differs."
