@@ -2,6 +2,7 @@
 
 from arm_client.cabi.last_error import last_error as last_error
 from rknn_api.capi.functions import (
+    hbrt_rknn_sram as hbrt_rknn_sram,
     rknn_create_mem as rknn_create_mem,
     rknn_create_mem2 as rknn_create_mem2,
     rknn_create_mem_from_fd as rknn_create_mem_from_fd,

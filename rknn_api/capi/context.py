@@ -18,6 +18,7 @@ from rknn_api import layouts, types
 from rknn_api.capi.attributes import Side, View, dims_in, layout_of
 from rknn_api.capi.feeding import Form, from_graph, size_of, to_graph
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.sram import Region
 from rknn_api.types import RknnFlag, rknn_input, rknn_output, rknn_tensor_attr, rknn_tensor_mem
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Context:
         self.run_us: int | None = None
         self.workers = min(cores, 3)
         self.mask = 0  # rknn_core_mask
-        self.sram_bytes = 0
+        self.sram = Region(0, 0)
         self.kept: list[Any] = []  # what a query's answer points to
         self._way: Way | None = None
         self._feeds: dict[int, NDArray[Any]] = {}

@@ -10,6 +10,8 @@ Emulator: arrays are lists, tuples or ctypes arrays; a sentence on standard erro
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -20,7 +22,7 @@ from arm_client.cabi.last_error import note
 from hbrt.errors import RequestRefusedError
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
-from rknn_api import types
+from rknn_api import sram, types
 from rknn_api.capi import attributes
 from rknn_api.capi.attributes import View
 from rknn_api.capi.context import Context
@@ -61,6 +63,7 @@ _OF_BOARD: Final = {
     int(Status.HB_SYS_REGISTER_MEM_FAILED): RknnStatus.RKNN_ERR_PARAM_INVALID,
 }
 _KNOWN_FLAGS: Final = sum(RknnFlag)
+_SHOWS_SRAM: Final = frozenset("3456")  # levels of RKNN_LOG_LEVEL
 _VIEWS: Final = {
     _Q.RKNN_QUERY_INPUT_ATTR: (True, View.PLAIN),
     _Q.RKNN_QUERY_OUTPUT_ATTR: (False, View.PLAIN),
@@ -149,7 +152,9 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     loaded = Model(container, label, is_run=is_run, weights_of=owner)
     made = Context(loaded, here.memory, flags, here.cores)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
-        made.sram_bytes = min(here.sram_bytes - here.sram_used, made.model.internal_bytes)
+        made.sram = sram.take(loaded.internal_bytes, here.sram_bytes, here.sram)
+    if os.environ.get("RKNN_LOG_LEVEL", "").strip() in _SHOWS_SRAM:
+        sys.stderr.write(f"{sram.table(loaded.placed, made.sram, here.sram_base, loaded.edge_bytes)}\n")
     target.value = here.add(made)
 
 
@@ -318,7 +323,7 @@ def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
 def _mem_size(here: Runtime, found: Context, info: Any) -> None:
     info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
     info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
-    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_bytes - here.sram_used
+    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_free
 
 
 def _custom_string(_here: Runtime, found: Context, info: Any) -> None:
@@ -365,6 +370,21 @@ _ANSWERS: Final[dict[rknn_query_cmd, Callable[[Runtime, Context, Any], None]]] =
     _Q.RKNN_QUERY_DEVICE_MEM_INFO: _device_mem,
     _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: _range,
 }
+
+
+def hbrt_rknn_sram() -> str:
+    """The pages of SRAM that this process's contexts have, as the driver of a board shows them.
+
+    Returns:
+        The bitmap; empty when no rknn_init has succeeded, or the chip has no SRAM.
+
+    Emulator: a board has a file for it, /sys/kernel/debug/rknpu/mm, with the pages of all processes.
+    """
+    try:
+        here = existing(0)
+    except RknnError:
+        return ""
+    return sram.bitmap(here.sram_bytes, here.sram) if here.sram_bytes else ""
 
 
 # -- runs

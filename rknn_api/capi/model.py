@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,9 +82,20 @@ class Model:
         return planning.weight_bytes(self.proto)
 
     @cached_property
+    def placed(self) -> list[planning.Placed]:
+        """Its internal tensors, in the order in which they are made."""
+        return planning.place(planning.internal_tensors(self.proto))
+
+    @cached_property
     def internal_bytes(self) -> int:
         """Bytes of its internal tensors."""
-        return planning.arena_bytes(planning.place(planning.internal_tensors(self.proto)))
+        return planning.arena_bytes(self.placed)
+
+    @property
+    def edge_bytes(self) -> int:
+        """Bytes of its inputs and outputs, as they are stored."""
+        sides = (*self.sides(0, is_input=True), *self.sides(0, is_input=False))
+        return sum(prod(side.shape) * np.dtype(side.info.stored).itemsize for side in sides)
 
     def run(self, feeds: Sequence[NDArray[Any]], workers: int) -> list[NDArray[Any]]:
         """Run once; several threads may.

@@ -12,6 +12,7 @@ from hbrt.profiles.profile import packaged
 from rknn_api.capi.groups import has_function
 from rknn_api.capi.memory import Memory
 from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.sram import Region
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
@@ -38,6 +39,7 @@ class Runtime:
         self.cores = profile.cores["npu"].count
         self.column = profile.whole("npu.functions")
         self.sram_bytes = profile.whole("sram.bytes")
+        self.sram_base = profile.whole("sram.base")
         self.memory = Memory(session)
         self._contexts: dict[int, Context] = {}
         self._next = _FIRST_HANDLE
@@ -94,9 +96,14 @@ class Runtime:
         return found
 
     @property
-    def sram_used(self) -> int:
-        """Bytes of SRAM that contexts have."""
-        return sum(one.sram_bytes for one in self._contexts.values())
+    def sram(self) -> list[Region]:
+        """The pages of SRAM that contexts have."""
+        return [one.sram for one in self._contexts.values() if one.sram.size_bytes]
+
+    @property
+    def sram_free(self) -> int:
+        """Bytes of SRAM that no context has."""
+        return self.sram_bytes - sum(one.size_bytes for one in self.sram)
 
 
 _lock = threading.Lock()

@@ -37,6 +37,7 @@ RUN = (
     "dnn.md",
     "dnn-python.md",
     "dnn-layers.md",
+    "rknn-run-time.md",
     "rknn.md",
 )
 

@@ -432,3 +432,22 @@ def test_what_the_cache_hides_without_a_sync(
     np.testing.assert_array_equal(target.array(np.int8), wanted)
     assert rk.rknn_destroy(context) == 0
     assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
+
+
+def test_a_context_has_pages_of_sram_until_it_ends(
+    contexts: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RKNN_LOG_LEVEL", "3")
+    plain, needs = contexts("int8"), rk.rknn_mem_size()
+    size = ctypes.sizeof(needs)
+    assert "SRAM Size: 0, Addr: [0xff001000, 0xff001000)" in capsys.readouterr().err
+    context = contexts("int8", rk.RKNN_FLAG_ENABLE_SRAM)
+    said = capsys.readouterr().err
+    assert rk.rknn_query(plain, rk.RKNN_QUERY_MEM_SIZE, needs, size) == 0
+    pages = -(-needs.total_internal_size // 4096)
+    assert pages
+    assert (needs.total_sram_size, needs.free_sram_size) == (978944, 978944 - pages * 4096)
+    assert f"Total Internal Memory Size: {needs.total_internal_size}" in said
+    assert rk.hbrt_rknn_sram().count("*") == pages + 1  # one is of its head
+    assert rk.rknn_destroy(context) == 0
+    assert rk.hbrt_rknn_sram().endswith("used: 0, free: 978944")
