@@ -15,7 +15,7 @@ from rknn_api.perf.report import layers_text, measured_text, memory_report
 from rknn_api.platforms import CoreMask, Platform, platform_of
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
-from rknn_api.toolkit import accuracy, hybrid
+from rknn_api.toolkit import accuracy, codegen, hybrid
 from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_arrays, without_weights
 from rknn_api.toolkit.config import Config, read_config
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
@@ -68,6 +68,7 @@ class RKNN(Calls):
         self._prepared: Prepared | None = None
         self._built: Built | None = None
         self._container: Container | None = None
+        self._is_exported = False
         self._ready: _Ready | None = None
 
     def config(self, **arguments: Any) -> None:
@@ -129,6 +130,7 @@ class RKNN(Calls):
         def read() -> None:
             config = self._configured()
             self._built = self._prepared = self._container = None
+            self._is_exported = False
             path = path_of(model, "model")
             loaded = load(path, inputs, input_size_list, input_initial_val, outputs, self._ops)
             self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
@@ -237,9 +239,9 @@ class RKNN(Calls):
             if self._container is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built; call build first.")
             weightless = self._container.metadata.remove_weight and self._built is not None
-            (without_weights(self._container) if weightless else self._container).write(
-                path_of(export_path, "export_path")
-            )
+            container = without_weights(self._container) if weightless else self._container
+            container.write(path_of(export_path, "export_path"))
+            self._is_exported = True
 
         return self.call("export_rknn", write)
 
@@ -413,6 +415,38 @@ class RKNN(Calls):
             self._log.text(text)
 
         return self.call("accuracy_analysis", analyse)
+
+    def codegen(
+        self,
+        output_path: str | Path,
+        inputs: Sequence[str] | None = None,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 - theirs
+    ) -> int:
+        """Write a folder with the model file, and a program in Python and one in C that run it.
+
+        Args:
+            output_path: The folder.
+            inputs: Paths of a picture or an .npy file for each input: the programs then say how far they are from the
+                simulator.
+            overwrite: Write into a folder that is there.
+        """
+
+        def write() -> None:
+            if self._built is None or self._prepared is None or not self._is_exported:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is exported; call build and export_rknn first.")
+            folder = path_of(output_path, "output_path")
+            if folder.exists() and not overwrite:
+                self._log.warning("codegen", f"{folder} is there; nothing is written. Call it with overwrite=True.")
+                return
+            arrays = sample_arrays(self._prepared, inputs) if inputs is not None else None
+            outputs: list[Any] = []
+            if arrays is not None:
+                runner = Runner(self._built.container, self._ops)
+                outputs = runner.run(arrays, "nchw")
+                runner.close()
+            codegen.write(folder, self._built.container, arrays, outputs)
+
+        return self.call("codegen", write)
 
     def list_devices(self) -> tuple[list[str], list[str]]:
         """Boards that a program can run on: none by adb, and the emulated one."""

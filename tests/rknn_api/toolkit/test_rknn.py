@@ -1,5 +1,7 @@
 """The toolkit as programs use it: convert, simulate, export, run."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -399,6 +401,30 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     lite = RKNNLite(verbose=True)
     assert lite.load_rknn(path) == lite.init_runtime(core_mask=RKNNLite.NPU_CORE_0_1) == 0
     assert table in capsys.readouterr().out
+
+
+def test_programs_are_written_for_a_model_and_agree_with_the_simulator(
+    rknn: RKNN, tmp_path: Path, board_home: Path
+) -> None:
+    images, _ = nets.digits()
+    dataset = nets.arrays(tmp_path, *images[:5].transpose(0, 3, 1, 2)[:, None])
+    assert rknn.codegen("demo") == -1
+    build(rknn, nets.DIGITS, dataset, std_values=[[16]])
+    assert rknn.codegen("demo", inputs=["array2.npy"]) == 0, rknn.last_error
+    assert rknn.codegen("demo", inputs=["none.npy"]) == 0  # skipped
+    assert rknn.codegen("demo", inputs=["none.npy"], overwrite=True) == -1
+    environment = {"HBRT_HOME": str(board_home), "PATH": os.environ["PATH"]}
+    programs = [[sys.executable, "main.py"]]
+    if shutil.which("cc") is not None:
+        compiled = [sys.executable, "-m", "hbrt", "cc", "main.c", "-o", "main", "-lm"]
+        subprocess.run(compiled, cwd="demo", env=environment, check=True, timeout=PATIENCE_S)
+        programs.append(["./main"])
+    for program in programs:
+        answer = subprocess.run(
+            program, cwd="demo", env=environment, check=False, capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        assert answer.returncode == 0, answer.stderr
+        assert answer.stdout.endswith(", cosine 1.000000\n")
 
 
 def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp_path: Path) -> None:
