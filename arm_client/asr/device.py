@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from arm_client.asr.features import INPUTS
 from arm_client.asr.network import INPUT, TENSORS, Floats, Network, Step, quantised_weights
 from arm_client.errors import CallerError, UnknownCommandError
+from hbrt.profiles.estimate import Call, parts_of
 from hbrt.quantize import matrix as qm
 from hbrt.quantize.matrix import BLOCK_COLUMNS, Bytes, Matrix
 from hbrt.samples_dir import samples_dir
@@ -32,8 +33,8 @@ CMD_FLOAT: Final = 0x1201
 ALIGN: Final = 128
 VECTOR_UNITS: Final = 2
 """Vector units of the account's DSP: its four threads take columns of each product, and share the units."""
-MOST_FRAMES: Final = 1000
-"""Of a forward pass: ten seconds."""
+MOST_FRAMES: Final = 500
+"""Of a forward pass: five seconds."""
 
 
 class Per(StrEnum):
@@ -222,11 +223,20 @@ class DeviceNetwork:
         return 4 + len(self._blocks)
 
     def modelled(self, *passes: Pass) -> Modelled:
-        """What passes take on the board by its profile; the operations over both vector units."""
-        profile, tasks = self.board.profile, [task for one in passes for task in one.tasks]
-        call_us = profile.number("rpc.call_us") + self.buffers * profile.number("rpc.buffer_us")
-        op_us = sum(profile.us(task.cost.cycles) for task in tasks)
-        return Modelled(len(tasks) * call_us / 1000, op_us / VECTOR_UNITS / 1000)
+        """What passes take on the board, by the rule of ``hbrt estimate``; the operations over both vector units."""
+        profile = self.board.profile
+        block_bytes = ctypes.sizeof(ForwardParam) + self._output.nbytes
+        parts = [
+            parts_of(
+                Call(self._cmd, "", task.cycles, task.work, block_bytes, self.buffers),
+                profile,
+                profile,
+                is_relayed=False,
+            )
+            for one in passes
+            for task in one.tasks
+        ]
+        return Modelled(sum(one.rpc for one in parts) / 1000, sum(one.op for one in parts) / VECTOR_UNITS / 1000)
 
     def __call__(self, rows: Floats, per: Per = Per.FORWARD) -> Pass:
         """A forward pass.

@@ -38,7 +38,7 @@ def main() -> Any:
                 seconds[step.kind] += now - start
                 start = now
             products = seconds[Kind.PRODUCT] / sum(seconds.values())
-            device = DeviceNetwork(board, network, most_frames=500)
+            device = DeviceNetwork(board, network)
             modelled = device.modelled(device(rows))
             found[name] = {"forward": of_stages["forward"], "products": products, "call": modelled.share}
             figures += [
