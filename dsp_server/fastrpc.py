@@ -15,12 +15,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
 
 from dsp_server import runtime
+from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import CLIENT_PID, TABLES_GENERATION
-from hbrt.fastrpc import marshal, scalars, uri
+from hbrt.fastrpc import marshal, ring, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError, on_dsp
-from hbrt.fastrpc.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN
+from hbrt.fastrpc.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN, WAKE
 
-__all__ = ["Aee", "AeeError", "Implementation", "Skeleton", "register_interface"]
+__all__ = ["Aee", "AeeError", "DspQueue", "Implementation", "Skeleton", "register_interface"]
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,6 +77,7 @@ class Domain:
         self._opened: dict[int, _Opened] = {}
         self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
         self._same: dict[bytes, _Same] = {}
+        self.queues: dict[int, DspQueue] = {}
         self._generation = b""
 
     def register(self, symbol: str, make: Callable[[str], Implementation]) -> None:
@@ -125,6 +127,11 @@ class Domain:
             del self._opened[handle]
             self._same.clear()
             opened.implementation.close()
+        elif kind == WAKE:
+            queue = self.queues.get(handle)
+            if queue is None or queue.client != runtime.context.client_id:
+                raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"The image has imported no queue {handle:#x}.")
+            queue.serve()
         elif kind == END:
             os.kill(os.getpid(), signal.SIGKILL)
         else:
@@ -178,6 +185,9 @@ class Domain:
                 del self._opened[handle]
                 with suppress(Exception):
                     opened.implementation.close()
+        for number, queue in list(self.queues.items()):
+            if _pid_of(queue.client) != queue.pid:
+                del self.queues[number]
 
 
 def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
@@ -223,6 +233,61 @@ def register_interface(symbol: str, make: Callable[[str], Implementation]) -> in
     """
     domain.register(symbol, make)
     return 0
+
+
+class DspQueue:
+    """A queue of a program, imported in one of its calls; by the ``id`` of the program's ``DspQueue``.
+
+    Args:
+        number: The id.
+        on_packet: Called as ``on_packet(queue, message, buffers)`` for each request: its bytes, and a memoryview of
+            each buffer.
+
+    Raises:
+        AeeError: AEE_ENOSUCHMAP: the program has no such queue.
+    """
+
+    def __init__(self, number: int, on_packet: Callable[[DspQueue, bytes, list[memoryview]], object]) -> None:
+        head = runtime.map_range(number, ring.QUEUE_HEAD_BYTES)
+        whole: runtime.Mapped = runtime.MAP_FAILED
+        if head is not runtime.MAP_FAILED:
+            whole = runtime.map_range(number, ring.QUEUE_HEAD_BYTES + sum(ring.SIZES.unpack_from(head)))
+        if whole is runtime.MAP_FAILED:
+            raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {number:#x}.")
+        self._queue = ring.queue_of(whole)
+        self._on_packet = on_packet
+        self._fence = Fence()
+        self.client = runtime.context.client_id
+        self.pid = _pid_of(self.client)
+        domain.queues[number] = self
+
+    def write(self, message: bytes = b"") -> None:
+        """Send a response.
+
+        Raises:
+            AeeError: AEE_EWOULDBLOCK: the program has not read those before; AEE_EBADPARM: it is too large.
+        """
+        if not self._queue.responses.write((), message):
+            raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the response.")
+
+    def serve(self) -> None:
+        """Work through the requests."""
+        while True:
+            while (packet := self._queue.requests.read()) is not None:
+                views = [_bytes_of(one.phy_addr, one.size) for one in packet.buffers]
+                self._on_packet(self, packet.message, views)
+            self._queue.set_served(is_served=False)
+            self._fence.full()  # before the last look
+            if self._queue.requests.peek() is None:
+                return
+            self._queue.set_served(is_served=True)
+
+
+def _bytes_of(phy_addr: int, size_bytes: int) -> memoryview:
+    view = runtime.map_range(phy_addr, size_bytes)
+    if view is runtime.MAP_FAILED:
+        raise _refusal(Aee.AEE_ENOSUCHMAP, f"A buffer of a packet is no memory: {runtime.context.map_failure}")
+    return view
 
 
 class Skeleton:

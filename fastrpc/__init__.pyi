@@ -39,6 +39,9 @@ from fastrpc.python import (
     from_array as from_array,
     statistics as statistics,
 )
+from fastrpc.queues import (
+    DspQueue as DspQueue,
+)
 from hbrt.fastrpc.aee import (
     Aee as Aee,
     AeeError as AeeError,

@@ -11,7 +11,7 @@ from typing import Final
 
 FASTRPC_CMD: Final = 0xFA57
 """Command of the tasks; an image that registers an interface registers it."""
-OPEN, INVOKE, CLOSE, END = 1, 2, 3, 4
+OPEN, INVOKE, CLOSE, END, WAKE = 1, 2, 3, 4, 5
 
 HEAD: Final = struct.Struct("<IIQII")
 """Kind; scalar word; the DSP side's handle; number of arguments, or of an open the bytes of the URI behind; 0."""
@@ -38,6 +38,11 @@ def pack_close(handle: int) -> bytes:
 def pack_end() -> bytes:
     """A message that ends the process of the core, which starts again."""
     return HEAD.pack(END, 0, 0, 0, 0)
+
+
+def pack_wake(queue: int) -> bytes:
+    """A message that has the image look at the requests of a queue."""
+    return HEAD.pack(WAKE, 0, queue, 0, 0)
 
 
 def pack_invoke(handle: int, word: int, arguments: list[int]) -> bytes:

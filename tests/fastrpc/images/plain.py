@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import hb_dsp_env_init, hb_dsp_start
-from dsp_server.fastrpc import Skeleton
+from dsp_server.fastrpc import DspQueue, Skeleton
 from hbrt.fastrpc.aee import AeeError
 from hbrt.fastrpc.marshal import IN, INROUT, ROUT, SEQUENCE, STRING, VALUE, Method, Param
 
@@ -29,7 +29,8 @@ SCALE = Method(
 FAIL = Method("fail", 6, Param("code", IN, VALUE, ctypes.c_int32))
 FAR = Method("far", 40, Param("value", IN, VALUE, ctypes.c_int32), Param("twice", ROUT, VALUE, ctypes.c_int32))
 CRASH = Method("crash", 7)
-METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH)}
+QUEUE = Method("queue", 8, Param("number", IN, VALUE, ctypes.c_uint64))
+METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH, QUEUE)}
 
 
 class Calc(Skeleton):
@@ -73,6 +74,17 @@ class Calc(Skeleton):
 
     def crash(self) -> None:
         os.abort()
+
+    def queue(self, number: int) -> None:
+        DspQueue(number, echo)
+
+
+def echo(queue: DspQueue, message: bytes, buffers: list[memoryview]) -> None:
+    if message == b"crash":
+        os.abort()
+    for one in buffers:
+        one[0] += 1
+    queue.write(message[::-1])
 
 
 def main() -> None:

@@ -1,0 +1,163 @@
+"""The rings of a dspqueue: packets in board memory, one writer and one reader. Pure.
+
+A packet has a head, descriptions of buffers, and a message; it never wraps. A head that says SKIP sends the reader to
+the start. Sizes are multiples of 8.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from hbrt.fastrpc.aee import Aee, AeeError
+
+MOST_BYTES: Final = 16 << 20
+MOST_BUFFERS: Final = 64
+MOST_MESSAGE: Final = 65_536
+FLAG_MESSAGE, FLAG_BUFFERS = 1, 2
+BUFFER_REF, BUFFER_DEREF = 4, 8
+HEAD_BYTES: Final = 64
+
+PACKET: Final = struct.Struct("<HHI")
+"""Flags, number of buffers, bytes of the message."""
+BUFFER: Final = struct.Struct("<IIIIQ")
+"""Descriptor, bytes, offset, flags, physical address."""
+_POSITIONS: Final = struct.Struct("<II")
+_SKIP: Final = 0xFFFF
+
+
+class Buffer(NamedTuple):
+    """A buffer that a packet names."""
+
+    fd: int
+    size: int
+    offset: int
+    flags: int
+    phy_addr: int
+
+
+class Packet(NamedTuple):
+    """A packet."""
+
+    flags: int
+    buffers: tuple[Buffer, ...]
+    message: bytes
+
+
+class Ring:
+    """A ring.
+
+    Args:
+        view: Its head and its bytes, zeros at first.
+    """
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self._size = len(view) - HEAD_BYTES
+
+    def write(self, buffers: tuple[Buffer, ...], message: bytes) -> bool:
+        """Add a packet; False when there is no room now.
+
+        Raises:
+            AeeError: AEE_EBADPARM: more buffers or bytes than a packet of this ring may have.
+        """
+        need = -(-(PACKET.size + BUFFER.size * len(buffers) + len(message)) // 8) * 8
+        if len(buffers) > MOST_BUFFERS or len(message) > MOST_MESSAGE or need > self._size - 8:
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                f"A packet of {len(buffers)} buffers and {len(message)} bytes is too large: it has at most "
+                f"{MOST_BUFFERS} buffers, {MOST_MESSAGE} bytes, and {self._size - 8} of the queue.",
+            )
+        written, read = _POSITIONS.unpack_from(self._view)
+        at = written
+        if written >= read and need > self._size - written - (8 if not read else 0):
+            at = 0
+        if at == written and written >= read:
+            pass
+        elif need >= read - at:  # a full ring would look empty
+            if written == read:  # nothing is in it: send the reader to the start, for the next try
+                PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
+                struct.pack_into("<I", self._view, 0, 0)
+            return False
+        if at != written:
+            PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
+        flags = (FLAG_MESSAGE if message else 0) | (FLAG_BUFFERS if buffers else 0)
+        raw = PACKET.pack(flags, len(buffers), len(message)) + b"".join(BUFFER.pack(*one) for one in buffers) + message
+        self._view[HEAD_BYTES + at : HEAD_BYTES + at + len(raw)] = raw
+        struct.pack_into("<I", self._view, 0, (at + need) % self._size)  # last: the reader sees whole packets
+        return True
+
+    def peek(self) -> tuple[int, int, int] | None:
+        """Flags, buffers and bytes of the next packet; None for none."""
+        at = self._next()
+        return None if at < 0 else PACKET.unpack_from(self._view, HEAD_BYTES + at)
+
+    def read(self) -> Packet | None:
+        """Take the next packet; None for none."""
+        at = self._next()
+        if at < 0:
+            return None
+        flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
+        start = HEAD_BYTES + at + PACKET.size
+        buffers = tuple(Buffer(*BUFFER.unpack_from(self._view, start + index * BUFFER.size)) for index in range(count))
+        behind = start + count * BUFFER.size
+        message = bytes(self._view[behind : behind + length])
+        need = -(-(PACKET.size + BUFFER.size * count + length) // 8) * 8
+        struct.pack_into("<I", self._view, 4, (at + need) % self._size)
+        return Packet(flags, buffers, message)
+
+    def _next(self) -> int:
+        written, read = _POSITIONS.unpack_from(self._view)
+        if written == read:
+            return -1
+        if PACKET.unpack_from(self._view, HEAD_BYTES + read)[0] == _SKIP:
+            struct.pack_into("<I", self._view, 4, 0)
+            return self._next()
+        return int(read)
+
+
+class Queue(NamedTuple):
+    """The rings of a queue, and the byte that says whether the DSP side looks at it.
+
+    Attributes:
+        view: All bytes.
+        requests: To the DSP.
+        responses: To the CPU.
+    """
+
+    view: memoryview
+    requests: Ring
+    responses: Ring
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the DSP side has been asked, and has not yet found the requests empty for the last time."""
+        return bool(self.view[_SERVED])
+
+    def set_served(self, *, is_served: bool) -> None:
+        """Note it."""
+        self.view[_SERVED] = is_served
+
+
+SIZES: Final = struct.Struct("<II")
+"""At the start of a queue: bytes of its rings, with their heads."""
+_SERVED: Final = 16
+QUEUE_HEAD_BYTES: Final = 64
+
+
+def ring_bytes(size: int) -> int:
+    """Bytes of a ring for so many of packets.
+
+    Raises:
+        AeeError: AEE_EBADPARM: more than 16 MiB, or none.
+    """
+    if not 0 < size <= MOST_BYTES:
+        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MOST_BYTES} bytes; {size} were asked for.")
+    return HEAD_BYTES + max(-(-size // 8) * 8, 16)
+
+
+def queue_of(view: memoryview) -> Queue:
+    """The queue in its bytes, whose sizes are written."""
+    requests, responses = SIZES.unpack_from(view)
+    end = QUEUE_HEAD_BYTES + requests
+    return Queue(view, Ring(view[QUEUE_HEAD_BYTES:end]), Ring(view[end : end + responses]))

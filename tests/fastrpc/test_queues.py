@@ -1,0 +1,91 @@
+"""A dspqueue to an image and back."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastrpc
+from arm_client.client import Board
+from fastrpc import Aee, AeeError, DspQueue, Interface
+from tests.fastrpc.images import plain
+from tests.limits import PATIENCE_S
+
+IMAGE = "images/plain.py"
+
+
+class Calc(Interface):
+    """A stub by hand."""
+
+    INTERFACE = "calc"
+
+
+def code_of(call: Any, *given: Any) -> int:
+    with pytest.raises(AeeError) as failed:
+        call(*given)
+    return failed.value.code
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_packets_go_there_and_back_without_a_call_each(dsp_board: Board) -> None:
+    with Calc() as calc, DspQueue() as queue:
+        calc.call(plain.QUEUE, queue.id)
+        for number in range(500):
+            text = f"packet {number}".encode()
+            queue.write(text, timeout=PATIENCE_S)
+            if number % 3 == 2:
+                for back in range(number - 2, number + 1):
+                    assert queue.read(PATIENCE_S).message == f"packet {back}".encode()[::-1]
+        assert queue.read(PATIENCE_S).message
+        assert queue.read(PATIENCE_S).message
+        assert code_of(queue.read) == Aee.AEE_EWOULDBLOCK
+        assert code_of(queue.read, 0.01) == Aee.AEE_EEXPIRED
+        assert code_of(queue.write, bytes(70_000)) == Aee.AEE_EBADPARM
+        assert queue.peek() is None
+        assert queue.statistics()[::2] == (500, 500)
+        fd = os.memfd_create("buffer")
+        os.ftruncate(fd, 4096)
+        assert code_of(queue.write, b"x", [(fd, 0, 0, 0)]) == Aee.AEE_ENOSUCHMAP
+        assert fastrpc.fastrpc_mmap(3, fd, 0, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
+        queue.write(b"x", [(fd, 8, 16, 0), (fd, 0, 0, 4)])
+        assert queue.read(PATIENCE_S).message == b"x"
+        assert (os.pread(fd, 1, 8), os.pread(fd, 1, 0)) == (b"\1", b"\1")
+        for wrong in ((fd, 8, 0, 0), (fd, 0, 4097, 0), (fd, 0, 0, 12)):
+            assert code_of(queue.write, b"", [wrong]) == Aee.AEE_EBADPARM
+        assert fastrpc.fastrpc_munmap(3, fd, 0, 4096) == 0
+        os.close(fd)
+    assert code_of(queue.write, b"x") == Aee.AEE_EINVHANDLE
+    queue.close()
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_a_callback_takes_the_responses(dsp_board: Board) -> None:
+    told: list[bytes] = []
+    has_all = threading.Event()
+
+    def take(packet: Any) -> None:
+        told.append(packet.message)
+        if len(told) == 20:
+            has_all.set()
+
+    with Calc() as calc, DspQueue(on_packet=take) as queue:
+        calc.call(plain.QUEUE, queue.id)
+        for number in range(20):
+            queue.write(bytes([number]))
+        assert has_all.wait(PATIENCE_S)
+        assert told == [bytes([number]) for number in range(20)]
+        assert code_of(queue.read) == Aee.AEE_EBADSTATE
+
+
+def test_a_crash_is_told_to_who_waits(dsp_board_factory: Any) -> None:
+    with dsp_board_factory(image=Path(__file__).parent / IMAGE, fresh=True):
+        with Calc() as calc, DspQueue() as queue:
+            calc.call(plain.QUEUE, queue.id)
+            queue.write(b"crash")
+            assert code_of(queue.read, PATIENCE_S) == Aee.AEE_ECONNRESET
+            assert code_of(queue.write, b"x") == Aee.AEE_ECONNRESET
+        with DspQueue() as unknown:
+            unknown.write(b"x")
+            assert code_of(unknown.read, PATIENCE_S) & 0xFF == Aee.AEE_ENOSUCHHANDLE

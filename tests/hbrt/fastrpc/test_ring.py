@@ -1,0 +1,51 @@
+"""A ring against a list."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given, strategies as st
+
+from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.fastrpc.ring import Buffer, Ring, ring_bytes
+
+buffers = st.lists(st.builds(Buffer, *[st.integers(0, 9)] * 5), max_size=2).map(tuple)
+steps = st.lists(st.one_of(st.none(), st.tuples(buffers, st.binary(max_size=60))), max_size=60)
+
+
+@given(st.integers(88, 300), steps)
+def test_packets_come_as_they_went(size: int, todo: list[tuple[tuple[Buffer, ...], bytes] | None]) -> None:
+    ring = Ring(memoryview(bytearray(ring_bytes(size))))
+    model: deque[tuple[tuple[Buffer, ...], bytes]] = deque()
+    for step in todo:
+        if step is None:
+            packet = ring.read()
+            assert (None if packet is None else packet[1:]) == (model.popleft() if model else None)
+            continue
+        try:
+            is_written = ring.write(*step)
+        except AeeError as error:
+            assert error.code == Aee.AEE_EBADPARM  # noqa: PT017 - a packet larger than the ring
+            continue
+        if not is_written and not model:  # once the reader has looked, an empty ring takes every packet that may be
+            assert ring.read() is None
+            is_written = ring.write(*step)
+            assert is_written
+        if is_written:
+            model.append(step)
+    peeked = ring.peek()
+    assert (peeked is None) == (not model)
+    while model:
+        packet = ring.read()
+        assert packet is not None
+        assert packet[1:] == model.popleft()
+    assert ring.read() is None
+
+
+def test_limits() -> None:
+    ring = Ring(memoryview(bytearray(ring_bytes(1 << 17))))
+    for wrong in (((Buffer(1, 1, 0, 0, 0),) * 65, b""), ((), bytes(65_537))):
+        with pytest.raises(AeeError):
+            ring.write(*wrong)
+    for size in (0, (16 << 20) + 1):
+        with pytest.raises(AeeError):
+            ring_bytes(size)
