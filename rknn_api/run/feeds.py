@@ -98,7 +98,7 @@ def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
         return np.ascontiguousarray(array).reshape(array.shape)  # a scalar stays one
     if not is_number or (wanted.kind in "iub" and array.dtype.kind == "f"):
         raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
-    return np.ascontiguousarray(array, wanted).reshape(array.shape)
+    return np.ascontiguousarray(array).astype(wanted).reshape(array.shape)  # pixels are turned as bytes
 
 
 def _refused(sentence: str) -> RknnError:

@@ -21,7 +21,6 @@ _ALGORITHMS = ("normal", "mmse", "kl_divergence", "gdq")
 _RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "kl_divergence")}
 _NO_EFFECT = {
     "compress_weight": False,
-    "model_pruning": False,
     "op_target": None,
     "quantize_weight": False,
     "remove_reshape": False,
@@ -49,6 +48,7 @@ class Config:
         custom_string: Kept in the model file.
         remove_weight: The model file gets no weights.
         single_core_mode: The model takes one core.
+        model_pruning: Channels of zeros leave the model.
         dynamic_input: Sets of shapes, the largest first.
         warnings: What is taken and has no effect, a sentence each.
     """
@@ -64,6 +64,7 @@ class Config:
     custom_string: str = ""
     remove_weight: bool = False
     single_core_mode: bool = False
+    model_pruning: bool = False
     dynamic_input: tuple[Shapes, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
@@ -81,6 +82,7 @@ NAMES = (
     "custom_string",
     "remove_weight",
     "single_core_mode",
+    "model_pruning",
     "dynamic_input",
     *_NO_EFFECT,
 )
@@ -127,6 +129,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
         _custom_string(args.get("custom_string", "")),
         bool(args.get("remove_weight", False)),
         bool(args.get("single_core_mode", False)),
+        bool(args.get("model_pruning", False)),
         _dynamic(args.get("dynamic_input", ()), platform),
         tuple(warnings),
     )
