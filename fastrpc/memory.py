@@ -56,7 +56,7 @@ class Memory:
     def __init__(self, session: Session) -> None:
         self._blocks = session.blocks
         self.can_import = session.link.can_import
-        self.generation = 0  # grows with every change
+        self.generation = 0  # grows when a range is no longer registered
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
         self._mapped: dict[int, tuple[int, Block]] = {}  # of fastrpc_mmap: descriptor -> bytes, block
@@ -102,9 +102,8 @@ class Memory:
                 Aee.AEE_EALREADY,
                 f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is registered already.",
             )
-        insort(self._starts, region.start)
         self._regions[region.start] = region
-        self.generation += 1
+        insort(self._starts, region.start)
 
     def _remove(self, region: Region) -> None:
         self._starts.remove(region.start)

@@ -191,8 +191,7 @@ class Runtime:
             self._handles.pop(handle, None)
             self.domain(opened.domain).handles.discard(handle)
             for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
-                self._keep(self._ready[key].tally)
-                self._spare.append(self._ready.pop(key).buffer)
+                self._keep(self._ready.pop(key).tally)
             is_last = not self._handles
             is_last_of_domain = not self.domain(opened.domain).handles and not opened.ended
         try:
@@ -282,9 +281,7 @@ class Runtime:
             return False
         if ready.clean:
             self._flush(ready.clean, HB_SYS_MEM_CACHE_CLEAN)
-        task = self._tasks.submit(*ready.task)
-        if task < 0 or self._tasks.finish(task):
-            self._refuse(task, ready.opened)
+        self._finish(self._tasks.submit(*ready.task), ready.opened, ready)
         ready.tally.calls += 1
         if ready.invalidate:
             self._flush(ready.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
@@ -456,10 +453,9 @@ class Runtime:
         self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate)
 
     def _forget_ready(self) -> None:
-        ready, self._ready = self._ready, {}
+        ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended
         for one in ready.values():
             self._keep(one.tally)
-        self._spare.extend(one.buffer for one in ready.values())
 
     # -- tasks
 

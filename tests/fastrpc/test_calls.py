@@ -359,3 +359,30 @@ def test_a_forks_child_is_refused_and_its_parent_goes_on(dsp_board: Board) -> No
         os.close(read_end)
         os.close(write_end)
         assert calc.call(plain.FAR, 6) == 12
+
+
+def test_a_repeated_call_goes_on_while_memory_and_messages_change(dsp_board: Board) -> None:
+    def call(at: int) -> None:
+        x, y = fastrpc.empty(64), fastrpc.empty(8)
+        x[:] = at
+        block = fastrpc.from_array(np.array([64, 64, 8, 0, 0], np.uint32))
+        places = [(one.__array_interface__["data"][0], one.nbytes) for one in (block, x, x, y)]
+        given = arguments(*places)
+        for _ in range(150):
+            y[:] = 255
+            assert fastrpc.remote_handle64_invoke(calc.handle, make(2, 3, 1), given) == 0
+            if y[0] != 128 * at % 256:
+                wrong.append(at)
+
+    wrong: list[int] = []
+    with Calc() as calc:
+        threads = [threading.Thread(target=call, args=(at,)) for at in (1, 3, 5)]
+        for one in threads:
+            one.start()
+        while any(one.is_alive() for one in threads):
+            address = fastrpc.rpcmem_alloc(25, 1, 4096)
+            calc.call(plain.FAR, 1)
+            fastrpc.rpcmem_free(address)
+        for one in threads:
+            one.join()
+    assert wrong == []
