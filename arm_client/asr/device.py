@@ -170,7 +170,7 @@ class DeviceNetwork:
             is_exact: Whether scales follow the multiplier that was cut.
 
         Raises:
-            CallerError: the board's image has no such op. OutOfMemoryError: no room.
+            OutOfMemoryError: no room.
         """
         self._cmd = CMD_FLOAT if is_float else CMD_UINT8
         self.board, self.network, self.is_float = board, network, is_float
@@ -207,15 +207,6 @@ class DeviceNetwork:
             denominator=denominator,
             is_exact=is_exact,
         )
-        try:
-            board.call(self._cmd, self._param, self._output)  # no operation yet
-        except UnknownCommandError:
-            raise CallerError(
-                Status.HB_DSP_UNKNOWN_COMMAND,
-                f"No op of board {board.path.name} does a forward pass (command {self._cmd:#x}): build its image by "
-                f"'hbrt cc --dsp -o tdnnf.so {samples_dir() / 'dsp' / 'tdnnf_image.c'}', then 'hbrt restart --image "
-                "tdnnf.so', or HBRT_IMAGE=tdnnf.so for a private board.",
-            ) from None
 
     @property
     def buffers(self) -> int:
@@ -246,7 +237,8 @@ class DeviceNetwork:
             per: What one call does.
 
         Raises:
-            CallerError: more frames than there is room for. OpFailedError: an operation failed; says which.
+            CallerError: features of another shape, more frames than there is room for, or an image that has no such op;
+                says what to do. OpFailedError: an operation failed; says which.
         """
         self._take(rows)
         tasks, maps, least, head = [], 0, 1 << 31, OutputHead()
@@ -255,7 +247,10 @@ class DeviceNetwork:
             self._param.first, self._param.count = first, count
             self._param.output_bytes = self._output.nbytes if is_last else ctypes.sizeof(OutputHead)
             task = self.board.submit(self._cmd, self._param, self._output)
-            task.result()
+            try:
+                task.result()
+            except UnknownCommandError as error:
+                raise CallerError(Status.HB_DSP_UNKNOWN_COMMAND, f"{error.text} {self._advice}") from None
             head = OutputHead.from_buffer_copy(self._output.data)
             tasks.append(task)
             maps += head.maps
@@ -266,6 +261,14 @@ class DeviceNetwork:
             return Pass(np.array(data[: shape[0] * shape[1]].reshape(shape)), None, 0, maps, tasks)
         stored = stored_output(self._output)
         return Pass(stored.real(), stored, least, maps, tasks)
+
+    @property
+    def _advice(self) -> str:
+        source = samples_dir() / "dsp" / "tdnnf_image.c"
+        return (
+            f"The forward pass needs an image of its own: 'hbrt cc --dsp -o tdnnf.so {source}', then 'hbrt restart "
+            "--image tdnnf.so', or HBRT_IMAGE=tdnnf.so for a private board."
+        )
 
     def _take(self, rows: Floats) -> None:
         if len(rows) > self.most_rows:

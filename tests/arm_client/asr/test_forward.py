@@ -100,9 +100,9 @@ def test_features_of_another_shape_are_refused(asr_board: Board, network: Networ
         DeviceNetwork(asr_board, network)(np.zeros(shape, np.float32))
 
 
-def test_a_board_without_the_op_says_what_to_do(dsp_board: object, network: Network) -> None:
+def test_a_board_without_the_op_says_what_to_do(dsp_board: object, network: Network, rows: np.ndarray) -> None:
     with connect() as board, pytest.raises(CallerError, match=r"hbrt cc --dsp -o tdnnf\.so"):
-        DeviceNetwork(board, network)
+        DeviceNetwork(board, network)(rows)
 
 
 def test_nonsense_in_the_blocks_fails_the_task_alone(asr_board: Board, network: Network, rows: np.ndarray) -> None:
