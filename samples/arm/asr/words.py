@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from arm_client.asr import (
+    RATE,
     DeviceNetwork,
     Per,
     Recogniser,
@@ -26,30 +27,42 @@ REPORTS = True
 
 
 def main(wav_file: str = "", *more: str) -> Any:
-    """Returns the word error rate by where the model ran, or the words of each file."""
+    """Returns the word error rate by where the model ran; None for files of the user's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = [] if wav_file else held_out()
+        files = [Path(file) for file in (wav_file, *more) if file]
+        for index, utterance in enumerate(said):
+            files.append(Path(folder) / f"{index:03}.wav")
+            write_wav(files[-1], utterance.samples)
+        try:
+            recordings = [read_wav(file) for file in files]
+            words = recognised(recordings)
+        except (OSError, ValueError) as error:
+            sys.exit(str(error))
+    if not said:
+        for where, heard in words.items():
+            for file, one in zip(files, heard, strict=True):
+                print(f"{file}, {where}: {' '.join(one) or '(no words)'}")
+        return None
+    rates = {}
+    for where, heard in words.items():
+        rates[where] = word_error_rate([one.words for one in said], heard)
+        print(f"{where}: {rates[where]:.1%} of {sum(len(one.words) for one in said)} words are wrong")
+    return rates
+
+
+def recognised(recordings: list[Any]) -> dict[str, list[tuple[str, ...]]]:
+    """The words of each recording, by where the model ran."""
     network = load_network()
-    with connect() as board, tempfile.TemporaryDirectory() as folder:
+    most = max(len(samples) for samples in recordings) * 100 // RATE + 1
+    with connect() as board:
+        in_float = DeviceNetwork(board, network, is_float=True, most_frames=most)
         recognisers = {
             Where.CPU: Recogniser(network),
-            Where.FLOAT: Recogniser.on_dsp(DeviceNetwork(board, network, is_float=True), Per.LAYER),
-            Where.UINT8: Recogniser.on_dsp(DeviceNetwork(board, network)),
+            Where.FLOAT: Recogniser.on_dsp(in_float, Per.LAYER),
+            Where.UINT8: Recogniser.on_dsp(DeviceNetwork(board, network, most_frames=most)),
         }
-        if wav_file:
-            for file in (wav_file, *more):
-                samples = read_wav(Path(file))
-                for where, recognise in recognisers.items():
-                    print(f"{file}, {where}: {' '.join(recognise(samples).words)}")
-            return None
-        said = held_out()
-        files = [Path(folder) / f"{index:03}.wav" for index in range(len(said))]
-        for path, utterance in zip(files, said, strict=True):
-            write_wav(path, utterance.samples)
-        rates = {}
-        for where, recognise in recognisers.items():
-            heard = [recognise(read_wav(path)).words for path in files]
-            rates[where] = word_error_rate([one.words for one in said], heard)
-            print(f"{where}: {rates[where]:.1%} of {sum(len(one.words) for one in said)} words are wrong")
-        return rates
+        return {where: [recognise(samples).words for samples in recordings] for where, recognise in recognisers.items()}
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arm_client.asr import say, voice_of, write_wav
+import numpy as np
+import pytest
+
+from arm_client.asr import RATE, say, voice_of, write_wav
 from hbrt.samples_dir import samples_dir
 
 if TYPE_CHECKING:
-    import pytest
-
     from arm_client.client import Board
 
 
@@ -47,7 +48,17 @@ def test_the_forward_pass_over_fastrpc_has_the_same_bits_and_copies_nothing_larg
     assert " and 44 " in capsys.readouterr().out
 
 
-def test_words_of_a_file_of_the_users_own(asr_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    write_wav(tmp_path / "own.wav", say(("four", "two"), voice_of(1), 3, 20).samples)
-    assert run("words", str(tmp_path / "own.wav")) is None
-    assert capsys.readouterr().out.count(": four two\n") == 3
+def test_words_of_files_of_the_users_own(asr_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    own, silence, long = (str(tmp_path / name) for name in ("own.wav", "silence.wav", "long.wav"))
+    samples = say(("four", "two"), voice_of(1), 3, 20).samples
+    write_wav(Path(own), samples)
+    write_wav(Path(silence), np.zeros(RATE, np.int16))
+    write_wav(Path(long), np.concatenate([samples] * 8))
+    assert run("words", own, silence, long) is None
+    said = capsys.readouterr().out
+    assert said.count("own.wav") == said.count("silence.wav") == 3
+    assert said.count(": four two\n") == 3
+    assert said.count(f": {' '.join(['four two'] * 8)}\n") == 3
+    for file in (tmp_path / "nowhere.wav", Path(__file__)):
+        with pytest.raises(SystemExit, match=r"is no WAV file|No such file"):
+            run("words", str(file))
