@@ -37,6 +37,7 @@ from hbrt.profiles.work import NO_WORK, WORK, Work
 _NUMBER, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 _TASK_BYTES = REQUEST.size + ANSWER.size
 _DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # of a record: when its task has ended
+_MARGIN = 64  # records of a ring that are looked at beside the newest: a program may have written nonsense
 
 
 class EndedTask(NamedTuple):
@@ -87,24 +88,27 @@ def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
     """The tasks that ended last, at most so many, in the order of their ends."""
     # Of the accelerator cores too, which the layout does not count: a ring without a task costs two looks.
     rings = range(HISTORY_RINGS)
-    raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring))]
+    raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring), most)]
     now_ns = monotonic_ns()  # what ends later was written by something other than a core
     raws = sorted((raw for raw in raws if _DONE.unpack_from(raw)[0] <= now_ns), key=_DONE.unpack_from)
     return [task_of(raw) for raw in raws[max(0, len(raws) - most) :]]
 
 
-def _records(ddr: Table, start: int) -> Iterator[bytes]:
-    """The complete records of one ring; its second place is filled first."""
-    mm, is_used = ddr.map, True
+def _records(ddr: Table, start: int, most: int) -> Iterator[bytes]:
+    """The newest complete records of one ring, and some that may be nonsense; its second place is filled first."""
+    mm, is_used, found = ddr.map, True, []
     for place in (*range(1, HISTORY_RECORDS), 0):
         at = start + place * HISTORY_RECORD_BYTES
         number = _NUMBER.unpack_from(mm, at)[0]
-        raw = mm[at : at + HISTORY_RECORD_BYTES]
-        if number and number == _NUMBER.unpack_from(mm, at)[0]:
-            yield raw
-        elif not number and not is_used:
-            return  # one is being written, or its writer has died; behind two such records the ring is not filled yet
+        if not number and not is_used:
+            break  # one is being written, or its writer has died; behind two such records the ring is not filled yet
+        if number and number % HISTORY_RECORDS == place:
+            found.append((number, at))
         is_used = number != 0
+    for number, at in sorted(found)[-most - _MARGIN :]:
+        raw = mm[at : at + HISTORY_RECORD_BYTES]
+        if number == _NUMBER.unpack_from(mm, at)[0]:
+            yield raw
 
 
 def task_of(raw: bytes) -> EndedTask:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
+OF_DAEMON = 16  # tasks of an interval that no core has counted: failed by the daemon, or ended since the look
 MOST_TASKS = 2000  # of an interval, for the percentiles: more would keep the daemon busy
 _CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), *numbers("BUSY", "TASKS/S"), Column("RUNS"))
 _LAST = (*numbers("CORE"), Column("LAST OP"), *numbers("MODELLED", "DMA"), Column("OF IT"))
@@ -79,11 +80,19 @@ def _samples(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
     while True:
         status: dict[str, Any] = daemon.request("status")
         now_ns = time.monotonic_ns()
-        tasks: list[dict[str, Any]] = daemon.request("tasks", last=MOST_TASKS)
+        tasks: list[dict[str, Any]] = daemon.request("tasks", last=_most_ended(status, before))
         newest |= newest_of(tasks)
         ended = [task for task in tasks if task["ended_ns"] > seen_ns] if before else []
         yield sample_of(status, before or status, ended, (now_ns - seen_ns) / 1e9 if before else interval, newest)
         before, seen_ns = status, now_ns
+
+
+def _most_ended(status: Mapping[str, Any], before: Mapping[str, Any] | None) -> int:
+    """How many tasks have ended since at the most, as far as they are of interest: the daemon works for each."""
+    if before is None:
+        return MOST_TASKS
+    ended, ended_before = (sum(int(core["tasks"]) for core in one["cores"]) for one in (status, before))
+    return min(MOST_TASKS, max(0, ended - ended_before) + OF_DAEMON)
 
 
 def _watch(look: Iterator[Sample], interval: float) -> None:

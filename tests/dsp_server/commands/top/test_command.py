@@ -30,6 +30,7 @@ def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
         "cores": [
             {
                 "core": 0,
+                "kind": "dsp",
                 "state": "running",
                 "health": "busy",
                 "tasks": tasks,

@@ -79,7 +79,7 @@ def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shel
         status, body = get(served, path)
         assert (status, part in body) == (200, True)
     assert board(served)["cores"][1] == {
-        "core": 1, "state": "running", "health": "ok", "tasks_per_s": 0.0, "busy": 0.0, "runs": None,
+        "core": 1, "kind": "dsp", "state": "running", "health": "ok", "tasks_per_s": 0.0, "busy": 0.0, "runs": None,
         "tcm": ["." * 52] * 2, "last": None,
     }  # fmt: skip
     for path in ("/log", "/../command.py", "/page/../view.py", "//etc/passwd", "/board.json/"):
