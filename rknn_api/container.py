@@ -21,8 +21,10 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self
 
 from rknn_api.errors import RknnError, RknnStatus, invalid_model
@@ -166,14 +168,18 @@ class Container:
         return cls(metadata, sections)
 
     def write(self, path: Path) -> None:
-        """Write the file.
+        """Write the file; whoever reads meanwhile has the former one, whole.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it cannot be written, and why.
         """
+        new = path.with_name(f".{path.name}.{token_hex(4)}")
         try:
-            path.write_bytes(self.to_bytes())
+            new.write_bytes(self.to_bytes())
+            new.replace(path)
         except OSError as error:
+            with suppress(OSError):
+                new.unlink()
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL, f"The model file {path} cannot be written: {error.strerror}."
             ) from None

@@ -66,9 +66,7 @@ def load(
         _fix_shape(by_name[name], shape)
     for name, value in zip(names, input_initial_val or (), strict=False):
         if value is not None:
-            dtype = helper.tensor_dtype_to_np_dtype(by_name[name].type.tensor_type.elem_type)
-            model.graph.initializer.append(numpy_helper.from_array(np.asarray(value, dtype), name))
-            model.graph.input.remove(by_name[name])
+            _fix_value(model, by_name[name], value)
     for at, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{at}"
     return model
@@ -92,6 +90,22 @@ def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str]
         return onnx.utils.Extractor(with_types(model, ops)).extract_model(begin, end)
     except Exception as error:  # noqa: BLE001 - onnx raises anything for names that do not go together
         raise invalid_parameter(f"The model cannot be cut from {begin} to {end}: {one_line(error)}.") from None
+
+
+def _fix_value(model: ModelProto, value: ValueInfoProto, given: Any) -> None:
+    """Make an input a constant."""
+    dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    try:
+        array = np.asarray(given, dtype)
+    except (TypeError, ValueError):
+        raise invalid_parameter(f"input_initial_val has {given!r} for {value.name!r}, which takes {dtype}.") from None
+    known = shape_of(value)
+    if len(known) != array.ndim or any(size not in {-1, new} for size, new in zip(known, array.shape, strict=True)):
+        raise invalid_parameter(
+            f"input_initial_val has the shape {list(array.shape)} for {value.name!r}, which takes {list(known)}."
+        )
+    model.graph.initializer.append(numpy_helper.from_array(array, value.name))
+    model.graph.input.remove(value)
 
 
 def _fix_shape(value: ValueInfoProto, given: Sequence[Any]) -> None:

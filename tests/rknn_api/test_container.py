@@ -1,3 +1,4 @@
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,4 +51,21 @@ def test_a_path_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(RknnError, match="No such file"):
         Container.read(tmp_path / "none.rknn")
     with pytest.raises(RknnError, match="Is a directory"):
-        MODEL.write(tmp_path)
+        MODEL.write(tmp_path / ".." / tmp_path.name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_whole_while_others_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.rknn"
+    MODEL.write(path)
+
+    def write() -> None:
+        for _ in range(50):
+            MODEL.write(path)
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for one in writers:
+        one.start()
+    while any(one.is_alive() for one in writers):
+        assert Container.read(path).metadata == METADATA
+    assert [one.name for one in tmp_path.iterdir()] == ["model.rknn"]

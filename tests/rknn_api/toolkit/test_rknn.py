@@ -344,6 +344,8 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.load_onnx(None), "model is NoneType; give the path")
     refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 2, 8, 8]]), "and the model [1, 1, 8, 8]")
     refused(rknn.load_onnx(nets.DIGITS, ["image"], ["1188"]), "write the sizes of 'image'")
+    refused(rknn.load_onnx(nets.DIGITS, input_initial_val=["no"]), "which takes float32")
+    refused(rknn.load_onnx(nets.DIGITS, input_initial_val=[np.ones(3)]), "has the shape [3] for 'image'")
     assert rknn.load_onnx(nets.DIGITS, inputs=["image"], input_size_list=[[1, 1, 8, 8]], outputs=["p2"]) == 0
     refused(rknn.build(do_quantization=False), "mean_values has 2 numbers for the input 'image'")
     rknn.config(target_platform="rk3576")
