@@ -26,6 +26,17 @@ from rknn_api.capi.functions import (
     rknn_set_weight_mem as rknn_set_weight_mem,
     rknn_wait as rknn_wait,
 )
+from rknn_api.capi.matmul import (
+    rknn_B_normal_layout_to_native_layout as rknn_B_normal_layout_to_native_layout,
+    rknn_matmul_create as rknn_matmul_create,
+    rknn_matmul_create_dynamic_shape as rknn_matmul_create_dynamic_shape,
+    rknn_matmul_destroy as rknn_matmul_destroy,
+    rknn_matmul_run as rknn_matmul_run,
+    rknn_matmul_set_core_mask as rknn_matmul_set_core_mask,
+    rknn_matmul_set_dynamic_shape as rknn_matmul_set_dynamic_shape,
+    rknn_matmul_set_io_mem as rknn_matmul_set_io_mem,
+    rknn_matmul_set_quant_params as rknn_matmul_set_quant_params,
+)
 from rknn_api.errors import (
     RKNN_ERR_CTX_INVALID as RKNN_ERR_CTX_INVALID,
     RKNN_ERR_DEVICE_UNAVAILABLE as RKNN_ERR_DEVICE_UNAVAILABLE,
@@ -133,6 +144,10 @@ from rknn_api.types import (
     rknn_input as rknn_input,
     rknn_input_output_num as rknn_input_output_num,
     rknn_input_range as rknn_input_range,
+    rknn_matmul_info as rknn_matmul_info,
+    rknn_matmul_io_attr as rknn_matmul_io_attr,
+    rknn_matmul_shape as rknn_matmul_shape,
+    rknn_matmul_tensor_attr as rknn_matmul_tensor_attr,
     rknn_mem_alloc_flags as rknn_mem_alloc_flags,
     rknn_mem_size as rknn_mem_size,
     rknn_mem_sync_mode as rknn_mem_sync_mode,
@@ -140,6 +155,7 @@ from rknn_api.types import (
     rknn_output_extend as rknn_output_extend,
     rknn_perf_detail as rknn_perf_detail,
     rknn_perf_run as rknn_perf_run,
+    rknn_quant_params as rknn_quant_params,
     rknn_query_cmd as rknn_query_cmd,
     rknn_run_extend as rknn_run_extend,
     rknn_sdk_version as rknn_sdk_version,

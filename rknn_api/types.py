@@ -370,3 +370,55 @@ class rknn_output_extend(CStructure):
     """What rknn_outputs_get takes (8 bytes)."""
 
     frame_id: uint64_t
+
+
+@structure
+class rknn_matmul_shape(CStructure):
+    """Rows of A, columns of A, columns of B (12 bytes)."""
+
+    M: int32_t
+    K: int32_t
+    N: int32_t
+
+
+@structure
+class rknn_matmul_info(CStructure):
+    """A product (24 bytes): ``type`` 1 to 11, layouts 0 normal, 1 native, 2 turned (B alone)."""
+
+    M: int32_t
+    K: int32_t
+    N: int32_t
+    type: int32_t
+    B_layout: int32_t
+    AC_layout: int32_t
+
+
+@structure
+class rknn_matmul_tensor_attr(CStructure):
+    """A matrix of a product (332 bytes): its dimensions as it lies in memory."""
+
+    name: Name
+    n_dims: uint32_t
+    dims: Dims
+    size: uint32_t
+    type: int32_t
+
+
+@structure
+class rknn_matmul_io_attr(CStructure):
+    """The matrices of a product."""
+
+    A: rknn_matmul_tensor_attr
+    B: rknn_matmul_tensor_attr
+    C: rknn_matmul_tensor_attr
+
+
+@structure
+class rknn_quant_params(CStructure):
+    """Scales and zero points of a matrix: addresses of float32 and int32, and how many."""
+
+    name: Name
+    scale: void_p
+    scale_len: int32_t
+    zp: void_p
+    zp_len: int32_t

@@ -92,7 +92,9 @@ def _failed(call: str, error: Exception) -> int:
     return note(status, sentence)
 
 
-def _returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
+def returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
+    """Give a function C's habit: 0, or the code of what it raised, whose sentence is said."""
+
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
         try:
@@ -119,7 +121,7 @@ def _returns_memory(call: Callable[_P, rknn_tensor_mem]) -> Callable[_P, rknn_te
 # -- contexts
 
 
-@_returns_code
+@returns_code
 def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None) -> None:
     """Load a model and make a context.
 
@@ -136,11 +138,11 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
 
     Emulator: priorities, fences, GPU, nice values and shared SRAM have no effect.
     """
-    target = _structure("context", context, rknn_context)
-    flags, given = _number("flag", flag), None if extend is None else _structure("extend", extend, rknn_init_extend)
+    target = structure_of("context", context, rknn_context)
+    flags, given = number_of("flag", flag), None if extend is None else structure_of("extend", extend, rknn_init_extend)
     if flags & ~_KNOWN_FLAGS:
         raise invalid_parameter(f"flag is {flags:#x}; {flags & ~_KNOWN_FLAGS:#x} of it is no flag of rknn_init.")
-    container, label = _container(model, _number("size", size), flags, given)
+    container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)
     owner = None
@@ -179,7 +181,7 @@ def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | Non
     return Container.from_bytes(data if isinstance(model, bytes) else bytes(data)), "the model"
 
 
-@_returns_code
+@returns_code
 def rknn_dup_context(context_in: Any, context_out: Any) -> None:
     """Make a context that shares the model of another: for another thread.
 
@@ -187,26 +189,26 @@ def rknn_dup_context(context_in: Any, context_out: Any) -> None:
         0; RKNN_ERR_CTX_INVALID; RKNN_ERR_PARAM_INVALID for a model of several shapes.
     """
     here, source = _found("rknn_dup_context", context_in)
-    target = _structure("context_out", context_out, rknn_context)
+    target = structure_of("context_out", context_out, rknn_context)
     if source.model.sets:
         raise invalid_parameter("A model of several shapes cannot be duplicated: call rknn_init again.")
     target.value = here.add(Context(source.model, here.memory, source.flags, here.cores))
 
 
-@_returns_code
+@returns_code
 def rknn_destroy(context: Any) -> None:
     """End a context; memory that the program made stays until rknn_destroy_mem.
 
     Returns:
         0; RKNN_ERR_CTX_INVALID.
     """
-    handle = _handle(context)
+    handle = handle_of(context)
     gone = existing(handle).drop(handle)
     with gone.lock:
         gone.close()
 
 
-@_returns_code
+@returns_code
 def rknn_set_core_mask(context: Any, core_mask: int) -> None:
     """Choose the NPU cores of a context: those with a bit, AUTO for an idle one, ALL.
 
@@ -214,7 +216,7 @@ def rknn_set_core_mask(context: Any, core_mask: int) -> None:
         0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: there is no such core.
     """
     here, found = _found("rknn_set_core_mask", context)
-    mask = _number("core_mask", core_mask)
+    mask = number_of("core_mask", core_mask)
     cores = here.cores if mask == rknn_core_mask.RKNN_NPU_CORE_ALL else mask.bit_length()
     known = mask in set(rknn_core_mask) and mask != rknn_core_mask.RKNN_NPU_CORE_UNDEFINED
     if not known or cores > here.cores:
@@ -225,7 +227,7 @@ def rknn_set_core_mask(context: Any, core_mask: int) -> None:
     found.mask = mask
 
 
-@_returns_code
+@returns_code
 def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
     """Choose how many cores run the images of a batch.
 
@@ -233,7 +235,7 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
         0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: it has not so many.
     """
     here, found = _found("rknn_set_batch_core_num", context)
-    number = _number("core_num", core_num)
+    number = number_of("core_num", core_num)
     if not 1 <= number <= here.cores:
         raise invalid_parameter(f"core_num is {number}; {here.chip} has 1 to {here.cores} cores.")
     found.workers = number
@@ -242,7 +244,7 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
 # -- queries
 
 
-@_returns_code
+@returns_code
 def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
     """Tell of a model or a run.
 
@@ -258,7 +260,7 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
         were chosen.
     """
     here, found = _found("rknn_query", context)
-    number = _number("cmd", cmd)
+    number = number_of("cmd", cmd)
     if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
         raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
     command = _Q(number)
@@ -268,9 +270,9 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
         )
     kind = info_of(command)
     wanted = ctypes.sizeof(kind)
-    if _number("size", size) < wanted:
+    if number_of("size", size) < wanted:
         raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
-    target = _structure("info", info, kind)
+    target = structure_of("info", info, kind)
     with found.lock:
         if isinstance(target, rknn_tensor_attr):
             if command in _CURRENT and (found.set is None or not found.model.sets):
@@ -390,7 +392,7 @@ def hbrt_rknn_sram() -> str:
 # -- runs
 
 
-@_returns_code
+@returns_code
 def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
     """Copy and convert inputs; the general API.
 
@@ -404,12 +406,12 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
         zero-copy API.
     """
     _, found = _found("rknn_inputs_set", context)
-    given = _array("inputs", inputs, n_inputs, rknn_input)
+    given = array_of("inputs", inputs, n_inputs, rknn_input)
     with found.lock:
         found.set_inputs(given)
 
 
-@_returns_code
+@returns_code
 def rknn_run(context: Any, extend: Any = None) -> None:
     """Run once, and return when the outputs are there.
 
@@ -422,7 +424,7 @@ def rknn_run(context: Any, extend: Any = None) -> None:
         found.run()
 
 
-@_returns_code
+@returns_code
 def rknn_wait(context: Any, extend: Any = None) -> None:
     """No chip has it.
 
@@ -433,7 +435,7 @@ def rknn_wait(context: Any, extend: Any = None) -> None:
     _found("rknn_wait", context)
 
 
-@_returns_code
+@returns_code
 def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = None) -> None:
     """Convert and copy outputs; the general API.
 
@@ -449,12 +451,12 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
     """
     del extend
     _, found = _found("rknn_outputs_get", context)
-    given = _array("outputs", outputs, n_outputs, rknn_output)
+    given = array_of("outputs", outputs, n_outputs, rknn_output)
     with found.lock:
         found.get_outputs(given)
 
 
-@_returns_code
+@returns_code
 def rknn_outputs_release(context: Any, n_outputs: int, outputs: Any) -> None:
     """Free what rknn_outputs_get allocated.
 
@@ -462,12 +464,12 @@ def rknn_outputs_release(context: Any, n_outputs: int, outputs: Any) -> None:
         0; RKNN_ERR_OUTPUT_INVALID: it allocated no such buffer, or it was released before.
     """
     _, found = _found("rknn_outputs_release", context)
-    given = _array("outputs", outputs, n_outputs, rknn_output)
+    given = array_of("outputs", outputs, n_outputs, rknn_output)
     with found.lock:
         found.release_outputs(given)
 
 
-@_returns_code
+@returns_code
 def rknn_set_input_shapes(context: Any, n_inputs: int, attr: Any) -> None:
     """Choose the shapes of a model of several; then inputs or memory are set anew.
 
@@ -480,12 +482,12 @@ def rknn_set_input_shapes(context: Any, n_inputs: int, attr: Any) -> None:
         0; RKNN_ERR_PARAM_INVALID: the model was not converted for these shapes.
     """
     _, found = _found("rknn_set_input_shapes", context)
-    given = _array("attr", attr, n_inputs, rknn_tensor_attr)
+    given = array_of("attr", attr, n_inputs, rknn_tensor_attr)
     with found.lock:
         found.choose_shapes(given)
 
 
-@_returns_code
+@returns_code
 def rknn_set_input_shape(context: Any, attr: Any) -> None:
     """Superseded by rknn_set_input_shapes.
 
@@ -504,17 +506,17 @@ def rknn_set_input_shape(context: Any, attr: Any) -> None:
 def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
     """Cacheable memory of the board; None when there is none."""
     here, _ = _found("rknn_create_mem", context)
-    return here.memory.create(_number("size", size))
+    return here.memory.create(number_of("size", size))
 
 
 @_returns_memory
 def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_mem:
     """Memory of the board by flags: RKNN_FLAG_MEMORY_*; with RKNN_MEM_FLAG_ALLOC_NO_CONTEXT the context may be 0."""
-    flags = _number("alloc_flags", alloc_flags)
+    flags = number_of("alloc_flags", alloc_flags)
     if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not _handle_or_none(context):
-        return runtime().memory.create(_number("size", size), flags)
+        return runtime().memory.create(number_of("size", size), flags)
     here, _ = _found("rknn_create_mem2", context)
-    return here.memory.create(_number("size", size), flags)
+    return here.memory.create(number_of("size", size), flags)
 
 
 @_returns_memory
@@ -522,7 +524,7 @@ def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, of
     """Memory of another library by its file descriptor: a memfd or shared memory; the offset begins at a page."""
     del virt_addr  # the board maps the memory itself
     here, _ = _found("rknn_create_mem_from_fd", context)
-    return here.memory.from_fd(_number("fd", fd), _number("size", size), _number("offset", offset))
+    return here.memory.from_fd(number_of("fd", fd), number_of("size", size), number_of("offset", offset))
 
 
 @_returns_memory
@@ -530,10 +532,10 @@ def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size
     """Memory that has a physical address on the board."""
     del virt_addr
     here, _ = _found("rknn_create_mem_from_phys", context)
-    return here.memory.from_phys(_number("phys_addr", phys_addr), _number("size", size))
+    return here.memory.from_phys(number_of("phys_addr", phys_addr), number_of("size", size))
 
 
-@_returns_code
+@returns_code
 def rknn_destroy_mem(context: Any, mem: Any) -> None:
     """Free memory, or let go of what was wrapped, which stays the program's.
 
@@ -541,10 +543,10 @@ def rknn_destroy_mem(context: Any, mem: Any) -> None:
         0; RKNN_ERR_PARAM_INVALID: it was destroyed before, or a context uses it.
     """
     handle = _handle_or_none(context)
-    existing(handle or 0).memory.destroy(_structure("mem", mem, rknn_tensor_mem))
+    existing(handle or 0).memory.destroy(structure_of("mem", mem, rknn_tensor_mem))
 
 
-@_returns_code
+@returns_code
 def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
     """Move bytes between the CPU's cache and memory: before the NPU reads, after it wrote.
 
@@ -554,10 +556,10 @@ def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
     here = existing(_handle_or_none(context) or 0)
     if not _handle_or_none(context) and here.column not in {1, 2}:
         raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"rknn_mem_sync needs a context on {here.chip}.")
-    here.memory.sync(_structure("mem", mem, rknn_tensor_mem), _number("mode", mode))
+    here.memory.sync(structure_of("mem", mem, rknn_tensor_mem), number_of("mode", mode))
 
 
-@_returns_code
+@returns_code
 def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
     """Have an input or output lie in memory of the board; the zero-copy API.
 
@@ -570,12 +572,12 @@ def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
         0; RKNN_ERR_PARAM_INVALID: a size, type or layout does not fit; RKNN_ERR_FAIL: the context uses the general API.
     """
     _, found = _found("rknn_set_io_mem", context)
-    memory, described = _structure("mem", mem, rknn_tensor_mem), _structure("attr", attr, rknn_tensor_attr)
+    memory, described = structure_of("mem", mem, rknn_tensor_mem), structure_of("attr", attr, rknn_tensor_attr)
     with found.lock:
         found.bind(memory, described)
 
 
-@_returns_code
+@returns_code
 def rknn_set_weight_mem(context: Any, mem: Any) -> None:
     """Give the memory of the weights; with RKNN_FLAG_MEM_ALLOC_OUTSIDE, before the first run.
 
@@ -584,10 +586,10 @@ def rknn_set_weight_mem(context: Any, mem: Any) -> None:
     """
     _, found = _found("rknn_set_weight_mem", context)
     with found.lock:
-        found.set_outside("weight", _structure("mem", mem, rknn_tensor_mem), found.model.weight_bytes)
+        found.set_outside("weight", structure_of("mem", mem, rknn_tensor_mem), found.model.weight_bytes)
 
 
-@_returns_code
+@returns_code
 def rknn_set_internal_mem(context: Any, mem: Any) -> None:
     """Give the memory of internal tensors; with the flags for it, before the first run.
 
@@ -596,21 +598,22 @@ def rknn_set_internal_mem(context: Any, mem: Any) -> None:
     """
     _, found = _found("rknn_set_internal_mem", context)
     with found.lock:
-        found.set_outside("internal", _structure("mem", mem, rknn_tensor_mem), found.model.internal_bytes)
+        found.set_outside("internal", structure_of("mem", mem, rknn_tensor_mem), found.model.internal_bytes)
 
 
 # -- arguments
 
 
 def _found(call: str, context: Any) -> tuple[Runtime, Context]:
-    handle = _handle(context)
+    handle = handle_of(context)
     here = existing(handle)
     found = here.context(handle)
     here.check_function(call)
     return here, found
 
 
-def _handle(context: Any) -> int:
+def handle_of(context: Any) -> int:
+    """The number of a context; raises RKNN_ERR_CTX_INVALID for 0."""
     if not (handle := _handle_or_none(context)):
         raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, "The context is 0: rknn_init has not filled it.")
     return handle
@@ -621,7 +624,8 @@ def _handle_or_none(context: Any) -> int | None:
     return integer(context if found is None else found.value)
 
 
-def _structure(name: str, given: Any, kind: type[_S]) -> _S:
+def structure_of(name: str, given: Any, kind: type[_S]) -> _S:
+    """The structure behind an argument; raises RKNN_ERR_PARAM_INVALID."""
     found: _S | None = deref(given, kind)  # type: ignore[type-var]  # the handle is a number, not a pointer
     if found is None:
         raise invalid_parameter(
@@ -630,20 +634,22 @@ def _structure(name: str, given: Any, kind: type[_S]) -> _S:
     return found
 
 
-def _number(name: str, given: Any) -> int:
+def number_of(name: str, given: Any) -> int:
+    """The whole number behind an argument; raises RKNN_ERR_PARAM_INVALID."""
     if (found := integer(given)) is None:
         raise invalid_parameter(f"{name} is {given!r}; pass a whole number.")
     return found
 
 
-def _array(name: str, given: Any, count: Any, kind: type[_S]) -> list[_S]:
-    number = _number(f"the number of {name}", count)
+def array_of(name: str, given: Any, count: Any, kind: type[_S]) -> list[_S]:
+    """The structures of an array argument; raises RKNN_ERR_PARAM_INVALID."""
+    number = number_of(f"the number of {name}", count)
     try:
         elements = [given] if isinstance(given, kind) else list(given)[: max(0, number)]
     except TypeError:
-        first = _structure(name, given, kind)
+        first = structure_of(name, given, kind)
         pointer = ctypes.cast(ctypes.byref(first), ctypes.POINTER(kind))
         elements = [pointer[at] for at in range(max(0, number))]
     if number < 1 or len(elements) < number:
         raise invalid_parameter(f"{name} has {len(elements)}, and the number of them is {number}.")
-    return [_structure(name, one, kind) for one in elements]
+    return [structure_of(name, one, kind) for one in elements]

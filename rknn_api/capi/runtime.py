@@ -17,6 +17,7 @@ from rknn_api.sram import Region
 if TYPE_CHECKING:
     from arm_client.session.session import Session
     from rknn_api.capi.context import Context
+    from rknn_api.capi.product import Matmul
 
 _CHOSEN: Final = "rk3588"  # of a private board that a program wants before any model
 _ALIKE: Final = ({"rk3566", "rk3568"},)
@@ -42,6 +43,7 @@ class Runtime:
         self.sram_base = profile.whole("sram.base")
         self.memory = Memory(session)
         self._contexts: dict[int, Context] = {}
+        self._matmuls: dict[int, Matmul] = {}
         self._next = _FIRST_HANDLE
 
     def check_function(self, name: str) -> None:
@@ -95,6 +97,26 @@ class Runtime:
         del self._contexts[handle]
         return found
 
+    def add_matmul(self, made: Matmul) -> int:
+        """A new product's handle."""
+        self._matmuls[self._next] = made
+        self._next += 1
+        return self._next - 1
+
+    def matmul(self, handle: int) -> Matmul:
+        """The product of a handle.
+
+        Raises:
+            RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
+        """
+        if (found := self._matmuls.get(handle)) is None:
+            raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} is none of rknn_matmul_create.")
+        return found
+
+    def drop_matmul(self, handle: int) -> None:
+        """Forget a product."""
+        del self._matmuls[handle]
+
     @property
     def sram(self) -> list[Region]:
         """The pages of SRAM that contexts have."""
@@ -134,7 +156,7 @@ def existing(handle: int) -> Runtime:
     """
     notice()
     session = process.default
-    found = None if session is None or session.link.fault else session.companions.get(Runtime)
+    found = session.companions.get(Runtime) if session is not None and session.is_usable else None
     if found is None:
         raise RknnError(
             RknnStatus.RKNN_ERR_CTX_INVALID,

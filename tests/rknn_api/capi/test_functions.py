@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -15,8 +17,10 @@ import pytest
 
 import rknn_api as rk
 from arm_client.client import Board
+from hbrt.profiles.profile import find
 from rknn_api.capi import runtime as runtime_module
 from rknn_api.container import Container
+from rknn_api.errors import RknnStatus
 from rknn_api.layouts import from_native, with_strides
 from rknn_api.toolkit.build import without_weights
 from tests.rknn_api.capi.models import model
@@ -451,3 +455,22 @@ def test_a_context_has_pages_of_sram_until_it_ends(
     assert rk.hbrt_rknn_sram().count("*") == pages + 1  # one is of its head
     assert rk.rknn_destroy(context) == 0
     assert rk.hbrt_rknn_sram().endswith("used: 0, free: 978944")
+
+
+def test_a_board_that_dies_and_a_fork_take_their_contexts_with_them(dsp_board_factory: Factory) -> None:
+    with dsp_board_factory(profile="rk3588", fresh=True) as board:
+        context, gone = init("int8"), rk.RKNN_ERR_CTX_INVALID
+        child = os.fork()
+        if not child:
+            os._exit(rk.rknn_run(context, None) != gone)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        daemon = board.session.link.daemon_pid
+        os.kill(daemon, signal.SIGKILL)
+        while board.session.is_usable:
+            time.sleep(0.01)
+        assert (rk.rknn_run(context, None), rk.rknn_create_mem(context, 64)) == (gone, None)
+        assert "its board has gone" in rk.last_error()
+
+
+def test_codes_are_those_of_the_profiles() -> None:
+    assert find("rk3588").codes == {name: int(one) for name, one in RknnStatus.__members__.items()}

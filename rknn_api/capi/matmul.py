@@ -1,0 +1,197 @@
+"""``rknn_matmul_*``: products of matrices in memory of the board, by the names of the C API.
+
+Source: RKNN C API Reference (2.3.2), matrix multiplication, https://github.com/airockchip/rknn-toolkit2
+Emulator: the structures are its choice, of the names that the functions' descriptions have; B lies in memory as the
+layout of ``info`` says at each run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from arm_client.cabi.arguments import bytes_of
+from rknn_api.capi import matrices
+from rknn_api.capi.functions import array_of, handle_of, number_of, returns_code, structure_of
+from rknn_api.capi.matrices import KINDS, PLAIN, Quantised, Sizes
+from rknn_api.capi.product import NAMES, NATIVE, NORM, TURNED, Matmul
+from rknn_api.capi.runtime import existing, runtime
+from rknn_api.errors import invalid_parameter
+from rknn_api.layouts import rules_of
+from rknn_api.types import (
+    rknn_context,
+    rknn_core_mask,
+    rknn_matmul_info,
+    rknn_matmul_io_attr,
+    rknn_matmul_shape,
+    rknn_matmul_tensor_attr,
+    rknn_quant_params,
+    rknn_tensor_mem,
+)
+
+
+@returns_code
+def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
+    """Make a product of matrices.
+
+    Args:
+        ctx: Out: a rknn_context.
+        info: rknn_matmul_info: M, K, N, type, and the layouts of A and C, and of B.
+        io_attr: Out: rknn_matmul_io_attr: dimensions and bytes of A, B and C.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: no such type or layout, or K or N is no multiple of 32;
+        RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such function.
+    """
+    _create("rknn_matmul_create", ctx, info, None, [structure_of("io_attr", io_attr, rknn_matmul_io_attr)])
+
+
+@returns_code
+def rknn_matmul_create_dynamic_shape(ctx: Any, info: Any, shape_num: int, dynamic_shapes: Any, io_attrs: Any) -> None:
+    """Make a product of several sizes; rknn_matmul_set_dynamic_shape chooses one. As rknn_matmul_create otherwise."""
+    count = number_of("shape_num", shape_num)
+    shapes = array_of("dynamic_shapes", dynamic_shapes, count, rknn_matmul_shape)
+    attrs = array_of("io_attrs", io_attrs, count, rknn_matmul_io_attr)
+    sizes = [Sizes(one.M, one.K, one.N) for one in shapes]
+    _create("rknn_matmul_create_dynamic_shape", ctx, info, sizes, attrs)
+
+
+def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: list[rknn_matmul_io_attr]) -> None:
+    target, given = structure_of("ctx", ctx, rknn_context), structure_of("info", info, rknn_matmul_info)
+    is_laid_out = given.B_layout in {NORM, NATIVE, TURNED} and given.AC_layout in {NORM, NATIVE}
+    if given.type not in KINDS or not is_laid_out:
+        raise invalid_parameter(
+            f"type is {given.type}, B_layout {given.B_layout} and AC_layout {given.AC_layout}: types are 1 to 11, "
+            "layouts 0 (normal) and 1 (native), and 2 (turned) for B."
+        )
+    sizes = shapes or [Sizes(given.M, given.K, given.N)]
+    for one in sizes:
+        if one.m < 1 or one.k < 1 or one.n < 1 or one.k % matrices.MULTIPLE or one.n % matrices.MULTIPLE:
+            raise invalid_parameter(f"M, K and N are {one.m}, {one.k} and {one.n}: K and N are multiples of 32.")
+    here = runtime()
+    here.check_function(call)
+    made = Matmul(given, sizes, rules_of(here.chip), here.cores, here.memory)
+    for attr, one in zip(attrs, sizes, strict=False):
+        made.describe(attr, one)
+    target.value = here.add_matmul(made)
+
+
+@returns_code
+def rknn_matmul_set_dynamic_shape(ctx: Any, shape: Any) -> None:
+    """Choose one of the sizes; memory is set anew.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: it was not created with these.
+    """
+    found, given = _found(ctx), structure_of("shape", shape, rknn_matmul_shape)
+    sizes = Sizes(given.M, given.K, given.N)
+    if sizes not in found.shapes:
+        raise invalid_parameter(f"M, K and N are {tuple(sizes)}; it has {[tuple(one) for one in found.shapes]}.")
+    found.unbind(*NAMES)
+    found.sizes = sizes
+
+
+@returns_code
+def rknn_matmul_set_io_mem(ctx: Any, mem: Any, attr: Any) -> None:
+    """Have A, B or C lie in memory of the board.
+
+    Args:
+        ctx: The product.
+        mem: Memory of rknn_create_mem.
+        attr: That of the matrix, as the creation gave it: its name tells which.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: the memory is too small, or the attribute is of no matrix.
+    """
+    found, given = _found(ctx), structure_of("attr", attr, rknn_matmul_tensor_attr)
+    which = given.name.decode(errors="replace")
+    if which not in NAMES:
+        raise invalid_parameter(f"The attribute's name is {which!r}; take one of io_attr: A, B or C.")
+    found.bind(structure_of("mem", mem, rknn_tensor_mem), which)
+
+
+@returns_code
+def rknn_matmul_set_core_mask(ctx: Any, core_mask: int) -> None:
+    """Choose the NPU cores; on chips with several."""
+    existing(handle_of(ctx)).check_function("rknn_matmul_set_core_mask")
+    _found(ctx)
+    if number_of("core_mask", core_mask) not in set(rknn_core_mask):
+        raise invalid_parameter(f"core_mask is {core_mask!r}; it is one of RKNN_NPU_CORE_*.")
+
+
+@returns_code
+def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
+    """Give scales and zero points of a matrix, one each or one a column of B.
+
+    Args:
+        ctx: The product.
+        params: rknn_quant_params: name, addresses of scale and zp, and how many.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: no such matrix, or not one and not N of them.
+    """
+    found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
+    which = given.name.decode(errors="replace")
+    if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, 1, found.sizes.n}:
+        raise invalid_parameter(
+            f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C have one, or B and C "
+            f"one a column, {found.sizes.n}."
+        )
+    scale, zero = PLAIN
+    if given.scale and given.scale_len:
+        scale = np.frombuffer(bytes_of(given.scale, 4 * given.scale_len), np.float32).copy()
+    if given.zp and given.zp_len:
+        zero = np.frombuffer(bytes_of(given.zp, 4 * given.zp_len), np.int32).copy()
+    found.quantised[which] = Quantised(scale, zero)
+
+
+@returns_code
+def rknn_matmul_run(ctx: Any) -> None:
+    """Multiply, and return when C is there.
+
+    Returns:
+        0; RKNN_ERR_FAIL: a matrix has no memory.
+    """
+    _found(ctx).run()
+
+
+@returns_code
+def rknn_matmul_destroy(ctx: Any) -> None:
+    """End a product; memory stays until rknn_destroy_mem."""
+    handle = handle_of(ctx)
+    found = _found(ctx)
+    found.unbind(*NAMES)
+    existing(handle).drop_matmul(handle)
+
+
+@returns_code
+def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N: int, info: Any) -> None:
+    """Convert B, K by N row by row, to the chip's native layout.
+
+    Args:
+        B_input: Bytes or address.
+        B_output: Buffer or address, of the bytes that io_attr has.
+        K: Rows.
+        N: Columns.
+        info: rknn_matmul_info of the product.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: a type of which two elements lie in a byte.
+    """
+    given, here = structure_of("info", info, rknn_matmul_info), runtime()
+    sizes = Sizes(1, number_of("K", K), number_of("N", N))
+    kind = KINDS.get(given.type)
+    if kind is None or kind.b == "int4":
+        raise invalid_parameter(f"type is {given.type}; B of 8 or 16 bits can be converted.")
+    dims = matrices.native_dims("B", kind, sizes, rules_of(here.chip), has_cores=here.cores > 1)
+    plain = matrices.unpacked(
+        bytes_of(B_input, matrices.size_of((sizes.k, sizes.n), kind.b)), (sizes.k, sizes.n), kind.b
+    )
+    made = matrices.to_native("B", plain, dims)
+    bytes_of(B_output, made.nbytes)[: made.nbytes] = made.reshape(-1).view(np.uint8).data
+
+
+def _found(ctx: Any) -> Matmul:
+    handle = handle_of(ctx)
+    return existing(handle).matmul(handle)

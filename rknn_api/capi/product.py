@@ -1,0 +1,92 @@
+"""One product of matrices: its sizes, its layouts, and the board's memory of A, B and C."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rknn_api.capi import matrices
+from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+
+if TYPE_CHECKING:
+    from rknn_api.capi.memory import Held, Memory
+    from rknn_api.layouts import Rules
+    from rknn_api.types import rknn_matmul_info, rknn_matmul_io_attr, rknn_matmul_tensor_attr, rknn_tensor_mem
+
+NORM, NATIVE, TURNED = 0, 1, 2
+NAMES: Final = ("A", "B", "C")
+_TYPES: Final = {"float32": 0, "float16": 1, "int8": 2, "int16": 4, "int32": 6, "int4": 10}
+
+
+class Matmul:
+    """One product: its sizes, its layouts, and the memory of A, B and C."""
+
+    def __init__(self, info: rknn_matmul_info, shapes: list[Sizes], rules: Rules, cores: int, memory: Memory) -> None:
+        self.kind: Kind = KINDS[info.type]
+        self.layout = {"A": info.AC_layout, "B": info.B_layout, "C": info.AC_layout}
+        self.shapes, self.sizes = shapes, shapes[0]
+        self.rules, self.has_cores, self.memory = rules, cores > 1, memory
+        self.quantised = dict.fromkeys(NAMES, PLAIN)
+        self.bound: dict[str, tuple[rknn_tensor_mem, Held]] = {}
+
+    def dims(self, which: str, sizes: Sizes) -> tuple[int, ...]:
+        """Dimensions of a matrix as it lies in memory."""
+        if self.layout[which] == NATIVE:
+            return matrices.native_dims(which, self.kind, sizes, self.rules, has_cores=self.has_cores)
+        plain = matrices.plain_dims(which, sizes)
+        return plain[::-1] if which == "B" and self.layout[which] == TURNED else plain
+
+    def dtype(self, which: str) -> str:
+        """Type of a matrix."""
+        return self.kind[NAMES.index(which)]
+
+    def describe(self, attrs: rknn_matmul_io_attr, sizes: Sizes) -> None:
+        """Tell of A, B and C."""
+        for which in NAMES:
+            attr: rknn_matmul_tensor_attr = getattr(attrs, which)
+            dims = self.dims(which, sizes)
+            attr.name, attr.n_dims = which.encode(), len(dims)
+            attr.dims[: len(dims)] = dims
+            attr.size = matrices.size_of(dims, self.dtype(which))
+            attr.type = _TYPES[self.dtype(which)]
+
+    def bind(self, mem: rknn_tensor_mem, which: str) -> None:
+        """Have a matrix lie in memory."""
+        held, needed = self.memory.of(mem), matrices.size_of(self.dims(which, self.sizes), self.dtype(which))
+        if held.size < needed:
+            raise invalid_parameter(f"The memory has {held.size} bytes, and {which} takes {needed}.")
+        self.memory.use(mem, 1)
+        self.unbind(which)
+        self.bound[which] = (mem, held)
+
+    def unbind(self, *names: str) -> None:
+        """Let go of memory."""
+        for which in names:
+            if (before := self.bound.pop(which, None)) is not None:
+                self.memory.use(before[0], -1)
+
+    def run(self) -> None:
+        """Multiply."""
+        if missing := [which for which in NAMES if which not in self.bound]:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_FAIL, f"{missing[0]} has no memory: call rknn_matmul_set_io_mem for it."
+            )
+        a, b = (self._read(which) for which in ("A", "B"))
+        made = matrices.product(self.kind, a, b, self.quantised)
+        dims = self.dims("C", self.sizes)
+        if self.layout["C"] == NATIVE:
+            made = matrices.to_native("C", made, dims)
+        mem, held = self.bound["C"]
+        held.device()[: made.nbytes] = np.ascontiguousarray(made).reshape(-1).view(np.uint8).data
+        self.memory.sync(mem, 2)
+
+    def _read(self, which: str) -> Any:
+        mem, held = self.bound[which]
+        self.memory.sync(mem, 1)
+        found = matrices.unpacked(held.device(), self.dims(which, self.sizes), self.dtype(which))
+        if self.layout[which] == NATIVE:
+            shape = matrices.plain_dims(which, self.sizes)
+            return matrices.from_native(which, found, shape)
+        return found.T if which == "B" and self.layout[which] == TURNED else found

@@ -1,0 +1,101 @@
+"""Products of matrices: every type and layout against numpy, and misuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rknn_api as rk
+from arm_client.client import Board
+from rknn_api.capi.matrices import KINDS, from_native, native_dims, to_native, unpacked
+from rknn_api.layouts import rules_of
+
+pytestmark = pytest.mark.dsp_board(profile="rk3588")
+M, K, N = 5, 64, 96
+
+
+def drawn(dtype: str, *shape: int) -> Any:
+    rng = np.random.default_rng(shape[0])
+    if dtype == "float16":
+        return rng.uniform(-1, 1, shape).astype(dtype)
+    return rng.integers(*((-8, 8) if dtype == "int4" else (-128, 128)), shape).astype(np.int8)
+
+
+def packed(matrix: Any, dtype: str) -> bytes:
+    if dtype != "int4":
+        return bytes(np.ascontiguousarray(matrix))
+    flat = matrix.reshape(-1).astype(np.uint8) & 15
+    return bytes(flat[0::2] | flat[1::2] << 4)
+
+
+@pytest.mark.parametrize("number", KINDS)
+@pytest.mark.parametrize(("b_layout", "ac_layout"), [(0, 0), (1, 1), (2, 0)])
+def test_every_type_and_layout_is_numpys_product(dsp_board: Board, number: int, b_layout: int, ac_layout: int) -> None:
+    del dsp_board
+    kind, rules = KINDS[number], rules_of("rk3588")
+    context, attrs = rk.rknn_context(), rk.rknn_matmul_io_attr()
+    info = rk.rknn_matmul_info(M=M, K=K, N=N, type=number, B_layout=b_layout, AC_layout=ac_layout)
+    assert rk.rknn_matmul_create(context, info, attrs) == 0, rk.last_error()
+    a, b = drawn(kind.a, M, K), drawn(kind.b, K, N)
+    mems = [rk.rknn_create_mem2(0, one.size, 0x20000) for one in (attrs.A, attrs.B, attrs.C)]
+    for which, matrix, mem, attr in zip("AB", (a, b), mems, (attrs.A, attrs.B), strict=False):
+        dims, there = tuple(attr.dims[: attr.n_dims]), matrix
+        if (ac_layout if which == "A" else b_layout) == 1:
+            there = to_native(which, matrix, dims)
+        elif which == "B" and b_layout == 2:
+            there = matrix.T
+        raw = packed(np.ascontiguousarray(there), kind.a if which == "A" else kind.b)
+        assert mem is not None
+        assert len(raw) == attr.size
+        mem.array(np.uint8)[:] = np.frombuffer(raw, np.uint8)
+    for mem, attr in zip(mems, (attrs.A, attrs.B, attrs.C), strict=True):
+        assert rk.rknn_matmul_set_io_mem(context, mem, attr) == 0, rk.last_error()
+    scale = np.linspace(0.5, 1.5, N).astype(np.float32)
+    if kind.c == "int8" or kind.a != kind.b:
+        params = rk.rknn_quant_params(name=b"B", scale=scale.ctypes.data, scale_len=N)
+        assert rk.rknn_matmul_set_quant_params(context, params) == 0
+    assert rk.rknn_matmul_run(context) == 0, rk.last_error()
+    assert mems[2] is not None
+    dims = tuple(attrs.C.dims[: attrs.C.n_dims])
+    found = unpacked(mems[2].array(np.uint8).data, dims, kind.c)
+    if ac_layout == 1:
+        assert dims == native_dims("C", kind, (M, K, N), rules, has_cores=True)  # type: ignore[arg-type]
+        found = from_native("C", found, (M, N))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    if kind.c == "int8":
+        np.testing.assert_array_equal(found, np.clip(np.rint(exact * scale), -128, 127))
+    elif kind.c in {"int32", "int16"}:
+        np.testing.assert_array_equal(found, exact)
+    else:
+        wanted = exact * (scale if kind.a != kind.b else 1)
+        np.testing.assert_allclose(found, wanted, rtol=2e-3 if kind.c == "float16" else 1e-5, atol=1e-2)
+    assert rk.rknn_matmul_destroy(context) == 0
+    assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
+
+
+def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
+    del dsp_board
+    context, info = rk.rknn_context(), rk.rknn_matmul_info(M=1, K=32, N=32, type=2)
+    shapes = [rk.rknn_matmul_shape(M=one, K=32, N=32) for one in (1, 4)]
+    attrs = [rk.rknn_matmul_io_attr(), rk.rknn_matmul_io_attr()]
+    assert rk.rknn_matmul_create_dynamic_shape(context, info, 2, shapes, attrs) == 0
+    assert [one.A.size for one in attrs] == [32, 128]
+    small = rk.rknn_create_mem2(0, 32, 0x20000)
+    assert rk.rknn_matmul_set_io_mem(context, small, attrs[0].A) == 0
+    assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_FAIL
+    assert "B has no memory" in rk.last_error()
+    assert rk.rknn_matmul_set_dynamic_shape(context, shapes[1]) == 0
+    assert rk.rknn_matmul_set_io_mem(context, small, attrs[1].A) == rk.RKNN_ERR_PARAM_INVALID
+    assert rk.rknn_matmul_set_dynamic_shape(context, rk.rknn_matmul_shape(M=3, K=32, N=32)) == rk.RKNN_ERR_PARAM_INVALID
+    assert rk.rknn_matmul_set_core_mask(context, 3) == 0
+    b, native = np.arange(1024).astype(np.int8).reshape(32, 32), np.zeros(1024, np.int8)
+    assert rk.rknn_B_normal_layout_to_native_layout(b, native, 32, 32, info) == 0
+    np.testing.assert_array_equal(native.reshape(32, 32), b.T)
+    assert rk.rknn_matmul_destroy(context) == 0
+    assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_CTX_INVALID
+    assert rk.rknn_destroy_mem(0, small) == 0
+    for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}):
+        given = rk.rknn_matmul_info(**{"M": 1, "K": 32, "N": 32, "type": 2, **wrong})
+        assert rk.rknn_matmul_create(context, given, attrs[0]) == rk.RKNN_ERR_PARAM_INVALID
