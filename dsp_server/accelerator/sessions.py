@@ -106,9 +106,6 @@ class Accelerator:
                 self._stops.append(stop)
 
     def _load(self, request: Request, output: memoryview) -> int:
-        for known, model in list(self._models.items()):
-            if not model.path.exists():  # the last program that used it has closed it
-                del self._models[known]
         session = self._model(request).session
         outputs = [(one.name, one.type, list(one.shape or ())) for one in session.get_outputs()]
         answer = pack_answer(Loaded([one.name for one in session.get_inputs()], outputs), len(output))
@@ -120,6 +117,8 @@ class Accelerator:
     def _model(self, request: Request) -> _Model:
         key = request.key, request.threads
         if (model := self._models.get(key)) is None:
+            for known in [one for one, old in self._models.items() if not old.path.exists()]:
+                del self._models[known]  # the last program that used it has closed it
             model = self._models[key] = _Model(file_of(self._board, request.key), request.threads)
         return model
 

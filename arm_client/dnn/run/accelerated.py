@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,13 +110,18 @@ class ModelFile:
         while self._fd < 0:
             self._fd = self._opened() if self.path.exists() else self._written(data)
 
-    def read(self) -> ModelProto:
-        """The model; also after the board has gone."""
-        proto = ModelProto()
-        with os.fdopen(os.dup(self._fd), "rb") as file:
+    def reader(self) -> Callable[[], ModelProto]:
+        """Reads the model; also after ``close``, and after the board has gone."""
+        file = os.fdopen(os.dup(self._fd), "rb")
+
+        def read() -> ModelProto:
+            proto = ModelProto()
             file.seek(0)
             proto.ParseFromString(file.read())
-        return proto
+            return proto
+
+        weakref.finalize(read, file.close)
+        return read
 
     def close(self) -> None:
         """Remove the file, unless another program uses it."""
@@ -185,10 +191,11 @@ class OnBoard:
         declared = {value.name: value for value in proto.graph.output}
         self.tensors = {name: _shape(entry, declared.get(name)) for name, entry in self._types.items()}
 
-    @property
-    def model(self) -> Callable[[], ModelProto]:
-        """As ``Session.model``."""
-        return self._file.read
+    is_elsewhere = True
+
+    def reader(self) -> Callable[[], ModelProto]:
+        """As ``Session.reader``."""
+        return self._file.reader()
 
     @property
     def is_static(self) -> bool:
@@ -203,10 +210,10 @@ class OnBoard:
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
         """As ``Session.bind``."""
-        device = Device()
+        device = Device(is_managed=True)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session
-            self._file = self._placed(before.read().SerializeToString())
+            self._file = self._placed(before.reader()().SerializeToString())
             before.close()
         return BoundOnBoard(device, self._file.key, self._threads, inputs, outputs, self.tensors, buffers or {})
 
@@ -223,7 +230,7 @@ class OnBoard:
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
         """What a core says of the model when it has loaded it."""
-        device = Device()
+        device = Device(is_managed=True)
         try:
             asked = _Asked(device, _ANSWER_BYTES)
             asked.describe(accelerator.pack(Request(self._file.key, self._threads)))

@@ -25,8 +25,11 @@ class Device:
     Blocks are uncached: what a layer writes is in the DDR, and it need not flush. They are freed by ``close``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_managed: bool = False) -> None:
         """Attach, or start a private board.
+
+        Args:
+            is_managed: Whether the blocks are the runtime's own: at the program's end none of them is a leak.
 
         Raises:
             ModelError: OUT_OF_MEMORY: there is no board to have memory on; says why.
@@ -40,6 +43,7 @@ class Device:
         self._end = self._start + len(ddr.bytes)
         self._phy_start = -ddr.offset_of(0)
         self._blocks: list[Block] = []
+        self._is_managed = is_managed
 
     @property
     def is_usable(self) -> bool:
@@ -59,6 +63,7 @@ class Device:
             raise ModelError(
                 Status.HB_DNN_OUT_OF_MEMORY, f"Memory for a layer's tensor of shape {list(shape)}: {error}"
             ) from None
+        block.is_managed = self._is_managed
         self._blocks.append(block)
         return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
 

@@ -152,7 +152,7 @@ class Plan:
     @property
     def runs_elsewhere(self) -> bool:
         """Whether all of it runs on a board's accelerator cores, which order the runs of all programs."""
-        return isinstance(self._use.build, _Whole) and self._use.build.session.model is not None
+        return isinstance(self._use.build, _Whole) and self._use.build.session.is_elsewhere
 
     @property
     def notes(self) -> list[str]:
@@ -237,8 +237,8 @@ class Plan:
             build = Layered(self._read(), self._label, creators, self._device, self._threads, self._sessions)
         else:
             build = _Whole(self._read(), self._label, self._threads, self._sessions)
-            if build.session.model is not None:
-                self._read = build.session.model  # the weights are kept once, where they were loaded
+            if (reader := build.session.reader()) is not None:
+                self._read = reader  # the weights are kept once, where they were loaded
         self.announce(build.notes)
         return _Use(build, generation, creators)
 

@@ -37,8 +37,11 @@ class Session(Protocol):
         """Names of its inputs."""
 
     @property
-    def model(self) -> Callable[[], ModelProto] | None:
-        """Reads the model again; None where the caller keeps it."""
+    def is_elsewhere(self) -> bool:
+        """Whether another process runs it, which keeps its weights too."""
+
+    def reader(self) -> Callable[[], ModelProto] | None:
+        """What reads the model again, also when the session is closed; None where the caller is to keep it."""
 
     def output_types(self) -> dict[str, ValueInfoProto]:
         """Types of its outputs; see ``ort_session.output_types``."""
@@ -55,12 +58,15 @@ class Session(Protocol):
 class LocalSession:
     """A session in this process."""
 
-    model = None
+    is_elsewhere = False
 
     def __init__(self, proto: ModelProto, label: str, threads: int | None = None) -> None:
         """As ``make_session``."""
         self._session = make_session(proto, label, threads)
         self.inputs = [node.name for node in self._session.get_inputs()]
+
+    def reader(self) -> None:
+        """As ``Session.reader``."""
 
     def output_types(self) -> dict[str, ValueInfoProto]:
         """As ``Session.output_types``."""

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from arm_client.dnn.run.accelerated import ModelFile
 from tests.arm_client.dnn.nets import double, endless
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
@@ -89,6 +90,22 @@ def matrix(file: Path, width: int) -> Path:
     )
     onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), file)
     return file
+
+
+def test_a_models_file_goes_with_its_last_user(tmp_path: Path) -> None:
+    data = double()
+    first, second = ModelFile(tmp_path, data), ModelFile(tmp_path, data)
+    assert first.path == second.path
+    read = first.reader()
+    first.close()
+    assert second.path.read_bytes() == data
+    second.close()
+    second.close()
+    assert not list(tmp_path.iterdir())
+    assert read().SerializeToString() == read().SerializeToString() == data
+    third = ModelFile(tmp_path, data)
+    assert third.path.exists()
+    third.close()
 
 
 def test_programs_share_the_cores_by_priority(board: Shell) -> None:
