@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from hbrt.errors import BoardError, WrongUseError
 
 _PREFIX = "hbrt-ray-"
-_LONGEST = 32  # Ray adds 65 bytes to it for its sockets, whose paths may have 107
+_LONGEST = 40  # Ray adds 65 bytes to it for its sockets, whose paths may have 107
 _OBJECTS_BYTES = 512 << 20
 _CONNECT_SECONDS = 10.0
 # No reports to its makers, no metrics, workers only when they are asked for; and on this machine no other address than
@@ -25,11 +26,12 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 _LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_enable_metrics_collection": "0",
+    "RAY_enable_pipe_based_agent_to_parent_health_check": "1",  # all ends when this process is killed
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
+# Read once, when Ray is loaded, so it stays; a process that has loaded it before has Ray's own, in the user's home.
+_TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @contextlib.contextmanager
@@ -48,6 +50,8 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
         BoardError: no cluster is there, it is of another version, or Ray does not start here.
     """
     given = {**_QUIET, **({} if address else _LOCAL)}
+    if not address and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ.update(_TOKEN)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_environment({name: value for name, value in given.items() if name not in os.environ}))
         ray = _ray()
@@ -128,12 +132,17 @@ def _directory() -> Iterator[str]:
     for old in Path(place).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), _locked(old):
             shutil.rmtree(old, ignore_errors=True)
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-    try:
-        with _locked(path):
+    with contextlib.ExitStack() as stack:
+        while True:
+            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+            with contextlib.suppress(OSError):  # a farm that starts at the same time may take it for a dead one's
+                stack.enter_context(_locked(path))
+                if path.exists():
+                    break
+        try:
             yield str(path)
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.farm.result import Compared, Outcome, Status, digests_of
@@ -15,6 +16,9 @@ from hbrt.errors import BoardError
 
 if TYPE_CHECKING:
     from arm_client.client import Board
+
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class BoardChoice(NamedTuple):
@@ -143,8 +147,9 @@ def _plain(value: Any) -> Any:
 
 def _sentence(error: BaseException) -> str:
     """What a function raised, with the line of it where it did."""
-    frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}."
-    user = next((frame for frame in reversed(frames) if "/arm_client/" not in frame.filename), frames[-1])
-    return f"{type(error).__name__}: {error} ({user.filename}:{user.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is of this file
+    user = next((frame for frame in reversed(frames) if not frame.filename.startswith(_OURS)), None)
+    where = f" ({user.filename}:{user.lineno})" if user else ""
+    return f"{type(error).__name__}: {error}{where}"

@@ -72,6 +72,9 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.replay.command:command",
         "Run the calls of a recording again, and name the first difference.",
     ),
+    "farm": Verb(
+        "arm_client.commands.farm.command:command", "Run a program, an op or a model over many items, on many boards."
+    ),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
     "estimate": Verb(
         "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."

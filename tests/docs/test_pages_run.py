@@ -32,6 +32,7 @@ RUN = (
     "python.md",
     "fastrpc.md",
     "testing.md",
+    "farm.md",
     "remote.md",
     "hrt-model-exec.md",
     "dnn.md",

@@ -95,7 +95,7 @@ def frame_of(model: Model, files: str, roi: str, valid_shape: str, *, roi_infer:
             frame.pictures.append((picture.shape[0], picture.shape[1]))
             frame.values.append(_encoded(picture, tensor))
             continue
-        value = _from_file(paths[at], tensor, shapes[index]) if paths else _random(rng, tensor, shapes[index])
+        value = value_of(paths[at], tensor, shapes[index]) if paths else _random(rng, tensor, shapes[index])
         if tensor.spec.is_dynamic and not isinstance(value, bytes):
             shapes[index] = tuple(value.shape)
         frame.values.append(value)
@@ -195,8 +195,17 @@ def _checked(path: Path, tensor: Tensor) -> Path:
     return path
 
 
-def _from_file(path: Path, tensor: Tensor, shape: tuple[int, ...] | None) -> NDArray[Any] | bytes:
-    """What a file holds for a tensor."""
+def value_of(path: Path, tensor: Tensor, shape: tuple[int, ...] | None = None) -> NDArray[Any] | bytes:
+    """What a file holds for a tensor, as ``forward`` takes it; bytes are those of the tensor's memory.
+
+    Args:
+        path: A picture, .npy, .bin or .txt.
+        tensor: What it is for.
+        shape: Sizes of an input whose sizes the data decides.
+
+    Raises:
+        click.UsageError: it does not fit. OSError: it cannot be read.
+    """
     suffix = _checked(path, tensor).suffix.lower()
     if suffix in PICTURES:
         from arm_client.dnn.tensors.images import sides_of

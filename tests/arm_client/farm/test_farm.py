@@ -17,16 +17,22 @@ from arm_client.farm import Farm, Status
 from arm_client.farm.engine import engine
 from arm_client.farm.seat import BoardChoice, Seat
 from hbrt.errors import BoardError, WrongUseError
+from tests.limits import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
 def farm() -> Iterator[Farm]:
     """Two boards for all tests of this file: Ray takes 3 s of CPU to start and to end."""
-    before = set(Path(tempfile.gettempdir()).glob("hbrt-ray-*"))
-    with Farm(2, ddr_bytes=64 << 20) as made:
-        yield made
-    assert set(Path(tempfile.gettempdir()).glob("hbrt-ray-*")) <= before
-    assert psutil.Process().children(recursive=True) == []
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", place)
+        dead = Path(place, "hbrt-ray-dead")
+        dead.mkdir()
+        with Farm(2, ddr_bytes=64 << 20) as made:
+            patch.undo()  # pytest's own directories are not meant
+            assert not dead.exists()
+            yield made
+        assert list(Path(place).iterdir()) == []
+    assert psutil.wait_procs(psutil.Process().children(recursive=True), PATIENCE_S)[1] == []
 
 
 def test_results_come_in_order_with_what_the_board_found(farm: Farm) -> None:

@@ -1,0 +1,1 @@
+"""``hbrt farm``: programs, ops and models over many items, on many boards."""
