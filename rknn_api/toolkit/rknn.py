@@ -84,6 +84,8 @@ class RKNN(Calls):
         Raises:
             RknnError: an argument that there is not, with the nearest one; a value that is wrong.
         """
+        self._unbuild()
+        self._loaded, self._ops = None, CustomOps()  # they were of another configuration
         self._config = read_config(arguments)
         for sentence in self._config.warnings:
             self._log.warning("config", sentence)
@@ -131,8 +133,8 @@ class RKNN(Calls):
 
         def read() -> None:
             config = self._configured()
-            self._built = self._prepared = self._container = None
-            self._is_exported = False
+            self._unbuild()
+            self._loaded = None
             path = path_of(model, "model")
             loaded = load(path, inputs, input_size_list, input_initial_val, outputs, self._ops)
             self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
@@ -175,6 +177,7 @@ class RKNN(Calls):
         """
 
         def make() -> None:
+            self._unbuild()
             if auto_hybrid:
                 raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
             prepared = self._prepare()
@@ -234,6 +237,7 @@ class RKNN(Calls):
 
         def make() -> None:
             config = self._configured()
+            self._unbuild()
             model, stored = hybrid.read(Path(model_input), Path(data_input), Path(model_quantization_cfg))
             self._loaded, self._name = model, Path(model_input).stem
             self._prepared = Prepared(model, model, stored.inputs, config, self._ops)
@@ -261,8 +265,8 @@ class RKNN(Calls):
         """Read a model file, to be run on the board alone: init_runtime then takes a target."""
 
         def read() -> None:
+            self._unbuild()
             self._container = Container.read(path_of(path, "path"))
-            self._built = self._prepared = None
 
         return self.call("load_rknn", read)
 
@@ -473,6 +477,12 @@ class RKNN(Calls):
         self._stop()
         self._log.close()
         self._forget()
+
+    def _unbuild(self) -> None:
+        """Drop what was built and made ready: a call that fails leaves nothing of another model behind."""
+        self._stop()
+        self._built = self._prepared = self._container = None
+        self._is_exported = False
 
     def _stop(self) -> None:
         if self._ready is not None:

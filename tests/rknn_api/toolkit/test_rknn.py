@@ -349,6 +349,8 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     assert rknn.load_onnx(nets.DIGITS, inputs=["image"], input_size_list=[[1, 1, 8, 8]], outputs=["p2"]) == 0
     refused(rknn.build(do_quantization=False), "mean_values has 2 numbers for the input 'image'")
     rknn.config(target_platform="rk3576")
+    refused(rknn.build(), "call load_onnx first")
+    assert rknn.load_onnx(nets.DIGITS) == 0
     refused(rknn.build(), "do_quantization needs a dataset")
     refused(rknn.build(dataset="none.txt"), "cannot be read: No such file")
     refused(rknn.build(dataset=nets.listed(tmp_path, ["a.npy b.npy"])), "names 2 files and the model has 1")
@@ -362,6 +364,16 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.init_runtime(core_mask=RKNN.NPU_CORE_2), "has the NPU cores 0 to 1")
     refused(rknn.init_runtime(core_mask=99), "it is one of NPU_CORE_AUTO")
     refused(rknn.init_runtime(device_id="29d5"), "no device '29d5'")
+
+
+def test_inputs_that_do_not_fit_and_what_a_failed_call_leaves(rknn: RKNN) -> None:
+    def refused(result: Any, why: str) -> None:
+        assert result in {None, -1}
+        assert why in rknn.last_error
+
+    rknn.config(target_platform="rk3576")
+    assert rknn.load_onnx(nets.DIGITS) == 0
+    assert rknn.build(do_quantization=False) == 0
     assert rknn.init_runtime(target="rk3576", core_mask=RKNN.NPU_CORE_ALL) == 0
     good = np.ones((1, 8, 8, 1), np.uint8)
     refused(rknn.inference([good, good]), "2 inputs are given, and the model has 1")
@@ -370,6 +382,9 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.inference([good.astype("S1")]), "the model takes float32")
     assert rknn.inference([good]) is not None
     assert rknn.export_rknn("net.rknn") == 0
+    refused(rknn.build(), "do_quantization needs a dataset")
+    refused(rknn.export_rknn("net.rknn"), "call build first")
+    refused(rknn.inference([good]), "call init_runtime first")
     assert rknn.load_rknn("net.rknn") == 0
     refused(rknn.init_runtime(), "target='rk3576'")
     assert rknn.init_runtime(target="rk3576") == 0
