@@ -107,6 +107,9 @@ class ModelFile:
         self.key = hashlib.blake2b(data, digest_size=20).hexdigest()
         self.path = file_of(board, self.key)
         self._fd = -1
+        for left in board.glob("model-*"):  # of programs that were killed
+            with contextlib.suppress(FileNotFoundError), left.open("rb") as file:
+                _remove_unused(left, file.fileno())
         while self._fd < 0:
             self._fd = self._opened() if self.path.exists() else self._written(data)
 
@@ -128,10 +131,9 @@ class ModelFile:
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
-        with contextlib.suppress(OSError):  # another program has it, or the board has gone
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self._is_in_place(fd):
-                self.path.unlink()
+        _remove_unused(self.path, fd)
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a reader has the file open, too
         os.close(fd)
 
     def _opened(self) -> int:
@@ -140,7 +142,7 @@ class ModelFile:
         except FileNotFoundError:
             return -1
         fcntl.flock(fd, fcntl.LOCK_SH)
-        if self._is_in_place(fd):
+        if _is_at(self.path, fd):
             return fd
         os.close(fd)  # its last user removed it meanwhile
         return -1
@@ -149,21 +151,33 @@ class ModelFile:
         part = self.path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
+            fcntl.flock(fd, fcntl.LOCK_SH)  # first: another program removes what nobody uses
             with os.fdopen(os.dup(fd), "wb") as file:
                 file.write(data)
-            fcntl.flock(fd, fcntl.LOCK_SH)
             part.rename(self.path)
+        except FileNotFoundError:  # it did so before the lock
+            os.close(fd)
+            return -1
         except BaseException:
             os.close(fd)
             part.unlink(missing_ok=True)
             raise
         return fd
 
-    def _is_in_place(self, fd: int) -> bool:
-        try:
-            return os.path.samestat(self.path.stat(), os.fstat(fd))
-        except FileNotFoundError:
-            return False
+
+def _remove_unused(path: Path, fd: int) -> None:
+    """Remove a model's file that no program uses but by this descriptor, which may have a lock on it."""
+    with contextlib.suppress(OSError):  # another program uses it, or it has gone
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_at(path, fd):
+            path.unlink()
+
+
+def _is_at(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 class OnBoard:

@@ -103,8 +103,10 @@ def test_a_models_file_goes_with_its_last_user(tmp_path: Path) -> None:
     second.close()
     assert not list(tmp_path.iterdir())
     assert read().SerializeToString() == read().SerializeToString() == data
-    third = ModelFile(tmp_path, data)
-    assert third.path.exists()
+    killed = ModelFile(tmp_path, data)
+    os.close(killed._fd)  # as the kernel does for a program that is killed
+    third = ModelFile(tmp_path, b"another")
+    assert list(tmp_path.iterdir()) == [third.path]
     third.close()
 
 
