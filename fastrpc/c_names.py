@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from arm_client.cabi.last_error import note
 from fastrpc import calls, memory_calls
+from fastrpc.runtime import runtime
 from hbrt.fastrpc import scalars
+from hbrt.fastrpc.aee import AeeError
 from hbrt.fastrpc.types import RPCMEM_DEFAULT_FLAGS, RPCMEM_HEAP_ID_SYSTEM, remote_arg, remote_handle64
 
 remote_handle64_close = calls.remote_handle64_close
@@ -26,6 +29,16 @@ def remote_handle64_invoke(handle: int, word: int, pra: Any) -> int:
     count = scalars.split(word).total
     given = (remote_arg * count).from_address(ctypes.addressof(pra.contents)) if pra is not None else None
     return calls.remote_handle64_invoke(handle, word, given)
+
+
+def hbrt_fastrpc_finish(handle: int, task: int) -> int:
+    """What is left of an invocation that the library has sent, and that has not succeeded."""
+    try:
+        here = runtime()
+        here.finish(task, here.opened(handle))
+    except AeeError as error:
+        return note(error.code, error.sentence)
+    return 0
 
 
 def hbrt_rpcmem_alloc(size: int) -> int:

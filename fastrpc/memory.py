@@ -7,7 +7,6 @@ refused; all others are copied.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +17,8 @@ from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from arm_client.session.session import Session
 
 
@@ -28,15 +29,13 @@ class Region(NamedTuple):
         start: Its address in this process.
         size_bytes: How many bytes.
         phy_addr: Its physical address.
-        fd: Of its memory; -1 for none.
         block: The board's block.
-        is_ours: Whether rpcmem allocated it, so that its descriptor is closed with it.
+        is_ours: Whether rpcmem allocated it.
     """
 
     start: int
     size_bytes: int
     phy_addr: int
-    fd: int
     block: Block
     is_ours: bool
 
@@ -55,10 +54,11 @@ class Memory:
 
     def __init__(self, session: Session) -> None:
         self._blocks = session.blocks
-        self.can_import = session.link.can_import
         self.generation = 0  # grows when a range is no longer registered
+        self.on_removed: Callable[[], None] = lambda: None  # told then
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
+        self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address, once it was asked for
         self._mapped: dict[int, tuple[int, Block]] = {}  # of fastrpc_mmap: descriptor -> bytes, block
 
     # -- ranges
@@ -109,6 +109,7 @@ class Memory:
         self._starts.remove(region.start)
         del self._regions[region.start]
         self.generation += 1
+        self.on_removed()
 
     # -- rpcmem
 
@@ -116,25 +117,17 @@ class Memory:
         """Allocate cached memory and register it.
 
         Raises:
-            AeeError: AEE_ENOMEMORY: there is no room, or no descriptor left; AEE_EBADPARM for a size below 1.
+            AeeError: AEE_ENOMEMORY: there is no room; AEE_EBADPARM for a size below 1.
         """
         if not 0 < size_bytes < 1 << 31:
             raise AeeError(
                 Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were asked for."
             )
-        fd = -1
         try:
-            if self.can_import:
-                fd = os.memfd_create("rpcmem", os.MFD_CLOEXEC)
-                os.ftruncate(fd, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE)
-                block = self._blocks.import_(fd, size_bytes, 0)
-            else:  # on a board of another machine memory has no descriptor
-                block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
-        except (OSError, StatusError) as error:
-            if fd >= 0:
-                os.close(fd)
-            raise AeeError(Aee.AEE_ENOMEMORY, str(error)) from None
-        region = Region(block.address, size_bytes, block.phy_addr, fd, block, is_ours=True)
+            block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
+        except StatusError as error:
+            raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
+        region = Region(block.address, size_bytes, block.phy_addr, block, is_ours=True)
         self._add(region)
         return region
 
@@ -144,19 +137,41 @@ class Memory:
         if region is None or not region.is_ours:
             return False
         self._remove(region)
+        self._close_fd(address)
         self._give_up(region.block)
-        if region.fd >= 0:
-            os.close(region.fd)
         return True
+
+    def fd_of(self, address: int) -> int:
+        """The descriptor of what ``alloc`` gave; -1 for any other address.
+
+        It names the memory in the calls of FastRPC. It cannot be mapped: its file is empty.
+
+        Raises:
+            AeeError: AEE_ENOMEMORY: no descriptor is left.
+        """
+        region = self._regions.get(address)
+        if region is None or not region.is_ours:
+            return -1
+        if address not in self._fds:
+            try:
+                self._fds[address] = os.memfd_create("rpcmem", os.MFD_CLOEXEC)
+            except OSError as error:
+                raise AeeError(Aee.AEE_ENOMEMORY, f"There is no descriptor for it: {error.strerror}.") from None
+        return self._fds[address]
+
+    def _close_fd(self, address: int) -> None:
+        fd = self._fds.pop(address, -1)
+        if fd >= 0:
+            self._mapped.pop(fd, None)
+            os.close(fd)
 
     def free_later(self, address: int) -> None:
         """Free what ``alloc`` gave at the next request: for finalizers, which may run in the middle of one."""
         region = self._regions.get(address)
         if region is not None and region.is_ours:
             self._remove(region)
+            self._close_fd(address)
             self._blocks.free_later(region.block)
-            if region.fd >= 0:
-                os.close(region.fd)
 
     # -- registered by the program
 
@@ -173,7 +188,7 @@ class Memory:
             raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes at {address:#x} cannot be registered.")
         block = self._import(fd, size_bytes)
         try:
-            self._add(Region(address, size_bytes, block.phy_addr, fd, block, is_ours=False))
+            self._add(Region(address, size_bytes, block.phy_addr, block, is_ours=False))
         except BaseException:
             self._give_up(block)
             raise
@@ -206,7 +221,12 @@ class Memory:
         """
         if fd in self._mapped:
             raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is mapped already; fastrpc_munmap it first.")
-        self._mapped[fd] = size_bytes, self._import(fd, size_bytes)
+        ours = next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
+        if ours is not None and not 0 < size_bytes <= ours.size_bytes:
+            raise AeeError(
+                Aee.AEE_EBADPARM, f"The memory of descriptor {fd} has {ours.size_bytes} bytes, not {size_bytes}."
+            )
+        self._mapped[fd] = size_bytes, self._import(fd, size_bytes) if ours is None else ours.block
 
     def unmap_fd(self, fd: int, size_bytes: int) -> None:
         """Undo ``map_fd``.
@@ -219,7 +239,8 @@ class Memory:
             has = "is not mapped" if mapped is None else f"is mapped with {mapped[0]} bytes"
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} {has}; {size_bytes} bytes cannot be unmapped.")
         del self._mapped[fd]
-        self._give_up(mapped[1])
+        if mapped[1].is_imported:
+            self._give_up(mapped[1])
 
     def phy_of_fd(self, fd: int) -> tuple[int, int] | None:
         """Physical address and bytes of a mapped descriptor."""

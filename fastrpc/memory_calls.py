@@ -49,10 +49,14 @@ def rpcmem_free(po: int) -> None:
 def rpcmem_to_fd(po: int) -> int:
     """The file descriptor of memory of rpcmem, by its first address; -1 for any other address.
 
-    Memory of a board on another machine has none.
+    Emulator: it names the memory in FastRPC's calls, and cannot be mapped. Memory that another library is to map too
+    comes from there: remote_register_buf.
     """
-    region = runtime().memory.at(po)
-    return region.fd if region is not None and region.is_ours else -1
+    try:
+        return runtime().memory.fd_of(po)
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return -1
 
 
 @returns_code

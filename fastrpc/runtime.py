@@ -96,6 +96,7 @@ class Ready(NamedTuple):
     opened: Opened
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
+    on_forgotten: list[Callable[[], None]]  # called when it is to be sent no more
 
 
 class Made(NamedTuple):
@@ -135,6 +136,7 @@ class Runtime:
         # Told when the first handle of a domain is opened, and when the last one is closed.
         self.on_domain: Callable[..., None] = lambda *_, **__: None
         self._tallies: dict[Statistics, Tally] = {}
+        self.memory.on_removed = self._forget_ready
 
     # -- handles
 
@@ -191,7 +193,7 @@ class Runtime:
             self._handles.pop(handle, None)
             self.domain(opened.domain).handles.discard(handle)
             for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
-                self._keep(self._ready.pop(key).tally)
+                self._forget(self._ready.pop(key))
             is_last = not self._handles
             is_last_of_domain = not self.domain(opened.domain).handles and not opened.ended
         try:
@@ -276,8 +278,8 @@ class Runtime:
         Raises:
             AeeError: as ``invoke``.
         """
-        ready = self._ready.get((handle, word, raw))
-        if ready is None or self._ready_of != self.memory.generation or ready.opened.ended:
+        ready = self.ready(handle, word, raw)
+        if ready is None:
             return False
         if ready.clean:
             self._flush(ready.clean, HB_SYS_MEM_CACHE_CLEAN)
@@ -402,7 +404,7 @@ class Runtime:
         except AeeError as error:
             return note(error.code, error.sentence)
         finally:
-            self._spare.append(made.buffer)
+            self._give_back(made.buffer)
         self.settle(made)
         return 0
 
@@ -423,6 +425,20 @@ class Runtime:
         if tally is None:
             tally = self._tallies.setdefault(each, Tally(each))
         tally.calls += 1
+
+    def ready(self, handle: int, word: int, raw: bytes) -> Ready | None:
+        """The message of an invocation as of ``invoke_same``, which is good still; None for none."""
+        found = self._ready.get((handle, word, raw))
+        return None if found is None or self._ready_of != self.memory.generation or found.opened.ended else found
+
+    def finish(self, task: int, opened: Opened) -> None:
+        """Wait for a task of an invocation, and raise as ``invoke`` when it has failed."""
+        self._finish(task, opened)
+
+    def _forget(self, ready: Ready) -> None:
+        for call in ready.on_forgotten:
+            call()
+        self._keep(ready.tally)
 
     def _keep(self, tally: Tally) -> None:
         self._tally(tally.each)
@@ -450,12 +466,12 @@ class Runtime:
         if self._ready_of != self.memory.generation or len(self._ready) >= _MOST_READY:
             self._forget_ready()
             self._ready_of = self.memory.generation
-        self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate)
+        self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [])
 
     def _forget_ready(self) -> None:
         ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended
         for one in ready.values():
-            self._keep(one.tally)
+            self._forget(one)
 
     # -- tasks
 

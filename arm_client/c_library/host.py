@@ -29,7 +29,7 @@ from hbrt.fastrpc import aee
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 4
+VERSION = 5
 _EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
 
 
@@ -60,6 +60,8 @@ class _Host(ctypes.Structure):
         ("watch_releases", ctypes.CFUNCTYPE(None)),
         ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))),
         ("left", ctypes.CFUNCTYPE(ctypes.c_int32)),
+        ("prepared", ctypes.c_void_p),
+        ("prepared_place", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)),
         ("answer", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
     )
 
@@ -151,6 +153,10 @@ def _find(host: _Host, at: int) -> None:
         kinds = parameters_of(entry.parameters.decode())
         result = result_of(entry.result.decode())
         call = _function(name)
+        if name == "remote_handle64_invoke":
+            call = _lending(
+                host, import_module("fastrpc.c_prepared").preparing(host.prepared, host.prepared_place, call)
+            )
         if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
             call = _lending(host, call)
         if name == "hbDSPWaitTaskDone":

@@ -8,6 +8,7 @@
 #include "dnn/plugin/hbrt_layer.h"
 #include "dsp/hb_dsp.h"
 #include "fast.h"
+#include "fastrpc.h"
 #include "hbrt.h"
 #include "host.h"
 #include "remote.h"
@@ -23,6 +24,12 @@
 #define FAST_FUNCTION(result, name, refusal, parameters, arguments)                                                   \
   __attribute__((visibility("default"))) result name parameters {                                                     \
     if (FAST_##name arguments) return 0;                                                                              \
+    BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
+  }
+#define INVOKE_FUNCTION(result, name, refusal, parameters, arguments)                                                 \
+  __attribute__((visibility("default"))) result name parameters {                                                     \
+    int32_t code;                                                                                                     \
+    if (hbrt_fast_invoke(h, dwScalars, pra, __builtin_return_address(0), &code)) return code;                         \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
@@ -45,6 +52,7 @@ const int32_t hbrt_entry_count = ENTRY_COUNT;
 HBRT_OTHER_CALLS(FUNCTION)
 HBRT_RKNN_CALLS(FUNCTION)
 HBRT_FAST_CALLS(FAST_FUNCTION)
+HBRT_INVOKE(INVOKE_FUNCTION)
 
 /* FastRPC's calls that return nothing, or an address. */
 #define API __attribute__((visibility("default")))

@@ -4,15 +4,19 @@
  * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
  * its text: base types, stars and const, no more.
  */
-#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_OTHER_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
+#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_INVOKE(CALL) HBRT_OTHER_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
 
-/** Those that fast.c tries first. */
+/** Those that fast.c and fastrpc.c try first. */
 #define HBRT_FAST_CALLS(CALL)                                                                                        \
   CALL(int32_t, hbDSPRpc, HB_DSP_NOT_RUNNING,                                                                        \
        (hbDSPTask_t * task, hbSysMem * input, hbSysMem * output, hbDSPRpcCtrlParam * rpcCtrlParam),                  \
        (task, input, output, rpcCtrlParam))                                                                          \
   CALL(int32_t, hbDSPWaitTaskDone, HB_DSP_NOT_RUNNING, (hbDSPTask_t task, int32_t timeout), (task, timeout))         \
   CALL(int32_t, hbDSPReleaseTask, HB_DSP_NOT_RUNNING, (hbDSPTask_t task), (task))
+
+#define HBRT_INVOKE(CALL)                                                                                            \
+  CALL(int32_t, remote_handle64_invoke, AEE_ECONNREFUSED, (remote_handle64 h, uint32_t dwScalars, remote_arg * pra), \
+       (h, dwScalars, pra))
 
 #define HBRT_OTHER_CALLS(CALL)                                                                                       \
   CALL(int32_t, hbSysAllocMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, uint32_t size), (mem, size))                     \
@@ -81,8 +85,7 @@
   CALL(int32_t, hbDNNUnregisterLayerCreator, HB_SYS_NOT_RUNNING, (const char *layerType), (layerType))               \
   CALL(const char *, hbrt_last_error, "", (void), ())          \
   CALL(int32_t, remote_handle64_open, AEE_ECONNREFUSED, (const char *name, remote_handle64 *ph), (name, ph))             \
-  CALL(int32_t, remote_handle64_invoke, AEE_ECONNREFUSED, (remote_handle64 h, uint32_t dwScalars, remote_arg * pra),     \
-       (h, dwScalars, pra))                                                                                          \
+  CALL(int32_t, hbrt_fastrpc_finish, AEE_ECONNREFUSED, (remote_handle64 h, uint64_t task), (h, task))                \
   CALL(int32_t, remote_handle64_close, AEE_ECONNREFUSED, (remote_handle64 h), (h))                                   \
   CALL(uint64_t, hbrt_rpcmem_alloc, 0, (int32_t size), (size))                                                       \
   CALL(int32_t, hbrt_rpcmem_free, 0, (uint64_t address), (address))                                                  \

@@ -8,6 +8,7 @@
 #include "host.h"
 
 #include "fast.h"
+#include "fastrpc.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 4U
+#define LAYOUT_VERSION 5U
 enum { MOST_WAITS = 256 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
@@ -42,6 +43,8 @@ static struct {
   void (*watch_releases)(void);  /* for Python */
   const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
   int32_t (*left)(void);         /* for Python: hbrt_left */
+  void *prepared;                /* for Python: hbrt_prepared, and the place of an invocation in it */
+  int32_t (*prepared_place)(remote_handle64, uint32_t, const remote_arg *);
   void (*answer)(int64_t);       /* for Python: the answer to the call of this thread, a status or an address of text */
 } host = {.version = LAYOUT_VERSION};
 
@@ -343,6 +346,7 @@ static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent)
 static void forget_lent(void) {
   atomic_store(&hbrt_lent, NULL);
   for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
+  memset(hbrt_prepared, 0, sizeof hbrt_prepared);
 }
 
 static void after_fork_in_child(void) {
@@ -402,6 +406,8 @@ static bool start(void) {
   host.watch_releases = hbrt_watch_releases;
   host.left = hbrt_left;
   host.answer = answer;
+  host.prepared = hbrt_prepared;
+  host.prepared_place = hbrt_prepared_place;
   hbrt_in_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
   return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }

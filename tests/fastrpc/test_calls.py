@@ -95,8 +95,12 @@ def test_the_c_names(dsp_board: Board) -> None:
     fastrpc.rpcmem_init()
     memory = fastrpc.rpcmem_alloc(fastrpc.RPCMEM_HEAP_ID_SYSTEM, fastrpc.RPCMEM_DEFAULT_FLAGS, 4096)
     fd = fastrpc.rpcmem_to_fd(memory)
-    assert os.fstat(fd).st_size == 4096
+    assert fd == fastrpc.rpcmem_to_fd(memory)
+    assert os.fstat(fd).st_size == 0  # it names the memory alone
     assert fastrpc.rpcmem_to_fd(memory + 1) == -1
+    assert fastrpc.fastrpc_mmap(3, fd, memory, 0, 4097, fastrpc.FASTRPC_MAP_FD) == Aee.AEE_EBADPARM
+    assert fastrpc.fastrpc_mmap(3, fd, memory, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
+    assert fastrpc.fastrpc_munmap(3, fd, memory, 4096) == 0
     block = (ctypes.c_uint32 * 5).from_address(memory)
     block[:] = [4, 4, 2, 0, 0]
     ctypes.memset(memory + 128, 1, 4)
@@ -279,6 +283,7 @@ def test_asynchronous_invocations(dsp_board: Board) -> None:
         given[3].buf.pv = ctypes.addressof(outside)
         assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == Aee.AEE_EBADPARM
         assert calc.call(plain.COUNT) == 2
+        wait_until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one whose end is not told
     fastrpc.rpcmem_free(memory)
 
 

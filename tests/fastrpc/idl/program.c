@@ -27,6 +27,16 @@ int main(void) {
   MUST(all_forward(h, shared, 100, shared + 128, 160, shared + 4096, 8, 2, 3) == 0);
   MUST(shared[4096] == (uint8_t)266 && shared[4103] == (uint8_t)273);
   MUST(all_forward(h, shared, 100, shared + 128, 160, outside, 7, 2, 3) == 0 && outside[6] == (uint8_t)272);
+  /* The same invocation again and again, with its block in shared memory too; and one that fails on the short way. */
+  uint32_t *block = (uint32_t *)(shared + 8192);
+  remote_arg again[4] = {{.buf = {block, 20}}, {.buf = {shared, 4}}, {.buf = {shared, 4}}, {.buf = {shared + 4096, 2}}};
+  for (int round = 0; round < 20; round++) {
+    block[0] = 4, block[1] = 4, block[2] = 2, block[3] = (uint32_t)round, block[4] = 1;
+    MUST(remote_handle64_invoke(h, REMOTE_SCALARS_MAKE(2, 3, 1), again) == 0 && shared[4097] == 9 + round);
+    block[0] = round % 2 ? 5 : 4;
+    MUST(remote_handle64_invoke(h, REMOTE_SCALARS_MAKE(2, 3, 1), again) ==
+         (round % 2 ? HBRT_FASTRPC_ON_DSP(AEE_EBADPARM) : 0));
+  }
   MUST(all_forward(h, NULL, 0, NULL, 0, outside, 7, 0, 0) == 0 && outside[6] == 6);
   MUST(all_forward(h, shared, -1, shared, 1, outside, 7, 2, 3) == AEE_EBADPARM);
   MUST(all_forward(h, shared + 65000, 1000, shared, 1, outside, 7, 2, 3) == AEE_EBADPARM);
