@@ -54,11 +54,10 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
         raise NotRunningError(why_not_running(board))
     from hbrt.board.private import private_daemon
 
-    if group in _PROFILES and not os.environ.get("HBRT_PROFILE"):
-        os.environ["HBRT_PROFILE"] = _PROFILES[group]  # for the daemon and the samples
     relay = None
     try:
         with (
+            profile_of(group),
             tempfile.TemporaryDirectory(prefix="hbrt-") as built,
             private_daemon(settings.text("HBRT_IMAGE") or image_of(group, Path(built))) as private,
         ):
@@ -70,6 +69,19 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
         if relay is not None:  # it ends with its board, a little later
             select.select([relay], [], [], RELAY_SECONDS)
             os.close(relay)
+
+
+@contextmanager
+def profile_of(group: str) -> Iterator[None]:
+    """Have the daemon and the samples of a group model the board that the group is about, unless HBRT_PROFILE says."""
+    is_ours = group in _PROFILES and not os.environ.get("HBRT_PROFILE")
+    if is_ours:
+        os.environ["HBRT_PROFILE"] = _PROFILES[group]
+    try:
+        yield
+    finally:
+        if is_ours:
+            del os.environ["HBRT_PROFILE"]
 
 
 def image_of(group: str, directory: Path) -> str:
