@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hbrt.fastrpc.aee import AeeError
-from hbrt.fastrpc.marshal import IN, INROUT, ROUT, SEQUENCE, STRING, VALUE, Method, Param
+from hbrt.fastrpc.marshal import INROUT, MODES, SEQUENCE, STRING, VALUE, Method, Param
 from hbrt.idl.model import (
     Constant,
     Enum,
@@ -233,7 +233,7 @@ class _Reader:
 
     def _parameter(self, node: Any, names: set[str]) -> Parameter:
         mode, kind, name = node.children
-        if str(mode) not in {IN, ROUT, INROUT}:
+        if str(mode) not in MODES:
             self._fail(mode, f"A parameter is in, rout or inrout, not {mode}.")
         self._check_word(name)
         found = self._type(kind)
