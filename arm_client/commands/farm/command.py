@@ -21,7 +21,6 @@ from hbrt.cli.tables import show_json
 
 if TYPE_CHECKING:
     from arm_client.commands.farm.output import Output
-    from arm_client.commands.farm.report import Summary
     from arm_client.commands.farm.work import Against
 
 ITEM_SECONDS = 60.0
@@ -89,7 +88,7 @@ def map_(
     settings.check()
     _need_farm()
     from arm_client.commands.farm.items import items_over
-    from arm_client.commands.farm.output import Output
+    from arm_client.commands.farm.output import Output, written
     from arm_client.commands.farm.report import Summary
     from arm_client.commands.farm.work import Against
 
@@ -113,10 +112,12 @@ def map_(
         "profile": settings.text("HBRT_PROFILE"),
     }
     with Output(out, plan) as output:
-        if output.done < len(items):
+        if output.done < len(items) or (reference is not None and not output.is_finished):
             _run(output, work, items, boards, image, address)
         file = output.finish()
         summary = Summary(output.tables())
+        with written(out / "report.html") as page:
+            page.write(summary.page(f"hbrt farm map: {out.name}").encode())
         if as_json:
             show_json({"results": str(file), **summary.document()})
         else:
@@ -127,13 +128,15 @@ def map_(
 
 def _run(output: Output, work: Any, items: list[str], boards: int, image: Path | None, address: str | None) -> None:
     """Run what is not done, and keep the worst."""
-    from arm_client.commands.farm.output import written
     from arm_client.commands.farm.report import Summary, save_worst
     from arm_client.farm import Farm
 
     if output.done:
         click.echo(f"{output.done} of {len(items)} items are done; going on behind them.", err=True)
-    with Farm(min(boards, len(items) - output.done), image, address=address) as farm, _progress(len(items)) as show:
+    with (
+        Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
+        _progress(len(items)) as show,
+    ):
         if work.against is not None:  # the boards' processes get it by value: they may not have its file
             from ray import cloudpickle
 
@@ -145,16 +148,12 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
             else:
                 output.add(result)
                 show(result.index + 1)
-        output.finish()
-        summary: Summary = Summary(output.tables())
-        worst = [one for one in summary.worst if one[0]]
-        if worst:
+        output.flush()
+        if worst := [one for one in Summary(output.tables()).worst if one[0]]:
             work.against = work.against._replace(keeps=True)
             for rank, result in enumerate(farm.map(work, [item for _, _, item in worst]), 1):
                 if result.value is not None:
                     save_worst(output.directory / "worst", rank, result.item, result.value)
-    with written(output.directory / "report.html") as page:
-        page.write(summary.page(f"hbrt farm map: {output.directory.name}").encode())
 
 
 def _need_farm() -> None:
