@@ -41,7 +41,7 @@ _COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
     f"dsp_server.core.loop:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
 )
 _OP = "tests.faults.ops:gated"
-_SUBMIT, _PUBLISH = "hbrt.attach.task_slots:TaskSlots.submit", "hbrt.attach.tasks:DirectTasks._publish"
+_SUBMIT, _PUBLISH = "hbrt.attach.task_slots:TaskSlots._queue_task", "hbrt.attach.tasks:DirectTasks._publish"
 _AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
     f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("wait", "_cancel", "_forget", "release", "lease_more")
 )
