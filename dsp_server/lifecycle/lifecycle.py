@@ -241,10 +241,10 @@ class Lifecycle:
 
     def _refuse(self, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> None:
         there = [core.index for core in self.present]
+        if not there or (index < 0 and not self.dsp_cores):
+            raise CoreStateError("This board has no DSP core: its profile has none.")
         if index not in {-1, *there}:
-            raise CoreStateError(
-                f"There is no core {index}; this board has cores 0 to {there[-1] if there else 'none'}."
-            )
+            raise CoreStateError(f"There is no core {index}; this board has cores 0 to {there[-1]}.")
         if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
             raise CoreStateError(why)
 

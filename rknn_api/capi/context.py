@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from rknn_api.capi.model import Model
 
 _LAYOUTS: Final = {int(one): one.name.removeprefix("RKNN_TENSOR_") for one in types.rknn_tensor_format}
-_OUTSIDE: Final = RknnFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE
-_INTERNAL: Final = RknnFlag.RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE
+_OUTSIDE: Final = int(RknnFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE)  # plain numbers: an enum's "&" takes microseconds
+_INTERNAL: Final = int(RknnFlag.RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)
+_INFO_ONLY: Final = int(RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY)
 
 
 class Way(Enum):
@@ -62,6 +63,8 @@ class Context:
     def __init__(self, model: Model, memory: Memory, flags: int, cores: int) -> None:
         self.model, self.memory, self.flags = model, memory, flags
         self.lock = threading.RLock()
+        self._cleans = not flags & int(RknnFlag.RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE)
+        self._invalidates = not flags & int(RknnFlag.RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE)
         self.set: int | None = None if model.sets else 0
         self.run_us: int | None = None
         self.workers = min(cores, 3)
@@ -352,7 +355,7 @@ class Context:
                 self._write(side, result, self._bound[False, index])
 
     def _check_ready(self) -> None:
-        if self.flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY:
+        if self.flags & _INFO_ONLY:
             raise _out_of_order(
                 "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it."
             )
@@ -374,14 +377,14 @@ class Context:
                     raise _out_of_order(f"The input {side.info.name!r} was not set: call rknn_inputs_set for it.")
 
     def _read(self, side: Side, bound: Bound) -> NDArray[Any]:
-        if not self.flags & RknnFlag.RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE:
+        if self._cleans:
             self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
         return to_graph(bound.held.device(), side, bound.form)
 
     def _write(self, side: Side, result: NDArray[Any], bound: Bound) -> None:
         made = from_graph(result, side, bound.form)
         bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
-        if not self.flags & RknnFlag.RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE:
+        if self._invalidates:
             self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 
     def close(self) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from arm_client.session.session import Session
 
 _PAGE: Final = 4096
+_TO_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)  # plain numbers, as in context.py
+_FROM_DEVICE: Final = int(rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 _MOST: Final = (1 << 32) - 1
 
 
@@ -136,14 +138,14 @@ class Memory:
             RknnError: RKNN_ERR_PARAM_INVALID: no such direction.
         """
         held = self.of(mem)
-        if mode not in set(rknn_mem_sync_mode):
+        if mode not in {_TO_DEVICE, _FROM_DEVICE, _TO_DEVICE | _FROM_DEVICE}:
             raise invalid_parameter(
                 f"The mode is {mode}; write RKNN_MEMORY_SYNC_TO_DEVICE (1), RKNN_MEMORY_SYNC_FROM_DEVICE (2) or "
                 "RKNN_MEMORY_SYNC_BIDIRECTIONAL (3)."
             )
-        if mode & rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE:
+        if mode & _TO_DEVICE:
             self.session.blocks.flush(held.phy_addr, held.size, HB_SYS_MEM_CACHE_CLEAN)
-        if mode & rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE:
+        if mode & _FROM_DEVICE:
             self.session.blocks.flush(held.phy_addr, held.size, HB_SYS_MEM_CACHE_INVALIDATE)
 
     def _filled(self, held: Held, fd: int) -> rknn_tensor_mem:

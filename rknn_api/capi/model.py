@@ -59,6 +59,7 @@ class Model:
         self._runner = GraphRunner(self.proto, label, CustomOps()) if is_run else None
         self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
         self.users = 0
+        self._sides: dict[tuple[int, bool], list[Side]] = {}
 
     @property
     def sets(self) -> int:
@@ -67,6 +68,12 @@ class Model:
 
     def sides(self, at: int, *, is_input: bool) -> list[Side]:
         """The inputs or outputs at a set of shapes; the largest is the first."""
+        known = self._sides.get((at, is_input))
+        if known is None:
+            known = self._sides[at, is_input] = self._sides_at(at, is_input=is_input)
+        return known
+
+    def _sides_at(self, at: int, *, is_input: bool) -> list[Side]:
         meta = self.metadata
         infos = meta.inputs if is_input else meta.outputs
         dynamic = meta.dynamic_input if is_input else meta.dynamic_output

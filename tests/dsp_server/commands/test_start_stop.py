@@ -168,6 +168,7 @@ def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sen
                 assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
                 assert "This board has no DSP core: its profile has cores for models alone" in said.stderr
         assert "This board has no DSP core: its profile has none." in shell.hbrt("restart").stderr
+        assert "This board has no DSP core: its profile has none." in shell.hbrt("restart", "--core", "0").stderr
     finally:
         shell.good("stop")
 
