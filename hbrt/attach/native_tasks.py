@@ -288,7 +288,7 @@ class NativeTasks(DirectTasks):
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``."""
-        if given[2] >= self._first_beyond:
+        if not 0 <= given[2] < self._first_beyond:
             return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
         return self._queue_task(*given)
 

@@ -130,7 +130,7 @@ class TaskSlots(ABC):
                 or bit i for core i; customId, smaller first among equal priorities; physical address and size of the
                 input block, zeros for none; those of the output block.
         """
-        if given[2] >= self._first_beyond:  # a core of no kind that a program names
+        if not 0 <= given[2] < self._first_beyond:  # a core of no kind that a program names
             return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
         return self._queue_task(*given)
 
