@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -165,7 +166,11 @@ class _Run:
                 raise BoardError(told)
             self._starts[at] = 0
             self._ready.add(at)
-        elif isinstance(told, Died):
+        else:
+            self._settle(at, index, told, book)
+
+    def _settle(self, at: int, index: int, told: Outcome | Died, book: Book) -> None:
+        if isinstance(told, Died):
             book.lost_at(at, index, told.why)
         else:
             book.ended(at, index, told)
@@ -175,7 +180,12 @@ class _Run:
         self._starts[at] += 1
         if self._starts[at] > _MOST_STARTS:
             raise BoardError(f"Process {at} of the farm died {self._starts[at]} times before its board ran: {why}")
-        self._asked = {answer: asked for answer, asked in self._asked.items() if asked[0] != at}
+        for answer in [answer for answer, asked in self._asked.items() if asked[0] == at]:
+            _, index = self._asked.pop(answer)
+            with contextlib.suppress(self._ray.exceptions.RayError):  # else it answered before it died
+                told = self._ray.get(answer, timeout=0)
+                if index is not None:
+                    self._settle(at, index, told, book)
         self._ready.discard(at)
         book.lost(at, why)
         self._ray.kill(self._seats[at])
