@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
 from arm_client.memory import fault_sentence
-from hbrt.attach.link import Link
 from hbrt.findings.record import Finding, Place
 from hbrt.findings.text import stderr_line_of
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
 
 NULL_BYTES = 1 << 16  # no mapping begins below (vm.mmap_min_addr): such an address is NULL and an offset
 
