@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
@@ -19,7 +20,7 @@ class _Refusal(NamedTuple):
     call: str
     at: str
     reason: str
-    link: Link | None
+    link: weakref.ref[Link] | None  # a board that was left is not kept
 
 
 _last: list[_Refusal] = []
@@ -28,7 +29,7 @@ _last: list[_Refusal] = []
 def note_refusal(call: str, sentence: str, link: Link | None) -> None:
     """Remember a call that was to fill an hbSysMem, and did not; ``link``: the board's, None without one."""
     reason = sentence.rpartition("\n")[2]  # of a traceback the error
-    _last[:] = [_Refusal(call, call_site(), reason, link)]
+    _last[:] = [_Refusal(call, call_site(), reason, None if link is None else weakref.ref(link))]
     fault_sentence.install(_null_use)
 
 
@@ -42,6 +43,7 @@ def _null_use(address: int) -> str:
         f"{refusal.reason} Look at the status of a call before its result is used."
     )
     places = Place("used", site), Place("refused", refusal.at)
-    if refusal.link is None:
+    link = refusal.link() if refusal.link is not None else None
+    if link is None:
         return stderr_line_of(Finding("null-pointer", text, places))
-    return fault_sentence.note(refusal.link, "null-pointer", text, *places)
+    return fault_sentence.note(link, "null-pointer", text, *places)
