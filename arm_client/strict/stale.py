@@ -62,7 +62,6 @@ class StaleReads:
         self._blocks = blocks
         self._find = find
         self._closed: dict[int, _Writer] = {}  # by address of the page
-        on_fault(self._on_fault)
 
     def close_stale(self, block: Block, cmd: int, site: str) -> None:
         """Close the pages of a block that a task has made stale.
@@ -76,6 +75,7 @@ class StaleReads:
             return
         import numpy as np
 
+        on_fault(self._on_fault)  # each time: a library, such as a test runner, may have set its own handler since
         for page in np.unique(np.flatnonzero(_stale_bytes(block, 0, block.size_bytes)) // PAGE_BYTES):
             address = block.address + int(page) * PAGE_BYTES
             if not mprotect(address, PAGE_BYTES, _CLOSED):

@@ -63,7 +63,9 @@ def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
 
 
 def test_every_sample_has_a_reference() -> None:
-    assert {(group, name) for group in ("nn", "dnn") for name in samples_of(group)} - {("nn", "digits")} == set(CHECKS)
+    found = {(group, name) for group in ("nn", "dnn", "rknn", "fastrpc") for name in samples_of(group)}
+    # A model's answers have no reference, and the other samples of 'asr' are experiments that judge themselves.
+    assert found - {("nn", "digits")} == set(CHECKS) - {("asr", "words")}
 
 
 @pytest.mark.dsp_board(image=IMAGE)

@@ -14,7 +14,7 @@ from arm_client.client import Board
 from tests.remote_relay import KeptRelays, kept_relays  # noqa: F401 - a fixture
 
 # From where a program cannot attach to where all goes. A whole range takes a minute.
-LIMITS = {"direct": range(8, 16), "relay": (10, *range(13, 18), 22, 30), "tcp": range(8, 29, 4)}
+LIMITS = {"direct": range(8, 20), "relay": (10, *range(15, 20), 24, 32), "tcp": range(8, 29, 4)}
 
 
 def run(board: str, mode: str) -> list[dict[str, Any]]:

@@ -458,7 +458,7 @@ class TestComingIn:
         ("frame", "why"),
         [
             (encode(Kind.BEAT, b"0"), r"did not answer within 0\.3 s"),
-            (msgpack.packb([1, int(Kind.REFUSED), 0, ""]), "version 1; this side speaks 2. Use the same installation"),
+            (msgpack.packb([1, int(Kind.REFUSED), 0, ""]), "version 1; this side speaks 3. Use the same installation"),
             (encode(Kind.NOW, 1, 1), "did not say welcome"),
         ],
         ids=["beats alone", "an older version", "another word"],
