@@ -41,6 +41,7 @@ class _Action(ctypes.Structure):
 _sigaction = ctypes.CDLL(None, use_errno=True).sigaction
 _sigaction.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _before: dict[int, _Action] = {}
+_given_back: set[int] = set()
 _menders: list[Mender] = []
 _machine = os.uname().machine
 _here = threading.local()
@@ -53,10 +54,11 @@ def on_fault(mender: Mender) -> None:
     for number in (signal.SIGSEGV, signal.SIGBUS):
         now = _Action()
         _sigaction(number, None, ctypes.byref(now))
-        # Again, when a fault that nobody repaired has given the signal back, and the process has survived it.
-        if number not in _before or now.handler == _before[number].handler:
+        action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
+        # Again, when a fault that nobody repaired has given the signal back, or somebody has taken it since.
+        if now.handler != action.handler:
             _before[number] = now
-            action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
+            _given_back.discard(number)
             _sigaction(number, ctypes.byref(action), None)
 
 
@@ -79,7 +81,10 @@ def _handle(number: int, info: int, context: int) -> None:
     except BaseException:  # noqa: BLE001 - the fault would come again for ever
         os.write(2, b"hbrt: the handler of a memory fault failed\n")
     # The handler before this one handles it: the instruction faults again when this returns.
-    _sigaction(number, ctypes.byref(_before[number]), None)
+    # One that took the signal after us may give it back to us in turn: then nobody is left.
+    is_last = number in _given_back
+    _given_back.add(number)
+    _sigaction(number, ctypes.byref(_Action() if is_last else _before[number]), None)
     if is_sent:
         os.kill(os.getpid(), number)
 
