@@ -77,7 +77,8 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
                 "_temp_dir": stack.enter_context(_directory()),
             }
         try:
-            ray.init(**options)
+            with _keep_debugger():
+                ray.init(**options)
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "Ray on this machine"
             first = str(error).strip().split("\n")[0].rstrip(".")
@@ -98,6 +99,19 @@ def _ray() -> Any:
             "A farm needs Ray: install hbrt with its extra farm, as in pip install 'hbrt[farm]'."
         ) from None
     return ray
+
+
+@contextlib.contextmanager
+def _keep_debugger() -> Iterator[None]:
+    """Keep what ``breakpoint()`` opens here and in processes started from here: Ray names its own debugger."""
+    name = "PYTHONBREAKPOINT"
+    before = os.environ.get(name)
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextlib.contextmanager

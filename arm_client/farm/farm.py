@@ -49,7 +49,8 @@ class Farm:
     ) -> None:
         if boards < 1:
             raise WrongUseError(f"A farm of {boards} boards can do nothing; ask for 1 or more.")
-        environment = {name: value for name, value in os.environ.items() if name.startswith(("HBRT_", "HB_"))}
+        taken = ("HBRT_", "HB_", "PYTHONBREAKPOINT")
+        environment = {name: value for name, value in os.environ.items() if name.startswith(taken)}
         file = str(Path(image).absolute()) if image else None
         self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, environment)
         self._boards, self._address = boards, address

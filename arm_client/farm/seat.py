@@ -42,6 +42,7 @@ class Seat:
     """A board, its process, and what it does with items."""
 
     def __init__(self, choice: BoardChoice) -> None:
+        os.environ.pop("PYTHONBREAKPOINT", None)  # Ray's, which ops of the board cannot reach
         os.environ.update(choice.environment)
         self._choice = choice
         self._board: Board | None = None

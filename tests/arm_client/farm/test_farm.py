@@ -78,6 +78,15 @@ def test_results_come_in_order_with_what_the_board_found(farm: Farm) -> None:
     assert len(good.outcome.digests) == 1
 
 
+def test_breakpoint_stays_what_it_was(farm: Farm) -> None:
+    def work(_board: Any, _item: int) -> str | None:
+        return os.environ.get("PYTHONBREAKPOINT")
+
+    here = os.environ.get("PYTHONBREAKPOINT")
+    assert "ray." not in (here or "")
+    assert [result.value for result in farm.map(work, [0])] == [here]
+
+
 def test_an_item_whose_board_or_process_dies_is_tried_again_and_the_third_time_set_aside(
     farm: Farm, tmp_path: Path
 ) -> None:
