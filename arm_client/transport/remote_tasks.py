@@ -14,6 +14,7 @@ from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.remote_link import RemoteLink
 from arm_client.transport.remote_times import by_local_clock
+from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
@@ -38,6 +39,8 @@ class RemoteTasks(ForwardedTasks):
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         """Send a task to the board, and before it what this process wrote."""
+        record = self.records + slot * SLOT_RECORD_BYTES
+        self.map[record : record + len(request)] = request  # its end needs the time of its submission
         self.handles[slot] = handle
         self.map[self.states + slot] = _READY
         self.link.submit(TASK_NUMBER.pack(handle) + request)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from hbrt.ddr.layout import CLIENT_ASLEEP
@@ -53,11 +54,15 @@ def test_killed_after_a_write(world: World, clients: Nursery, what: str, note: C
     slot = hello.pop("slot")
     voice = Voice(connection, **hello)
     offset = place_of(world, voice.client, slot)
-    watch = Watchpoint(pid)
+    process, watch = psutil.Process(pid), Watchpoint(pid)
     try:
         watch.go(offset, size_bytes, lambda: value is None or world.mailbox.map[offset] == value)
         connection.send(b"go")
-        until(lambda: watch.look() or world.sleeps(voice.client), "a sleeping client, or the point")
+        # A client that stands still at its write, not looked at yet, does not sleep.
+        until(
+            lambda: watch.look() or (world.sleeps(voice.client) and process.status() == psutil.STATUS_SLEEPING),
+            "a sleeping client, or the point",
+        )
         if not watch.look():
             ddr = world.session.link.ddr
             ddr.map[ddr.offset_of(voice.phy_addr) + 1] = 1  # its op goes on
