@@ -1,98 +1,22 @@
-"""Device memory of a plan: blocks for the values beside layers, and where an array lies in it."""
+"""Device memory of a plan, and its arrays as layers see them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.dnn.errors import ModelError
+from arm_client.accelerator.device_memory import DeviceMemory
 from arm_client.dnn.layers.ndarray import DeviceAddress, NDArray
-from arm_client.session.session import attached
-from hbrt.status import Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Array
 
-    from arm_client.memory.block import Block
-    from arm_client.session.session import Session
 
-
-class Device:
-    """This process's device memory, as it was attached when this was made.
-
-    Blocks are uncached: what a layer writes is in the DDR, and it need not flush. They are freed by ``close``.
-    """
-
-    def __init__(self, *, is_managed: bool = False) -> None:
-        """Attach, or start a private board.
-
-        Args:
-            is_managed: Whether the blocks are the runtime's own: at the program's end none of them is a leak.
-
-        Raises:
-            ModelError: OUT_OF_MEMORY: there is no board to have memory on; says why.
-        """
-        try:
-            self.session: Session = attached()
-        except RequestRefusedError as error:
-            raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"No board to run layers on: {error}") from None
-        ddr = self.session.link.ddr
-        self._start = ddr.address
-        self._end = self._start + len(ddr.bytes)
-        self._phy_start = -ddr.offset_of(0)
-        self._blocks: list[Block] = []
-        self._is_managed = is_managed
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the board is still there, and this process's own."""
-        return not self.session.link.fault
-
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array[Any]:
-        """A new array in a block of its own, zeroed.
-
-        Raises:
-            ModelError: OUT_OF_MEMORY, with what was free.
-        """
-        count = int(np.prod(shape, dtype=np.int64))
-        try:
-            block = self.session.blocks.alloc(max(count * dtype.itemsize, 1))
-        except RequestRefusedError as error:
-            raise ModelError(
-                Status.HB_DNN_OUT_OF_MEMORY, f"Memory for a layer's tensor of shape {list(shape)}: {error}"
-            ) from None
-        block.is_managed = self._is_managed
-        self._blocks.append(block)
-        return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
-
-    def address_of(self, array: Array[Any]) -> DeviceAddress | None:
-        """Where an array lies; None when it is not in device memory, or shadowed by a cache image (strict mode).
-
-        A layer that flushed such an array would write the caller's stale image over its results.
-        """
-        address: int = array.__array_interface__["data"][0]
-        if not self._start <= address < self._end or not array.flags.c_contiguous:
-            return None
-        phy_addr = self._phy_start + address - self._start
-        if self.session.blocks.is_strict:
-            block = self.session.blocks.holding(phy_addr)
-            if block is None or block.image is not None:
-                return None
-        return DeviceAddress(address, phy_addr)
+class Device(DeviceMemory):
+    """Device memory that layers work in."""
 
     def view(self, array: Array[Any]) -> NDArray | None:
-        """An array as a layer sees it; None for one without an address, see ``address_of``."""
-        at = self.address_of(array)
-        return None if at is None else NDArray(array, at)
-
-    def close(self) -> None:
-        """Free all blocks."""
-        blocks, self._blocks = self._blocks, []
-        for block in blocks:
-            if self.is_usable:
-                try:
-                    self.session.blocks.free(block.phy_addr)
-                except RequestRefusedError:
-                    return  # the board went meanwhile, and the memory with it
+        """An array as a layer sees it; None for one without an address, see ``phy_addr_of``."""
+        phy_addr = self.phy_addr_of(array)
+        if phy_addr is None:
+            return None
+        return NDArray(array, DeviceAddress(array.__array_interface__["data"][0], phy_addr))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from arm_client.accelerator.on_board import Schedule, load
 from arm_client.dnn.environment import warn
 from arm_client.dnn.errors import of_graph
 from arm_client.dnn.layers.adapter import adapted
-from arm_client.dnn.run import accelerated
 from arm_client.dnn.run.device import Device
 from hbrt.models.errors import GraphError
 from hbrt.models.run import executor
@@ -40,7 +41,12 @@ class Plan(executor.Plan):
         self._label = label
         try:
             super().__init__(
-                proto, label, registry=adapted, device=Device, threads=_threads(), sessions=accelerated.load
+                proto,
+                label,
+                registry=adapted,
+                device=Device,
+                threads=_threads(),
+                sessions=partial(load, schedule=_schedule),
             )
         except GraphError as error:
             raise of_graph(error) from error
@@ -73,6 +79,10 @@ class Plan(executor.Plan):
         """Log notes."""
         for text in notes:
             warn(f"{self._label}: {text}.")
+
+
+def _schedule(ctrl: hbDNNInferCtrlParam) -> Schedule:
+    return Schedule(ctrl.bpuCoreId, ctrl.priority, ctrl.customId)
 
 
 def _threads() -> int | None:

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from arm_client.dnn.run.accelerated import ModelFile
+from arm_client.accelerator.model_file import ModelFile
 from tests.arm_client.dnn.nets import double, endless
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S

@@ -1,25 +1,16 @@
-"""Models on a board's accelerator cores: the file that the cores load, and runs as tasks of the board's mailbox.
-
-The weights are in one file of the board's directory for all programs, which each of them locks while it uses it; who
-closes the model last removes the file.
-"""
+"""Models on a board's accelerator cores: each loads the model's file, and runs it as tasks of the board's mailbox."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
+from arm_client.accelerator.device_memory import DeviceMemory
+from arm_client.accelerator.model_file import ModelFile
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.dnn.run.device import Device
 from arm_client.session.session import Session as BoardSession, attached
 from hbrt import settings
 from hbrt.attach.tasks import DirectTasks
@@ -27,7 +18,7 @@ from hbrt.mailbox.native import native
 from hbrt.mailbox.table import State
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run import accelerator
-from hbrt.models.run.accelerator import CMD, HEADER, STOP_AT, Request, Tensor, file_of
+from hbrt.models.run.accelerator import CMD, HEADER, STOP_AT, Request, Tensor
 from hbrt.models.run.bound_session import Outputs, Values, array_of
 from hbrt.models.run.ort_session import output_types
 from hbrt.models.run.session import LocalSession, Session
@@ -46,12 +37,34 @@ _UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt 
 _FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
 
 
-def load(proto: ModelProto, label: str, threads: int | None) -> Session:
+class Schedule(NamedTuple):
+    """How a run's task is scheduled.
+
+    Attributes:
+        cores: Bit i is accelerator core i; 0 for any.
+        priority: As in the mailbox: 0 to 255, larger first.
+        custom_id: Smaller first among equal priorities.
+    """
+
+    cores: int = 0
+    priority: int = 0
+    custom_id: int = 0
+
+
+def load(
+    proto: ModelProto, label: str, threads: int | None, schedule: Callable[[Any], Schedule] = lambda ctrl: ctrl
+) -> Session:
     """Load a model, or a segment of one, on the board's accelerator cores; in this process where they cannot serve.
 
     They cannot without a board of this machine, with HBRT_BPU=inline, in a program that is its own core, that uses a
     relay or has checks, and for a model with an output whose size only the data decides, or with tensors of four bits
     or of no numbers.
+
+    Args:
+        proto: The model.
+        label: What to call it in a message.
+        threads: Of its session; None for the runtime's own choice.
+        schedule: Of a run, from the ``ctrl`` of its API.
 
     Raises:
         GraphError: as ``make_session``.
@@ -59,7 +72,7 @@ def load(proto: ModelProto, label: str, threads: int | None) -> Session:
     board = _board() if _is_of_numbers(proto) else None
     if board is None:
         return LocalSession(proto, label, threads)
-    made = OnBoard(board, proto, label, threads)
+    made = OnBoard(board, proto, label, threads, schedule)
     if made.is_static:
         return made
     made.close()
@@ -93,97 +106,17 @@ def _is_of_numbers(proto: ModelProto) -> bool:
     return True
 
 
-class ModelFile:
-    """A model's file in a board's directory, used by this process until ``close``."""
-
-    def __init__(self, board: Path, data: bytes) -> None:
-        """Write it, unless another program has.
-
-        Raises:
-            OSError: no room, or no permission.
-        """
-        import hashlib  # it loads a library of ciphers
-
-        self.key = hashlib.blake2b(data, digest_size=20).hexdigest()
-        self.path = file_of(board, self.key)
-        self._fd = -1
-        for left in board.glob("model-*"):  # of programs that were killed
-            with contextlib.suppress(FileNotFoundError), left.open("rb") as file:
-                _remove_unused(left, file.fileno())
-        while self._fd < 0:
-            self._fd = self._opened() if self.path.exists() else self._written(data)
-
-    def reader(self) -> Callable[[], ModelProto]:
-        """Reads the model; also after ``close``, and after the board has gone."""
-        file = os.fdopen(os.dup(self._fd), "rb")
-
-        def read() -> ModelProto:
-            proto = ModelProto()
-            file.seek(0)
-            proto.ParseFromString(file.read())
-            return proto
-
-        weakref.finalize(read, file.close)
-        return read
-
-    def close(self) -> None:
-        """Remove the file, unless another program uses it."""
-        fd, self._fd = self._fd, -1
-        if fd < 0:
-            return
-        _remove_unused(self.path, fd)
-        with contextlib.suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)  # a reader has the file open, too
-        os.close(fd)
-
-    def _opened(self) -> int:
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return -1
-        fcntl.flock(fd, fcntl.LOCK_SH)
-        if _is_at(self.path, fd):
-            return fd
-        os.close(fd)  # its last user removed it meanwhile
-        return -1
-
-    def _written(self, data: bytes) -> int:
-        part = self.path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH)  # first: another program removes what nobody uses
-            with os.fdopen(os.dup(fd), "wb") as file:
-                file.write(data)
-            part.rename(self.path)
-        except FileNotFoundError:  # it did so before the lock
-            os.close(fd)
-            return -1
-        except BaseException:
-            os.close(fd)
-            part.unlink(missing_ok=True)
-            raise
-        return fd
-
-
-def _remove_unused(path: Path, fd: int) -> None:
-    """Remove a model's file that no program uses but by this descriptor, which may have a lock on it."""
-    with contextlib.suppress(OSError):  # another program uses it, or it has gone
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_at(path, fd):
-            path.unlink()
-
-
-def _is_at(path: Path, fd: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
-    except FileNotFoundError:
-        return False
-
-
 class OnBoard:
     """A model on the accelerator cores. Each core loads it when it first runs it."""
 
-    def __init__(self, board: BoardSession, proto: ModelProto, label: str, threads: int | None) -> None:
+    def __init__(
+        self,
+        board: BoardSession,
+        proto: ModelProto,
+        label: str,
+        threads: int | None,
+        schedule: Callable[[Any], Schedule],
+    ) -> None:
         """Have a core load it.
 
         Raises:
@@ -191,6 +124,7 @@ class OnBoard:
         """
         self._label = label
         self._threads = threads or 0
+        self._schedule = schedule
         data = proto.SerializeToString()
         self._board = board
         self._file = self._placed(data)
@@ -224,12 +158,14 @@ class OnBoard:
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
         """As ``Session.bind``."""
-        device = Device(is_managed=True)
+        device = DeviceMemory(is_managed=True)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session
             self._file = self._placed(before.reader()().SerializeToString())
             before.close()
-        return BoundOnBoard(device, self._file.key, self._threads, inputs, outputs, self.tensors, buffers or {})
+        return BoundOnBoard(
+            device, self._file.key, self._threads, self._schedule, inputs, outputs, self.tensors, buffers or {}
+        )
 
     def close(self) -> None:
         """As ``Session.close``."""
@@ -244,7 +180,7 @@ class OnBoard:
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
         """What a core says of the model when it has loaded it."""
-        device = Device(is_managed=True)
+        device = DeviceMemory(is_managed=True)
         try:
             asked = _Asked(device, _ANSWER_BYTES)
             asked.describe(accelerator.pack(Request(self._file.key, self._threads)))
@@ -257,7 +193,7 @@ class OnBoard:
 class _Asked:
     """The blocks of one task at a time: what is asked, and what is answered."""
 
-    def __init__(self, device: Device, answer_bytes: int = 4096) -> None:
+    def __init__(self, device: DeviceMemory, answer_bytes: int = 4096) -> None:
         self._device = device
         self._tasks = device.session.tasks
         self._first = device.session.link.core_count
@@ -330,16 +266,17 @@ class BoundOnBoard:
 
     def __init__(
         self,
-        device: Device,
+        device: DeviceMemory,
         key: str,
         threads: int,
+        schedule: Callable[[Any], Schedule],
         inputs: Sequence[str],
         outputs: Sequence[str],
         tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]] | None],
         buffers: Mapping[str, NDArray[Any]],
     ) -> None:
         self._device = device
-        self._key, self._threads = key, threads
+        self._key, self._threads, self._schedule = key, threads, schedule
         self._inputs, self._outputs = list(inputs), list(outputs)
         self._tensors = tensors
         self._buffers = buffers
@@ -368,8 +305,7 @@ class BoundOnBoard:
             told = [tuple(map(self._told, names, arrays)) for names, arrays in sides]
             self._asked.describe(accelerator.pack(Request(self._key, self._threads, told[0], told[1])))
             self._places = places
-        cores, priority, custom_id = (0, 0, 0) if ctrl is None else (ctrl.bpuCoreId, ctrl.priority, ctrl.customId)
-        self._asked.run(stop, cores, priority, custom_id, "the model")
+        self._asked.run(stop, *(Schedule() if ctrl is None else self._schedule(ctrl)), "the model")
 
     def close(self) -> None:
         """As ``Bound.close``."""
@@ -379,14 +315,14 @@ class BoundOnBoard:
         return Tensor(name, _phy(self._device, array) if array.size else 0, array.dtype.str, array.shape)
 
     def _readable(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        if not array.size or self._device.address_of(array) is not None:
+        if not array.size or self._device.phy_addr_of(array) is not None:
             return array
         staged = self._room(name, array.dtype, array.shape)
         staged[...] = array
         return staged
 
     def _writable(self, name: str, target: NDArray[Any] | None) -> NDArray[Any]:
-        if target is not None and self._device.address_of(target) is not None:
+        if target is not None and self._device.phy_addr_of(target) is not None:
             return target
         known = self._tensors[name]
         if known is None:
@@ -400,10 +336,10 @@ class BoundOnBoard:
         return have
 
 
-def _phy(device: Device, array: NDArray[Any]) -> int:
-    at = device.address_of(array)
+def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
+    at = device.phy_addr_of(array)
     assert at is not None  # noqa: S101 - the caller has made it there
-    return at.phy_addr
+    return at
 
 
 def _shape(entry: ValueInfoProto, declared: ValueInfoProto | None) -> tuple[np.dtype[Any], tuple[int, ...]] | None:

@@ -1,0 +1,1 @@
+"""Models on a board's accelerator cores, for every API that runs models."""
