@@ -66,4 +66,6 @@ def path_of(given: object, what: str) -> Path:
     """
     if not isinstance(given, (str, Path)):
         raise invalid_parameter(f"{what} is {type(given).__name__}; give the path of a file.")
+    if "\0" in str(given):
+        raise invalid_parameter(f"{what} is {str(given)!r}; a path has no NUL.")
     return Path(given)

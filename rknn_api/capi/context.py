@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from enum import Enum
+from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,7 +46,6 @@ class Way(Enum):
 class Bound(NamedTuple):
     """Memory that rknn_set_io_mem gave a tensor."""
 
-    mem: rknn_tensor_mem
     held: Held
     form: Form
 
@@ -76,7 +76,7 @@ class Context:
         self._results: list[NDArray[Any]] | None = None
         self._given: dict[int, Any] = {}  # buffers of rknn_outputs_get, by address
         self._bound: dict[tuple[bool, int], Bound] = {}
-        self._outside: dict[str, rknn_tensor_mem] = {}
+        self._outside: dict[str, Held] = {}
         model.users += 1
 
     # -- shapes
@@ -133,7 +133,7 @@ class Context:
             )
         self.set = found[0]
         self._feeds, self._results = {}, None
-        self._unbind()
+        self._bound.clear()
 
     # -- the general API
 
@@ -250,10 +250,7 @@ class Context:
                 "allocate size_with_stride, or size where the type was changed."
             )
         self._takes(Way.ZERO_COPY)
-        self.memory.use(mem, 1)
-        if (before := self._bound.pop((is_input, index), None)) is not None:
-            self.memory.use(before.mem, -1)
-        self._bound[is_input, index] = Bound(mem, held, form)
+        self._bound[is_input, index] = Bound(held, form)
 
     def _named(self, attr: rknn_tensor_attr) -> tuple[bool, int]:
         """Whether an attribute is an input's, and its index: by name, as both kinds count from 0."""
@@ -298,10 +295,12 @@ class Context:
                 f"{name!r} has w_stride {form.w_stride} and h_stride {form.h_stride}, less than its {dims[2]} columns "
                 f"and {dims[1]} rows."
             )
-        dense = int(np.prod(dims)) * np.dtype(dtype).itemsize
-        if attr.size != dense:
+        # The guide's text changes the size with the type; its samples leave what a query told.
+        edited, element = prod(dims) * np.dtype(dtype).itemsize, np.dtype(side.info.stored).itemsize
+        if attr.size not in {edited, *(prod(dims_in(side, one, c2)) * element for one in told)}:
             raise invalid_parameter(
-                f"size of {name!r} is {attr.size}; {list(dims)} of {dtype} has {dense} bytes: change it with the type."
+                f"size of {name!r} is {attr.size}; {list(dims)} of {dtype} has {edited} bytes: write them, or leave "
+                "what rknn_query told."
             )
         return form
 
@@ -327,10 +326,7 @@ class Context:
             raise invalid_parameter(
                 f"The {what} memory has {held.size} bytes; RKNN_QUERY_MEM_SIZE says that {needed} are needed."
             )
-        self.memory.use(mem, 1)
-        if (before := self._outside.pop(what, None)) is not None:
-            self.memory.use(before, -1)
-        self._outside[what] = mem
+        self._outside[what] = held
 
     # -- a run
 
@@ -361,47 +357,47 @@ class Context:
             )
         if self.set is None:
             raise _out_of_order("The model has several shapes: call rknn_set_input_shapes before the first rknn_run.")
-        if self.flags & (_OUTSIDE | _INTERNAL) and "internal" not in self._outside and self.model.internal_bytes:
+        if self.flags & (_OUTSIDE | _INTERNAL) and not self._has_outside("internal") and self.model.internal_bytes:
             raise _out_of_order(
                 "The internal memory is the program's, by a flag of rknn_init: call rknn_set_internal_mem."
             )
-        if self.flags & _OUTSIDE and "weight" not in self._outside and self.model.weight_bytes:
+        if self.flags & _OUTSIDE and not self._has_outside("weight") and self.model.weight_bytes:
             raise _out_of_order(
                 "The weights are the program's, by RKNN_FLAG_MEM_ALLOC_OUTSIDE: call rknn_set_weight_mem."
             )
         for is_input in (True, False):
             for index, side in enumerate(self.sides(is_input=is_input)):
-                if self._way is Way.ZERO_COPY and (is_input, index) not in self._bound:
-                    raise _out_of_order(f"{side.info.name!r} has no memory: call rknn_set_io_mem for each tensor.")
+                bound = self._bound.get((is_input, index))
+                if self._way is Way.ZERO_COPY and (bound is None or not bound.held.is_live):
+                    gone = " any more" if bound else ""
+                    raise _out_of_order(
+                        f"{side.info.name!r} has no memory{gone}: call rknn_set_io_mem for each tensor."
+                    )
                 if self._way is not Way.ZERO_COPY and is_input and index not in self._feeds:
                     raise _out_of_order(f"The input {side.info.name!r} was not set: call rknn_inputs_set for it.")
 
+    def _has_outside(self, what: str) -> bool:
+        return what in self._outside and self._outside[what].is_live
+
     def _read(self, side: Side, bound: Bound) -> NDArray[Any]:
         if self._cleans:
-            self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
+            self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
         return to_graph(bound.held.device(), side, bound.form)
 
     def _write(self, side: Side, result: NDArray[Any], bound: Bound) -> None:
         made = from_graph(result, side, bound.form)
         bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
         if self._invalidates:
-            self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
+            self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 
     def close(self) -> None:
         """Let go of the model and of the program's memory."""
-        self._unbind()
-        for mem in self._outside.values():
-            self.memory.use(mem, -1)
+        self._bound.clear()
         self._outside.clear()
         self._given.clear()
         self.model.users -= 1
         if not self.model.users:
             self.model.close()
-
-    def _unbind(self) -> None:
-        for bound in self._bound.values():
-            self.memory.use(bound.mem, -1)
-        self._bound.clear()
 
     def _takes(self, way: Way) -> None:
         before = self._way or way

@@ -540,7 +540,7 @@ def rknn_destroy_mem(context: Any, mem: Any) -> None:
     """Free memory, or let go of what was wrapped, which stays the program's.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: it was destroyed before, or a context uses it.
+        0; RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
     """
     handle = _handle_or_none(context)
     existing(handle or 0).memory.destroy(structure_of("mem", mem, rknn_tensor_mem))
@@ -556,7 +556,7 @@ def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
     here = existing(_handle_or_none(context) or 0)
     if not _handle_or_none(context) and here.column not in {1, 2}:
         raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"rknn_mem_sync needs a context on {here.chip}.")
-    here.memory.sync(structure_of("mem", mem, rknn_tensor_mem), number_of("mode", mode))
+    here.memory.sync(here.memory.of(structure_of("mem", mem, rknn_tensor_mem)), number_of("mode", mode))
 
 
 @returns_code
@@ -566,7 +566,8 @@ def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
     Args:
         context: The context.
         mem: Memory, of the attribute's size_with_stride at the least.
-        attr: As a query of the native kind gave it, with permitted edits of type, fmt, pass_through, h_stride.
+        attr: As a query gave it, with permitted edits of type, fmt, pass_through, strides; its size as the query told
+            or as the edits have it.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: a size, type or layout does not fit; RKNN_ERR_FAIL: the context uses the general API.

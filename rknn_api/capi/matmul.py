@@ -88,7 +88,7 @@ def rknn_matmul_set_dynamic_shape(ctx: Any, shape: Any) -> None:
     sizes = Sizes(given.M, given.K, given.N)
     if sizes not in found.shapes:
         raise invalid_parameter(f"M, K and N are {tuple(sizes)}; it has {[tuple(one) for one in found.shapes]}.")
-    found.unbind(*NAMES)
+    found.bound.clear()
     found.sizes = sizes
 
 
@@ -160,8 +160,7 @@ def rknn_matmul_run(ctx: Any) -> None:
 def rknn_matmul_destroy(ctx: Any) -> None:
     """End a product; memory stays until rknn_destroy_mem."""
     handle = handle_of(ctx)
-    found = _found(ctx)
-    found.unbind(*NAMES)
+    _found(ctx)
     existing(handle).drop_matmul(handle)
 
 

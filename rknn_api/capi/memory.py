@@ -1,10 +1,9 @@
-"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronised, destroyed; what uses it holds it."""
+"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronised, destroyed."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -24,10 +23,11 @@ _MOST: Final = (1 << 32) - 1
 
 
 class Held:
-    """The block behind a rknn_tensor_mem."""
+    """The block behind a rknn_tensor_mem; ``is_live`` until that is destroyed."""
 
     def __init__(self, block: Block, offset: int, size: int, way: rknn_tensor_mem_flags) -> None:
         self.block, self.offset, self.size, self.way = block, offset, size, way
+        self.is_live = True
 
     @property
     def phy_addr(self) -> int:
@@ -46,7 +46,6 @@ class Memory:
         self.session = session
         self._held: dict[int, Held] = {}
         self._next = 1
-        self._users: Counter[int] = Counter()
 
     def create(self, size: int, flags: int = 0) -> rknn_tensor_mem:
         """New memory; cacheable unless the flags say otherwise.
@@ -98,19 +97,14 @@ class Memory:
         return self._filled(Held(block, offset, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS), -1)
 
     def destroy(self, mem: rknn_tensor_mem) -> None:
-        """Free memory, or let go of what was wrapped.
+        """Free memory, or let go of what was wrapped; a context that has a tensor there runs no more without other.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it is none, was destroyed before, or a context uses it.
+            RknnError: RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
         """
         held = self.of(mem)
-        number = int(mem.priv_data or 0)
-        if users := self._users[number]:
-            raise invalid_parameter(
-                f"The memory at {held.phy_addr:#x} is used by {users} tensor{'s' if users > 1 else ''} of a context: "
-                "call rknn_destroy first, or set other memory."
-            )
-        del self._held[number]
+        held.is_live = False
+        del self._held[int(mem.priv_data or 0)]
         mem.backing = mem.virt_addr = mem.priv_data = None
         self._let_go(held)
 
@@ -127,17 +121,12 @@ class Memory:
             )
         return held
 
-    def use(self, mem: rknn_tensor_mem, by: int) -> None:
-        """Note one user more (``by`` 1), or less (-1), without which it cannot be destroyed."""
-        self._users[int(mem.priv_data or 0)] += by
-
-    def sync(self, mem: rknn_tensor_mem, mode: int) -> None:
+    def sync(self, held: Held, mode: int) -> None:
         """Write the CPU's cache back, or read the device's bytes again, or both.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: no such direction.
         """
-        held = self.of(mem)
         if mode not in {_TO_DEVICE, _FROM_DEVICE, _TO_DEVICE | _FROM_DEVICE}:
             raise invalid_parameter(
                 f"The mode is {mode}; write RKNN_MEMORY_SYNC_TO_DEVICE (1), RKNN_MEMORY_SYNC_FROM_DEVICE (2) or "

@@ -9,6 +9,7 @@ import numpy as np
 from rknn_api.capi import matrices
 from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.types import rknn_mem_sync_mode
 
 if TYPE_CHECKING:
     from rknn_api.capi.memory import Held, Memory
@@ -29,7 +30,7 @@ class Matmul:
         self.shapes, self.sizes = shapes, shapes[0]
         self.rules, self.has_cores, self.memory = rules, cores > 1, memory
         self.quantised = dict.fromkeys(NAMES, PLAIN)
-        self.bound: dict[str, tuple[rknn_tensor_mem, Held]] = {}
+        self.bound: dict[str, Held] = {}
 
     def dims(self, which: str, sizes: Sizes) -> tuple[int, ...]:
         """Dimensions of a matrix as it lies in memory."""
@@ -57,19 +58,11 @@ class Matmul:
         held, needed = self.memory.of(mem), matrices.size_of(self.dims(which, self.sizes), self.dtype(which))
         if held.size < needed:
             raise invalid_parameter(f"The memory has {held.size} bytes, and {which} takes {needed}.")
-        self.memory.use(mem, 1)
-        self.unbind(which)
-        self.bound[which] = (mem, held)
-
-    def unbind(self, *names: str) -> None:
-        """Let go of memory."""
-        for which in names:
-            if (before := self.bound.pop(which, None)) is not None:
-                self.memory.use(before[0], -1)
+        self.bound[which] = held
 
     def run(self) -> None:
         """Multiply."""
-        if missing := [which for which in NAMES if which not in self.bound]:
+        if missing := [which for which in NAMES if which not in self.bound or not self.bound[which].is_live]:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL, f"{missing[0]} has no memory: call rknn_matmul_set_io_mem for it."
             )
@@ -78,13 +71,13 @@ class Matmul:
         dims = self.dims("C", self.sizes)
         if self.layout["C"] == NATIVE:
             made = matrices.to_native("C", made, dims)
-        mem, held = self.bound["C"]
+        held = self.bound["C"]
         held.device()[: made.nbytes] = np.ascontiguousarray(made).reshape(-1).view(np.uint8).data
-        self.memory.sync(mem, 2)
+        self.memory.sync(held, rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 
     def _read(self, which: str) -> Any:
-        mem, held = self.bound[which]
-        self.memory.sync(mem, 1)
+        held = self.bound[which]
+        self.memory.sync(held, rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
         found = matrices.unpacked(held.device(), self.dims(which, self.sizes), self.dtype(which))
         if self.layout[which] == NATIVE:
             shape = matrices.plain_dims(which, self.sizes)

@@ -91,12 +91,16 @@ def _turned(array: NDArray[Any], info: TensorInfo, layout: str) -> NDArray[Any]:
     return array.transpose(TO_NCHW) if info.layout == "NCHW" and layout == "nhwc" else array
 
 
+def converts(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether numbers of a type are turned into another for a program: all but real numbers into whole ones."""
+    return given.kind in "biuf" and not (wanted.kind in "iub" and given.kind == "f")
+
+
 def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     wanted = np.dtype(info.dtype)
-    is_number = array.dtype.kind in "biuf"
     if array.dtype == wanted:
         return np.ascontiguousarray(array).reshape(array.shape)  # a scalar stays one
-    if not is_number or (wanted.kind in "iub" and array.dtype.kind == "f"):
+    if not converts(array.dtype, wanted):
         raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
     return np.ascontiguousarray(array).astype(wanted).reshape(array.shape)  # pixels are turned as bytes
 

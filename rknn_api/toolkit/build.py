@@ -52,12 +52,12 @@ class Prepared:
         """Sets of shapes of the inputs, the largest first."""
         return self.config.dynamic_input or (tuple(shapes_of(self.model)),)
 
-    def wanted(self) -> list[Wanted]:
-        """What the inputs take of a dataset: pictures and arrays of the largest set."""
+    def wanted(self, which: int = 0) -> list[Wanted]:
+        """What the inputs take of files: pictures and arrays of a set; a dataset is of the largest, the first."""
         flags = self.config.is_bgr
         return [
             Wanted(shape, _dtype(value), flags[at] if at < len(flags) else flags[0] if len(flags) == 1 else False)
-            for at, (value, shape) in enumerate(zip(graph_inputs(self.model.graph), self.sets[0], strict=True))
+            for at, (value, shape) in enumerate(zip(graph_inputs(self.model.graph), self.sets[which], strict=True))
         ]
 
     def ranges(self, dataset: str | Path) -> dict[str, tuple[float, float]]:
@@ -251,7 +251,7 @@ def _rule(graph: Graph, inputs: Iterable[str]) -> tuple[float, int, str] | None:
 
 
 def sample_arrays(prepared: Prepared, inputs: Any) -> list[NDArray[Any]]:
-    """Arrays for the model's inputs, of files.
+    """Arrays for the model's inputs, of files; .npy files fit any set of shapes.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: not as many as there are inputs, or one that does not fit.
@@ -261,4 +261,11 @@ def sample_arrays(prepared: Prepared, inputs: Any) -> list[NDArray[Any]]:
         raise invalid_parameter("inputs is a list with the path of a picture or an .npy file for each input.")
     if len(inputs) != len(wanted):
         raise invalid_parameter(f"{len(inputs)} inputs are given, and the model has {len(wanted)}.")
-    return [read(Path(given), one) for given, one in zip(inputs, wanted, strict=True)]
+    refused: RknnError | None = None
+    for at in range(len(prepared.sets)):
+        try:
+            return [read(Path(given), one) for given, one in zip(inputs, prepared.wanted(at), strict=True)]
+        except RknnError as error:
+            refused = refused or error
+    assert refused is not None  # noqa: S101 - there is a set, and it was refused
+    raise refused

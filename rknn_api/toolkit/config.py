@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite
+from operator import index
 from typing import Any
 
 from rknn_api.errors import RknnError, invalid_parameter
@@ -136,7 +137,8 @@ def read_config(given: Mapping[str, Any]) -> Config:
 
 
 def _wrong(name: str, value: object, rule: str) -> RknnError:
-    return invalid_parameter(f"config: {name} is {value!r}; {rule}.")
+    said = repr(value)
+    return invalid_parameter(f"config: {name} is {said if len(said) < 200 else f'{said[:200]}...'}; {rule}.")
 
 
 def _choice(name: str, value: object, known: Sequence[str]) -> str:
@@ -204,7 +206,7 @@ def _dynamic(value: Any, platform: Platform) -> tuple[Shapes, ...]:
         "it is a list of sets, and a set a list with a shape for each input, such as [[[1,3,224,224]],[[1,3,160,160]]]"
     )
     try:
-        sets = [tuple(tuple(int(size) for size in shape) for shape in one) for one in value]
+        sets = [tuple(tuple(index(size) for size in shape) for shape in one) for one in value]
     except (TypeError, ValueError):
         raise _wrong("dynamic_input", value, rule) from None
     if not sets:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rknn_api.errors import invalid_parameter
+from rknn_api.run.feeds import converts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def lines_of(dataset: str | Path) -> list[list[Path]]:
     """
     path = Path(dataset)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise invalid_parameter(
             f"The dataset {path} cannot be read: {getattr(error, 'strerror', None) or error}."
@@ -78,10 +79,13 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
     """
     if file.suffix.lower() == ".npy":
         try:
-            array = np.load(file, allow_pickle=False)
+            with file.open("rb") as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise invalid_parameter(f"The file {file} cannot be read: {error}.") from None
         return _fitted(array, wanted, file)
+    if file.suffix.lower() in PICTURES and not file.is_file():
+        raise invalid_parameter(f"The picture {file} is not there; check the path.")
     if file.suffix.lower() in PICTURES:
         return _picture(file, wanted)
     raise invalid_parameter(f"The file {file} is no picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
@@ -94,10 +98,13 @@ def _found(name: str, folder: Path) -> Path:
 
 def _fitted(array: NDArray[Any], wanted: Wanted, file: Path) -> NDArray[Any]:
     shape = wanted.shape
+    if not converts(array.dtype, wanted.dtype):
+        raise invalid_parameter(f"The file {file} is of {array.dtype}, and the model's input of {wanted.dtype}.")
     turned = array.transpose(0, 3, 1, 2) if array.ndim == 4 else array
     for one in (array, turned):
         if one.shape == shape:
-            return np.ascontiguousarray(one, wanted.dtype)
+            with np.errstate(over="ignore"):  # who uses the numbers looks whether they are finite
+                return np.ascontiguousarray(one, wanted.dtype)
     raise invalid_parameter(
         f"The file {file} has the shape {list(array.shape)}, and the model's input {list(shape)}; save an array of "
         "that shape."
@@ -115,7 +122,7 @@ def _picture(file: Path, wanted: Wanted) -> NDArray[Any]:
     _, channels, height, width = wanted.shape
     picture = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE if channels == 1 else cv2.IMREAD_COLOR)
     if picture is None:
-        raise invalid_parameter(f"The picture {file} cannot be read; check the path and the file.")
+        raise invalid_parameter(f"The picture {file} cannot be read: it is damaged, or of another kind.")
     if picture.shape[:2] != (height, width):
         picture = cv2.resize(picture, (width, height))
     pixels = np.asarray(picture).reshape(height, width, channels)

@@ -38,8 +38,8 @@ static int zero_copy(void *model, uint32_t size) {
   for (uint32_t at = 0; at < 2; at++) {
     out[at].index = at;
     if (rknn_query(ctx, RKNN_QUERY_OUTPUT_ATTR, &out[at], sizeof out[at]) != RKNN_SUCC) return 15;
-    out[at].type = RKNN_TENSOR_FLOAT32, out[at].size = out[at].n_elems * 4;
-    to[at] = rknn_create_mem2(ctx, out[at].size, RKNN_FLAG_MEMORY_CACHEABLE);
+    out[at].type = RKNN_TENSOR_FLOAT32;
+    to[at] = rknn_create_mem2(ctx, out[at].n_elems * 4, RKNN_FLAG_MEMORY_CACHEABLE);
     if (to[at] == NULL || rknn_set_io_mem(ctx, to[at], &out[at]) != RKNN_SUCC) return 16;
   }
   for (int row = 0; row < 6; row++)
@@ -47,12 +47,12 @@ static int zero_copy(void *model, uint32_t size) {
   if (rknn_mem_sync(ctx, from, RKNN_MEMORY_SYNC_TO_DEVICE) != RKNN_SUCC || rknn_run(ctx, NULL) != RKNN_SUCC) return 17;
   for (uint32_t at = 0; at < out[1].n_elems; at++) printf("%.9g ", ((float *)to[1]->virt_addr)[at]);
   printf("\n");
-  if (rknn_destroy_mem(ctx, from) != RKNN_ERR_PARAM_INVALID) return 18;
+  if (rknn_destroy_mem(ctx, from) != RKNN_SUCC || rknn_run(ctx, NULL) != RKNN_ERR_FAIL) return 18;
   if (rknn_create_mem_from_fd(ctx, -1, NULL, 4096, 0) != NULL) return 19;
   if (rknn_destroy(ctx) != RKNN_SUCC) return 20;
   for (int at = 0; at < 2; at++)
     if (rknn_destroy_mem(0, to[at]) != RKNN_SUCC) return 21;
-  return rknn_destroy_mem(0, from) == RKNN_SUCC ? 0 : 22;
+  return 0;
 }
 
 int main(int argc, char **argv) {

@@ -199,8 +199,6 @@ class TestZeroCopy:
         mems = [memory(context, size) for size in sizes]
         for mem, attr in zip(mems, (into, *out), strict=True):
             assert rk.rknn_set_io_mem(context, mem, attr) == 0, rk.last_error()
-        assert rk.rknn_destroy_mem(context, mems[0]) == rk.RKNN_ERR_PARAM_INVALID
-        assert "is used by 1 tensor of a context" in rk.last_error()
         wanted = reference(kind, x)
         for _ in range(2):
             mems[0].array(dtype)[:] = with_strides(x, into.w_stride)
@@ -214,10 +212,31 @@ class TestZeroCopy:
             np.testing.assert_array_equal((nchw.astype(np.float32) - out[0].zp) * np.float32(out[0].scale), wanted[0])
         else:
             np.testing.assert_array_equal(nchw, wanted[0].astype(np.float16))
-        assert rk.rknn_destroy(context) == 0
         for mem in mems:
-            assert rk.rknn_destroy_mem(0, mem) == 0, rk.last_error()
-            assert rk.rknn_destroy_mem(0, mem) == rk.RKNN_ERR_PARAM_INVALID
+            assert rk.rknn_destroy_mem(context, mem) == 0, rk.last_error()
+            assert rk.rknn_destroy_mem(context, mem) == rk.RKNN_ERR_PARAM_INVALID
+        assert rk.rknn_run(context, None) == rk.RKNN_ERR_FAIL
+        assert "has no memory any more" in rk.last_error()
+
+    def test_the_size_of_an_edited_attribute_may_be_what_the_query_told(self, contexts: Callable[..., Any]) -> None:
+        context, x = contexts("float16"), picture()
+        into, out = attr_of(context, "NATIVE_INPUT"), [attr_of(context, "NATIVE_OUTPUT", index) for index in (0, 1)]
+        into.type = rk.RKNN_TENSOR_UINT8
+        out[0].type, out[0].fmt = rk.RKNN_TENSOR_FLOAT32, rk.RKNN_TENSOR_NCHW
+        out[1].type = rk.RKNN_TENSOR_FLOAT32
+        wanted = reference("float16", x)
+        sizes = (6 * into.w_stride * 3, *(one.nbytes for one in wanted))
+        mems = [memory(context, size) for size in sizes]
+        for mem, attr in zip(mems, (into, *out), strict=True):
+            attr.size += 1
+            assert rk.rknn_set_io_mem(context, mem, attr) == rk.RKNN_ERR_PARAM_INVALID
+            attr.size -= 1
+            assert rk.rknn_set_io_mem(context, mem, attr) == 0, rk.last_error()
+        mems[0].array(np.uint8)[:] = with_strides(x, into.w_stride)
+        assert rk.rknn_run(context, None) == 0, rk.last_error()
+        for mem, expected in zip(mems[1:], wanted, strict=True):
+            np.testing.assert_array_equal(mem.array(np.float32), expected.reshape(-1))
+        assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
 
     def test_memory_of_the_programs_is_wanted_before_a_run(self, contexts: Callable[..., Any]) -> None:
         context, x = contexts("int8", rk.RKNN_FLAG_MEM_ALLOC_OUTSIDE), picture()
@@ -339,7 +358,7 @@ def test_wrong_attributes_and_the_two_apis_mixed(contexts: Callable[..., Any]) -
 
     assert "may be int8 or uint8 or float32" in bound(type=rk.RKNN_TENSOR_INT64)
     assert "may be NHWC on this chip" in bound(fmt=rk.RKNN_TENSOR_NC1HWC2)
-    assert "size of 'x' is 180; [1, 6, 10, 3] of float32 has 720" in bound(type=rk.RKNN_TENSOR_FLOAT32)
+    assert "size of 'x' is 4; [1, 6, 10, 3] of float32 has 720" in bound(type=rk.RKNN_TENSOR_FLOAT32, size=4)
     assert "less than its 10 columns" in bound(w_stride=9)
     assert "has 288 bytes, and 'x' takes 336" in bound(h_stride=7)
     assert "which is no tensor of the model" in bound(name=b"q")

@@ -90,6 +90,12 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     assert rk.rknn_matmul_set_io_mem(context, small, attrs[1].A) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_set_dynamic_shape(context, rk.rknn_matmul_shape(M=3, K=32, N=32)) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_set_core_mask(context, 3) == 0
+    mems = [rk.rknn_create_mem2(0, size, 0x20000) for size in (128, 1024, 512)]
+    for mem, attr in zip(mems, (attrs[1].A, attrs[1].B, attrs[1].C), strict=True):
+        assert rk.rknn_matmul_set_io_mem(context, mem, attr) == 0
+    assert rk.rknn_matmul_run(context) == 0
+    assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
+    assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_FAIL
     b, native = np.arange(1024).astype(np.int8).reshape(32, 32), np.zeros(1024, np.int8)
     assert rk.rknn_B_normal_layout_to_native_layout(b, native, 32, 32, info) == 0
     np.testing.assert_array_equal(native.reshape(32, 32), b.T)

@@ -233,6 +233,8 @@ def test_a_model_of_several_shapes_takes_those_of_its_list_alone(rknn: RKNN, tmp
         assert found is not None
         for one, other in zip(found, bare.run(None, {"x": x.transpose(0, 3, 1, 2)}), strict=True):
             np.testing.assert_array_equal(one, other)
+        np.save(tmp_path / "one.npy", x)
+        assert rknn.accuracy_analysis([str(tmp_path / "one.npy")], tmp_path / "snapshot") == 0, rknn.last_error
     assert rknn.inference([np.zeros((1, 6, 4, 3), F)]) is None
     assert "it takes [1, 8, 8, 3] or [1, 4, 6, 3] in NHWC" in rknn.last_error
 
@@ -245,6 +247,8 @@ def test_a_constant_shape_inside_and_wrong_sets_are_refused(rknn: RKNN, tmp_path
     assert rknn.load_onnx(pooled(tmp_path, [1, 3, 8])) == -1
     with pytest.raises(RknnError, match="same number of inputs"):
         rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3]], [[1, 3], [2, 3]]])
+    with pytest.raises(RknnError, match="a list with a shape for each input"):
+        rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3.5]]])
     with pytest.raises(RknnError, match="rv1106 runs models of one shape"):
         rknn.config(target_platform="rv1106", dynamic_input=[[[1, 3]]])
 
