@@ -252,7 +252,10 @@ class Board:
 
     def ops(self) -> dict[int, str]:
         """Registered commands: number -> name."""
-        rows: list[dict[str, Any]] = asked(lambda: self._live().link.request("ops"))
+        session = self._live()
+        if (own := session.tasks.own_ops()) is not None:
+            return own
+        rows: list[dict[str, Any]] = asked(lambda: session.link.request("ops"))
         return {row["cmd"]: row["name"] for row in rows}
 
     def status(self) -> dict[str, Any]:

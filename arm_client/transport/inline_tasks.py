@@ -48,6 +48,11 @@ class InlineTasks(ForwardedTasks):
             link.ddr, link.core_doorbells[: link.core_count], client, image, report, recording
         )
 
+    def own_ops(self) -> dict[int, str]:
+        """As ``TaskSlots.own_ops``."""
+        ops: dict[int, str] = self._core.ops()
+        return ops
+
     def follow_trace(self, ring: Ring | None) -> bool:
         """As ``TaskSlots.follow_trace``; the core notes into a ring beside this one."""
         self._core.follow_trace(ring)

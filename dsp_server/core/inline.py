@@ -93,6 +93,10 @@ class InlineCore:
         """What its op computes with."""
         return self._core.engines
 
+    def ops(self) -> dict[int, str]:
+        """Its commands: number -> name."""
+        return {op.cmd: op.name for op in self._registry.listing()}
+
     def run(self, slot: int) -> BaseException | None:
         """Run the task in a slot, and answer there; returns the exception of its op.
 
@@ -113,7 +117,7 @@ class InlineCore:
         with suppress(OSError):  # no room: the program goes on
             self._ring = None if ring is None else ring.of_role(f"core {self.index}")
             if self._ring is not None:
-                self._ring.name_ops({op.cmd: op.name for op in self._registry.listing()})
+                self._ring.name_ops(self.ops())
             follow(self._core, self._ring)
 
     def resume(self) -> None:

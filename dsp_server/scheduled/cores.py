@@ -189,6 +189,10 @@ class ScheduledCores:
         self.turns.add(actor)
         return actor
 
+    def ops(self) -> dict[int, str]:
+        """As ``InlineCore.ops``; all cores have the same."""
+        return self._cores[0].inline.ops()
+
     def follow_trace(self, ring: Ring | None) -> None:
         """As ``InlineCore.follow_trace``, of all cores."""
         for core in self._cores:

@@ -378,6 +378,10 @@ class TaskSlots(ABC):
         """The exception of a failed task's op that ran in this process; None where only its text is known."""
         return None
 
+    def own_ops(self) -> dict[int, str] | None:
+        """Command numbers and names of the ops that run in this process; None where the board's cores run them."""
+        return None
+
     def why(self) -> str:
         """Sentence for the last refusal that this thread got."""
         return getattr(self._texts, "text", "")

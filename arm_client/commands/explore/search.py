@@ -146,6 +146,9 @@ def shrink(runner: Runner, failure: Run, most: int) -> Run:
     steps = [step.preemption for step in run.steps]
     if fails_by(steps):
         shrunk(steps, fails_by, most - (runner.runs - before))
+        came = [step.preemption for step in best.steps]
+        if text_of(came) != best.settings[SCHEDULE]:  # some were passed over
+            fails_by(came)
     return best
 
 

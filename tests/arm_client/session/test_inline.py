@@ -72,6 +72,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_op_runs_in_the_thread_that_submits_it(image: Path) -> None:
     with private_board(image, inline=True) as board:
+        assert board.ops()[0x1000] == "double"
         x = board.from_array(np.arange(4, dtype=np.float32))
         y = board.empty(4, np.float32)
         board.call(0x1000, x, y)
