@@ -6,13 +6,14 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dsp_server.commands.top.sample import SORTS, Sample, newest_of, sample_of
+from dsp_server.commands.top.sample import SORTS, Sample
+from dsp_server.commands.top.sampler import Sampler
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.modelled import modelled_time, overlapped, shares
 from hbrt.cli.options import any_board_option, json_option
@@ -21,14 +22,8 @@ from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
 from hbrt.settings import format_size
 
-if TYPE_CHECKING:
-    from hbrt.control.daemon import Daemon
-    from hbrt.control.observer import Observer
-
 INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
-OF_DAEMON = 16  # tasks of an interval that no core has counted: failed by the daemon, or ended since the look
-MOST_TASKS = 2000  # of an interval, for the percentiles: more would keep the daemon busy
 _CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), *numbers("BUSY", "TASKS/S"), Column("RUNS"))
 _LAST = (*numbers("CORE"), Column("LAST OP"), *numbers("MODELLED", "DMA"), Column("OF IT"))
 _COMMANDS = (
@@ -63,50 +58,27 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
     if not as_json and not sys.stdout.isatty():
         raise WrongUseError("hbrt top draws on a terminal, and standard output is none; use --json for one sample.")
     with look_at(board) as daemon:
-        look = _samples(daemon, interval)
+        look = Sampler(daemon.request).look
         if as_json:
-            next(look)
+            look()
             time.sleep(interval)
-            show_json(next(look)._asdict())
+            show_json(look()._asdict())
         else:
             _watch(look, interval)
 
 
-def _samples(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
-    """A sample at each step, of the time since the step before."""
-    before: dict[str, Any] | None = None
-    newest: dict[int, Mapping[str, Any]] = {}
-    seen_ns = 0
-    while True:
-        status: dict[str, Any] = daemon.request("status")
-        now_ns = time.monotonic_ns()
-        tasks: list[dict[str, Any]] = daemon.request("tasks", last=_most_ended(status, before))
-        newest |= newest_of(tasks)
-        ended = [task for task in tasks if task["ended_ns"] > seen_ns] if before else []
-        yield sample_of(status, before or status, ended, (now_ns - seen_ns) / 1e9 if before else interval, newest)
-        before, seen_ns = status, now_ns
-
-
-def _most_ended(status: Mapping[str, Any], before: Mapping[str, Any] | None) -> int:
-    """How many tasks have ended since at the most, as far as they are of interest: the daemon works for each."""
-    if before is None:
-        return MOST_TASKS
-    ended, ended_before = (sum(int(core["tasks"]) for core in one["cores"]) for one in (status, before))
-    return min(MOST_TASKS, max(0, ended - ended_before) + OF_DAEMON)
-
-
-def _watch(look: Iterator[Sample], interval: float) -> None:
+def _watch(look: Callable[[], Sample], interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    shown, sort, key = next(look), "c", ""
+    shown, sort, key = look(), "c", ""
     due = time.monotonic() + min(interval, FIRST_SECONDS)
     with _keys() as pressed, Live(Text(""), screen=True, auto_refresh=False) as screen:
         while key != "q":
             key = pressed(max(0.0, due - time.monotonic()))
             sort = key if key in SORTS else sort
             if not key:
-                shown, due = next(look), time.monotonic() + interval
+                shown, due = look(), time.monotonic() + interval
             screen.update(Text("\n".join(lines_of(shown, sort))), refresh=True)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.top.sample import newest_of, sample_of
+from dsp_server.commands.top.sampler import Sampler
 from dsp_server.commands.why import document, look
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEAST_SECONDS = 0.5
 """From one look at the board to the next; what browsers ask for in between is what the last one saw."""
 TIMELINE_SECONDS = 10.0
-MOST_TASKS, MOST_BLOCKS, LOG_LINES = 2000, 2000, 200
+MOST_BLOCKS, LOG_LINES = 2000, 200
 TASK_KEYS = ("cmd", "name", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns", "ended_ns",
              "modelled_ns")  # fmt: skip
 
@@ -37,8 +37,8 @@ class View:
         self._board = board
         self._lock = threading.Lock()
         self._daemon: Daemon | Observer | None = None
-        self._before: dict[str, Any] | None = None
-        self._seen_at, self._seen_ns = 0.0, 0
+        self._sampler: Sampler
+        self._seen_at = 0.0
         self._document: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
@@ -68,28 +68,22 @@ class View:
         try:
             if self._daemon is None:
                 self._daemon = look_at(self._board)
-            return self._of(self._daemon.request)
+                self._sampler = Sampler(self._daemon.request)
+            return self._of(self._daemon.request, self._sampler)
         except (BoardError, OSError) as error:
             self._let_go()
             return {"board": self._board.name, "gone": str(error), "log": self._log()}
 
     def _let_go(self) -> None:
-        daemon, self._daemon, self._before = self._daemon, None, None
+        daemon, self._daemon = self._daemon, None
         if daemon is not None:
             daemon.close()
 
-    def _of(self, ask: Callable[..., Any]) -> dict[str, Any]:
-        status = ask("status")
-        now_ns = time.monotonic_ns()
-        tasks = ask("tasks", last=MOST_TASKS)
-        memory = ask("mem", most=MOST_BLOCKS)
-        newest = max((task["ended_ns"] for task in tasks), default=0)  # by the clock of the board's machine
-        before = self._before or status  # without one, nothing has happened yet
-        seconds = max((now_ns - self._seen_ns) / 1e9, 1e-3)
-        ended = [task for task in tasks if task["ended_ns"] > newest - seconds * 1e9] if self._before else []
-        sample = sample_of(status, before, ended, seconds, newest_of(tasks))
-        self._before, self._seen_ns = status, now_ns
-        end_ns = now_ns if isinstance(self._board, BoardPaths) else newest  # another machine has another clock
+    def _of(self, ask: Callable[..., Any], sampler: Sampler) -> dict[str, Any]:
+        sample, memory = sampler.look(), ask("mem", most=MOST_BLOCKS)
+        status, tasks = sampler.status, sampler.tasks
+        newest_ns = tasks[-1]["ended_ns"] if tasks else 0  # another machine has another clock
+        end_ns = time.monotonic_ns() if isinstance(self._board, BoardPaths) else newest_ns
         start_ns = end_ns - TIMELINE_SECONDS * 1e9
         return {
             **sample._asdict(),
