@@ -81,7 +81,8 @@ class Farm:
         that ``ray.put`` gives.
 
         Args:
-            function: An ordinary function. It is copied to the boards' processes, with what it refers to.
+            function: An ordinary function. It is copied to the boards' processes, with what it refers to. One with a
+                method ``close`` has it called there, before the next function and at the farm's end.
             items: What it gets, one by one.
             first: Index of the first.
 

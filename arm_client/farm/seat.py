@@ -52,6 +52,7 @@ class Seat:
 
     def begin(self, function: Callable[[Any, Any], Any]) -> str:
         """Take a function, with a board that runs; returns a sentence when there is none, else an empty text."""
+        self._leave_function()
         self._function = function
         try:
             self._have_board()
@@ -94,8 +95,15 @@ class Seat:
 
     def end(self) -> None:
         """End the board."""
+        self._leave_function()
         self._stack.close()
         self._board = None
+
+    def _leave_function(self) -> None:
+        close = getattr(self._function, "close", None)
+        self._function = None
+        if close is not None:
+            close()
 
     def _have_board(self) -> Board:
         if self._board is not None and not self._board.session.link.is_lost():

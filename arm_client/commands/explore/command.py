@@ -6,14 +6,15 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import click
 
-from arm_client.commands.explore.search import Run, Runner, runs_of, shrink
+from arm_client.commands.explore.search import Run, Runner, Runs, runs_of, shrink
+from arm_client.commands.farm.options import address_option, boards_option, need
 from arm_client.commands.run.program import RunCommand, failing
 from hbrt import settings
 from hbrt.board.private import private_daemon
@@ -46,6 +47,9 @@ _LAST_LINES = 12
 @click.option("--first", "first_seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
 @click.option("--shrink", "most_shrinks", type=click.IntRange(0), default=100, show_default=True,
               help="Runs that may be spent on a shorter order.")  # fmt: skip
+@click.option("--farm", "is_farmed", is_flag=True, help="Run the seeds on several boards at a time.")
+@boards_option
+@address_option
 @check_option
 @timeout_option(RUN_SECONDS)
 @json_option
@@ -58,8 +62,11 @@ def command(
     runs: int,
     first_seed: int,
     most_shrinks: int,
+    boards: int,
+    address: str | None,
     timeout: float,
     *,
+    is_farmed: bool,
     as_json: bool,
 ) -> None:
     """Run PROGRAM, a Python file or an executable file, once for each seed, and stop at the first run that fails.
@@ -67,31 +74,31 @@ def command(
     A seed decides at which lines of the program and of its ops another one goes on, in which order copies move, and
     what the cache writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes
     longer than --timeout. It is then run with fewer and fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats a
-    run. All cores are in the program's process. The exit code is 1 when a run has failed.
+    run. All cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
     """
     settings.check()
+    if is_farmed:
+        need("ray")
+    elif address is not None or ctx.get_parameter_source("boards") is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(Path(image).absolute())
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
-    counts: list[int] = []
-    note = ""
+    seeds = range(first_seed, first_seed + runs)
     with (
         tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder,
         runs_memory() as board,
         Runner(program, arguments, timeout, Path(folder), board) as runner,
     ):
-        failed: tuple[int, Run] | None = None
-        for seed, run in runs_of(runner, range(first_seed, first_seed + runs), given):
-            counts.append(run.step_count)
-            if run.code:
-                failed = seed, run
-                break
-            if len(counts) == 1 and runner.run(run.settings).digest != run.digest:
-                note = (
-                    "The program does not repeat itself: its steps differ though their order is the same. Look for "
-                    "threads of its own, times and random numbers; a seed may not repeat a failure."
-                )
+        if is_farmed:
+            from arm_client.commands.explore.farmed import SeedWork, runs_on_farm
+
+            work = SeedWork(program, arguments, timeout, Path(folder), given)
+            all_runs = runs_on_farm(work, seeds, boards, address)
+        else:
+            all_runs = runs_of(runner, seeds, given)
+        counts, note, failed = _search(runner, all_runs)
         shortest = shrink(runner, failed[1], most_shrinks) if failed and most_shrinks else failed and failed[1]
     tried = len(counts)
     if as_json:
@@ -113,6 +120,23 @@ def command(
         else:
             _show(failed[0], failed[1], shortest, program, arguments, tried)
     ctx.exit(Exit.FAILED if failed else Exit.GOOD)
+
+
+def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int, Run] | None]:
+    """The steps of each run up to the first that fails, a note, and the seed and the run that failed."""
+    counts: list[int] = []
+    note = ""
+    with closing(runs):
+        for seed, run in runs:
+            counts.append(run.step_count)
+            if run.code:
+                return counts, note, (seed, run)
+            if len(counts) == 1 and runner.run(run.settings).digest != run.digest:
+                note = (
+                    "The program does not repeat itself: its steps differ though their order is the same. Look for "
+                    "threads of its own, times and random numbers; a seed may not repeat a failure."
+                )
+    return counts, note, None
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -55,6 +55,10 @@ class Run(NamedTuple):
     def kind(self) -> tuple[object, ...]:
         """The same for the same failure: exit code, kinds of findings, and the exception."""
         return self.code, tuple(sorted(set(_FINDING.findall(self.output)))), tuple(_ERROR.findall(self.output)[-1:])
+
+
+Runs = Generator[tuple[int, Run], None, None]
+"""Seeds and their runs, in the order of the seeds."""
 
 
 class Runner:
@@ -109,7 +113,7 @@ def _read_log(file: Path) -> tuple[tuple[Step, ...], int, str]:
     return tuple(steps), count, digest
 
 
-def runs_of(runner: Runner, seeds: Sequence[int], given: Mapping[str, str]) -> Iterator[tuple[int, Run]]:
+def runs_of(runner: Runner, seeds: Sequence[int], given: Mapping[str, str]) -> Runs:
     """A run for each seed."""
     for seed in seeds:
         yield seed, runner.run(settings_of(seed, given))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from arm_client.commands.farm.options import address_option, boards_option, need
 from arm_client.commands.op.loading import BadNameError, load_named
 from arm_client.commands.run.program import is_program
 from hbrt import settings
@@ -47,8 +48,7 @@ def command() -> None:
               "their paths in its column 'path'.")  # fmt: skip
 @click.option("--out", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Directory of the results. The same command again goes on where it ended.")  # fmt: skip
-@click.option("--boards", metavar="N", type=click.IntRange(1, 10_000), default=2, show_default=True,
-              help="How many boards, each in a process of its own.")  # fmt: skip
+@boards_option
 @click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
               "packaged ops.")  # fmt: skip
 @click.option("--output-bytes", metavar="N", type=click.IntRange(1), help="Size of the output block of CMD. Default: "
@@ -56,7 +56,7 @@ def command() -> None:
 @click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with what this returns for an item's arrays, and "
               "keep the worst items.")  # fmt: skip
 @click.option("--tolerance", metavar="X", type=click.FloatRange(0), help="An item that is further off has failed.")
-@click.option("--address", metavar="HOST:PORT", help="Boards on the machines of a Ray cluster. Default: this machine.")
+@address_option
 @check_option
 @profile_option
 @timeout_option(ITEM_SECONDS)
@@ -86,7 +86,7 @@ def map_(
     it is set aside. The exit code is 1 when an item failed or something was found.
     """
     settings.check()
-    _need_farm()
+    need("ray", "pyarrow")
     from arm_client.commands.farm.items import items_over
     from arm_client.commands.farm.output import Output, written
     from arm_client.commands.farm.report import Summary
@@ -154,19 +154,6 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
             for rank, result in enumerate(farm.map(work, [item for _, _, item in worst]), 1):
                 if result.value is not None:
                     save_worst(output.directory / "worst", rank, result.item, result.value)
-
-
-def _need_farm() -> None:
-    """Say what to install.
-
-    Raises:
-        click.UsageError: Ray or pyarrow is missing.
-    """
-    from importlib.util import find_spec
-
-    missing = [name for name in ("ray", "pyarrow") if find_spec(name) is None]
-    if missing:
-        raise click.UsageError(f"A farm needs {' and '.join(missing)}: pip install 'hbrt[farm]'.")
 
 
 def _work(

@@ -22,6 +22,7 @@ from typing import IO, Any, Self, cast
 
 from arm_client.commands.run.child import Ended
 from hbrt.blocking import install
+from hbrt.board.forked import end_with
 from hbrt.errors import BoardError
 from hbrt.settings import is_given
 
@@ -41,7 +42,7 @@ class Forks:
         # One thread of a library for arithmetic: the same bytes each time, and forks that work.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, *self._loaded],
+            [sys.executable, "-P", "-m", __name__, str(os.getpid()), *self._loaded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -100,8 +101,9 @@ def _serve(loaded: Sequence[str]) -> dict[str, Any] | None:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     for line in sys.stdin:
         job: dict[str, Any] = json.loads(line)
-        pid = os.fork()
+        server, pid = os.getpid(), os.fork()
         if not pid:
+            end_with(server)
             return job
         print(json.dumps(_end_of(pid, job["seconds"], Path(job["output"]))))
     return None
@@ -143,7 +145,8 @@ def _be(job: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    mine = _serve(sys.argv[1:])
+    end_with(int(sys.argv[1]))
+    mine = _serve(sys.argv[2:])
     if mine is not None:
         _be(mine)
         if mine["function"]:

@@ -238,6 +238,19 @@ def test_the_verb_shows_the_shortest_order_and_a_seed_repeats_it(shell: Shell) -
     assert {one.track[-1] for one in ops} == {"0", "1"}
 
 
+def test_a_farm_finds_the_same_run_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
+    shell.environment["HBRT_IMAGE"] = str(RACES / "image.py")
+    (files := tmp_path / "files").mkdir()
+    shell.environment["TMPDIR"] = str(files)
+    arguments, program = ["explore", "--runs", 40, "--json"], RACES / "lost_update.py"
+    alone, farmed = shell.hbrt(*arguments, program), shell.hbrt(*arguments, "--farm", "--boards", 2, program)
+    assert alone.returncode == farmed.returncode == 1, farmed
+    assert json.loads(farmed.stdout) == json.loads(alone.stdout)
+    assert list(files.iterdir()) == []
+    code, said = shell.refused(*arguments, "--boards", 2, program)
+    assert (code, "add --farm" in said) == (2, True), said
+
+
 def test_a_wrong_schedule_is_a_sentence(shell: Shell) -> None:
     shell.environment["HBRT_SCHEDULE"] = "steps:x"
     answer = shell.python(RACES / "lost_update.py")
