@@ -64,8 +64,9 @@ def path_of(given: object, what: str) -> Path:
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: it is none.
     """
-    if not isinstance(given, (str, Path)):
-        raise invalid_parameter(f"{what} is {type(given).__name__}; give the path of a file.")
+    if not isinstance(given, (str, Path)) or not str(given):
+        said = repr(given) if isinstance(given, str) else type(given).__name__
+        raise invalid_parameter(f"{what} is {said}; give the path of a file.")
     if "\0" in str(given):
         raise invalid_parameter(f"{what} is {str(given)!r}; a path has no NUL.")
     return Path(given)

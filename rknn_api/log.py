@@ -44,7 +44,7 @@ class Log:
             self._file = None
 
     def _write(self, level: str, where: str, sentence: str) -> None:
-        line = f"{level} {where}: {sentence}"
+        line = f"{level} {where}: {sentence}".encode("utf-8", "backslashreplace").decode()  # as a path may need it
         print(line, file=sys.stderr, flush=True)
         if self._file is not None:
             print(line, file=self._file, flush=True)

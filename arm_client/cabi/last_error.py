@@ -17,7 +17,7 @@ _texts = threading.local()
 
 def note(status: int, sentence: str) -> int:
     """Remember the sentence of a refusal; returns the status, as a plain int."""
-    _texts.text = sentence
+    _texts.text = sentence.encode("utf-8", "backslashreplace").decode()  # a path may have bytes that are no UTF-8
     return int(status)
 
 

@@ -200,7 +200,10 @@ class Context:
                 raise _bad_output(f"index is {wanted.index}; the model has the outputs 0 to {len(sides) - 1}.")
             side = sides[wanted.index]
             form = Form("float32" if wanted.want_float else side.info.stored, side.info.layout)
-            array = from_graph(self._results[wanted.index], side, form)
+            result = self._results[wanted.index]
+            array = from_graph(result, side, form)
+            if not wanted.is_prealloc and np.may_share_memory(array, result):
+                array = array.copy()  # the program may write there, and get the output again
             if wanted.is_prealloc and (not wanted.buf or wanted.size < array.nbytes):
                 raise _bad_output(
                     f"The output {side.info.name!r} has {array.nbytes} bytes, and the buffer at {wanted.buf or 0:#x} "

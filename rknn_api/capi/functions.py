@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from arm_client.cabi.arguments import bytes_of, deref, integer
@@ -23,6 +22,7 @@ from hbrt.errors import RequestRefusedError
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
 from rknn_api import sram, types
+from rknn_api.calls import path_of
 from rknn_api.capi import attributes
 from rknn_api.capi.attributes import View
 from rknn_api.capi.context import Context
@@ -166,7 +166,7 @@ def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | Non
     if size < 0:
         raise invalid_parameter(f"size is {size}; it is the model's bytes, or 0 for a path.")
     if not size:
-        path = Path(model.decode() if isinstance(model, bytes) else str(model))
+        path = path_of(os.fsdecode(model) if isinstance(model, bytes) else model, "model")
         return Container.read(path), f"the model {path.name}"
     try:
         data: Any = bytes_of(model, size)
@@ -505,7 +505,7 @@ def rknn_set_input_shape(context: Any, attr: Any) -> None:
 @_returns_memory
 def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
     """Cacheable memory of the board; None when there is none."""
-    here, _ = _found("rknn_create_mem", context)
+    here = _runtime_of("rknn_create_mem", context)
     return here.memory.create(number_of("size", size))
 
 
@@ -515,7 +515,7 @@ def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_m
     flags = number_of("alloc_flags", alloc_flags)
     if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not _handle_or_none(context):
         return runtime().memory.create(number_of("size", size), flags)
-    here, _ = _found("rknn_create_mem2", context)
+    here = _runtime_of("rknn_create_mem2", context)
     return here.memory.create(number_of("size", size), flags)
 
 
@@ -523,7 +523,7 @@ def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_m
 def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, offset: int) -> rknn_tensor_mem:
     """Memory of another library by its file descriptor: a memfd or shared memory; the offset begins at a page."""
     del virt_addr  # the board maps the memory itself
-    here, _ = _found("rknn_create_mem_from_fd", context)
+    here = _runtime_of("rknn_create_mem_from_fd", context)
     return here.memory.from_fd(number_of("fd", fd), number_of("size", size), number_of("offset", offset))
 
 
@@ -531,7 +531,7 @@ def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, of
 def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size: int) -> rknn_tensor_mem:
     """Memory that has a physical address on the board."""
     del virt_addr
-    here, _ = _found("rknn_create_mem_from_phys", context)
+    here = _runtime_of("rknn_create_mem_from_phys", context)
     return here.memory.from_phys(number_of("phys_addr", phys_addr), number_of("size", size))
 
 
@@ -611,6 +611,15 @@ def _found(call: str, context: Any) -> tuple[Runtime, Context]:
     found = here.context(handle)
     here.check_function(call)
     return here, found
+
+
+def _runtime_of(call: str, context: Any) -> Runtime:
+    """What makes memory for a context of a model, or of a product of matrices."""
+    handle = handle_of(context)
+    here = existing(handle)
+    here.check_handle(handle)
+    here.check_function(call)
+    return here
 
 
 def handle_of(context: Any) -> int:

@@ -66,9 +66,7 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
             "layouts 0 (normal) and 1 (native), and 2 (turned) for B."
         )
     sizes = shapes or [Sizes(given.M, given.K, given.N)]
-    for one in sizes:
-        if one.m < 1 or one.k < 1 or one.n < 1 or one.k % matrices.MULTIPLE or one.n % matrices.MULTIPLE:
-            raise invalid_parameter(f"M, K and N are {one.m}, {one.k} and {one.n}: K and N are multiples of 32.")
+    _check_sizes(sizes)
     here = runtime()
     here.check_function(call)
     made = Matmul(given, sizes, rules_of(here.chip), here.cores, here.memory)
@@ -133,7 +131,8 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
     """
     found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
     which = given.name.decode(errors="replace")
-    if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, 1, found.sizes.n}:
+    columns = 1 if which == "A" else found.sizes.n
+    if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, 1, columns}:
         raise invalid_parameter(
             f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C have one, or B and C "
             f"one a column, {found.sizes.n}."
@@ -183,12 +182,28 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
     kind = KINDS.get(given.type)
     if kind is None or kind.b == "int4":
         raise invalid_parameter(f"type is {given.type}; B of 8 or 16 bits can be converted.")
+    _check_sizes([sizes])
     dims = matrices.native_dims("B", kind, sizes, rules_of(here.chip), has_cores=here.cores > 1)
-    plain = matrices.unpacked(
-        bytes_of(B_input, matrices.size_of((sizes.k, sizes.n), kind.b)), (sizes.k, sizes.n), kind.b
-    )
-    made = matrices.to_native("B", plain, dims)
-    bytes_of(B_output, made.nbytes)[: made.nbytes] = made.reshape(-1).view(np.uint8).data
+    plain = _buffer("B_input", B_input, matrices.size_of((sizes.k, sizes.n), kind.b))
+    native = _buffer("B_output", B_output, matrices.size_of(dims, kind.b))
+    made = matrices.to_native("B", matrices.unpacked(plain, (sizes.k, sizes.n), kind.b), dims)
+    native[:] = made.reshape(-1).view(np.uint8).data
+
+
+def _check_sizes(sizes: list[Sizes]) -> None:
+    for one in sizes:
+        if min(one) < 1 or one.k % matrices.MULTIPLE or one.n % matrices.MULTIPLE:
+            raise invalid_parameter(f"M, K and N are {one.m}, {one.k} and {one.n}: K and N are multiples of 32.")
+
+
+def _buffer(name: str, given: Any, size_bytes: int) -> memoryview:
+    try:
+        found = bytes_of(given, size_bytes)
+    except (TypeError, ValueError, BufferError) as error:
+        raise invalid_parameter(f"{name} is no buffer: {error}.") from None
+    if found.nbytes < size_bytes:
+        raise invalid_parameter(f"{name} has {found.nbytes} bytes; it takes {size_bytes}.")
+    return found[:size_bytes]
 
 
 def _found(ctx: Any) -> Matmul:

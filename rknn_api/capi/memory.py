@@ -75,8 +75,8 @@ class Memory:
             raise invalid_parameter(f"The offset is {offset}; memory begins at a page, a multiple of {_PAGE}.")
         try:
             os.fstat(fd)
-        except OSError as error:
-            raise invalid_parameter(f"The file descriptor is {fd}: {error.strerror}.") from None
+        except (OSError, OverflowError) as error:
+            raise invalid_parameter(f"The file descriptor is {fd}: {getattr(error, 'strerror', error)}.") from None
         block = self.session.blocks.import_(fd, size, offset)
         held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD)
         mem = self._filled(held, fd)

@@ -50,7 +50,9 @@ class Matmul:
             dims = self.dims(which, sizes)
             attr.name, attr.n_dims = which.encode(), len(dims)
             attr.dims[: len(dims)] = dims
-            attr.size = matrices.size_of(dims, self.dtype(which))
+            if (size := matrices.size_of(dims, self.dtype(which))) >= 1 << 32:
+                raise invalid_parameter(f"{which} has {size} bytes; a matrix has fewer than 4 GiB.")
+            attr.size = size
             attr.type = _TYPES[self.dtype(which)]
 
     def bind(self, mem: rknn_tensor_mem, which: str) -> None:

@@ -113,6 +113,11 @@ class Runtime:
             raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} is none of rknn_matmul_create.")
         return found
 
+    def check_handle(self, handle: int) -> None:
+        """Refuse what is neither a context's nor a product's, as ``context`` does."""
+        if handle not in self._matmuls:
+            self.context(handle)
+
     def drop_matmul(self, handle: int) -> None:
         """Forget a product."""
         del self._matmuls[handle]

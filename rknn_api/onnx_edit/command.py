@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -12,7 +12,8 @@ from onnx import helper
 
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.spec.graph_edits import graph_inputs
-from rknn_api.calls import Calls
+from rknn_api.calls import Calls, path_of
+from rknn_api.errors import invalid_parameter
 from rknn_api.onnx_edit.graph import edited
 from rknn_api.toolkit.dataset import Wanted, samples
 
@@ -47,14 +48,24 @@ def onnx_edit(
     calls = Calls()
 
     def edit() -> None:
-        source = read_file(Path(model)).proto
-        new, edits = edited(source, inputs_transform or {}, outputs_transform or {})
-        target = Path(export_path)
+        source, target = read_file(path_of(model, "model")).proto, path_of(export_path, "export_path")
+        new, edits = edited(
+            source,
+            _formulas("inputs_transform", inputs_transform),
+            _formulas("outputs_transform", outputs_transform),
+        )
         onnx.save(new, target)
         if dataset is not None:
-            _edit_dataset(source, edits, Path(dataset), target)
+            _edit_dataset(source, edits, path_of(dataset, "dataset"), target)
 
     return calls.call("onnx_edit", edit)
+
+
+def _formulas(name: str, given: Any) -> dict[str, str]:
+    found = {} if given is None else given
+    if not isinstance(found, Mapping) or not all(isinstance(one, str) for one in found.values()):
+        raise invalid_parameter(f"{name} is {given!r}; write a formula for each name: {{'x': 'a,b->b,a'}}.")
+    return dict(found)
 
 
 def _edit_dataset(model: ModelProto, edits: Mapping[str, Edit], dataset: Path, target: Path) -> None:

@@ -132,6 +132,12 @@ class TestGeneral:
         assert rk.rknn_outputs_get(context, 1, [wanted], None) == 0
         np.testing.assert_array_equal(y, reference("float16", x)[0].astype(np.float16))
         assert rk.rknn_outputs_release(context, 1, wanted) == 0
+        twice = [rk.rknn_output(index=1, want_float=1), rk.rknn_output(index=1, want_float=1)]
+        for one in twice:
+            assert rk.rknn_outputs_get(context, 1, one, None) == 0
+            ctypes.memset(one.buf or 0, twice.index(one), one.size)
+        assert ctypes.string_at(twice[0].buf or 0, twice[0].size) == bytes(twice[0].size)
+        assert rk.rknn_outputs_release(context, 2, twice) == 0
 
     def test_a_model_of_several_shapes(self, contexts: Callable[..., Any]) -> None:
         context = contexts("shapes")
@@ -276,6 +282,7 @@ class TestZeroCopy:
             assert rk.rknn_create_mem_from_fd(context, fd, None, 4096, 5) is None
             assert "begins at a page" in rk.last_error()
             assert rk.rknn_create_mem_from_fd(context, 9999, None, 4096, 0) is None
+            assert rk.rknn_create_mem_from_fd(context, 1 << 40, None, 4096, 0) is None
             assert rk.rknn_create_mem_from_phys(context, 0x10, None, 4) is None
             assert [rk.rknn_destroy_mem(context, one) for one in (same, mem)] == [0, 0]
             assert os.pread(fd, 5, 4096) == b"frame"
@@ -297,6 +304,10 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cut short"),
         (lambda: rk.rknn_init(other, b"RKNN" * 9, 36, 0, None), rk.RKNN_ERR_MODEL_INVALID, "is for a board"),
         (lambda: rk.rknn_init(other, "none.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "none.rknn cannot be read"),
+        (lambda: rk.rknn_init(other, b"\xff.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cannot be read"),
+        (lambda: rk.rknn_init(other, "a\0b", 0, 0, None), p, "has no NUL"),
+        (lambda: rk.rknn_init(other, 3, 0, 0, None), p, "model is int; give the path"),
+        (lambda: rk.rknn_init(other, b"", 0, 0, None), p, "model is ''; give the path"),
         (lambda: rk.rknn_init(3, data, len(data), 0, None), p, "context is int"),
         (lambda: rk.rknn_init(other, data, len(data), 0x20, None), rk.RKNN_ERR_CTX_INVALID, "The context 0x0"),
         (lambda: rk.rknn_destroy(rk.rknn_context()), rk.RKNN_ERR_CTX_INVALID, "rknn_init has not filled it"),

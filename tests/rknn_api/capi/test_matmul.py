@@ -90,7 +90,7 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     assert rk.rknn_matmul_set_io_mem(context, small, attrs[1].A) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_set_dynamic_shape(context, rk.rknn_matmul_shape(M=3, K=32, N=32)) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_set_core_mask(context, 3) == 0
-    mems = [rk.rknn_create_mem2(0, size, 0x20000) for size in (128, 1024, 512)]
+    mems = [rk.rknn_create_mem(context, size) for size in (128, 1024, 512)]
     for mem, attr in zip(mems, (attrs[1].A, attrs[1].B, attrs[1].C), strict=True):
         assert rk.rknn_matmul_set_io_mem(context, mem, attr) == 0
     assert rk.rknn_matmul_run(context) == 0
@@ -99,9 +99,22 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     b, native = np.arange(1024).astype(np.int8).reshape(32, 32), np.zeros(1024, np.int8)
     assert rk.rknn_B_normal_layout_to_native_layout(b, native, 32, 32, info) == 0
     np.testing.assert_array_equal(native.reshape(32, 32), b.T)
+    zeros = np.zeros(32, np.int32)
+    for name, code in ((b"A", rk.RKNN_ERR_PARAM_INVALID), (b"B", rk.RKNN_SUCC)):
+        params = rk.rknn_quant_params(name=name, zp=zeros.ctypes.data, zp_len=32)
+        assert rk.rknn_matmul_set_quant_params(context, params) == code
+    misfits: list[tuple[Any, Any, int]] = [
+        (b[:3], native, 32),
+        (b, bytearray(3), 32),
+        (None, native, 32),
+        (b, native, 33),
+    ]
+    for given_b, output, k in misfits:
+        assert rk.rknn_B_normal_layout_to_native_layout(given_b, output, k, 32, info) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_destroy(context) == 0
     assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_CTX_INVALID
+    assert rk.rknn_create_mem(context, 32) is None
     assert rk.rknn_destroy_mem(0, small) == 0
-    for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}):
+    for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}, {"M": 1 << 30}):
         given = rk.rknn_matmul_info(**{"M": 1, "K": 32, "N": 32, "type": 2, **wrong})
         assert rk.rknn_matmul_create(context, given, attrs[0]) == rk.RKNN_ERR_PARAM_INVALID

@@ -1,11 +1,14 @@
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import ModelProto, TensorProto, checker, helper
 
 from rknn_api.errors import RknnError
+from rknn_api.onnx_edit.command import onnx_edit
 from rknn_api.onnx_edit.formula import Formula
 from rknn_api.onnx_edit.graph import edited
 
@@ -61,3 +64,20 @@ def test_what_does_not_fit_is_named() -> None:
         edited(model([2, 3]), {"k": "a,b->b,a"}, {})
     with pytest.raises(RknnError, match="More than one size of 'x' is open"):
         edited(model(["n", "m"]), {"x": "ab,c[a=2]->a,c,b"}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"inputs_transform": "a->a"}, "inputs_transform is 'a->a'; write a formula for each name"),
+        ({"outputs_transform": {"y": None}}, "outputs_transform is {'y': None}; write a formula"),
+        ({"export_path": None}, "export_path is NoneType; give the path"),
+        ({"model": "none.onnx"}, "The model file none.onnx cannot be read"),
+    ],
+)
+def test_arguments_that_are_wrong_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, why: str
+) -> None:
+    onnx.save(model([2, 3]), tmp_path / "net.onnx")
+    assert onnx_edit(**{"model": tmp_path / "net.onnx", "export_path": tmp_path / "new.onnx", **given}) == -1
+    assert why in capsys.readouterr().err
