@@ -255,6 +255,9 @@ class DspQueue:
         if whole is runtime.MAP_FAILED:
             raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {number:#x}.")
         self._queue = ring.queue_of(whole)
+        if self._queue.importer >= 0 and number in domain.queues:
+            raise _refusal(Aee.AEE_EITEMBUSY, f"The queue {number:#x} is imported already.")
+        self._queue.set_importer(runtime.context.index)
         self._on_packet = on_packet
         self._fence = Fence()
         self.client = runtime.context.client_id
@@ -269,6 +272,10 @@ class DspQueue:
         """
         if not self._queue.responses.write((), message):
             raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the response.")
+
+    def close(self) -> None:
+        """Forget the queue: its program may close it then."""
+        self._queue.set_importer(-1)
 
     def serve(self) -> None:
         """Work through the requests."""

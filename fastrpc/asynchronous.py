@@ -15,6 +15,7 @@ from hbrt.fastrpc.types import (
     FASTRPC_ASYNC_CALLBACK,
     FASTRPC_ASYNC_NO_SYNC,
     FASTRPC_ASYNC_POLL,
+    fastrpc_async_callback,
     fastrpc_async_descriptor,
 )
 from hbrt.status import Status
@@ -80,6 +81,11 @@ def _jobs(here: Runtime) -> Jobs:
     return jobs
 
 
+def remote_handle_invoke_async(handle: Any, desc: fastrpc_async_descriptor, scalars: int, pra: Arguments) -> int:
+    """As remote_handle64_invoke_async."""
+    return remote_handle64_invoke_async(handle, desc, scalars, pra)
+
+
 @returns_code
 def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, scalars: int, pra: Arguments) -> None:
     """Queue a method; its outputs must be in registered memory.
@@ -107,8 +113,10 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
         return
     call: Callable[[int], object] = lambda _: None  # noqa: E731 - one of two
     if desc.type == FASTRPC_ASYNC_CALLBACK:
-        told, context = desc.fn, desc.context
-        call = lambda code: told(mine, context, ctypes.c_int32(code).value)  # noqa: E731 - as above
+        kept, context = desc.fn, desc.context
+        # A function of its own: that of the field lies in the descriptor, which C may use again.
+        told = fastrpc_async_callback(ctypes.cast(kept, ctypes.c_void_p).value)
+        call = lambda code: (told(mine, context, ctypes.c_int32(code).value), kept)  # noqa: E731 - as above
     is_kept = desc.type == FASTRPC_ASYNC_CALLBACK
 
     def ended(_: int) -> None:

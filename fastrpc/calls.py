@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from arm_client.cabi.last_error import note, returning_status
 from fastrpc.runtime import Span, runtime
-from hbrt.fastrpc import scalars
+from hbrt.fastrpc import scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.types import remote_arg
 
@@ -35,6 +35,30 @@ def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
     if not name or not hasattr(handle, "value"):
         raise AeeError(Aee.AEE_EBADPARM, f"The URI is {name!r} and the handle {handle!r}; pass both.")
     handle.value = runtime().open(name if isinstance(name, str) else name.decode(errors="replace"))
+
+
+@returns_code
+def remote_handle_open(name: str | bytes | None, handle: Any) -> None:
+    """As remote_handle64_open, on cdsp where ``name`` has no domain; ``name`` may be that of the interface alone.
+
+    Args:
+        name: A URI, or a name.
+        handle: Out: a remote_handle.
+    """
+    if not name or not hasattr(handle, "value"):
+        raise AeeError(Aee.AEE_EBADPARM, f"The name is {name!r} and the handle {handle!r}; pass both.")
+    given = name if isinstance(name, str) else name.decode(errors="replace")
+    handle.value = runtime().open(given if "?" in given else uri.of_interface(given), uri.DEFAULT_DOMAIN)
+
+
+def remote_handle_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
+    """As remote_handle64_invoke."""
+    return remote_handle64_invoke(handle, scalars, pra)
+
+
+def remote_handle_close(handle: Any) -> int:
+    """As remote_handle64_close."""
+    return remote_handle64_close(handle)
 
 
 def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from fastrpc.calls import returns_code
-from fastrpc.notifications import Notifications
 from fastrpc.runtime import Runtime, runtime
+from fastrpc.sessions import REQUESTS
 from hbrt.fastrpc import types, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 
 S = TypeVar("S", bound=ctypes.Structure)
 
-_ALL_DOMAINS: Final = -1
-_HIGHEST, _LOWEST = 1, 255
-_MOST_PRIORITY: Final = 253  # of the board's; those above interrupt
-_STACKS: Final = (16 << 10, 8 << 20)
-_INITMEM: Final = (3 << 20, 200 << 20)
 _POLL, _MOST_POLL_US = 3, 10_000
+_MOST_PATH: Final = 4096
 
 
 @returns_code
@@ -26,21 +22,20 @@ def remote_session_control(req: int, data: Any, datalen: int) -> None:
     """Ask something of a domain.
 
     Args:
-        req: FASTRPC_THREAD_PARAMS, DSPRPC_CONTROL_UNSIGNED_MODULE, FASTRPC_PD_INITMEM_SIZE (noted; the priority is that
-            of the domain's tasks), FASTRPC_REMOTE_PROCESS_KILL, FASTRPC_REMOTE_PROCESS_EXCEPTION (its core starts
-            again), FASTRPC_SESSION_CLOSE (closes its handles), FASTRPC_REGISTER_STATUS_NOTIFICATIONS.
+        req: FASTRPC_* or DSPRPC_CONTROL_UNSIGNED_MODULE; docs/fastrpc.md says what each does here.
         data: The request's structure.
         datalen: Its size.
 
     Returns:
         0; AEE_EBADPARM: another size or value; AEE_EUNSUPPORTED: another request; AEE_EBADSTATE: the domain is open
-        already.
+        already; AEE_EINVALIDDOMAIN, AEE_ENOSESSION, AEE_ECONNREFUSED: there is no such domain; AEE_EBADSIZE: an answer
+        has no room.
 
     Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
     """
-    request = _SESSION.get(req)
+    request = REQUESTS.get(req)
     if request is None:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no session request {req} here; there are {sorted(_SESSION)}.")
+        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no session request {req} here; there are {sorted(REQUESTS)}.")
     kind, serve = request
     serve(runtime(), _structure(kind, data, datalen))
 
@@ -51,16 +46,28 @@ def remote_handle64_control(handle: Any, req: int, data: Any, datalen: int) -> N
 
     Args:
         handle: Of remote_handle64_open.
-        req: DSPRPC_CONTROL_LATENCY or DSPRPC_CONTROL_WAKELOCK (noted), DSPRPC_GET_DSP_INFO.
+        req: DSPRPC_CONTROL_LATENCY or DSPRPC_CONTROL_WAKELOCK (noted), DSPRPC_GET_DSP_INFO, DSPRPC_GET_DOMAIN,
+            DSPRPC_SET_PATH and DSPRPC_GET_PATH (kept, and not used).
         data: The request's structure.
         datalen: Its size.
 
     Returns:
-        0; AEE_EINVHANDLE; AEE_EBADPARM; AEE_EUNSUPPORTED.
+        0; AEE_EINVHANDLE; AEE_EBADPARM; AEE_EUNSUPPORTED; AEE_ENOSUCH, AEE_EBADSIZE: no such path, or no room for it.
     """
     here = runtime()
-    opened = here.opened(handle if type(handle) is int else getattr(handle, "value", -1))
-    noted = here.domain(opened.domain).settings
+    _control(
+        here, here.opened(handle if type(handle) is int else getattr(handle, "value", -1)).domain, req, data, datalen
+    )
+
+
+@returns_code
+def remote_handle_control(req: int, data: Any, datalen: int) -> None:
+    """As remote_handle64_control, of no handle: of session 0 of cdsp."""
+    _control(runtime(), uri.DEFAULT_DOMAIN, req, data, datalen)
+
+
+def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> None:
+    noted = here.domain(domain).settings
     if req == types.DSPRPC_CONTROL_LATENCY:
         asked = _structure(types.remote_rpc_control_latency, data, datalen)
         if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MOST_POLL_US):
@@ -70,19 +77,33 @@ def remote_handle64_control(handle: Any, req: int, data: Any, datalen: int) -> N
             )
         noted["latency"] = asked.latency
     elif req == types.DSPRPC_CONTROL_WAKELOCK:
-        noted["wakelock"] = _structure(types.remote_rpc_domain, data, datalen).domain
+        noted["wakelock"] = _structure(types.remote_rpc_control_wakelock, data, datalen).enable
     elif req == types.DSPRPC_GET_DSP_INFO:
         _tell(here, _structure(types.remote_dsp_capability, data, datalen))
+    elif req == types.DSPRPC_GET_DOMAIN:
+        _structure(types.remote_rpc_get_domain, data, datalen).domain = domain
+    elif req in {types.DSPRPC_SET_PATH, types.DSPRPC_GET_PATH}:
+        _path(here, _structure(types.remote_control_custom_path, data, datalen), is_set=req == types.DSPRPC_SET_PATH)
     else:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no handle request {req} here; there are 1, 2 and 3.")
+        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no handle request {req} here; there are 1 to 6.")
 
 
-@returns_code
-def remote_handle_control(req: int, data: Any, datalen: int) -> None:
-    """As remote_handle64_control, of no handle: DSPRPC_GET_DSP_INFO alone."""
-    if req != types.DSPRPC_GET_DSP_INFO:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"Without a handle there is no request {req} here; there is 2.")
-    _tell(runtime(), _structure(types.remote_dsp_capability, data, datalen))
+def _path(here: Runtime, asked: types.remote_control_custom_path, *, is_set: bool) -> None:
+    if not asked.path or not asked.value or not 0 < asked.value_size <= _MOST_PATH:
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"Key or value is NULL, or the value's {asked.value_size} bytes are not 1 to {_MOST_PATH}.",
+        )
+    key = ctypes.string_at(asked.path)
+    if is_set:
+        here.paths[key] = ctypes.string_at(asked.value, asked.value_size).partition(b"\0")[0]
+        return
+    found = here.paths.get(key)
+    if found is None:
+        raise AeeError(Aee.AEE_ENOSUCH, f"No path of the key {key.decode(errors='replace')!r} was set.")
+    if len(found) >= asked.value_size:
+        raise AeeError(Aee.AEE_EBADSIZE, f"The path takes {len(found) + 1} bytes, and there are {asked.value_size}.")
+    ctypes.memmove(asked.value, found + b"\0", len(found) + 1)
 
 
 def _structure(kind: type[S], data: Any, datalen: int) -> S:
@@ -118,75 +139,3 @@ def _tell(here: Runtime, asked: types.remote_dsp_capability) -> None:
     if not 0 <= asked.attribute_ID < len(answers):
         raise AeeError(Aee.AEE_EBADPARM, f"There is no attribute {asked.attribute_ID}; write 0 to {len(answers) - 1}.")
     asked.capability = answers[asked.attribute_ID] if is_there else 0
-
-
-def _thread_params(here: Runtime, asked: types.remote_rpc_thread_params) -> None:
-    if asked.prio != -1 and not _HIGHEST <= asked.prio <= _LOWEST:
-        raise AeeError(Aee.AEE_EBADPARM, f"The priority is {asked.prio}; write 1 (the highest) to 255, or -1.")
-    if asked.stack_size != -1 and not _STACKS[0] <= asked.stack_size <= _STACKS[1]:
-        raise AeeError(Aee.AEE_EBADPARM, f"The stack is {asked.stack_size} bytes; write 16 KiB to 8 MiB, or -1.")
-    for domain in _domains(asked.domain):
-        if asked.prio != -1:
-            here.domain(domain).priority = min(_LOWEST - asked.prio, _MOST_PRIORITY)
-        here.domain(domain).settings["stack_size"] = asked.stack_size
-
-
-def _unsigned(here: Runtime, asked: types.remote_rpc_control_unsigned_module) -> None:
-    for domain in _domains(asked.domain):
-        if asked.domain != _ALL_DOMAINS and here.domain(domain).handles:
-            raise AeeError(
-                Aee.AEE_EBADSTATE, "The domain has open handles: ask for unsigned modules before the first open."
-            )
-        here.domain(domain).is_unsigned = bool(asked.enable)
-
-
-def _initmem(here: Runtime, asked: types.remote_rpc_pd_initmem_size) -> None:
-    if not _INITMEM[0] <= asked.pd_initmem_size <= _INITMEM[1]:
-        raise AeeError(Aee.AEE_EBADPARM, f"The memory is {asked.pd_initmem_size} bytes; write 3 to 200 MiB.")
-    for domain in _domains(asked.domain):
-        if here.domain(domain).is_unsigned:
-            raise AeeError(Aee.AEE_EUNSUPPORTED, "An unsigned process domain has 5 MiB, which cannot be set.")
-        here.domain(domain).settings["initmem"] = asked.pd_initmem_size
-
-
-def _kill(here: Runtime, asked: types.remote_rpc_domain) -> None:
-    Notifications.of(here).expect(asked.domain, types.FASTRPC_USER_PD_FORCE_KILL)
-    here.end_domain(asked.domain)
-
-
-def _exception(here: Runtime, asked: types.remote_rpc_domain) -> None:
-    here.end_domain(asked.domain)
-
-
-def _close(here: Runtime, asked: types.remote_rpc_domain) -> None:
-    uri.split_domain(asked.domain)
-    for handle in list(here.domain(asked.domain).handles):
-        here.close(handle)
-
-
-def _register(here: Runtime, asked: types.remote_rpc_notif_register) -> None:
-    if not asked.notifier_fn:
-        raise AeeError(Aee.AEE_EBADPARM, "The notifier is NULL; pass a function.")
-    fn, context = asked.notifier_fn, asked.context
-    Notifications.of(here).add(asked.domain, lambda *told: fn(context, *told))
-
-
-def _domains(given: int) -> list[int]:
-    if given == _ALL_DOMAINS:
-        return [uri.effective_domain(uri.DEFAULT_DOMAIN, session) for session in range(uri.SESSIONS)]
-    uri.split_domain(given)
-    return [given]
-
-
-_SESSION: Final[dict[int, tuple[type[Any], Any]]] = cast(
-    "dict[int, tuple[type[Any], Any]]",
-    {
-        types.FASTRPC_THREAD_PARAMS: (types.remote_rpc_thread_params, _thread_params),
-        types.DSPRPC_CONTROL_UNSIGNED_MODULE: (types.remote_rpc_control_unsigned_module, _unsigned),
-        types.FASTRPC_REMOTE_PROCESS_KILL: (types.remote_rpc_domain, _kill),
-        types.FASTRPC_SESSION_CLOSE: (types.remote_rpc_domain, _close),
-        types.FASTRPC_REMOTE_PROCESS_EXCEPTION: (types.remote_rpc_domain, _exception),
-        types.FASTRPC_REGISTER_STATUS_NOTIFICATIONS: (types.remote_rpc_notif_register, _register),
-        types.FASTRPC_PD_INITMEM_SIZE: (types.remote_rpc_pd_initmem_size, _initmem),
-    },
-)

@@ -7,11 +7,15 @@ refused; all others are copied.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import fcntl
+import mmap
 import os
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.memory.block import Block
+from hbrt.ddr.private_pages import mprotect
 from hbrt.errors import StatusError
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.status import Status
@@ -45,6 +49,20 @@ class Region(NamedTuple):
         return self.start + self.size_bytes
 
 
+class Mapped(NamedTuple):
+    """A descriptor's memory with a place on the board.
+
+    Attributes:
+        size_bytes: How many bytes.
+        address: In this process; 0 for none.
+        block: The board's block.
+    """
+
+    size_bytes: int
+    address: int
+    block: Block
+
+
 class Memory:
     """The registered ranges of one attachment.
 
@@ -54,12 +72,14 @@ class Memory:
 
     def __init__(self, session: Session) -> None:
         self._blocks = session.blocks
+        self._can_import = session.link.can_import
         self.generation = 0  # grows when a range is no longer registered
         self.on_removed: Callable[[], None] = lambda: None  # told then
         self._starts: list[int] = []
         self._regions: dict[int, Region] = {}
-        self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address, once it was asked for
-        self._mapped: dict[int, tuple[int, Block]] = {}  # of fastrpc_mmap: descriptor -> bytes, block
+        self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address
+        self._mapped: dict[int, Mapped] = {}  # of fastrpc_mmap, by descriptor
+        self._guards: dict[int, mmap.mmap] = {}  # of remote_register_fd, by address
 
     # -- ranges
 
@@ -123,12 +143,21 @@ class Memory:
             raise AeeError(
                 Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were asked for."
             )
+        fd = -1
         try:
-            block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
-        except StatusError as error:
-            raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
-        region = Region(block.address, size_bytes, block.phy_addr, block, is_ours=True)
-        self._add(region)
+            if self._can_import:
+                fd = _new_file(size_bytes)
+                block = self._blocks.import_(fd, size_bytes, 0)
+            else:  # a board on another machine
+                block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
+            region = Region(block.address, size_bytes, block.phy_addr, block, is_ours=True)
+            self._add(region)
+        except (OSError, StatusError) as error:
+            if fd >= 0:
+                os.close(fd)
+            raise AeeError(Aee.AEE_ENOMEMORY, getattr(error, "text", str(error))) from None
+        if fd >= 0:
+            self._fds[region.start] = fd
         return region
 
     def free(self, address: int) -> bool:
@@ -142,21 +171,16 @@ class Memory:
         return True
 
     def fd_of(self, address: int) -> int:
-        """The descriptor of what ``alloc`` gave; -1 for any other address.
-
-        It names the memory in the calls of FastRPC. It cannot be mapped: its file is empty.
+        """The descriptor of what ``alloc`` gave, a file of the same memory; -1 for any other address.
 
         Raises:
-            AeeError: AEE_ENOMEMORY: no descriptor is left.
+            AeeError: AEE_EUNSUPPORTED: the board is on another machine.
         """
         region = self._regions.get(address)
         if region is None or not region.is_ours:
             return -1
         if address not in self._fds:
-            try:
-                self._fds[address] = os.memfd_create("rpcmem", os.MFD_CLOEXEC)
-            except OSError as error:
-                raise AeeError(Aee.AEE_ENOMEMORY, f"There is no descriptor for it: {error.strerror}.") from None
+            raise AeeError(Aee.AEE_EUNSUPPORTED, "Memory of a board on another machine has no file descriptor here.")
         return self._fds[address]
 
     def _close_fd(self, address: int) -> None:
@@ -210,23 +234,38 @@ class Memory:
         if not region.is_ours:
             self._remove(region)
             self._give_up(region.block)
+            self._guards.pop(address, None)
+
+    def register_unseen(self, fd: int, size_bytes: int) -> int:
+        """Register a descriptor's memory at an address that nobody can read or write; raises as ``register``."""
+        try:
+            guard = mmap.mmap(-1, size_bytes)
+        except (OSError, ValueError, OverflowError) as error:
+            raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes cannot be registered: {error}.") from None
+        address = ctypes.addressof(ctypes.c_char.from_buffer(guard))
+        mprotect(address, size_bytes, 0)
+        self.register(address, size_bytes, fd)
+        self._guards[address] = guard
+        return address
 
     # -- fastrpc_mmap
 
-    def map_fd(self, fd: int, size_bytes: int) -> None:
-        """Give a descriptor's memory a place on the board.
+    def map_fd(self, fd: int, size_bytes: int, address: int = 0) -> int:
+        """Give a descriptor's memory a place on the board, and return its physical address.
 
         Raises:
             AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
         """
         if fd in self._mapped:
             raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is mapped already; fastrpc_munmap it first.")
-        ours = next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
+        ours = self._ours(fd)
         if ours is not None and not 0 < size_bytes <= ours.size_bytes:
             raise AeeError(
                 Aee.AEE_EBADPARM, f"The memory of descriptor {fd} has {ours.size_bytes} bytes, not {size_bytes}."
             )
-        self._mapped[fd] = size_bytes, self._import(fd, size_bytes) if ours is None else ours.block
+        block = self._import(fd, size_bytes) if ours is None else ours.block
+        self._mapped[fd] = Mapped(size_bytes, address or (ours.start if ours else 0), block)
+        return block.phy_addr
 
     def unmap_fd(self, fd: int, size_bytes: int) -> None:
         """Undo ``map_fd``.
@@ -235,17 +274,27 @@ class Memory:
             AeeError: AEE_ENOSUCHMAP: it is not mapped with that size.
         """
         mapped = self._mapped.get(fd)
-        if mapped is None or mapped[0] != size_bytes:
-            has = "is not mapped" if mapped is None else f"is mapped with {mapped[0]} bytes"
+        if mapped is None or mapped.size_bytes != size_bytes:
+            has = "is not mapped" if mapped is None else f"is mapped with {mapped.size_bytes} bytes"
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} {has}; {size_bytes} bytes cannot be unmapped.")
         del self._mapped[fd]
-        if mapped[1].is_imported:
-            self._give_up(mapped[1])
+        if self._ours(fd) is None:
+            self._give_up(mapped.block)
 
-    def phy_of_fd(self, fd: int) -> tuple[int, int] | None:
-        """Physical address and bytes of a mapped descriptor."""
-        mapped = self._mapped.get(fd)
-        return None if mapped is None else (mapped[1].phy_addr, mapped[0])
+    def unmap(self, phy_addr: int, size_bytes: int) -> None:
+        """As ``unmap_fd``, by the physical address."""
+        fd = next((fd for fd, one in self._mapped.items() if one.block.phy_addr == phy_addr), None)
+        if fd is None:
+            raise AeeError(Aee.AEE_ENOSUCHMAP, f"Nothing is mapped at {phy_addr:#x}.")
+        self.unmap_fd(fd, size_bytes)
+
+    def mapped(self, fd: int) -> Mapped | None:
+        """A mapped descriptor."""
+        return self._mapped.get(fd)
+
+    def _ours(self, fd: int) -> Region | None:
+        """The memory of rpcmem that has a descriptor."""
+        return next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
 
     def _import(self, fd: int, size_bytes: int) -> Block:
         try:
@@ -257,3 +306,19 @@ class Memory:
     def _give_up(self, block: Block) -> None:
         with contextlib.suppress(StatusError):  # of a board that has gone: so has the block
             self._blocks.give_up(block)
+
+
+def _new_file(size_bytes: int) -> int:
+    """A descriptor of new zeroed memory, which cannot become shorter under the board.
+
+    Raises:
+        OSError: there is no descriptor, or no memory.
+    """
+    fd = os.memfd_create("rpcmem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

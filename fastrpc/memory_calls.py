@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from arm_client.cabi.last_error import note
 from fastrpc.calls import returns_code
 from fastrpc.runtime import runtime
 from hbrt.fastrpc import uri
 from hbrt.fastrpc.aee import Aee, AeeError
-from hbrt.fastrpc.types import FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP, FASTRPC_MAP_STATIC
+from hbrt.fastrpc.types import (
+    FASTRPC_MAP_FD,
+    FASTRPC_MAP_FD_DELAYED,
+    FASTRPC_MAP_FD_NOMAP,
+    FASTRPC_MAP_STATIC,
+    REMOTE_MAP_MEM_STATIC,
+)
 
 _FLAGS = {FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP}
 
@@ -41,6 +49,11 @@ def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
         return 0
 
 
+def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
+    """As rpcmem_alloc. Emulator: of the same sizes."""
+    return rpcmem_alloc(heapid, flags, size)
+
+
 def rpcmem_free(po: int) -> None:
     """Free what rpcmem_alloc gave; any other address is ignored."""
     runtime().memory.free(po)
@@ -49,8 +62,9 @@ def rpcmem_free(po: int) -> None:
 def rpcmem_to_fd(po: int) -> int:
     """The file descriptor of memory of rpcmem, by its first address; -1 for any other address.
 
-    Emulator: it names the memory in FastRPC's calls, and cannot be mapped. Memory that another library is to map too
-    comes from there: remote_register_buf.
+    mmap takes it, of its first byte on, and so does another library. The memory keeps it: do not close it.
+
+    Emulator: a board on another machine has none, and -1 is returned.
     """
     try:
         return runtime().memory.fd_of(po)
@@ -80,6 +94,64 @@ def remote_register_buf(buf: int, size: int, fd: int) -> None:
         memory.register(buf, size, fd)
 
 
+def remote_register_buf_attr(buf: int, size: int, fd: int, attr: int) -> int:
+    """As remote_register_buf; ``attr`` is not used."""
+    del attr
+    return remote_register_buf(buf, size, fd)
+
+
+remote_register_buf_attr2 = remote_register_buf_attr
+
+
+def remote_register_fd(fd: int, size: int) -> int:
+    """Register a descriptor's memory that this process has not mapped.
+
+    Returns:
+        An address that stands for it in calls, and that the program cannot read or write; -1 for none, and
+        ``last_error()`` says why. remote_register_buf with -1 undoes it.
+    """
+    try:
+        return runtime().memory.register_unseen(fd, size)
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return -1
+
+
+remote_register_fd2 = remote_register_fd
+
+
+@returns_code
+def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, remote_virt_addr: Any) -> None:
+    """As fastrpc_mmap.
+
+    Args:
+        domain: Effective domain.
+        fd: Of shared memory.
+        flags: REMOTE_MAP_MEM_STATIC.
+        virt_addr: Its address in this process; 0 for none.
+        size: Bytes.
+        remote_virt_addr: Out: a ctypes integer: the physical address, by which remote_mem_unmap undoes it.
+    """
+    _check(domain)
+    if flags != REMOTE_MAP_MEM_STATIC or not hasattr(remote_virt_addr, "value"):
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"The flags are {flags}, the place for the address {remote_virt_addr!r}; pass 0, and one.",
+        )
+    remote_virt_addr.value = runtime().memory.map_fd(fd, size, virt_addr)
+
+
+@returns_code
+def remote_mem_unmap(domain: int, remote_virt_addr: int, size: int) -> None:
+    """Undo remote_mem_map, with the same size.
+
+    Returns:
+        0; AEE_ENOSUCHMAP: it is not mapped so.
+    """
+    _check(domain)
+    runtime().memory.unmap(remote_virt_addr, size)
+
+
 @returns_code
 def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flags: int) -> None:
     """Map a descriptor's memory on a domain.
@@ -87,7 +159,7 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
     Args:
         domain: Effective domain.
         fd: Of shared memory.
-        addr: Its address in this process; not needed here.
+        addr: Its address in this process, which packets of a dspqueue name it by; 0 for none.
         offset: 0.
         length: Bytes.
         flags: FASTRPC_MAP_*.
@@ -95,13 +167,12 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
     Returns:
         0; AEE_EALREADY: it is mapped; AEE_EBADPARM: another offset or flag; AEE_EINVALIDFD; AEE_EINVALIDDOMAIN.
     """
-    del addr
     _check(domain)
     if offset or flags not in _FLAGS:
         raise AeeError(
             Aee.AEE_EBADPARM, f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}."
         )
-    runtime().memory.map_fd(fd, length)
+    runtime().memory.map_fd(fd, length, addr)
 
 
 @returns_code

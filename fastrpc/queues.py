@@ -5,6 +5,7 @@ While the image's function works through the requests, a further one costs no ta
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from hbrt.ddr.fence import Fence
 from hbrt.fastrpc import message, ring, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import FASTRPC_CMD
-from hbrt.fastrpc.ring import BUFFER_DEREF, BUFFER_REF, Buffer, Packet
+from hbrt.fastrpc.ring import BUFFER_DEREF, BUFFER_REF, FLAG_WAKEUP, WAKEUP, Buffer, Packet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,8 @@ class DspQueue:
         request_bytes: Of the ring to the DSP, at most 16 MiB.
         response_bytes: Of the ring back.
         on_packet: Called with each response, in a thread of its own; then ``read`` is refused.
+        on_ready: In its place: called, in such a thread, while there are responses, which it takes by ``take``.
+        on_error: Called there once when the domain has ended.
 
     Raises:
         AeeError: as remote_handle64_open; AEE_EBADPARM for a size.
@@ -57,12 +60,15 @@ class DspQueue:
         request_bytes: int = 65_536,
         response_bytes: int = 16_384,
         on_packet: Callable[[Packet], object] | None = None,
+        on_ready: Callable[[], object] | None = None,
+        on_error: Callable[[AeeError], object] | None = None,
     ) -> None:
         if domain not in uri.DOMAINS:
             raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         requests, responses = ring.ring_bytes(request_bytes), ring.ring_bytes(response_bytes)
         self._here = runtime()
         self._mask = self._here.core_mask(uri.DOMAINS.index(domain), session)
+        self._priority = self._here.domain(uri.effective_domain(uri.DOMAINS.index(domain), session)).priority
         self._block = BoardBuffer(
             self._here.session, ring.QUEUE_HEAD_BYTES + requests + responses + message.COPY_ALIGNMENT, is_cached=False
         )
@@ -77,17 +83,29 @@ class DspQueue:
         self._waking: deque[int] = deque()
         self._error: AeeError | None = None
         self._on_packet = on_packet
+        self._on_ready = self._hand_on if on_packet is not None else on_ready
+        self._on_error = on_error
         self._fence = Fence()
+        self._lock = threading.RLock()
         self._told = QueueStatistics()
+        self._asked = threading.Event()
+        self._watcher: threading.Thread | None = None
         self.is_closed = False
 
-    def write(self, text: bytes = b"", buffers: Sequence[tuple[int, int, int, int]] = (), timeout: float = 0.0) -> None:
+    def write(
+        self,
+        text: bytes = b"",
+        buffers: Sequence[tuple[int, int, int, int]] = (),
+        timeout: float = 0.0,
+        flags: int = 0,
+    ) -> None:
         """Send a packet.
 
         Args:
             text: The message.
             buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; fastrpc_mmap has mapped it.
             timeout: Seconds to wait for room; 0 does not wait.
+            flags: Of the packet, beside those of what it has.
 
         Raises:
             AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: no room; AEE_ENOSUCHMAP: a descriptor is not mapped;
@@ -96,15 +114,14 @@ class DspQueue:
         self._check()
         named = tuple(self._buffer(*one) for one in buffers)
         limit = time.monotonic() + timeout
-        while not self._queue.requests.write(named, text):
+        while not self._send(named, text, flags):
             self._wait(limit, timeout, "The queue has no room for the packet.")
-        self._told = self._told._replace(
-            written=self._told.written + 1, written_bytes=self._told.written_bytes + len(text)
-        )
-        self._fence.full()  # the packet before the question
-        if not self._queue.is_served:
-            self._queue.set_served(is_served=True)
-            self._ask()
+
+    def write_early_wakeup(self, delay_us: int = 0, flags: int = 0) -> None:
+        """Say that a packet comes soon; no reader is given it. Raises as ``write``."""
+        self._check()
+        if not self._queue.requests.write((), WAKEUP.pack(delay_us, flags), FLAG_WAKEUP):
+            raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the packet.")
 
     def read(self, timeout: float = 0.0) -> Packet:
         """Take a response; ``timeout`` as of ``write``.
@@ -112,12 +129,26 @@ class DspQueue:
         Raises:
             AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: there is none; AEE_EBADSTATE: a callback takes them.
         """
+        self.wait_for_response(timeout)
+        packet = self.take()
+        return packet if packet is not None else self.read(timeout)  # another thread took that one
+
+    def wait_for_response(self, timeout: float) -> None:
+        """Wait until there is a response; raises as ``read``."""
         self._check()
-        if self._on_packet is not None:
+        if self._on_ready is not None:
             raise AeeError(Aee.AEE_EBADSTATE, "The queue's callback takes its responses.")
         limit = time.monotonic() + timeout
-        while (packet := self._take()) is None:
+        while self._queue.responses.peek() is None:
             self._wait(limit, timeout, "The queue has no response.")
+
+    def take(self) -> Packet | None:
+        """Take a response; None for none."""
+        with self._lock:
+            packet = None if self.is_closed else self._queue.responses.read()
+            if packet is not None:
+                told = self._told
+                self._told = told._replace(read=told.read + 1, read_bytes=told.read_bytes + len(packet.message))
         return packet
 
     def peek(self) -> tuple[int, int, int] | None:
@@ -129,15 +160,28 @@ class DspQueue:
         """What was sent and received."""
         return self._told
 
+    def depths(self) -> tuple[int, int, int, int]:
+        """Packets and bytes that wait to be read here, and there."""
+        self._check()
+        return *self._queue.responses.depth(), *self._queue.requests.depth()
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether an image has it open."""
+        return not self.is_closed and self._error is None and self._queue.importer >= 0
+
     def close(self) -> None:
         """Close the queue, once the image has worked through its requests; again is nothing."""
-        if self.is_closed:
-            return
-        self.is_closed = True
-        for task in self._waking:
+        while (task := self._next_waking()) is not None:
             self._tasks.wait(task, 0)
             self._tasks.release(task)
-        self._waking.clear()
+        with self._lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+        self._asked.set()
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join()
         self._block.free()
 
     def __enter__(self) -> Self:
@@ -146,20 +190,31 @@ class DspQueue:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self) -> Packet | None:
-        packet = self._queue.responses.read()
-        if packet is not None:
-            told = self._told
-            self._told = told._replace(read=told.read + 1, read_bytes=told.read_bytes + len(packet.message))
-        return packet
+    def _next_waking(self) -> int | None:
+        with self._lock:
+            return self._waking.popleft() if self._waking else None
+
+    def _send(self, named: tuple[Buffer, ...], text: bytes, flags: int) -> bool:
+        with self._lock:
+            self._check()
+            if not self._queue.requests.write(named, text, flags):
+                return False
+            self._told = self._told._replace(
+                written=self._told.written + 1, written_bytes=self._told.written_bytes + len(text)
+            )
+            self._fence.full()  # the packet before the question
+            if not self._queue.is_served:
+                self._queue.set_served(is_served=True)
+                self._ask()
+            return True
 
     def _buffer(self, fd: int, offset: int = 0, size: int = 0, flags: int = 0) -> Buffer:
-        mapped = self._here.memory.phy_of_fd(fd)
+        mapped = self._here.memory.mapped(fd)
         if mapped is None:
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} is not mapped; fastrpc_mmap it first.")
         if flags & BUFFER_REF and flags & BUFFER_DEREF:
             raise AeeError(Aee.AEE_EBADPARM, f"The flags {flags:#x} take and drop a reference at once.")
-        phy_addr, whole = mapped
+        phy_addr, whole = mapped.block.phy_addr, mapped.size_bytes
         if (not size and offset) or offset < 0 or size < 0 or offset + size > whole:
             raise AeeError(
                 Aee.AEE_EBADPARM, f"{size} bytes from {offset} on are not in the {whole} bytes of descriptor {fd}."
@@ -169,19 +224,46 @@ class DspQueue:
     def _ask(self) -> None:
         """Have the image look at the requests."""
         self._reap()
-        task = self._tasks.submit(FASTRPC_CMD, 0, self._mask, 0, self._wake_at, len(self._wake), 0, 0)
+        core = self._queue.importer
+        mask = 1 << core if core >= 0 else self._mask
+        task = self._tasks.submit(FASTRPC_CMD, self._priority, mask, 0, self._wake_at, len(self._wake), 0, 0)
         if task < 0:
             raise self._here.error(task, self._tasks.why(), None)
         self._waking.append(task)
-        if self._on_packet is not None:
-            self._here.session.notifier.add(task, lambda _: self._hand_on())
+        if self._on_ready is not None or self._on_error is not None:
+            self._asked.set()
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._watch, name="hbrt-dspqueue", daemon=True)
+                self._watcher.start()
 
     def _hand_on(self) -> None:
-        while self._on_packet is not None and not self.is_closed and (packet := self._take()) is not None:
+        while self._on_packet is not None and (packet := self.take()) is not None:
             self._on_packet(packet)
+
+    def _watch(self) -> None:
+        """Tell of responses, and of an end, while the image has been asked for some."""
+        while self._asked.wait() and not self.is_closed:
+            self._asked.clear()
+            while self._waking and not self.is_closed:
+                self._reap()
+                self._tell()
+                time.sleep(_PAUSE_S)
+            self._tell()
+            if self._error is not None:
+                if self._on_error is not None:
+                    self._on_error(self._error)
+                return
+
+    def _tell(self) -> None:
+        if self._on_ready is not None and not self.is_closed and self._queue.responses.peek() is not None:
+            self._on_ready()
 
     def _reap(self) -> None:
         """Release the tasks that have ended; note why one has failed."""
+        with self._lock:
+            self._reap_all()
+
+    def _reap_all(self) -> None:
         while self._waking and self._tasks.has_ended(self._waking[0]):
             task = self._waking.popleft()
             status = self._tasks.wait(task, 1)

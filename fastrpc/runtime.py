@@ -77,14 +77,21 @@ class Domain:
     Attributes:
         priority: Of its tasks, as the board has them.
         is_unsigned: Whether the program asked for skeletons that nobody signed.
+        initmem_bytes: Memory that it asked for, for signed skeletons; 0 for no limit.
         handles: Those that are open.
         settings: What the program asked for, and has no effect here.
     """
 
-    priority: int = 0
+    priority: int = message.task_priority(message.DEFAULT_PRIORITY)
     is_unsigned: bool = False
+    initmem_bytes: int = 0
     handles: set[int] = field(default_factory=set)
     settings: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def limit_bytes(self) -> int:
+        """What its objects may allocate; 0 for no limit."""
+        return message.UNSIGNED_BYTES if self.is_unsigned else self.initmem_bytes
 
 
 class Ready(NamedTuple):
@@ -128,6 +135,9 @@ class Runtime:
         self._tasks = session.tasks
         self._handles: dict[int, Opened] = {}
         self._domains: dict[int, Domain] = {}
+        self._reserved: set[tuple[int, int]] = set()  # domains and sessions
+        self.contexts: dict[int, tuple[int, ...]] = {}  # of several domains, by their numbers
+        self.paths: dict[bytes, bytes] = {}  # of DSPRPC_SET_PATH
         self._last = 0
         self._lock = threading.RLock()
         self._spare: deque[Buffer] = deque()
@@ -151,7 +161,7 @@ class Runtime:
         if len(written.encode()) > MOST_URI:
             raise AeeError(Aee.AEE_EBADPARM, f"The URI has more than {MOST_URI} bytes: {written[:80]}...")
         mask = self.core_mask(parsed.domain, parsed.session)
-        raw = message.pack_open(written)
+        raw = message.pack_open(written, self.domain(parsed.effective_domain).limit_bytes)
         at = -(-len(raw) // COPY_ALIGNMENT) * COPY_ALIGNMENT
         with self._lock:
             if len(self._handles) >= _MOST_HANDLES:
@@ -195,7 +205,7 @@ class Runtime:
             for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
                 self._forget(self._ready.pop(key))
             is_last = not self._handles
-            is_last_of_domain = not self.domain(opened.domain).handles and not opened.ended
+            is_last_of_domain = not self.domain(opened.domain).handles
         try:
             if not opened.ended and not self.session.link.fault:
                 raw = message.pack_close(opened.remote)
@@ -209,7 +219,7 @@ class Runtime:
                         raise
                 self._spare.append(buffer)
         finally:
-            if is_last_of_domain:
+            if is_last_of_domain and not opened.ended:  # one that has crashed does not exit
                 self.on_domain(opened.domain, is_up=False)
             if is_last:
                 self._free_messages()
@@ -251,6 +261,30 @@ class Runtime:
     def domain(self, effective: int) -> Domain:
         """The domain of a number."""
         return self._domains.setdefault(effective, Domain())
+
+    def reserve_session(self, domain: int) -> int:
+        """A session of a domain that nobody has reserved.
+
+        Raises:
+            AeeError: AEE_ENOSESSION: all are.
+        """
+        with self._lock:
+            for session in range(1, uri.SESSIONS):
+                if (domain, session) not in self._reserved:
+                    self._reserved.add((domain, session))
+                    return session
+        raise AeeError(Aee.AEE_ENOSESSION, f"The {uri.SESSIONS - 1} sessions to reserve of a domain are reserved.")
+
+    def release_session(self, effective: int) -> None:
+        """Undo ``reserve_session``."""
+        self._reserved.discard(uri.split_domain(effective))
+
+    def add_context(self, domains: tuple[int, ...]) -> int:
+        """Number some domains."""
+        with self._lock:
+            self._last += 1
+            self.contexts[self._last] = domains
+            return self._last
 
     def core_mask(self, domain: int, session: int) -> int:
         """The core of a session of a domain, as a mask.

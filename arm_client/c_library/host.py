@@ -66,7 +66,11 @@ class _Host(ctypes.Structure):
     )
 
 
-_NOT_CODES = frozenset({"hbrt_rpcmem_alloc", "hbrt_rpcmem_to_fd"})  # they return an address, a descriptor
+_NOT_CODES = frozenset(
+    {"hbrt_rpcmem_alloc", "hbrt_rpcmem_to_fd", "hbrt_fastrpc_register_fd"}
+)  # they return an address, a descriptor
+
+_PENDING = frozenset({aee.Aee.AEE_EBUSY, aee.Aee.AEE_EWOULDBLOCK, aee.Aee.AEE_EEXPIRED})  # answers of who asks again
 
 _RKNN = "hbrt_rknn_"
 
@@ -155,7 +159,7 @@ def _find(host: _Host, at: int) -> None:
         call = _function(name)
         if name == "remote_handle64_invoke":
             call = _lending(
-                host, import_module("fastrpc.c_prepared").preparing(host.prepared, host.prepared_place, call)
+                host, import_module("fastrpc.c_library.prepared").preparing(host.prepared, host.prepared_place, call)
             )
         if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
             call = _lending(host, call)
@@ -199,7 +203,7 @@ def _function(name: str) -> Callable[..., Any]:
     if name.startswith(_RKNN):
         return cast("Callable[..., Any]", getattr(import_module("rknn_api.c_names"), name))
     if is_fastrpc(name):  # by name: that package stands on this one
-        return cast("Callable[..., Any]", getattr(import_module("fastrpc.c_names"), name))
+        return cast("Callable[..., Any]", getattr(import_module("fastrpc.c_library.names"), name))
     return cast("Callable[..., Any]", getattr(arm_client, name))
 
 
@@ -281,7 +285,11 @@ def _report(name: str, status: int) -> None:
     """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
     if name in _NOT_CODES or name.startswith(_RKNN):  # the latter have said it
         return
+    if is_fastrpc(name) and status in _PENDING:
+        return
     status_name = aee.name_of(status) if is_fastrpc(name) else name_of(status)
+    if is_fastrpc(name):
+        name = import_module("fastrpc.c_library.names").VENDOR_NAMES.get(name, name)
     # The models' log has its own sentences, and threads that still call at the end of the process need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return

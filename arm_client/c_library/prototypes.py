@@ -16,6 +16,7 @@ _NUMBERS = {
     "uint32_t": ctypes.c_uint32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
+    "remote_handle": ctypes.c_uint32,
     "remote_handle64": ctypes.c_uint64,
 }
 _STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer, "remote_arg": remote_arg}

@@ -14,7 +14,8 @@ FASTRPC_CMD: Final = 0xFA57
 OPEN, INVOKE, CLOSE, END, WAKE = 1, 2, 3, 4, 5
 
 HEAD: Final = struct.Struct("<IIQII")
-"""Kind; scalar word; the DSP side's handle; number of arguments, or of an open the bytes of the URI behind; 0."""
+"""Kind; scalar word; the DSP side's handle; number of arguments, or of an open the bytes of the URI behind; of an open
+the KiB that its program's objects may allocate in the process domain, 0 for no limit, else 0."""
 ARGUMENT: Final = struct.Struct("<QQ")
 """Physical address and bytes of a buffer, zeros for an empty one; of a handle its value, and 0."""
 HANDLE: Final = struct.Struct("<Q")
@@ -24,10 +25,23 @@ COPY_ALIGNMENT: Final = 128
 """Where the copy of an argument begins, and what memory of FastRPC is best aligned to."""
 
 
-def pack_open(uri: str) -> bytes:
-    """An open."""
+UNSIGNED_BYTES: Final = 5 << 20
+"""Memory of an unsigned process domain."""
+
+HIGHEST, DEFAULT_PRIORITY, LOWEST = 1, 192, 255
+"""Priorities of a domain's threads: the smaller number goes first."""
+_MOST_TASK_PRIORITY: Final = 253  # those above interrupt
+
+
+def task_priority(priority: int) -> int:
+    """The priority of the tasks of a domain, where a larger one goes first."""
+    return min(LOWEST - priority, _MOST_TASK_PRIORITY)
+
+
+def pack_open(uri: str, limit_bytes: int = 0) -> bytes:
+    """An open; ``limit_bytes``: memory of the process domain, 0 for no limit."""
     raw = uri.encode()
-    return HEAD.pack(OPEN, 0, 0, len(raw), 0) + raw
+    return HEAD.pack(OPEN, 0, 0, len(raw), limit_bytes >> 10) + raw
 
 
 def pack_close(handle: int) -> bytes:

@@ -1,5 +1,7 @@
 """The rings of a dspqueue: packets in board memory, one writer and one reader. Pure.
 
+native/dsp/dspqueue.c has the same for images in C.
+
 A packet has a head, descriptions of buffers, and a message; it never wraps. A head that says SKIP sends the reader to
 the start. Sizes are multiples of 8.
 """
@@ -14,7 +16,11 @@ from hbrt.fastrpc.aee import Aee, AeeError
 MOST_BYTES: Final = 16 << 20
 MOST_BUFFERS: Final = 64
 MOST_MESSAGE: Final = 65_536
-FLAG_MESSAGE, FLAG_BUFFERS = 1, 2
+FLAG_MESSAGE, FLAG_BUFFERS, FLAG_WAKEUP = 1, 2, 4
+WAKEUP: Final = struct.Struct("<II")
+"""Message of an early wake-up, which no reader is given: microseconds until the packet, and its flags."""
+MOST_QUEUES: Final = 64
+"""Queues of a process."""
 BUFFER_REF, BUFFER_DEREF = 4, 8
 HEAD_BYTES: Final = 64
 
@@ -55,13 +61,13 @@ class Ring:
         self._view = view
         self._size = len(view) - HEAD_BYTES
 
-    def write(self, buffers: tuple[Buffer, ...], message: bytes) -> bool:
-        """Add a packet; False when there is no room now.
+    def write(self, buffers: tuple[Buffer, ...], message: bytes, flags: int = 0) -> bool:
+        """Add a packet, with these flags beside those of what it has; False when there is no room now.
 
         Raises:
             AeeError: AEE_EBADPARM: more buffers or bytes than a packet of this ring may have.
         """
-        need = -(-(PACKET.size + BUFFER.size * len(buffers) + len(message)) // 8) * 8
+        need = _whole(len(buffers), len(message))
         if len(buffers) > MOST_BUFFERS or len(message) > MOST_MESSAGE or need > self._size - 8:
             raise AeeError(
                 Aee.AEE_EBADPARM,
@@ -81,7 +87,7 @@ class Ring:
             return False
         if at != written:
             PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
-        flags = (FLAG_MESSAGE if message else 0) | (FLAG_BUFFERS if buffers else 0)
+        flags |= (FLAG_MESSAGE if message else 0) | (FLAG_BUFFERS if buffers else 0)
         raw = PACKET.pack(flags, len(buffers), len(message)) + b"".join(BUFFER.pack(*one) for one in buffers) + message
         self._view[HEAD_BYTES + at : HEAD_BYTES + at + len(raw)] = raw
         struct.pack_into("<I", self._view, 0, (at + need) % self._size)  # last: the reader sees whole packets
@@ -102,18 +108,35 @@ class Ring:
         buffers = tuple(Buffer(*BUFFER.unpack_from(self._view, start + index * BUFFER.size)) for index in range(count))
         behind = start + count * BUFFER.size
         message = bytes(self._view[behind : behind + length])
-        need = -(-(PACKET.size + BUFFER.size * count + length) // 8) * 8
-        struct.pack_into("<I", self._view, 4, (at + need) % self._size)
+        struct.pack_into("<I", self._view, 4, (at + _whole(count, length)) % self._size)
         return Packet(flags, buffers, message)
 
+    def depth(self) -> tuple[int, int]:
+        """Packets in the ring, and their bytes."""
+        written, at = _POSITIONS.unpack_from(self._view)
+        packets = size = 0
+        while at != written:
+            flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
+            if flags == _SKIP:
+                at = 0
+                continue
+            packets, size = packets + 1, size + _whole(count, length)
+            at = (at + _whole(count, length)) % self._size
+        return packets, size
+
     def _next(self) -> int:
-        written, read = _POSITIONS.unpack_from(self._view)
-        if written == read:
-            return -1
-        if PACKET.unpack_from(self._view, HEAD_BYTES + read)[0] == _SKIP:
-            struct.pack_into("<I", self._view, 4, 0)
-            return self._next()
-        return int(read)
+        """Where the next packet is that is no early wake-up; below 0 for none."""
+        while True:
+            written, read = _POSITIONS.unpack_from(self._view)
+            if written == read:
+                return -1
+            flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + read)
+            if flags == _SKIP:
+                struct.pack_into("<I", self._view, 4, 0)
+            elif flags & FLAG_WAKEUP:
+                struct.pack_into("<I", self._view, 4, (read + _whole(count, length)) % self._size)
+            else:
+                return int(read)
 
 
 class Queue(NamedTuple):
@@ -138,10 +161,24 @@ class Queue(NamedTuple):
         """Note it."""
         self.view[_SERVED] = is_served
 
+    @property
+    def importer(self) -> int:
+        """The core whose image has the queue open; -1 for none."""
+        return int(self.view[_IMPORTER]) - 1
+
+    def set_importer(self, core: int) -> None:
+        """Note it."""
+        self.view[_IMPORTER] = core + 1
+
+
+def _whole(buffers: int, message_bytes: int) -> int:
+    """Bytes of a packet in a ring."""
+    return -(-(PACKET.size + BUFFER.size * buffers + message_bytes) // 8) * 8
+
 
 SIZES: Final = struct.Struct("<II")
 """At the start of a queue: bytes of its rings, with their heads."""
-_SERVED: Final = 16
+_SERVED, _IMPORTER = 16, 17
 QUEUE_HEAD_BYTES: Final = 64
 
 

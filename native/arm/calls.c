@@ -7,6 +7,7 @@
 #include "dnn/hb_sys.h"
 #include "dnn/plugin/hbrt_layer.h"
 #include "dsp/hb_dsp.h"
+#include "dspqueue.h"
 #include "fast.h"
 #include "fastrpc.h"
 #include "hbrt.h"
@@ -50,28 +51,101 @@ struct hbrt_entry hbrt_entries[] = {HBRT_CALLS(ENTRY)};
 const int32_t hbrt_entry_count = ENTRY_COUNT;
 
 HBRT_OTHER_CALLS(FUNCTION)
+HBRT_FASTRPC_CALLS(FUNCTION)
 HBRT_RKNN_CALLS(FUNCTION)
 HBRT_FAST_CALLS(FAST_FUNCTION)
 HBRT_INVOKE(INVOKE_FUNCTION)
 
-/* FastRPC's calls that return nothing, or an address. */
+/* FastRPC's calls, whose structures Python reads at their addresses. */
 #define API __attribute__((visibility("default")))
+#define AT(pointer) ((uintptr_t)(pointer))
+API int remote_handle_open(const char *name, remote_handle *ph) { return hbrt_fastrpc_open32(name, ph); }
+API int remote_handle_invoke(remote_handle h, uint32_t word, remote_arg *pra) { return remote_handle64_invoke(h, word, pra); }
+API int remote_handle_close(remote_handle h) { return remote_handle64_close(h); }
+API int remote_handle_invoke_async(remote_handle h, fastrpc_async_descriptor_t *desc, uint32_t word, remote_arg *pra) {
+  return hbrt_fastrpc_invoke_async(h, AT(desc), word, pra);
+}
+API int remote_handle64_invoke_async(remote_handle64 h, fastrpc_async_descriptor_t *desc, uint32_t word, remote_arg *pra) {
+  return hbrt_fastrpc_invoke_async(h, AT(desc), word, pra);
+}
+API int fastrpc_async_get_status(fastrpc_async_jobid jobid, int timeout_us, int *result) {
+  return hbrt_fastrpc_async_status(jobid, timeout_us, AT(result));
+}
+API int fastrpc_release_async_job(fastrpc_async_jobid jobid) { return hbrt_fastrpc_release_job(jobid); }
+API int remote_session_control(uint32_t req, void *data, uint32_t size) { return hbrt_fastrpc_session_control(req, AT(data), size); }
+API int remote_handle_control(uint32_t req, void *data, uint32_t size) { return hbrt_fastrpc_handle_control(req, AT(data), size); }
+API int remote_handle64_control(remote_handle64 h, uint32_t req, void *data, uint32_t size) {
+  return hbrt_fastrpc_handle64_control(h, req, AT(data), size);
+}
 API void rpcmem_init(void) {}
 API void rpcmem_deinit(void) {}
-API void *rpcmem_alloc(int heapid, uint32_t flags, int size) {
+API void *rpcmem_alloc2(int heapid, uint32_t flags, size_t size) {
   (void)heapid, (void)flags;
   return (void *)(uintptr_t)hbrt_rpcmem_alloc(size);
 }
-API void rpcmem_free(void *po) { hbrt_rpcmem_free((uintptr_t)po); }
-API int rpcmem_to_fd(void *po) { return hbrt_rpcmem_to_fd((uintptr_t)po); }
-API void remote_register_buf(void *buf, int size, int fd) { hbrt_register_buf((uintptr_t)buf, size, fd); }
-API int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags) {
-  (void)addr;
-  return hbrt_fastrpc_mmap(domain, fd, offset, length, (int32_t)flags);
+API void *rpcmem_alloc(int heapid, uint32_t flags, int size) { return rpcmem_alloc2(heapid, flags, size < 0 ? 0 : (size_t)size); }
+API void rpcmem_free(void *po) { hbrt_rpcmem_free(AT(po)); }
+API int rpcmem_to_fd(void *po) { return hbrt_rpcmem_to_fd(AT(po)); }
+API void remote_register_buf_attr2(void *buf, size_t size, int fd, int attr) {
+  (void)attr;
+  hbrt_register_buf(AT(buf), size, fd);
 }
-API int fastrpc_munmap(int domain, int fd, void *addr, size_t length) {
-  (void)addr;
-  return hbrt_fastrpc_munmap(domain, fd, length);
+API void remote_register_buf_attr(void *buf, int size, int fd, int attr) {
+  remote_register_buf_attr2(buf, size < 0 ? 0 : (size_t)size, fd, attr);
+}
+API void remote_register_buf(void *buf, int size, int fd) { remote_register_buf_attr(buf, size, fd, 0); }
+API void *remote_register_fd2(int fd, size_t size) { return (void *)(intptr_t)hbrt_fastrpc_register_fd(fd, size); }
+API void *remote_register_fd(int fd, int size) { return remote_register_fd2(fd, size < 0 ? 0 : (size_t)size); }
+API int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags) {
+  return hbrt_fastrpc_mmap(domain, fd, AT(addr), offset, length, (int32_t)flags);
+}
+API int fastrpc_munmap(int domain, int fd, void *addr, size_t length) { return hbrt_fastrpc_munmap(domain, fd, AT(addr), length); }
+API int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr) {
+  return hbrt_fastrpc_mem_map(domain, fd, flags, virtAddr, size, AT(remoteVirtAddr));
+}
+API int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size) { return hbrt_fastrpc_mem_unmap(domain, remoteVirtAddr, size); }
+
+API AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t requests, uint32_t responses, dspqueue_callback_t packet_callback,
+                              dspqueue_callback_t error_callback, void *context, dspqueue_t *queue) {
+  (void)flags;
+  const uint64_t callbacks[] = {AT(packet_callback), AT(error_callback), AT(context)};
+  return hbrt_fastrpc_queue_create(domain, requests, responses, AT(callbacks), AT(queue));
+}
+API AEEResult dspqueue_close(dspqueue_t queue) { return hbrt_fastrpc_queue_close(AT(queue)); }
+API AEEResult dspqueue_export(dspqueue_t queue, uint64_t *queue_id) { return hbrt_fastrpc_queue_export(AT(queue), AT(queue_id)); }
+API AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_callback, dspqueue_callback_t error_callback, void *context,
+                              dspqueue_t *queue) { /* an image's */
+  (void)queue_id, (void)packet_callback, (void)error_callback, (void)context, (void)queue;
+  return AEE_EUNSUPPORTED;
+}
+API AEEResult dspqueue_write(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
+                             const uint8_t *message, uint32_t timeout_us) {
+  return hbrt_fastrpc_queue_write(AT(queue), flags, count, AT(buffers), length, AT(message), timeout_us);
+}
+API AEEResult dspqueue_write_noblock(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
+                                     const uint8_t *message) {
+  return dspqueue_write(queue, flags, count, buffers, length, message, 0);
+}
+API AEEResult dspqueue_read(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count, struct dspqueue_buffer *buffers,
+                            uint32_t most_message, uint32_t *length, uint8_t *message, uint32_t timeout_us) {
+  const uint64_t places[] = {AT(flags), most_buffers, AT(count), AT(buffers), most_message, AT(length), AT(message)};
+  return hbrt_fastrpc_queue_read(AT(queue), AT(places), timeout_us);
+}
+API AEEResult dspqueue_read_noblock(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count,
+                                    struct dspqueue_buffer *buffers, uint32_t most_message, uint32_t *length, uint8_t *message) {
+  return dspqueue_read(queue, flags, most_buffers, count, buffers, most_message, length, message, 0);
+}
+API AEEResult dspqueue_peek(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length, uint32_t timeout_us) {
+  return hbrt_fastrpc_queue_peek(AT(queue), AT(flags), AT(count), AT(length), timeout_us);
+}
+API AEEResult dspqueue_peek_noblock(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length) {
+  return dspqueue_peek(queue, flags, count, length, 0);
+}
+API AEEResult dspqueue_write_early_wakeup_noblock(dspqueue_t queue, uint32_t wakeup_delay, uint32_t packet_flags) {
+  return hbrt_fastrpc_queue_wake(AT(queue), wakeup_delay, packet_flags);
+}
+API AEEResult dspqueue_get_stat(dspqueue_t queue, enum dspqueue_stat stat, uint64_t *value) {
+  return hbrt_fastrpc_queue_stat(AT(queue), (int32_t)stat, AT(value));
 }
 
 /* RKNN's calls, whose structures Python reads at their addresses. */

@@ -4,7 +4,7 @@
  * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
  * its text: base types, stars and const, no more.
  */
-#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_INVOKE(CALL) HBRT_OTHER_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
+#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_INVOKE(CALL) HBRT_OTHER_CALLS(CALL) HBRT_FASTRPC_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
 
 /** Those that fast.c and fastrpc.c try first. */
 #define HBRT_FAST_CALLS(CALL)                                                                                        \
@@ -86,16 +86,34 @@
   CALL(const char *, hbrt_last_error, "", (void), ())          \
   CALL(int32_t, remote_handle64_open, AEE_ECONNREFUSED, (const char *name, remote_handle64 *ph), (name, ph))             \
   CALL(int32_t, hbrt_fastrpc_finish, AEE_ECONNREFUSED, (remote_handle64 h, uint64_t task), (h, task))                \
-  CALL(int32_t, remote_handle64_close, AEE_ECONNREFUSED, (remote_handle64 h), (h))                                   \
-  CALL(uint64_t, hbrt_rpcmem_alloc, 0, (int32_t size), (size))                                                       \
-  CALL(int32_t, hbrt_rpcmem_free, 0, (uint64_t address), (address))                                                  \
-  CALL(int32_t, hbrt_rpcmem_to_fd, -1, (uint64_t address), (address))                                                \
-  CALL(int32_t, hbrt_register_buf, 0, (uint64_t address, int32_t size, int32_t fd), (address, size, fd))             \
-  CALL(int32_t, hbrt_fastrpc_mmap, AEE_ECONNREFUSED,                                                                 \
-       (int32_t domain, int32_t fd, int32_t offset, uint64_t length, int32_t flags),                                 \
-       (domain, fd, offset, length, flags))                                                                          \
-  CALL(int32_t, hbrt_fastrpc_munmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t length),                \
-       (domain, fd, length))
+  CALL(int32_t, remote_handle64_close, AEE_ECONNREFUSED, (remote_handle64 h), (h))
+
+/** Those behind FastRPC's headers: addresses as numbers, which fastrpc/c_library reads by its own types. */
+#define HBRT_FASTRPC_CALLS(CALL) \
+  CALL(int32_t, hbrt_fastrpc_open32, AEE_ECONNREFUSED, (const char *name, remote_handle *ph), (name, ph)) \
+  CALL(int32_t, hbrt_fastrpc_invoke_async, AEE_ECONNREFUSED, (remote_handle64 h, uint64_t desc, uint32_t word, remote_arg * pra), (h, desc, word, pra)) \
+  CALL(int32_t, hbrt_fastrpc_async_status, AEE_ECONNREFUSED, (uint64_t job, int32_t timeout_us, uint64_t result), (job, timeout_us, result)) \
+  CALL(int32_t, hbrt_fastrpc_release_job, AEE_ECONNREFUSED, (uint64_t job), (job)) \
+  CALL(int32_t, hbrt_fastrpc_session_control, AEE_ECONNREFUSED, (uint32_t req, uint64_t data, uint32_t size), (req, data, size)) \
+  CALL(int32_t, hbrt_fastrpc_handle_control, AEE_ECONNREFUSED, (uint32_t req, uint64_t data, uint32_t size), (req, data, size)) \
+  CALL(int32_t, hbrt_fastrpc_handle64_control, AEE_ECONNREFUSED, (remote_handle64 h, uint32_t req, uint64_t data, uint32_t size), (h, req, data, size)) \
+  CALL(uint64_t, hbrt_rpcmem_alloc, 0, (uint64_t size), (size)) \
+  CALL(int32_t, hbrt_rpcmem_free, 0, (uint64_t address), (address)) \
+  CALL(int32_t, hbrt_rpcmem_to_fd, -1, (uint64_t address), (address)) \
+  CALL(int32_t, hbrt_register_buf, 0, (uint64_t address, uint64_t size, int32_t fd), (address, size, fd)) \
+  CALL(int64_t, hbrt_fastrpc_register_fd, -1, (int32_t fd, uint64_t size), (fd, size)) \
+  CALL(int32_t, hbrt_fastrpc_mmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t address, int32_t offset, uint64_t length, int32_t flags), (domain, fd, address, offset, length, flags)) \
+  CALL(int32_t, hbrt_fastrpc_munmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t address, uint64_t length), (domain, fd, address, length)) \
+  CALL(int32_t, hbrt_fastrpc_mem_map, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, int32_t flags, uint64_t address, uint64_t size, uint64_t remote), (domain, fd, flags, address, size, remote)) \
+  CALL(int32_t, hbrt_fastrpc_mem_unmap, AEE_ECONNREFUSED, (int32_t domain, uint64_t remote, uint64_t size), (domain, remote, size)) \
+  CALL(int32_t, hbrt_fastrpc_queue_create, AEE_ECONNREFUSED, (int32_t domain, uint32_t requests, uint32_t responses, uint64_t callbacks, uint64_t queue), (domain, requests, responses, callbacks, queue)) \
+  CALL(int32_t, hbrt_fastrpc_queue_close, AEE_ECONNREFUSED, (uint64_t queue), (queue)) \
+  CALL(int32_t, hbrt_fastrpc_queue_export, AEE_ECONNREFUSED, (uint64_t queue, uint64_t number), (queue, number)) \
+  CALL(int32_t, hbrt_fastrpc_queue_write, AEE_ECONNREFUSED, (uint64_t queue, uint32_t flags, uint32_t count, uint64_t buffers, uint32_t length, uint64_t message, uint32_t timeout_us), (queue, flags, count, buffers, length, message, timeout_us)) \
+  CALL(int32_t, hbrt_fastrpc_queue_read, AEE_ECONNREFUSED, (uint64_t queue, uint64_t places, uint32_t timeout_us), (queue, places, timeout_us)) \
+  CALL(int32_t, hbrt_fastrpc_queue_peek, AEE_ECONNREFUSED, (uint64_t queue, uint64_t flags, uint64_t count, uint64_t length, uint32_t timeout_us), (queue, flags, count, length, timeout_us)) \
+  CALL(int32_t, hbrt_fastrpc_queue_wake, AEE_ECONNREFUSED, (uint64_t queue, uint32_t delay_us, uint32_t flags), (queue, delay_us, flags)) \
+  CALL(int32_t, hbrt_fastrpc_queue_stat, AEE_ECONNREFUSED, (uint64_t queue, int32_t stat, uint64_t value), (queue, stat, value))
 
 /** Those behind rknn_api.h: addresses as numbers, which rknn_api/c_names.py reads by its own types. */
 #define HBRT_RKNN_CALLS(CALL) \

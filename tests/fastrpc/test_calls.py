@@ -1,6 +1,7 @@
 """remote_handle64_* and stubs in Python against a board."""
 
 import ctypes
+import mmap
 import os
 import threading
 import time
@@ -96,7 +97,11 @@ def test_the_c_names(dsp_board: Board) -> None:
     memory = fastrpc.rpcmem_alloc(fastrpc.RPCMEM_HEAP_ID_SYSTEM, fastrpc.RPCMEM_DEFAULT_FLAGS, 4096)
     fd = fastrpc.rpcmem_to_fd(memory)
     assert fd == fastrpc.rpcmem_to_fd(memory)
-    assert os.fstat(fd).st_size == 0  # it names the memory alone
+    with mmap.mmap(fd, 4096) as view:
+        view[7] = 9
+        assert ctypes.string_at(memory + 7, 1) == b"\x09"
+    with pytest.raises(OSError, match="not permitted"):
+        os.ftruncate(fd, 0)
     assert fastrpc.rpcmem_to_fd(memory + 1) == -1
     assert fastrpc.fastrpc_mmap(3, fd, memory, 0, 4097, fastrpc.FASTRPC_MAP_FD) == Aee.AEE_EBADPARM
     assert fastrpc.fastrpc_mmap(3, fd, memory, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
@@ -153,8 +158,6 @@ def test_an_open_that_cannot_be_is_refused(dsp_board: Board, written: str | None
 
 
 def test_registered_memory_of_another_library(dsp_board: Board) -> None:
-    import mmap
-
     fd = os.memfd_create("camera")
     os.ftruncate(fd, 8192)
     pages = mmap.mmap(fd, 8192)

@@ -53,23 +53,255 @@ typedef union {
 #define SDSP_DOMAIN_ID 2
 #define CDSP_DOMAIN_ID 3
 #define CDSP1_DOMAIN_ID 4
+#define GDSP0_DOMAIN_ID 5
+#define GDSP1_DOMAIN_ID 6
+
+#define ADSP_DOMAIN_NAME "adsp"
+#define MDSP_DOMAIN_NAME "mdsp"
+#define SDSP_DOMAIN_NAME "sdsp"
+#define CDSP_DOMAIN_NAME "cdsp"
+#define CDSP1_DOMAIN_NAME "cdsp1"
+#define GDSP0_DOMAIN_NAME "gdsp0"
+#define GDSP1_DOMAIN_NAME "gdsp1"
 
 #define ADSP_DOMAIN "&_dom=adsp"
 #define MDSP_DOMAIN "&_dom=mdsp"
 #define SDSP_DOMAIN "&_dom=sdsp"
 #define CDSP_DOMAIN "&_dom=cdsp"
 #define CDSP1_DOMAIN "&_dom=cdsp1"
+#define GDSP0_DOMAIN "&_dom=gdsp0"
+#define GDSP1_DOMAIN "&_dom=gdsp1"
 
-/* -- programs */
+#define MAX_DOMAIN_URI_SIZE 12
+typedef struct domain {
+  int id;
+  char uri[MAX_DOMAIN_URI_SIZE];
+} domain_t;
 
-/* Open an interface on the domain that its URI names. 0, or a code of AEEStdErr.h, as of all calls here. */
+/* -- programs: calls. Each returns 0, or a code of AEEStdErr.h. */
+
+/* Open an interface on the domain that its URI names; without 64 on cdsp, where the URI names none. */
+int remote_handle_open(const char *name, remote_handle *ph);
 int remote_handle64_open(const char *name, remote_handle64 *ph);
 /* Run a method: input buffers, then output buffers. Any thread may, several at once. */
+int remote_handle_invoke(remote_handle h, uint32_t dwScalars, remote_arg *pra);
 int remote_handle64_invoke(remote_handle64 h, uint32_t dwScalars, remote_arg *pra);
+int remote_handle_close(remote_handle h);
 int remote_handle64_close(remote_handle64 h);
 
-/* Register memory that is mapped of a descriptor's first byte on; -1 undoes it. */
+/* -- programs: asynchronous calls, whose outputs are in registered memory */
+
+enum fastrpc_async_notify_type {
+  FASTRPC_ASYNC_NO_SYNC = 0,
+  FASTRPC_ASYNC_CALLBACK = 1,
+  FASTRPC_ASYNC_POLL = 2,
+};
+typedef uint64_t fastrpc_async_jobid;
+typedef struct fastrpc_async_callback {
+  void (*fn)(fastrpc_async_jobid jobid, void *context, int result);
+  void *context;
+} fastrpc_async_callback_t;
+typedef struct fastrpc_async_descriptor {
+  enum fastrpc_async_notify_type type;
+  fastrpc_async_jobid jobid; /* out */
+  fastrpc_async_callback_t cb;
+} fastrpc_async_descriptor_t;
+
+int remote_handle_invoke_async(remote_handle h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars, remote_arg *pra);
+int remote_handle64_invoke_async(remote_handle64 h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars,
+                                 remote_arg *pra);
+/* The result of a job that has ended; AEE_EBUSY for one that has not. 0 us asks, below 0 waits for ever. */
+int fastrpc_async_get_status(fastrpc_async_jobid jobid, int timeout_us, int *result);
+/* Once a job, after its end. */
+int fastrpc_release_async_job(fastrpc_async_jobid jobid);
+
+/* -- programs: requests of a handle; datalen is the size of the request's structure */
+
+enum handle_control_req_id {
+  DSPRPC_RESERVED = 0,
+  DSPRPC_CONTROL_LATENCY = 1,
+  DSPRPC_GET_DSP_INFO = 2,
+  DSPRPC_CONTROL_WAKELOCK = 3,
+  DSPRPC_GET_DOMAIN = 4,
+  DSPRPC_SET_PATH = 5,
+  DSPRPC_GET_PATH = 6,
+  DSPRPC_SMMU_SUPPORT = 7,
+  DSPRPC_KALLOC_SUPPORT = 8,
+  DSPRPC_PM = 9,
+  DSPRPC_RPC_POLL = 10,
+  DSPRPC_ASYNC_WAKE = 11,
+  DSPRPC_NOTIF_WAKE = 12,
+  DSPRPC_REMOTE_PROCESS_KILL = 13,
+  DSPRPC_SET_MODE = 14,
+};
+enum remote_rpc_latency_flags { RPC_DISABLE_QOS = 0, RPC_PM_QOS = 1, RPC_ADAPTIVE_QOS = 2, RPC_POLL_QOS = 3 };
+struct remote_rpc_control_latency {
+  uint32_t enable;
+  uint32_t latency; /* microseconds */
+};
+enum remote_dsp_attributes {
+  DOMAIN_SUPPORT = 0,
+  UNSIGNED_PD_SUPPORT = 1,
+  HVX_SUPPORT_64B = 2,
+  HVX_SUPPORT_128B = 3,
+  VTCM_PAGE = 4,
+  VTCM_COUNT = 5,
+  ARCH_VER = 6,
+  HMX_SUPPORT_DEPTH = 7,
+  HMX_SUPPORT_SPATIAL = 8,
+  ASYNC_FASTRPC_SUPPORT = 9,
+  STATUS_NOTIFICATION_SUPPORT = 10,
+  MCID_MULTICAST = 11,
+};
+typedef struct remote_dsp_capability {
+  uint32_t domain;
+  uint32_t attribute_ID;
+  uint32_t capability; /* out */
+} fastrpc_capability;
+#define FASTRPC_WAKELOCK_CONTROL_SUPPORTED 1
+struct remote_rpc_control_wakelock {
+  uint32_t enable;
+};
+typedef struct remote_rpc_get_domain {
+  int domain; /* out */
+} remote_rpc_get_domain_t;
+struct remote_control_custom_path {
+  int32_t value_size; /* with the NUL */
+  const char *path;
+  char *value;
+};
+
+int remote_handle_control(uint32_t req, void *data, uint32_t datalen);
+int remote_handle64_control(remote_handle64 h, uint32_t req, void *data, uint32_t datalen);
+
+/* -- programs: requests of a domain; a domain is an effective one, or -1 for all sessions of cdsp where said */
+
+enum session_control_req_id {
+  FASTRPC_RESERVED_1 = 0,
+  FASTRPC_THREAD_PARAMS = 1,
+  DSPRPC_CONTROL_UNSIGNED_MODULE = 2,
+  FASTRPC_RESERVED_2 = 3,
+  FASTRPC_RELATIVE_THREAD_PRIORITY = 4,
+  FASTRPC_RESERVED_3 = 5,
+  FASTRPC_REMOTE_PROCESS_KILL = 6,
+  FASTRPC_SESSION_CLOSE = 7,
+  FASTRPC_CONTROL_PD_DUMP = 8,
+  FASTRPC_REMOTE_PROCESS_EXCEPTION = 9,
+  FASTRPC_REMOTE_PROCESS_TYPE = 10,
+  FASTRPC_REGISTER_STATUS_NOTIFICATIONS = 11,
+  FASTRPC_PD_INITMEM_SIZE = 12,
+  FASTRPC_RESERVE_NEW_SESSION = 13,
+  FASTRPC_GET_EFFECTIVE_DOMAIN_ID = 14,
+  FASTRPC_GET_URI = 15,
+  FASTRPC_MAX_THREAD_PARAM = 16,
+  FASTRPC_CONTEXT_CREATE = 17,
+  FASTRPC_CONTEXT_DESTROY = 18,
+};
+struct remote_rpc_thread_params {
+  int domain;     /* or -1 */
+  int prio;       /* 1 (the highest) to 255, or -1 */
+  int stack_size; /* 16 KiB to 8 MiB, or -1 */
+};
+struct remote_rpc_control_unsigned_module {
+  int domain; /* or -1 */
+  int enable;
+};
+struct remote_rpc_relative_thread_priority {
+  int domain; /* or -1 */
+  int relative_thread_priority; /* to 192; below 0 for a higher priority */
+};
+struct remote_rpc_process_clean_params {
+  int domain;
+};
+struct remote_rpc_session_close {
+  int domain; /* or -1 */
+};
+struct remote_rpc_control_pd_dump {
+  int domain; /* or -1 */
+  int enable;
+};
+typedef struct remote_rpc_process_clean_params remote_rpc_process_exception;
+enum fastrpc_process_type { PROCESS_TYPE_SIGNED = 0, PROCESS_TYPE_UNSIGNED = 1 };
+struct remote_process_type {
+  int domain;
+  int process_type; /* out */
+};
+typedef enum remote_rpc_status_flags {
+  FASTRPC_USER_PD_UP = 0,
+  FASTRPC_USER_PD_EXIT = 1,
+  FASTRPC_USER_PD_FORCE_KILL = 2,
+  FASTRPC_USER_PD_EXCEPTION = 3,
+  FASTRPC_DSP_SSR = 4,
+} remote_rpc_status_flags_t;
+typedef int (*fastrpc_notif_fn_t)(void *context, int domain, int session, remote_rpc_status_flags_t status);
+typedef struct remote_rpc_notif_register {
+  void *context;
+  int domain;
+  fastrpc_notif_fn_t notifier_fn;
+} remote_rpc_notif_register_t;
+struct remote_rpc_pd_initmem_size {
+  int domain;               /* or -1 */
+  uint32_t pd_initmem_size; /* 3 to 200 MiB */
+};
+/* Lengths of names and URIs are without the NUL. */
+typedef struct remote_rpc_reserve_new_session {
+  char *domain_name;
+  uint32_t domain_name_len;
+  char *session_name;
+  uint32_t session_name_len;
+  uint32_t effective_domain_id; /* out */
+  uint32_t session_id;          /* out */
+} remote_rpc_reserve_new_session_t;
+typedef struct remote_rpc_effective_domain_id {
+  char *domain_name;
+  uint32_t domain_name_len;
+  uint32_t session_id;
+  uint32_t effective_domain_id; /* out */
+} remote_rpc_effective_domain_id_t;
+typedef struct remote_rpc_get_uri {
+  char *domain_name;
+  uint32_t domain_name_len;
+  uint32_t session_id;
+  char *module_uri;
+  uint32_t module_uri_len;
+  char *uri; /* out */
+  uint32_t uri_len;
+} remote_rpc_get_uri_t;
+struct remote_rpc_set_max_thread {
+  int domain;
+  unsigned int max_num_threads; /* 128 to 256 */
+};
+typedef struct fastrpc_context_create {
+  uint32_t *effec_domain_ids;
+  uint32_t num_domain_ids;
+  uint64_t flags;
+  uint64_t ctx; /* out */
+} fastrpc_context_create;
+typedef struct fastrpc_context_destroy {
+  uint64_t ctx;
+  uint64_t flags;
+} fastrpc_context_destroy;
+
+int remote_session_control(uint32_t req, void *data, uint32_t datalen);
+
+/* -- programs: memory */
+
+#define FASTRPC_ATTR_NONE 0
+#define FASTRPC_ATTR_NON_COHERENT 2
+#define FASTRPC_ATTR_COHERENT 4
+#define FASTRPC_ATTR_KEEP_MAP 8
+#define FASTRPC_ATTR_NOMAP 16
+#define FASTRPC_ATTR_FORCE_NOFLUSH 32
+#define FASTRPC_ATTR_FORCE_NOINVALIDATE 64
+#define FASTRPC_ATTR_TRY_MAP_STATIC 128
+
+/* Register memory that is mapped of a descriptor's first byte on; -1 undoes it. Attributes are not used here. */
 void remote_register_buf(void *buf, int size, int fd);
+void remote_register_buf_attr(void *buf, int size, int fd, int attr);
+void remote_register_buf_attr2(void *buf, size_t size, int fd, int attr);
+/* An address that stands for a descriptor's memory in calls, and that the program cannot read; -1 for none. */
+void *remote_register_fd(int fd, int size);
+void *remote_register_fd2(int fd, size_t size);
 
 enum fastrpc_map_flags {
   FASTRPC_MAP_STATIC = 0,
@@ -79,6 +311,11 @@ enum fastrpc_map_flags {
 };
 int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags);
 int fastrpc_munmap(int domain, int fd, void *addr, size_t length);
+
+enum remote_mem_map_flags { REMOTE_MAP_MEM_STATIC = 0 };
+/* As fastrpc_mmap; the address out is the physical one. */
+int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr);
+int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size);
 
 /* -- images */
 

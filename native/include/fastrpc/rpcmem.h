@@ -8,9 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RPCMEM_HEAP_ID_SECURE 9
-#define RPCMEM_HEAP_ID_CONTIG 22
-#define RPCMEM_HEAP_ID_SYSTEM 25
+enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCMEM_HEAP_ID_SYSTEM = 25 };
 #define RPCMEM_DEFAULT_HEAP RPCMEM_HEAP_ID_SYSTEM
 #define RPCMEM_FLAG_UNCACHED 0
 #define RPCMEM_FLAG_CACHED 1
@@ -25,9 +23,10 @@ void rpcmem_init(void);
 void rpcmem_deinit(void);
 /* Page-aligned memory, registered at once; NULL for none. Heap and flags are ignored, as by the library for Linux. */
 void *rpcmem_alloc(int heapid, uint32_t flags, int size);
+void *rpcmem_alloc2(int heapid, uint32_t flags, size_t size);
 /* Free it; any other address is ignored. */
 void rpcmem_free(void *po);
-/* Its file descriptor, by its first address; -1 for any other. */
+/* A descriptor of the same memory, by its first address; -1 for any other. mmap takes it, from offset 0 on. */
 int rpcmem_to_fd(void *po);
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@ import hbrt.types
 from arm_client import c_library
 from arm_client.c_library.host import is_fastrpc
 from arm_client.c_library.prototypes import parameters_of
-from fastrpc import c_names
+from fastrpc.c_library import names as fastrpc_names
 from hbrt.lazy import stub_names
 from hbrt.native.files import include_dir
 from hbrt.status import Status
@@ -111,7 +111,7 @@ def test_the_library_has_every_function_of_the_client() -> None:
     made_in_cplusplus = {"hbDNNRegisterLayerCreator"}  # of hbrt_register_layer
     of_others = {name for name in entries() if is_fastrpc(name) or name.startswith("hbrt_rknn_")}
     assert functions - made_in_cplusplus == set(entries()) - of_others - OURS
-    assert all(callable(getattr(c_names, name)) for name in of_others if is_fastrpc(name))
+    assert all(callable(getattr(fastrpc_names, name)) for name in of_others if is_fastrpc(name))
     assert all(len(parameters_of(text)) == (text.count(",") + 1) * (text != "(void)") for text in entries().values())
 
 

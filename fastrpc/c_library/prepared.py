@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from fastrpc.runtime import runtime
+from hbrt.ddr.fence import Fence
 from hbrt.fastrpc import scalars
 from hbrt.fastrpc.aee import AeeError
 from hbrt.fastrpc.types import remote_arg
@@ -45,6 +46,7 @@ class Lent:
         self._places = (_Prepared * _PLACES).from_address(address)
         self._place_of = place_of
         self._ready: dict[int, Ready] = {}
+        self._fence = Fence()
         self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and perhaps under way
 
     def lend(self, handle: int, word: int, first: int, ready: Ready) -> None:
@@ -71,8 +73,8 @@ class Lent:
         place.version += 1 + place.version % 2  # even again, and of no invocation
         place.handle = 0
         ready.tally.calls += place.calls
-        self._leaving = [one for one in self._leaving if one[0].users]
-        self._leaving.append((place, ready))
+        self._fence.full()  # before the users are read: one that comes later sees that the place is of no invocation
+        self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]
 
 
 def preparing(
