@@ -152,6 +152,12 @@ TABLE: tuple[Setting, ...] = (
         "a program reaches its own and registered blocks only, and a pointer into those of others faults; so it is "
         "under any check",
     ),
+    Setting(
+        "HBRT_RKNN_PLUGINS",
+        "path",
+        "/usr/lib/rknpu/op_plugins",
+        "directory of RKNN's custom ops in C, librkcst_NAME.so",
+    ),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),

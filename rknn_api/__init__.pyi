@@ -7,6 +7,7 @@ from rknn_api.capi.functions import (
     rknn_create_mem2 as rknn_create_mem2,
     rknn_create_mem_from_fd as rknn_create_mem_from_fd,
     rknn_create_mem_from_phys as rknn_create_mem_from_phys,
+    rknn_custom_op_get_op_attr as rknn_custom_op_get_op_attr,
     rknn_destroy as rknn_destroy,
     rknn_destroy_mem as rknn_destroy_mem,
     rknn_dup_context as rknn_dup_context,
@@ -16,6 +17,7 @@ from rknn_api.capi.functions import (
     rknn_outputs_get as rknn_outputs_get,
     rknn_outputs_release as rknn_outputs_release,
     rknn_query as rknn_query,
+    rknn_register_custom_ops as rknn_register_custom_ops,
     rknn_run as rknn_run,
     rknn_set_batch_core_num as rknn_set_batch_core_num,
     rknn_set_core_mask as rknn_set_core_mask,
@@ -36,6 +38,20 @@ from rknn_api.capi.matmul import (
     rknn_matmul_set_dynamic_shape as rknn_matmul_set_dynamic_shape,
     rknn_matmul_set_io_mem as rknn_matmul_set_io_mem,
     rknn_matmul_set_quant_params as rknn_matmul_set_quant_params,
+)
+from rknn_api.custom_op_types import (
+    RKNN_CUSTOM_OP_MAX_STR_LEN as RKNN_CUSTOM_OP_MAX_STR_LEN,
+    RKNN_CUSTOM_OP_MAX_VALUE_LEN as RKNN_CUSTOM_OP_MAX_VALUE_LEN,
+    RKNN_TARGET_TYPE_CPU as RKNN_TARGET_TYPE_CPU,
+    RKNN_TARGET_TYPE_GPU as RKNN_TARGET_TYPE_GPU,
+    rknn_custom_op as rknn_custom_op,
+    rknn_custom_op_attr as rknn_custom_op_attr,
+    rknn_custom_op_callback as rknn_custom_op_callback,
+    rknn_custom_op_context as rknn_custom_op_context,
+    rknn_custom_op_destroy as rknn_custom_op_destroy,
+    rknn_custom_op_tensor as rknn_custom_op_tensor,
+    rknn_gpu_op_context as rknn_gpu_op_context,
+    rknn_target_type as rknn_target_type,
 )
 from rknn_api.errors import (
     RKNN_ERR_CTX_INVALID as RKNN_ERR_CTX_INVALID,

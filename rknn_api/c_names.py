@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rknn_api.capi import functions
+from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
 from rknn_api.types import (
     rknn_context,
     rknn_init_extend,
@@ -88,6 +89,18 @@ def hbrt_rknn_set_internal_mem(context: int, mem: int) -> int:
 def hbrt_rknn_mem_sync(context: int, mem: int, mode: int) -> int:
     """As rknn_mem_sync."""
     return functions.rknn_mem_sync(context, _mem(mem), mode)
+
+
+def hbrt_rknn_register_custom_ops(context: int, op: int, custom_op_num: int) -> int:
+    """As rknn_register_custom_ops."""
+    return functions.rknn_register_custom_ops(context, _array(rknn_custom_op, op, custom_op_num), custom_op_num)
+
+
+def hbrt_rknn_custom_op_get_op_attr(op_ctx: int, attr_name: int, op_attr: int) -> int:
+    """As rknn_custom_op_get_op_attr."""
+    name = ctypes.string_at(attr_name) if attr_name else b""
+    functions.rknn_custom_op_get_op_attr(_at(rknn_custom_op_context, op_ctx), name, _at(rknn_custom_op_attr, op_attr))
+    return 0
 
 
 def hbrt_rknn_destroy_mem(context: int, mem: int) -> int:

@@ -16,7 +16,7 @@ NO_LINK = frozenset({"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"})
 SANITIZER = ("-fno-omit-frame-pointer", "-g")
 SUPPRESSIONS = """\
 __attribute__((weak)) const char *__lsan_default_suppressions(void) {
-  return "leak:libpython\\nleak:site-packages\\nleak:lib-dynload\\nleak:hbrt_client_new\\n";
+  return "leak:libpython\\nleak:site-packages\\nleak:lib-dynload\\nleak:libcrypto\\nleak:hbrt_client_new\\n";
 }
 __attribute__((weak)) const char *__lsan_default_options(void) { return "print_suppressions=0"; }
 """

@@ -14,6 +14,7 @@
 #include "host.h"
 #include "remote.h"
 #include "rknn_api.h"
+#include "rknn_custom_op.h"
 #include "rpcmem.h"
 
 #define NUMBER(result, name, refusal, parameters, arguments) NUMBER_##name,
@@ -214,4 +215,10 @@ API int rknn_set_input_shapes(rknn_context context, uint32_t n_inputs, rknn_tens
 }
 API int rknn_mem_sync(rknn_context context, rknn_tensor_mem *mem, rknn_mem_sync_mode mode) {
   return hbrt_rknn_mem_sync(context, (uintptr_t)mem, (int32_t)mode);
+}
+API int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op *op, uint32_t custom_op_num) {
+  return hbrt_rknn_register_custom_ops(ctx, (uintptr_t)op, custom_op_num);
+}
+API void rknn_custom_op_get_op_attr(rknn_custom_op_context *op_ctx, const char *attr_name, rknn_custom_op_attr *op_attr) {
+  hbrt_rknn_custom_op_get_op_attr((uintptr_t)op_ctx, (uintptr_t)attr_name, (uintptr_t)op_attr);
 }

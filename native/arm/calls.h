@@ -115,7 +115,7 @@
   CALL(int32_t, hbrt_fastrpc_queue_wake, AEE_ECONNREFUSED, (uint64_t queue, uint32_t delay_us, uint32_t flags), (queue, delay_us, flags)) \
   CALL(int32_t, hbrt_fastrpc_queue_stat, AEE_ECONNREFUSED, (uint64_t queue, int32_t stat, uint64_t value), (queue, stat, value))
 
-/** Those behind rknn_api.h: addresses as numbers, which rknn_api/c_names.py reads by its own types. */
+/** Those behind rknn_api.h and its companions: addresses as numbers, which rknn_api/c_names.py reads by its own types. */
 #define HBRT_RKNN_CALLS(CALL) \
   CALL(int32_t, hbrt_rknn_init, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t model, uint32_t size, uint32_t flag, uint64_t extend), (context, model, size, flag, extend)) \
   CALL(int32_t, hbrt_rknn_dup_context, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context_in, uint64_t context_out), (context_in, context_out)) \
@@ -138,4 +138,6 @@
   CALL(int32_t, hbrt_rknn_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, uint64_t attr), (context, mem, attr)) \
   CALL(int32_t, hbrt_rknn_set_input_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t attr), (context, attr)) \
   CALL(int32_t, hbrt_rknn_set_input_shapes, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t attr), (context, n_inputs, attr)) \
-  CALL(int32_t, hbrt_rknn_mem_sync, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, int32_t mode), (context, mem, mode))
+  CALL(int32_t, hbrt_rknn_mem_sync, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, int32_t mode), (context, mem, mode)) \
+  CALL(int32_t, hbrt_rknn_register_custom_ops, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t op, uint32_t custom_op_num), (ctx, op, custom_op_num)) \
+  CALL(int32_t, hbrt_rknn_custom_op_get_op_attr, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t op_ctx, uint64_t attr_name, uint64_t op_attr), (op_ctx, attr_name, op_attr))

@@ -358,6 +358,11 @@ class Context:
             raise _out_of_order(
                 "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it."
             )
+        if missing := self.model.prepare():
+            raise _out_of_order(
+                f"The model has the custom ops {missing}, and nothing is registered for them: call "
+                "rknn_register_custom_ops after rknn_init."
+            )
         if self.set is None:
             raise _out_of_order("The model has several shapes: call rknn_set_input_shapes before the first rknn_run.")
         if self.flags & (_OUTSIDE | _INTERNAL) and not self._has_outside("internal") and self.model.internal_bytes:

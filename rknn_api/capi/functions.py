@@ -13,7 +13,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
 from arm_client.cabi.arguments import bytes_of, deref, integer
@@ -28,10 +28,13 @@ from rknn_api.capi.attributes import View
 from rknn_api.capi.context import Context
 from rknn_api.capi.groups import has_query
 from rknn_api.capi.model import Model
+from rknn_api.capi.op_memory import OpMemory
 from rknn_api.capi.runtime import Runtime, existing, runtime
 from rknn_api.container import Container
+from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
+from rknn_api.run import c_ops
 from rknn_api.run.runner import refused
 from rknn_api.types import (
     RknnFlag,
@@ -151,7 +154,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
             raise invalid_parameter("A model of several shapes cannot share its weights (RKNN_FLAG_SHARE_WEIGHT_MEM).")
         owner = here.context(given.ctx if given is not None else 0).model
     is_run = not flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
-    loaded = Model(container, label, is_run=is_run, weights_of=owner)
+    loaded = Model(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
     made = Context(loaded, here.memory, flags, here.cores)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
         made.sram = sram.take(loaded.internal_bytes, here.sram_bytes, here.sram)
@@ -192,7 +195,8 @@ def rknn_dup_context(context_in: Any, context_out: Any) -> None:
     target = structure_of("context_out", context_out, rknn_context)
     if source.model.sets:
         raise invalid_parameter("A model of several shapes cannot be duplicated: call rknn_init again.")
-    target.value = here.add(Context(source.model, here.memory, source.flags, here.cores))
+    with source.lock:
+        target.value = here.add(Context(source.model.shared(), here.memory, source.flags, here.cores))
 
 
 @returns_code
@@ -239,6 +243,50 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
     if not 1 <= number <= here.cores:
         raise invalid_parameter(f"core_num is {number}; {here.chip} has 1 to {here.cores} cores.")
     found.workers = number
+
+
+# -- the program's ops
+
+
+@returns_code
+def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
+    """Take ops for the nodes that the program computes; init is called for each node.
+
+    Args:
+        ctx: The context.
+        op: rknn_custom_op each, of a different op type.
+        custom_op_num: How many.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: the model has no such op type, or a callback is missing; RKNN_ERR_FAIL: an init
+        returned another number than 0, or an op type is registered already.
+
+    Source: RKNN SDK advanced guide (chapter 5), 5.5.4
+    Emulator: a context of rknn_dup_context has the ops that its origin had, with an init of its own.
+    """
+    _, found = _found("rknn_register_custom_ops", ctx)
+    given = array_of("op", op, custom_op_num, rknn_custom_op)
+    with found.lock:
+        found.model.register(given)
+
+
+def rknn_custom_op_get_op_attr(op_ctx: Any, attr_name: Any, op_attr: Any) -> None:
+    """Tell of an attribute of the node that a callback is called for; "name" is the node's name.
+
+    Args:
+        op_ctx: What the callback was given.
+        attr_name: Text or bytes.
+        op_attr: Out: rknn_custom_op_attr; texts are RKNN_TENSOR_UINT8, whole numbers RKNN_TENSOR_INT64; n_elems is 0
+            for an attribute that the node does not set.
+
+    Source: RKNN SDK advanced guide (chapter 5), 5.5.4
+    """
+    try:
+        context = structure_of("op_ctx", op_ctx, rknn_custom_op_context)
+        name = attr_name.decode(errors="replace") if isinstance(attr_name, bytes) else str(attr_name)
+        c_ops.get_op_attr(context, name, structure_of("op_attr", op_attr, rknn_custom_op_attr))
+    except RknnError as error:
+        _failed("rknn_custom_op_get_op_attr", error)
 
 
 # -- queries

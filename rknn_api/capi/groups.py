@@ -21,6 +21,7 @@ COLUMNS: Final[dict[str, frozenset[int]]] = {
     "rknn_set_input_shapes": _GENERAL,
     "rknn_set_core_mask": frozenset({2}),
     "rknn_set_batch_core_num": frozenset({2}),
+    "rknn_register_custom_ops": _GENERAL,
     "rknn_matmul_create": _GENERAL,
     "rknn_matmul_create_dynamic_shape": _GENERAL,
     "rknn_matmul_set_core_mask": frozenset({2}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -11,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto
 
+from hbrt.models.run.layer import Device
+from hbrt.models.spec.graph import Graph
 from rknn_api import planning
 from rknn_api.capi.attributes import Side
 from rknn_api.container import GRAPH, Container
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.layouts import rules_of
-from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.c_ops import COp, checked
+from rknn_api.run.custom_ops import CustomOps, HostMemory
 from rknn_api.run.feeds import batched
 from rknn_api.run.runner import GraphRunner
 
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from rknn_api.custom_op_types import rknn_custom_op
 
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -38,13 +45,20 @@ class Model:
     """
 
     def __init__(
-        self, container: Container, label: str, *, is_run: bool = True, weights_of: Model | None = None
+        self,
+        container: Container,
+        label: str,
+        device: Callable[[], Device] = HostMemory,
+        *,
+        is_run: bool = True,
+        weights_of: Model | None = None,
     ) -> None:
         """Prepare it.
 
         Args:
             container: The file.
             label: What a message calls it.
+            device: Makes memory for the tensors beside the program's ops.
             is_run: Whether it is to be run, not asked about alone.
             weights_of: The model whose weights it borrows.
 
@@ -54,12 +68,71 @@ class Model:
         if is_run and container.metadata.remove_weight:
             container = _with_weights(container, weights_of)
         self.metadata = container.metadata
+        self._container = container if self.metadata.custom_ops else None
         self.rules = rules_of(self.metadata.target_platform)
         self.proto: ModelProto = ModelProto.FromString(bytes(container.graph))
-        self._runner = GraphRunner(self.proto, label, CustomOps()) if is_run else None
+        self._label, self._device, self._is_run = label, device, is_run
+        self._ops, self._registered = CustomOps(), list[COp]()
+        self._runner: GraphRunner | None = None
+        self._lock = threading.Lock()
+        if is_run and not self.metadata.custom_ops:
+            self._runner = self._graph_runner()
         self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
         self.users = 0
         self._sides: dict[tuple[int, bool], list[Side]] = {}
+
+    def _graph_runner(self) -> GraphRunner:
+        return GraphRunner(self.proto, self._label, self._ops, device=self._device)
+
+    # -- the program's ops
+
+    def register(self, ops: Sequence[rknn_custom_op]) -> None:
+        """Take ops, all or none, and call init for each node of theirs.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: what one lacks; RKNN_ERR_FAIL: its init failed, or it is there already;
+                RKNN_ERR_MODEL_INVALID: the model cannot be run with it.
+        """
+        known = {node.op_type for node in self.proto.graph.node}
+        names = [checked(op, known) for op in ops]
+        if twice := [name for at, name in enumerate(names) if name in self._ops or name in names[:at]]:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_FAIL,
+                f"{twice[0]!r} is registered already, for this context or the one that it is a duplicate of.",
+            )
+        graph, made = Graph(self.proto), list[COp]()
+        try:
+            for name, op in zip(names, ops, strict=True):
+                made.append(COp(op, name, graph))
+        except RknnError:
+            for one in made:
+                one.close()
+            raise
+        for one in made:
+            self._ops.add(one.op_type, one, one.layer, one.close)
+        self._registered += made
+        self.prepare()
+
+    def shared(self) -> Model:
+        """What another context runs: this model, or one of its own where a program's ops belong to a context."""
+        if self._container is None:
+            return self
+        twin = Model(self._container, self._label, self._device, is_run=self._is_run)
+        if self._registered:
+            twin.register([one.op for one in self._registered])
+        return twin
+
+    def prepare(self) -> str:
+        """Make it ready to run, as soon as all its ops are there; returns what is missing, else "".
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
+        """
+        missing = [name for name in self.metadata.custom_ops if name not in self._ops]
+        with self._lock:
+            if self._is_run and self._runner is None and not missing:
+                self._runner = self._graph_runner()
+        return ", ".join(missing)
 
     @property
     def sets(self) -> int:
@@ -142,6 +215,7 @@ class Model:
             self._pool.shutdown()
         if self._runner is not None:
             self._runner.close()
+        self._ops.close()
 
 
 def _with_weights(container: Container, owner: Model | None) -> Container:

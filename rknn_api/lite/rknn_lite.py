@@ -11,6 +11,7 @@ from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus
 from rknn_api.perf.report import layers_text
 from rknn_api.platforms import CoreMask, platform_of
+from rknn_api.run import plugins
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
 from rknn_api.version import sdk_version
@@ -31,6 +32,7 @@ class RKNNLite(Calls):
         super().__init__(verbose, verbose_file)
         self._container: Container | None = None
         self._runner: Runner | None = None
+        self._ops = CustomOps()
 
     def load_rknn(self, path: str | Path) -> int:
         """Read a model file."""
@@ -54,9 +56,10 @@ class RKNNLite(Calls):
             cores = platform.cores_of(core_mask)
             self._stop()
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
-            self._runner = Runner(self._container, CustomOps(), count)
+            self._ops = plugins.required(self._container)
+            self._runner = Runner(self._container, self._ops, count)
             if self._log.is_verbose:
-                self._log.text(layers_text(self._container, CustomOps(), platform, cores))
+                self._log.text(layers_text(self._container, self._ops, platform, cores))
 
         return self.call("init_runtime", make_ready)
 
@@ -113,6 +116,8 @@ class RKNNLite(Calls):
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+        self._ops.close()
+        self._ops = CustomOps()
 
     def _running(self) -> Runner:
         if self._runner is None:

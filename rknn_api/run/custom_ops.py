@@ -1,9 +1,9 @@
-"""Ops that a program brings as Python classes: what such a class must have, and how a graph runs it."""
+"""Ops that a program brings, by op type; what a Python class of one must have, and how a graph runs it."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class CustomOps:
         self.generation = 0
         self._ops: dict[str, Any] = {}
         self._creators: dict[str, LayerCreator] = {}
+        self._closes: list[Callable[[], None]] = []
 
     def __contains__(self, op_type: str) -> bool:
         return op_type in self._ops
@@ -89,9 +90,19 @@ class CustomOps:
             raise invalid_parameter(f"{op_type!r} is registered already, by {type(self._ops[op_type]).__name__}.")
         for name, wanted in _METHODS.items():
             _check_method(op, said, name, wanted)
-        self._ops[op_type] = op
-        self._creators[op_type] = lambda node: _PythonOp(op, node)
+        self.add(op_type, op, lambda node: _PythonOp(op, node))
+
+    def add(self, op_type: str, op: Any, creator: LayerCreator, close: Callable[[], None] | None = None) -> None:
+        """Have nodes of an op type computed by what ``creator`` makes."""
+        self._ops[op_type], self._creators[op_type] = op, creator
+        self._closes += [close] if close is not None else []
         self.generation += 1
+
+    def close(self) -> None:
+        """Let go of what ops hold, when nothing runs them any more."""
+        closes, self._closes = self._closes, []
+        for close in closes:
+            close()
 
     def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, Mapping[tuple[str, str], LayerCreator]]:
         """What a plan asks: the creators of those op types that have one, in any domain."""

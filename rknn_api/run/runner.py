@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from onnx import ModelProto
 
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run.executor import Plan
+from hbrt.models.run.layer import Device
 from hbrt.models.run.stop import Stop
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus
@@ -34,7 +35,14 @@ def refused(error: GraphError) -> RknnError:
 class GraphRunner:
     """A graph with the program's ops, by names; for one that is given whole."""
 
-    def __init__(self, graph: ModelProto, label: str, ops: CustomOps, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: ModelProto,
+        label: str,
+        ops: CustomOps,
+        threads: int | None = None,
+        device: Callable[[], Device] = HostMemory,
+    ) -> None:
         """Prepare it.
 
         Args:
@@ -42,12 +50,13 @@ class GraphRunner:
             label: What a message calls it.
             ops: The program's.
             threads: Of one run; half of the CPUs when None.
+            device: Makes memory for the tensors beside the ops.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op refuses it, and why.
         """
         try:
-            self._plan = Plan(graph, label, registry=ops, device=HostMemory, threads=threads)
+            self._plan = Plan(graph, label, registry=ops, device=device, threads=threads)
         except GraphError as error:
             raise refused(error) from error
         self._outputs = [value.name for value in graph.graph.output]

@@ -65,7 +65,7 @@ def values_of(model: ModelProto, ops: CustomOps, feeds: Values, names: Sequence[
 
 
 def analyse(
-    golden: ModelProto, quantised: ModelProto, ops: CustomOps, feeds: Values
+    golden: ModelProto, quantised: ModelProto, ops: CustomOps, feeds: Values, runs: CustomOps | None = None
 ) -> tuple[list[LayerError], dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Compare both models at each layer.
 
@@ -74,6 +74,7 @@ def analyse(
         quantised: The same with QuantizeLinear and DequantizeLinear.
         ops: The program's.
         feeds: Arrays for the inputs.
+        runs: The ops of the quantised model; the same when None.
 
     Returns:
         The layers in the order of the golden graph; what each value is in the golden model; and in the quantised one.
@@ -87,9 +88,10 @@ def analyse(
     kept = kept_values(quantised)
     pairs = {name: kept[name] for name in named if name in kept}
     wanted = dict(feeds) | values_of(golden, ops, feeds, named)
-    made = values_of(quantised, ops, feeds, list(dict.fromkeys(pairs.values())))
+    runs = ops if runs is None else runs
+    made = values_of(quantised, runs, feeds, list(dict.fromkeys(pairs.values())))
     found = {name: made.get(last, wanted[name]) for name, last in pairs.items()}
-    alone = _singles(quantised, pairs, ops, wanted)
+    alone = _singles(quantised, pairs, runs, wanted)
     by_value = {name: node for node in golden.graph.node for name in node.output}
     layers = []
     for name in pairs:

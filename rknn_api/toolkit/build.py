@@ -93,7 +93,18 @@ def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
         RknnError: mean and deviation do not fit it; its types cannot be inferred.
     """
     ready, inputs = normalised(model, config)
-    return Prepared(with_types(ready, ops), ready, inputs, config, ops)
+    typed = with_types(ready, ops)
+    _declare_beside_ops(ready, typed, ops)
+    return Prepared(typed, ready, inputs, config, ops)
+
+
+def _declare_beside_ops(plain: ModelProto, typed: ModelProto, ops: CustomOps) -> None:
+    """Keep the types of what the program's ops read and make: C callbacks have no other place to know them from."""
+    names = {name for node in plain.graph.node if node.op_type in ops for name in (*node.input, *node.output)}
+    types = {value.name: value for value in (*typed.graph.value_info, *typed.graph.output)}
+    known = {value.name: value for value in (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)}
+    for name in names & types.keys():
+        (known[name] if name in known else plain.graph.value_info.add()).CopyFrom(types[name])
 
 
 def built(

@@ -13,6 +13,7 @@ from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.perf.report import layers_text, measured_text, memory_report
 from rknn_api.platforms import CoreMask, Platform, platform_of
+from rknn_api.run import plugins
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
 from rknn_api.toolkit import accuracy, codegen, hybrid
@@ -44,6 +45,12 @@ class _Ready(NamedTuple):
     cores: tuple[int, ...]
     perf_debug: bool
     eval_mem: bool
+    ops: CustomOps
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        self.runner.close()
+        self.ops.close()
 
 
 class RKNN(Calls):
@@ -313,8 +320,13 @@ class RKNN(Calls):
             # What runs a batch takes all cores, unless the mask names some.
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._stop()
-            runner = Runner(container, self._ops, count)
-            self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem)
+            ops = self._ops_on(chip, container)
+            try:
+                runner = Runner(container, ops, count)
+            except RknnError:
+                ops.close()
+                raise
+            self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem, ops)
 
         return self.call("init_runtime", make_ready)
 
@@ -408,19 +420,21 @@ class RKNN(Calls):
         Args:
             inputs: Paths of a picture or an .npy file for each input.
             output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made.
-            target: Chip; results are those of the simulator.
+            target: Chip; results are those of the simulator, with the custom ops of plug-ins.
             device_id: One of ``list_devices``.
         """
 
         def analyse() -> None:
             if self._built is None or self._prepared is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
-            _checked_target(target, device_id, self._built.container)
+            chip = _checked_target(target, device_id, self._built.container)
             arrays = sample_arrays(self._prepared, inputs)
             feeds = {
                 info.name: array for info, array in zip(self._built.container.metadata.inputs, arrays, strict=True)
             }
-            layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds)
+            runs = self._ops_on(chip, self._built.container)
+            layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds, runs)
+            runs.close()
             text = accuracy.table(layers)
             folder = Path(output_dir)
             for name, values in (("golden", golden), ("simulator", found)):
@@ -486,8 +500,24 @@ class RKNN(Calls):
 
     def _stop(self) -> None:
         if self._ready is not None:
-            self._ready.runner.close()
+            self._ready.close()
             self._ready = None
+
+    def _ops_on(self, chip: Platform | None, container: Container) -> CustomOps:
+        """The program's ops in the simulator; on a board those of plug-ins, and the classes where there are none."""
+        names = container.metadata.custom_ops
+        if chip is None or not names:
+            return self._ops
+        ops = CustomOps()
+        problems = plugins.add(ops, container)
+        for name in (one for one in names if one not in ops and one in self._ops):
+            self._log.warning(
+                "init_runtime",
+                f"No plug-in in {plugins.folder()} has {name!r}, which a board would need: its Python class runs. "
+                f"{' '.join(problems)}".rstrip(),
+            )
+            ops.register(self._ops[name])
+        return ops
 
     def _configured(self) -> Config:
         if self._config is None:

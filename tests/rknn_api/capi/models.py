@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from rknn_api.run.custom_ops import get_node_attr
 from rknn_api.toolkit.rknn import RKNN
 from tests.rknn_api import nets
 
 
 def model(kind: str, platform: str = "rk3588") -> bytes:
-    """A model file: "int8" and "float16" of one convolution with 20 channels, "shapes" and "batch" of the same."""
+    """A model file: "int8" and "float16" of one convolution with 20 channels, "shapes" and "batch" of the same; "op".
+
+    That one has two nodes of cstScale.
+    """
     return _made(kind, platform)
 
 
@@ -25,7 +29,39 @@ def _made(kind: str, platform: str) -> bytes:
         return _build(kind, platform, Path(name))
 
 
+class CstScale:
+    """x * gain + the sum of the offsets."""
+
+    op_type = "cstScale"
+
+    def shape_infer(self, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+        return in_shapes.copy(), in_dtypes.copy()
+
+    def compute(self, node: Any, inputs: Any) -> Any:
+        gain, offsets = get_node_attr(node, "gain"), get_node_attr(node, "offsets")
+        return [inputs[0] * np.float32(gain) + np.float32(sum(offsets))]
+
+
+def _with_ops(folder: Path) -> bytes:
+    """Two nodes of cstScale behind a convolution, in real numbers."""
+    weights = {"w": np.ones((4, 3, 1, 1), np.float32)}
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"])]
+    for at, (read, made) in enumerate([("c", "d"), ("d", "y")]):
+        attributes: dict[str, Any] = {"gain": 2.5, "offsets": [1, 2, at], "mode": "plain", "axis": -1}
+        nodes.append(helper.make_node("cstScale", [read], [made], domain="own", name=f"scale_{at}", **attributes))
+    path = nets.saved(folder, nodes, {"x": [1, 3, 2, 3]}, ["y"], weights)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.reg_custom_op(CstScale()) == 0
+    assert rknn.load_onnx(str(path)) == 0, rknn.last_error
+    assert rknn.build(do_quantization=False) == 0, rknn.last_error
+    assert rknn.export_rknn(str(folder / "op.rknn")) == 0, rknn.last_error
+    return (folder / "op.rknn").read_bytes()
+
+
 def _build(kind: str, platform: str, folder: Path) -> bytes:
+    if kind == "op":
+        return _with_ops(folder)
     rng = np.random.default_rng(5)
     weights = {"w": rng.standard_normal((20, 3, 3, 3)).astype(np.float32)}
     nodes = [

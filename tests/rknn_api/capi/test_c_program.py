@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hbrt.native.files import include_dir
-from rknn_api import c_names, types
+from rknn_api import c_names, custom_op_types, types
 from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
@@ -21,14 +21,14 @@ from tests.native.conftest import once  # noqa: F401 - which that one takes
 from tests.rknn_api.capi.models import model
 from tests.rknn_api.capi.test_functions import picture, reference
 
-HEADER = include_dir("rknn") / "rknn_api.h"
+HEADERS = sorted(include_dir("rknn").glob("*.h"))
 
 
 def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compile, tmp_path: Path) -> None:  # noqa: F811
-    found = vars(types).values()
+    found = {**vars(types), **vars(custom_op_types)}.values()
     expected = {f"(long long){name}": int(one) for name, one in RknnStatus.__members__.items()}
     for kind in found:
-        if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag) and kind.__module__ == types.__name__:
+        if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag) and kind.__module__.startswith("rknn_api."):
             expected |= {f"(long long){name}": int(one) for name, one in kind.__members__.items()}
         elif (
             isinstance(kind, type)
@@ -41,9 +41,10 @@ def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compil
             for field, *_ in kind._fields_:
                 expected[f"(long long)offsetof({kind.__name__}, {field})"] = getattr(kind, field).offset
     lines = "\n".join(f'  printf("%lld\\n", {expression});' for expression in expected)
+    includes = "".join(f'#include "{one.name}"\n' for one in HEADERS)
     source = tmp_path / "values.c"
     source.write_text(
-        f'#include <stddef.h>\n#include <stdio.h>\n#include "rknn_api.h"\nint main(void) {{\n{lines}\n  return 0;\n}}\n'
+        f"#include <stddef.h>\n#include <stdio.h>\n{includes}int main(void) {{\n{lines}\n  return 0;\n}}\n"
     )
     answer = subprocess.run([compiled(str(source))], check=True, capture_output=True, text=True, timeout=PATIENCE_S)
     assert len(expected) > 150
@@ -51,7 +52,8 @@ def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compil
 
 
 def test_the_library_has_every_function_of_the_header() -> None:
-    declared = set(re.findall(r"^(?:int|rknn_tensor_mem \*) ?(rknn_\w+)\(", HEADER.read_text(), re.MULTILINE))
+    text = "".join(one.read_text() for one in HEADERS)
+    declared = set(re.findall(r"^(?:int|void|rknn_tensor_mem \*) ?(rknn_\w+)\(", text, re.MULTILINE))
     assert len(declared) > 20
     made = {name for name in entries() if name.startswith("hbrt_rknn_")}
     assert made == {f"hbrt_{name}" for name in declared}

@@ -12,6 +12,6 @@ def test_all_samples_run(shell: Shell) -> None:
     document = shell.json("run", "rknn")
     assert document["passed"]
     by_name = {one["sample"]: one for one in document["results"]}
-    assert {"classification", "custom_op", "dynamic_shape", "multi_batch"} <= set(by_name)
+    assert {"classification", "custom_op", "custom_op_c", "dynamic_shape", "multi_batch"} <= set(by_name)
     assert by_name["classification"]["accuracy"] > 0.97
     assert by_name["multi_batch"]["report"] == ["6 images a run: 356 of 360 right (98.89%)"]

@@ -1,0 +1,136 @@
+"""Libraries librkcst_NAME.so, each with one op: found in their folder, looked at before they are loaded.
+
+Source: RKNN SDK advanced guide (chapter 5), 5.5.4.4
+Emulator: HBRT_RKNN_PLUGINS names another folder; RKNNLite uses them as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from onnx import ModelProto
+
+from hbrt import settings
+from hbrt.models.spec.graph import Graph
+from rknn_api.custom_op_types import rknn_custom_op
+from rknn_api.errors import RknnError, RknnStatus, invalid_model, invalid_parameter
+from rknn_api.run.c_ops import COp, checked
+from rknn_api.run.custom_ops import CustomOps
+
+if TYPE_CHECKING:
+    from rknn_api.container import Container
+
+ENTRY: Final = "get_rknn_custom_op"
+_PREFIX, _SUFFIX = "librkcst_", ".so"
+_MACHINES: Final = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # e_machine of ELF
+_ALIKE: Final = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "i686": "i386"}
+
+
+def folder() -> Path:
+    """Where plug-ins are looked for."""
+    return Path(settings.text("HBRT_RKNN_PLUGINS"))
+
+
+def found(where: Path) -> list[Path]:
+    """The plug-ins of a folder, in order."""
+    try:
+        return sorted(one for one in where.iterdir() if _is_plugin(one.name) and one.is_file())
+    except OSError:
+        return []
+
+
+def _is_plugin(name: str) -> bool:
+    return len(name) > len(_PREFIX) + len(_SUFFIX) and name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def machine_of(header: bytes) -> str:
+    """The CPU that a library is built for, by its first 20 bytes; "" for what is no library."""
+    if len(header) < 20 or header[:4] != b"\x7fELF":
+        return ""
+    number = int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
+    return _MACHINES.get(number, f"CPU {number}")
+
+
+def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
+    """The op of a plug-in.
+
+    Raises:
+        RknnError: RKNN_ERR_FAIL: why it cannot be used.
+    """
+    try:
+        with path.open("rb") as file:
+            machine = machine_of(file.read(20))
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror}.") from None
+    here = _ALIKE.get(platform.machine().lower(), platform.machine().lower())
+    if not machine:
+        raise _refused(path, "is no library; build one by 'hbrt cc -shared -fPIC'.")
+    if machine != here:
+        raise _refused(
+            path, f"is built for {machine}, and this machine is {here}: build it here by 'hbrt cc -shared -fPIC'."
+        )
+    try:
+        library = ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        raise _refused(
+            path, f"cannot be loaded: {error}; a library that it needs is looked for in LD_LIBRARY_PATH."
+        ) from None
+    try:
+        entry = library[ENTRY]
+    except AttributeError:
+        raise _refused(path, f'has no function {ENTRY}; in C++ declare it extern "C".') from None
+    entry.restype, entry.argtypes = ctypes.POINTER(rknn_custom_op), ()
+    pointer = entry()
+    if not pointer:
+        raise _refused(path, f"gives NULL by {ENTRY}; it returns the address of a rknn_custom_op.")
+    return pointer.contents, library
+
+
+def add(ops: CustomOps, container: Container) -> list[str]:
+    """Register the plug-ins of a model's op types; ``CustomOps.close`` calls their destroy.
+
+    Args:
+        ops: Takes them.
+        container: The model.
+
+    Returns:
+        Why plug-ins were not used: sentences, one each.
+    """
+    problems, wanted = [], container.metadata.custom_ops
+    for path in found(folder()):
+        try:
+            op, library = load(path)
+            name = checked(op, wanted)
+            if name in ops:
+                raise invalid_parameter(f"another plug-in has {name!r} as well.")
+            made = COp(op, name, Graph(ModelProto.FromString(bytes(container.graph))), library)
+        except RknnError as error:
+            problems.append(error.text if error.text.startswith(str(path)) else f"{path}: {error.text}")
+        else:
+            ops.add(name, made, made.layer, made.close)
+    return problems
+
+
+def required(container: Container) -> CustomOps:
+    """The plug-ins of all op types of a model.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: which op type has none, and why each plug-in that is there is not used.
+    """
+    ops, wanted = CustomOps(), container.metadata.custom_ops
+    problems = add(ops, container) if wanted else []
+    if missing := [name for name in wanted if name not in ops]:
+        ops.close()
+        raise invalid_model(
+            f"The model has the custom ops {', '.join(missing)}, and no plug-in {_PREFIX}NAME{_SUFFIX} in {folder()} "
+            f"has them; HBRT_RKNN_PLUGINS names another folder. {' '.join(problems)}".rstrip()
+        )
+    return ops
+
+
+def _refused(path: Path, why: str) -> RknnError:
+    return RknnError(RknnStatus.RKNN_ERR_FAIL, f"{path} {why}")
