@@ -6,13 +6,18 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rknn_api.capi import functions
+from rknn_api.capi import functions, matmul
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
 from rknn_api.types import (
     rknn_context,
     rknn_init_extend,
     rknn_input,
+    rknn_matmul_info,
+    rknn_matmul_io_attr,
+    rknn_matmul_shape,
+    rknn_matmul_tensor_attr,
     rknn_output,
+    rknn_quant_params,
     rknn_tensor_attr,
     rknn_tensor_mem,
 )
@@ -123,6 +128,49 @@ def _kept(create: Callable[..., rknn_tensor_mem | None]) -> Callable[..., int]:
     return created
 
 
+def hbrt_rknn_matmul_create(ctx: int, info: int, io_attr: int) -> int:
+    """As rknn_matmul_create."""
+    return matmul.rknn_matmul_create(
+        _at(rknn_context, ctx), _at(rknn_matmul_info, info), _at(rknn_matmul_io_attr, io_attr)
+    )
+
+
+def hbrt_rknn_matmul_create_dynamic_shape(
+    ctx: int, info: int, shape_num: int, dynamic_shapes: int, io_attrs: int
+) -> int:
+    """As rknn_matmul_create_dynamic_shape."""
+    return matmul.rknn_matmul_create_dynamic_shape(
+        _at(rknn_context, ctx),
+        _at(rknn_matmul_info, info),
+        shape_num,
+        _array(rknn_matmul_shape, dynamic_shapes, shape_num),
+        _array(rknn_matmul_io_attr, io_attrs, shape_num),
+    )
+
+
+def hbrt_rknn_matmul_set_dynamic_shape(ctx: int, shape: int) -> int:
+    """As rknn_matmul_set_dynamic_shape."""
+    return matmul.rknn_matmul_set_dynamic_shape(ctx, _at(rknn_matmul_shape, shape))
+
+
+def hbrt_rknn_matmul_set_io_mem(ctx: int, mem: int, attr: int) -> int:
+    """As rknn_matmul_set_io_mem."""
+    return matmul.rknn_matmul_set_io_mem(ctx, _mem(mem), _at(rknn_matmul_tensor_attr, attr))
+
+
+def hbrt_rknn_matmul_set_quant_params(ctx: int, params: int) -> int:
+    """As rknn_matmul_set_quant_params."""
+    return matmul.rknn_matmul_set_quant_params(ctx, _at(rknn_quant_params, params))
+
+
+def hbrt_rknn_B_normal_layout_to_native_layout(b_input: int, b_output: int, k: int, n: int, info: int) -> int:
+    """As rknn_B_normal_layout_to_native_layout."""
+    return matmul.rknn_B_normal_layout_to_native_layout(b_input, b_output, k, n, _at(rknn_matmul_info, info))
+
+
+hbrt_rknn_matmul_set_core_mask = matmul.rknn_matmul_set_core_mask
+hbrt_rknn_matmul_run = matmul.rknn_matmul_run
+hbrt_rknn_matmul_destroy = matmul.rknn_matmul_destroy
 hbrt_rknn_create_mem = _kept(functions.rknn_create_mem)
 hbrt_rknn_create_mem2 = _kept(functions.rknn_create_mem2)
 hbrt_rknn_create_mem_from_fd = _kept(functions.rknn_create_mem_from_fd)
@@ -144,4 +192,4 @@ def _mem(address: int) -> rknn_tensor_mem | None:
 
 
 def _array(kind: type[_S], address: int, count: int) -> Any:
-    return (kind * min(count, 4096)).from_address(address) if address else None
+    return (kind * max(0, min(count, 4096))).from_address(address) if address else None

@@ -148,6 +148,30 @@ class rknn_tensor_mem_flags(IntEnum):
     RKNN_TENSOR_MEMORY_FLAGS_UNKNOWN = 4
 
 
+class rknn_matmul_type(IntEnum):
+    """Types of the matrices of a product."""
+
+    RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32 = 1
+    RKNN_INT8_MM_INT8_TO_INT32 = 2
+    RKNN_INT8_MM_INT8_TO_INT8 = 3
+    RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT16 = 4
+    RKNN_FLOAT16_MM_INT8_TO_FLOAT32 = 5
+    RKNN_FLOAT16_MM_INT8_TO_FLOAT16 = 6
+    RKNN_FLOAT16_MM_INT4_TO_FLOAT32 = 7
+    RKNN_FLOAT16_MM_INT4_TO_FLOAT16 = 8
+    RKNN_INT8_MM_INT8_TO_FLOAT32 = 9
+    RKNN_INT4_MM_INT4_TO_INT16 = 10
+    RKNN_INT8_MM_INT4_TO_INT32 = 11
+
+
+class rknn_matmul_layout(IntEnum):
+    """How a matrix lies in memory: row by row, in the chip's parts, or B turned."""
+
+    RKNN_MM_LAYOUT_NORM = 0
+    RKNN_MM_LAYOUT_NATIVE = 1
+    RKNN_MM_LAYOUT_TP_NORM = 2
+
+
 class rknn_mem_sync_mode(IntEnum):
     """Direction of a cache operation."""
 
@@ -164,7 +188,7 @@ if TYPE_CHECKING:
 # The flat names of C: the same objects as the members, aliases too.
 for _kind in (
     RknnFlag, rknn_query_cmd, rknn_tensor_format, rknn_tensor_type, rknn_tensor_qnt_type, rknn_core_mask,
-    rknn_mem_alloc_flags, rknn_tensor_mem_flags, rknn_mem_sync_mode,
+    rknn_mem_alloc_flags, rknn_tensor_mem_flags, rknn_mem_sync_mode, rknn_matmul_type, rknn_matmul_layout,
 ):  # fmt: skip
     globals().update(_kind.__members__)
 

@@ -15,6 +15,7 @@
 #include "remote.h"
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
+#include "rknn_matmul_api.h"
 #include "rpcmem.h"
 
 #define NUMBER(result, name, refusal, parameters, arguments) NUMBER_##name,
@@ -221,4 +222,31 @@ API int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op *op, uint32_t 
 }
 API void rknn_custom_op_get_op_attr(rknn_custom_op_context *op_ctx, const char *attr_name, rknn_custom_op_attr *op_attr) {
   hbrt_rknn_custom_op_get_op_attr((uintptr_t)op_ctx, (uintptr_t)attr_name, (uintptr_t)op_attr);
+}
+API int rknn_matmul_create(rknn_matmul_ctx *ctx, rknn_matmul_info *info, rknn_matmul_io_attr *io_attr) {
+  return hbrt_rknn_matmul_create((uintptr_t)ctx, (uintptr_t)info, (uintptr_t)io_attr);
+}
+API int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx *ctx, rknn_matmul_info *info, int shape_num, rknn_matmul_shape dynamic_shapes[], rknn_matmul_io_attr io_attrs[]) {
+  return hbrt_rknn_matmul_create_dynamic_shape((uintptr_t)ctx, (uintptr_t)info, shape_num, (uintptr_t)dynamic_shapes, (uintptr_t)io_attrs);
+}
+API int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape *shape) {
+  return hbrt_rknn_matmul_set_dynamic_shape(ctx, (uintptr_t)shape);
+}
+API int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem *mem, rknn_matmul_tensor_attr *attr) {
+  return hbrt_rknn_matmul_set_io_mem(ctx, (uintptr_t)mem, (uintptr_t)attr);
+}
+API int rknn_matmul_set_core_mask(rknn_matmul_ctx ctx, rknn_core_mask core_mask) {
+  return hbrt_rknn_matmul_set_core_mask(ctx, (int32_t)core_mask);
+}
+API int rknn_matmul_set_quant_params(rknn_matmul_ctx ctx, rknn_quant_params *params) {
+  return hbrt_rknn_matmul_set_quant_params(ctx, (uintptr_t)params);
+}
+API int rknn_matmul_run(rknn_matmul_ctx ctx) {
+  return hbrt_rknn_matmul_run(ctx);
+}
+API int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
+  return hbrt_rknn_matmul_destroy(ctx);
+}
+API int rknn_B_normal_layout_to_native_layout(void *B_input, void *B_output, int K, int N, rknn_matmul_info *info) {
+  return hbrt_rknn_B_normal_layout_to_native_layout((uintptr_t)B_input, (uintptr_t)B_output, K, N, (uintptr_t)info);
 }

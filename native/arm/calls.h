@@ -140,4 +140,13 @@
   CALL(int32_t, hbrt_rknn_set_input_shapes, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t attr), (context, n_inputs, attr)) \
   CALL(int32_t, hbrt_rknn_mem_sync, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, int32_t mode), (context, mem, mode)) \
   CALL(int32_t, hbrt_rknn_register_custom_ops, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t op, uint32_t custom_op_num), (ctx, op, custom_op_num)) \
-  CALL(int32_t, hbrt_rknn_custom_op_get_op_attr, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t op_ctx, uint64_t attr_name, uint64_t op_attr), (op_ctx, attr_name, op_attr))
+  CALL(int32_t, hbrt_rknn_custom_op_get_op_attr, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t op_ctx, uint64_t attr_name, uint64_t op_attr), (op_ctx, attr_name, op_attr)) \
+  CALL(int32_t, hbrt_rknn_matmul_create, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t info, uint64_t io_attr), (ctx, info, io_attr)) \
+  CALL(int32_t, hbrt_rknn_matmul_create_dynamic_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t info, int32_t shape_num, uint64_t dynamic_shapes, uint64_t io_attrs), (ctx, info, shape_num, dynamic_shapes, io_attrs)) \
+  CALL(int32_t, hbrt_rknn_matmul_set_dynamic_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t shape), (ctx, shape)) \
+  CALL(int32_t, hbrt_rknn_matmul_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t mem, uint64_t attr), (ctx, mem, attr)) \
+  CALL(int32_t, hbrt_rknn_matmul_set_core_mask, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, int32_t core_mask), (ctx, core_mask)) \
+  CALL(int32_t, hbrt_rknn_matmul_set_quant_params, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t params), (ctx, params)) \
+  CALL(int32_t, hbrt_rknn_matmul_run, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
+  CALL(int32_t, hbrt_rknn_matmul_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
+  CALL(int32_t, hbrt_rknn_B_normal_layout_to_native_layout, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t B_input, uint64_t B_output, int32_t K, int32_t N, uint64_t info), (B_input, B_output, K, N, info))

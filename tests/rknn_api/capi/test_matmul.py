@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,10 @@ import rknn_api as rk
 from arm_client.client import Board
 from rknn_api.capi.matrices import KINDS, from_native, native_dims, to_native, unpacked
 from rknn_api.layouts import rules_of
+from tests.limits import PATIENCE_S
+from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
+from tests.native.conftest import once  # noqa: F401 - which that one takes
+from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
 M, K, N = 5, 64, 96
@@ -118,3 +125,18 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}, {"M": 1 << 30}):
         given = rk.rknn_matmul_info(**{"M": 1, "K": 32, "N": 32, "type": 2, **wrong})
         assert rk.rknn_matmul_create(context, given, attrs[0]) == rk.RKNN_ERR_PARAM_INVALID
+
+
+def test_the_c_names_are_the_same_products(compiled: Compile, board_home: Path) -> None:  # noqa: F811
+    program = compiled(str(Path(__file__).with_name("matmul.c")), *SANITIZE)
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
+    answer = subprocess.run(
+        [program],
+        env={**outer, "HBRT_HOME": str(board_home)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (answer.returncode, answer.stdout) == (0, "0\n"), answer.stderr
+    assert "M, K and N are 1, 33 and 32: K and N are multiples of 32." in answer.stderr

@@ -1,0 +1,94 @@
+/* Products of matrices on the NPU: names, structures and calls of the public reference, in our own words.
+ *
+ * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
+ * Emulator: the fields of the structures, and numbers that the reference does not print; rknn_api/types.py has the same
+ * for Python.
+ */
+#ifndef HBRT_RKNN_MATMUL_API_H
+#define HBRT_RKNN_MATMUL_API_H
+
+#include "rknn_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef rknn_context rknn_matmul_ctx;
+
+/* Types of A, B and C. */
+typedef enum {
+  RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32 = 1,
+  RKNN_INT8_MM_INT8_TO_INT32 = 2,
+  RKNN_INT8_MM_INT8_TO_INT8 = 3,
+  RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT16 = 4,
+  RKNN_FLOAT16_MM_INT8_TO_FLOAT32 = 5,
+  RKNN_FLOAT16_MM_INT8_TO_FLOAT16 = 6,
+  RKNN_FLOAT16_MM_INT4_TO_FLOAT32 = 7,
+  RKNN_FLOAT16_MM_INT4_TO_FLOAT16 = 8,
+  RKNN_INT8_MM_INT8_TO_FLOAT32 = 9,
+  RKNN_INT4_MM_INT4_TO_INT16 = 10,
+  RKNN_INT8_MM_INT4_TO_INT32 = 11,
+} rknn_matmul_type;
+
+/* How a matrix lies in memory: row by row, in the chip's parts, or B turned. */
+typedef enum {
+  RKNN_MM_LAYOUT_NORM = 0,
+  RKNN_MM_LAYOUT_NATIVE = 1,
+  RKNN_MM_LAYOUT_TP_NORM = 2,
+} rknn_matmul_layout;
+
+/* C, M by N, is A, M by K, times B, K by N; K and N are multiples of 32. */
+typedef struct {
+  int32_t M;
+  int32_t K;
+  int32_t N;
+} rknn_matmul_shape;
+
+typedef struct {
+  int32_t M;
+  int32_t K;
+  int32_t N;
+  rknn_matmul_type type;
+  int32_t B_layout;
+  int32_t AC_layout;
+} rknn_matmul_info;
+
+typedef struct {
+  char name[RKNN_MAX_NAME_LEN];
+  uint32_t n_dims;
+  uint32_t dims[RKNN_MAX_DIMS];
+  uint32_t size;
+  rknn_tensor_type type;
+} rknn_matmul_tensor_attr;
+
+typedef struct {
+  rknn_matmul_tensor_attr A;
+  rknn_matmul_tensor_attr B;
+  rknn_matmul_tensor_attr C;
+} rknn_matmul_io_attr;
+
+/* Scales and zero points of the matrix that name names, one or one a column. */
+typedef struct {
+  char name[RKNN_MAX_NAME_LEN];
+  float *scale;
+  int32_t scale_len;
+  int32_t *zp;
+  int32_t zp_len;
+} rknn_quant_params;
+
+int rknn_matmul_create(rknn_matmul_ctx *ctx, rknn_matmul_info *info, rknn_matmul_io_attr *io_attr);
+int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx *ctx, rknn_matmul_info *info, int shape_num,
+                                     rknn_matmul_shape dynamic_shapes[], rknn_matmul_io_attr io_attrs[]);
+int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape *shape);
+int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem *mem, rknn_matmul_tensor_attr *attr);
+int rknn_matmul_set_core_mask(rknn_matmul_ctx ctx, rknn_core_mask core_mask);
+int rknn_matmul_set_quant_params(rknn_matmul_ctx ctx, rknn_quant_params *params);
+int rknn_matmul_run(rknn_matmul_ctx ctx);
+int rknn_matmul_destroy(rknn_matmul_ctx ctx);
+int rknn_B_normal_layout_to_native_layout(void *B_input, void *B_output, int K, int N, rknn_matmul_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
