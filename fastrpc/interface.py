@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from arm_client.arrays import BoardArray, is_on_board
+from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
 from hbrt.fastrpc import marshal, uri
 from hbrt.fastrpc.aee import Aee, AeeError
@@ -123,7 +125,7 @@ def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
         return given, bytearray(given)
     try:
         raw = given.encode() + b"\0"
-    except AttributeError:
+    except (AttributeError, UnicodeEncodeError):
         raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass a text.") from None
     if raw.count(0) > 1:
         raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has a NUL inside: {given!r}.")
@@ -134,25 +136,49 @@ def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
     """The elements of a sequence in C order; a new array for a ``rout`` sequence that has a number of elements."""
     kind = marshal.dtype_of(param.kind)
     if not param.is_out:
-        array = np.ascontiguousarray(given, kind) if not isinstance(given, np.ndarray) else given
+        array = given if isinstance(given, np.ndarray) else _made(param, given, kind)
         if array.dtype != kind:
-            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has elements of {array.dtype}; it takes {kind}.")
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has elements of {array.dtype}; it takes {_said(param)}.")
         return np.ascontiguousarray(array) if not array.flags.c_contiguous else array
-    if isinstance(given, int):
+    if isinstance(given, int | np.integer):
         if given < 0 or param.is_in:
             raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given}; pass an array, or a number of elements.")
-        return np.zeros(given, kind)
+        try:
+            return np.zeros(given, kind)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise AeeError(Aee.AEE_ENOMEMORY, f"{param.name} of {given} elements: {error}.") from None
     if (
         not isinstance(given, np.ndarray)
         or given.dtype != kind
         or not given.flags.c_contiguous
         or not given.flags.writeable
     ):
-        what = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
+        what = f"a {type(given).__name__}"
+        if isinstance(given, np.ndarray):
+            what = f"an array of {given.dtype}" if given.dtype != kind else "read-only, or not in one piece"
         raise AeeError(
-            Aee.AEE_EBADPARM, f"{param.name} is {what}; pass a writable array of {kind} in C order, which is filled."
+            Aee.AEE_EBADPARM,
+            f"{param.name} is {what}; pass a writable array of {_said(param)} in C order, which is filled.",
         )
     return given
+
+
+def _made(param: marshal.Param, given: Any, kind: np.dtype[Any]) -> NDArray[Any]:
+    """An array of what is none: bytes, numbers, an array of ctypes."""
+    if isinstance(given, bytes):
+        return np.frombuffer(given, kind if kind.itemsize == 1 else np.uint8)
+    try:
+        array = np.ascontiguousarray(given, kind)
+        if kind.kind not in "iu" or np.array_equal(array, given):
+            return array
+    except (TypeError, ValueError, OverflowError):
+        pass  # as numbers that it would have changed
+    raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {short_repr(given)}; pass an array of {_said(param)}.")
+
+
+def _said(param: marshal.Param) -> str:
+    """The type of a sequence's elements in a message."""
+    return param.kind.__name__ if issubclass(param.kind, ctypes.Structure) else str(marshal.dtype_of(param.kind))
 
 
 def _span(array: NDArray[Any]) -> Span:

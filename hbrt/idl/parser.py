@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import keyword
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -99,10 +100,14 @@ _C_WORDS: Final = frozenset(
         r"\w+",
         "auto bool break case char const continue default do double else enum extern float for goto if inline int long "
         "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-        "class delete new operator private protected public template this throw try virtual namespace using",
+        "class delete new operator private protected public template this throw try virtual namespace using "
+        "memcpy memset strlen remote_arg remote_handle64 size_t int32_t uint32_t NULL INT32_MAX AEE_EBADPARM",
     )
 )
-_TAKEN: Final = frozenset({"open", "close", "call", "invoke", "register", "handle", "uri", "skel_handle_invoke"})
+"""Words of the languages, and what generated functions use."""
+_TAKEN: Final = frozenset(
+    {"open", "close", "call", "invoke", "register", "handle", "uri", "skel_handle_invoke", "INTERFACE", "METHODS"}
+)
 """Names of the runtime's own beside the methods of an interface."""
 
 _Type = Scalar | Enum | Struct | Sequence | String
@@ -236,6 +241,7 @@ class _Reader:
         if str(mode) not in MODES:
             self._fail(mode, f"A parameter is in, rout or inrout, not {mode}.")
         self._check_word(name)
+        self._check_hidden(name, self._types, self._constants)
         found = self._type(kind)
         for one in (str(name), *([f"{name}Len"] if isinstance(found, Sequence | String) else [])):
             if one in names:
@@ -279,6 +285,7 @@ class _Reader:
             kind, one, count = row.children
             found = self._type(kind)
             self._check_word(one)
+            self._check_hidden(one, self._constants)
             if isinstance(found, Sequence | String):
                 self._fail(one, f"The field {one} has no fixed size: structures hold numbers, arrays and structures.")
             if any(field.name == str(one) for field in fields):
@@ -333,7 +340,16 @@ class _Reader:
 
     def _check_word(self, token: Token) -> None:
         if keyword.iskeyword(str(token)) or str(token) in _C_WORDS or token.startswith("_") or str(token) == "self":
-            self._fail(token, f"{token} is no name for C and Python: it is a word of one of them, or begins with _.")
+            self._fail(
+                token,
+                f"{token} is no name for C and Python: it is a word of one of them, is used by what is generated, or "
+                "begins with _.",
+            )
+
+    def _check_hidden(self, token: Token, *declared: Collection[str]) -> None:
+        """Refuse what would hide a type or a constant from C, which is a macro there."""
+        if any(token in names for names in declared):
+            self._fail(token, f"{token} is a type or a constant of this file; C has one name for both.")
 
     def _fail(self, token: Token, sentence: str) -> NoReturn:
         raise IdlError(f"{self._file}:{token.line}:{token.column}: {sentence}")

@@ -5,7 +5,7 @@ import importlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -119,6 +119,24 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
         for check in (sequences, values, strings, structures, in_place):
             check()
         assert one.nothing() is None
+        assert [list(one.forward(x, b"", 1, 0, 0)) for x in (b"\1\2", bytearray(b"\3"), [4])] == [[3], [3], [4]]
+        ro = np.zeros(2, np.float32)
+        ro.flags.writeable = False
+        refused_calls: list[tuple[Callable[[], Any], str]] = [
+            (lambda: one.forward([300], b"", 1, 0, 0), r"input_buf is \[300\]; pass an array of uint8"),
+            (lambda: one.forward("a", b"", 1, 0, 0), "input_buf is 'a'; pass an array"),
+            (lambda: one.forward(None, b"", 1, 0, 0), "input_buf is None|NULL"),
+            (lambda: one.forward(b"", b"", 1 << 50, 0, 0), "output_buf of .* elements"),
+            (lambda: one.scale(ro, 1.0), "v is read-only, or not in one piece; pass a writable array of float32"),
+            (
+                lambda: one.pairs(types.Pair(), types.Point(), np.zeros(1), 1),
+                "many has elements of float64; it takes Point",
+            ),
+            (lambda: one.strings("\udcff", 9), "pass a text"),
+        ]
+        for call, why in refused_calls:
+            with pytest.raises(AeeError, match=why):
+                call()
         assert plain.add((1 << 31) - 1, 1) == 1 << 31
         with pytest.raises(AeeError) as failed:
             plain.fail(-1234)
