@@ -40,6 +40,7 @@ MOST_GROWTH_BYTES = 1 << 20
 WARM_UP = 0.3  # of the time, and no longer than
 MOST_WARM_UP_SECONDS = 30.0
 KILL_EVERY_SECONDS = 0.5
+LEAST_CALLS = 50  # of each client that lives to the end: what is opened at the first of a kind has been by then
 LOOKS, SECONDS_BETWEEN_LOOKS = 5, 0.05
 VICTIM = "core 0"
 END_SECONDS = 90.0  # longer than a wait that counts as hung
@@ -61,6 +62,11 @@ class Worker:
             pass_fds=[fd],
         )
         os.close(fd)
+
+    @property
+    def calls(self) -> int:
+        """How often it has called."""
+        return int(self.counters[Count.CALLS])
 
     def kill(self) -> None:
         """End it as kill -9 does."""
@@ -139,7 +145,7 @@ class Soak:
         return ask(self.paths, verb, END_SECONDS, **args)
 
     def load(self, seconds: float) -> None:
-        """Run the clients for so long, killing at random; none is attached afterwards."""
+        """Run the clients for so long, killing at random, and until each has called; none is attached afterwards."""
         self.workers = [self._worker(index) for index in range(self._count)]
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
@@ -148,6 +154,9 @@ class Soak:
                 self._kill_client()
             else:
                 self._kill_core()
+        deadline = time.monotonic() + END_SECONDS
+        while any(worker.calls < LEAST_CALLS for worker in self.workers) and time.monotonic() < deadline:
+            time.sleep(0.01)  # on a busy machine a client takes longer to come than to call
         for worker in self.workers:
             if not worker.finish():
                 self.totals.bad_exits += 1
