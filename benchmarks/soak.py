@@ -284,6 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="hbrt-s-", dir="/tmp") as directory:
         os.environ["HBRT_HOME"] = directory
         os.environ["HBRT_BOARD"] = str(home() / "soak")
+        os.environ["HBRT_QUARANTINE"] = "1M"  # full after the warm-up: what the daemon remembers grows no more
         print(f"{options.minutes:g} minutes, {options.clients} clients at a time, --seed {seed}", flush=True)
         soak = Soak(home() / "soak", options.clients, seed)
         try:
