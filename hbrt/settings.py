@@ -158,6 +158,7 @@ TABLE: tuple[Setting, ...] = (
         "/usr/lib/rknpu/op_plugins",
         "directory of RKNN's custom ops in C, librkcst_NAME.so",
     ),
+    Setting("HBRT_RKNN_KEY", "path", "", "file whose bytes are the key of encrypted RKNN models"),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),

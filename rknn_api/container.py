@@ -27,6 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
 
+from rknn_api.encryption import decrypted, is_encrypted
 from rknn_api.errors import RknnError, RknnStatus, invalid_model
 
 MAGIC = b"HBRTRKNN"
@@ -150,6 +151,8 @@ class Container:
             RknnError: RKNN_ERR_MODEL_INVALID: it is no such file, is damaged or cut short; says which.
         """
         view = memoryview(data)
+        if is_encrypted(view):
+            view = memoryview(decrypted(view, label))
         text, start = _text(view, label)
         try:
             described = json.loads(text)
@@ -168,21 +171,8 @@ class Container:
         return cls(metadata, sections)
 
     def write(self, path: Path) -> None:
-        """Write the file; whoever reads meanwhile has the former one, whole.
-
-        Raises:
-            RknnError: RKNN_ERR_FAIL: it cannot be written, and why.
-        """
-        new = path.with_name(f".{path.name}.{token_hex(4)}")
-        try:
-            new.write_bytes(self.to_bytes())
-            new.replace(path)
-        except OSError as error:
-            with suppress(OSError):
-                new.unlink()
-            raise RknnError(
-                RknnStatus.RKNN_ERR_FAIL, f"The model file {path} cannot be written: {error.strerror}."
-            ) from None
+        """Write the file; raises as ``written``."""
+        written(path, self.to_bytes())
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -191,11 +181,37 @@ class Container:
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it cannot be read, or as ``from_bytes``.
         """
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise invalid_model(f"The model file {path} cannot be read: {error.strerror}; check the path.") from None
-        return cls.from_bytes(data, f"The model file {path}")
+        return cls.from_bytes(read(path), f"The model file {path}")
+
+
+def written(path: Path, data: bytes) -> None:
+    """Write a model file; whoever reads meanwhile has the former one, whole.
+
+    Raises:
+        RknnError: RKNN_ERR_FAIL: it cannot be written, and why.
+    """
+    new = path.with_name(f".{path.name}.{token_hex(4)}")
+    try:
+        new.write_bytes(data)
+        new.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise RknnError(
+            RknnStatus.RKNN_ERR_FAIL, f"The model file {path} cannot be written: {error.strerror}."
+        ) from None
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a model file.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise invalid_model(f"The model file {path} cannot be read: {error.strerror}; check the path.") from None
 
 
 def _aligned(size: int) -> int:

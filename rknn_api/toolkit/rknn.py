@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rknn_api.calls import Calls, path_of
-from rknn_api.container import Container
+from rknn_api.container import Container, read, written
+from rknn_api.encryption import encrypted, is_encrypted
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.perf.report import layers_text, measured_text, memory_report
 from rknn_api.platforms import CoreMask, Platform, platform_of
@@ -254,6 +255,35 @@ class RKNN(Calls):
             self._container = self._built.container
 
         return self.call("hybrid_quantization_step2", make)
+
+    def export_encrypted_rknn_model(
+        self, input_model: str | Path, output_model: str | Path | None = None, crypt_level: int = 1
+    ) -> int:
+        """Encrypt a model file; calls that read it are as before.
+
+        Args:
+            input_model: What ``export_rknn`` wrote.
+            output_model: Path of the new file; NAME.crypt.rknn beside the first when None.
+            crypt_level: 1, 2 or 3: the higher, the longer a program takes to read it.
+
+        Source: RKNN SDK advanced guide (chapter 5), 5.9
+        Emulator: the key is what HBRT_RKNN_KEY names; without it the file is hidden from viewers, and not protected.
+        """
+
+        def write() -> None:
+            source = path_of(input_model, "input_model")
+            data = read(source)
+            if is_encrypted(data):
+                raise invalid_parameter(f"{source} is encrypted already; give the file of export_rknn.")
+            platform = platform_of(Container.from_bytes(data, f"The model file {source}").metadata.target_platform)
+            if not platform.has_general_api:
+                raise invalid_parameter(f"{platform.name} runs no encrypted models: export_rknn alone writes for it.")
+            target = (
+                source.with_suffix(".crypt.rknn") if output_model is None else path_of(output_model, "output_model")
+            )
+            written(target, encrypted(data, crypt_level))
+
+        return self.call("export_encrypted_rknn_model", write)
 
     def export_rknn(self, export_path: str | Path) -> int:
         """Write the model file, which is of this emulator's own kind."""
