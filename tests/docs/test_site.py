@@ -10,10 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.limits import PATIENCE_S
-from tools.docs_blocks import blocks
 from tools.docs_site import api_pages
 from tools.docs_tables import REPOSITORY
 
@@ -81,17 +79,6 @@ def test_the_api_reference_lists_what_is_public() -> None:
     for target in (target for targets in listed.values() for target in targets):
         module, _, name = target.rpartition(".")
         assert getattr(import_module(module), name).__doc__, f"{target} has no docstring"
-
-
-def test_the_workflow_of_the_ci_page_runs_what_the_page_runs() -> None:
-    page = blocks((REPOSITORY / "docs" / "ci.md").read_text(encoding="utf-8"))
-    (workflow,) = (yaml.safe_load(block.text) for block in page if block.language == "yaml")
-    job = workflow["jobs"]["test"]
-    steps = {step["name"]: step["run"].strip().splitlines() for step in job["steps"] if "run" in step}
-    (ran,) = (block.text.splitlines() for block in page if block.language == "bash")
-    assert [line for name, lines in steps.items() if name != "Install" for line in lines] == ran[1:-1]
-    assert set(job["env"]) == {"HBRT_HOME", "HBRT_CACHE"}
-    assert all(name in ran[0] for name in job["env"])
 
 
 @pytest.mark.parametrize("name", ["contact_sheet.webp"])

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from arm_client.commands.farm.bench import bench
 from arm_client.commands.farm.options import address_option, boards_option, need
+from arm_client.commands.farm.suite import test
 from arm_client.commands.op.loading import BadNameError, load_named
 from arm_client.commands.run.program import is_program
 from hbrt import settings
@@ -34,6 +36,10 @@ _MODELS = (".onnx", ".bin", ".hbm")
 )
 def command() -> None:
     """Many boards of one's own, as processes of Ray: on this machine, or on a cluster."""
+
+
+command.add_command(bench)
+command.add_command(test)
 
 
 @command.command(

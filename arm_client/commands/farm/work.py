@@ -33,6 +33,18 @@ class Against(NamedTuple):
     keeps: bool = False
 
 
+def input_of(item: str) -> Any:
+    """A file as an op's input block: .npy has an array, each other file bytes.
+
+    Raises:
+        ValueError: it is empty. OSError: it cannot be read.
+    """
+    data = np.load(item, allow_pickle=False) if item.endswith(".npy") else np.fromfile(item, np.uint8)
+    if not data.size:
+        raise ValueError(f"{item} is empty; an input block has 1 byte or more.")
+    return data
+
+
 class OpWork:
     """Call an op with a file's content as its input block.
 
@@ -47,10 +59,8 @@ class OpWork:
         self._cmd, self._output_bytes, self._seconds, self.against = cmd, output_bytes, seconds, against
 
     def __call__(self, board: Board, item: str) -> Compared:
-        """Call it for a file; .npy has an array, each other file bytes."""
-        data = np.load(item, allow_pickle=False) if item.endswith(".npy") else np.fromfile(item, np.uint8)
-        if not data.size:
-            raise ValueError(f"{item} is empty; an input block has 1 byte or more.")
+        """Call it for a file."""
+        data = input_of(item)
         given = board.from_array(data)
         output = board.empty(data.nbytes if self._output_bytes is None else self._output_bytes, np.uint8)
         board.call(self._cmd, given, output, timeout=self._seconds, keep=(given, output))

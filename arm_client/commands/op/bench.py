@@ -50,7 +50,8 @@ def ratio_of(new_ns: Sequence[int], old_ns: Sequence[int], seed: int = 0) -> Rat
         seed: Of the draws.
     """
     pairs = np.asarray(new_ns, float) / np.maximum(np.asarray(old_ns, float), 1)
-    draws = np.median(np.random.default_rng(seed).choice(pairs, (DRAWS, len(pairs))), axis=1)
+    generator = np.random.default_rng(seed)
+    draws = [np.median(generator.choice(pairs, len(pairs))) for _ in range(DRAWS)]  # one at a time: there may be many
     low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Ratio(float(np.median(pairs)), float(low), float(high))
 
