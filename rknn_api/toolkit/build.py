@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from rknn_api.toolkit.config import Config, Shapes
 from rknn_api.toolkit.dataset import Wanted, read, samples
 from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
 from rknn_api.toolkit.source import Normalisation, normalised, shape_of, shapes_of, with_types
+from rknn_api.toolkit.sparsity import Sparse, with_masks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +49,16 @@ class Prepared:
     config: Config
     ops: CustomOps
 
+    @cached_property
+    def sparse(self) -> Sparse | None:
+        """The model with masks on its weights; None where config does not ask for them."""
+        return None if self.config.sparse is None else with_masks(self.model, self.config.sparse)
+
+    @property
+    def to_quantise(self) -> ModelProto:
+        """The model that becomes one of integers."""
+        return self.model if self.sparse is None else self.sparse.model
+
     @property
     def sets(self) -> tuple[Shapes, ...]:
         """Sets of shapes of the inputs, the largest first."""
@@ -66,7 +78,7 @@ class Prepared:
         Raises:
             RknnError: the dataset cannot be read or does not fit; the model cannot be run.
         """
-        return ranges_of(self.model, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm)
+        return ranges_of(self.to_quantise, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm)
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ def built(
         RknnError: it cannot be quantised, run, or made for the platform.
     """
     config = prepared.config
-    graph = prepared.plain if ranges is None else quantised(prepared.model, config, ranges, exclude)
+    graph = prepared.plain if ranges is None else quantised(prepared.to_quantise, config, ranges, exclude)
     if batch > 1:
         _check_batch(prepared, batch)
     outputs = _output_shapes(graph, prepared)

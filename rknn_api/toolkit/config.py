@@ -11,6 +11,7 @@ from typing import Any
 
 from rknn_api.errors import RknnError, invalid_parameter
 from rknn_api.platforms import Platform, platform_of
+from rknn_api.toolkit.sparsity import MODES
 
 Shapes = tuple[tuple[int, ...], ...]
 """A shape for each input."""
@@ -18,6 +19,7 @@ Shapes = tuple[tuple[int, ...], ...]
 _DEFAULT_PLATFORM = "rk3566"
 _DTYPES = ("w8a8", "w8a16", "w4a16", "w4a8", "w16a16i", "w16a16i_dfp")
 _OLD_DTYPES = {"asymmetric_quantized-8": "w8a8"}  # as programs for toolkits before 2.0 have it
+_SPARSE = ("rk3576", "rv1126b")
 _ALGORITHMS = ("normal", "mmse", "kl_divergence", "gdq")
 _RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "kl_divergence")}
 _NO_EFFECT = {
@@ -25,7 +27,6 @@ _NO_EFFECT = {
     "op_target": None,
     "quantize_weight": False,
     "remove_reshape": False,
-    "sparse_infer": False,
     "enable_flash_attention": False,
     "auto_hybrid_cos_thresh": 0.98,
     "auto_hybrid_euc_thresh": None,
@@ -51,6 +52,7 @@ class Config:
         single_core_mode: The model takes one core.
         model_pruning: Channels of zeros leave the model.
         dynamic_input: Sets of shapes, the largest first.
+        sparse: None: as any weights; "": sparse ones are told of; a mask of ``sparsity.MODES``: others get it.
         warnings: What is taken and has no effect, a sentence each.
     """
 
@@ -67,6 +69,7 @@ class Config:
     single_core_mode: bool = False
     model_pruning: bool = False
     dynamic_input: tuple[Shapes, ...] = ()
+    sparse: str | None = None
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -85,6 +88,7 @@ NAMES = (
     "single_core_mode",
     "model_pruning",
     "dynamic_input",
+    "sparse_infer",
     *_NO_EFFECT,
 )
 """The parameters of ``RKNN.config``."""
@@ -132,6 +136,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
         bool(args.get("single_core_mode", False)),
         bool(args.get("model_pruning", False)),
         _dynamic(args.get("dynamic_input", ()), platform),
+        _sparse(args.get("sparse_infer", False), platform),
         tuple(warnings),
     )
 
@@ -198,6 +203,16 @@ def _flags(value: object) -> tuple[bool, ...]:
     if not all(isinstance(one, bool) for one in flags):
         raise _wrong("quant_img_RGB2BGR", value, "it is True or False, or a list with one for each input")
     return tuple(flags)
+
+
+def _sparse(value: object, platform: Platform) -> str | None:
+    if value is False:
+        return None
+    if value is not True and value not in MODES:
+        raise _wrong("sparse_infer", value, f"it is True, False, or a mask: {', '.join(map(repr, MODES))}")
+    if platform.name not in _SPARSE:
+        raise _wrong("sparse_infer", value, f"{platform.name} has no sparse inference; {' and '.join(_SPARSE)} have it")
+    return "" if value is True else str(value)
 
 
 def _dynamic(value: Any, platform: Platform) -> tuple[Shapes, ...]:

@@ -86,8 +86,8 @@ class RKNN(Calls):
         Args:
             **arguments: mean_values, std_values: a list of numbers for each input, one a channel. quant_img_RGB2BGR,
                 quantized_dtype, quantized_algorithm, quantized_method, float_dtype, optimization_level,
-                target_platform, custom_string, remove_weight, single_core_mode, model_pruning, dynamic_input; others
-                have no effect.
+                target_platform, custom_string, remove_weight, single_core_mode, model_pruning, dynamic_input,
+                sparse_infer; others have no effect.
 
         Raises:
             RknnError: an argument that there is not, with the nearest one; a value that is wrong.
@@ -189,15 +189,27 @@ class RKNN(Calls):
             if auto_hybrid:
                 raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
             prepared = self._prepare()
-            self._built = built(
-                prepared,
-                self._name,
-                self._ranges(prepared, dataset) if do_quantization else None,
-                batch=_batch(rknn_batch_size),
-            )
+            ranges = self._ranges(prepared, dataset) if do_quantization else None
+            self._tell_sparse(prepared, is_quantised=do_quantization)
+            self._built = built(prepared, self._name, ranges, batch=_batch(rknn_batch_size))
             self._container = self._built.container
 
         return self.call("build", make)
+
+    def _tell_sparse(self, prepared: Prepared, *, is_quantised: bool) -> None:
+        if prepared.config.sparse is None:
+            return
+        if not is_quantised:
+            self._log.warning("build", "sparse_infer is of quantised models; in real numbers all layers stay dense.")
+            return
+        assert prepared.sparse is not None  # noqa: S101 - as config says
+        _, already, masked, dense = prepared.sparse
+        mask = f"masked {prepared.config.sparse}" if prepared.config.sparse else "masked"
+        names = f": {', '.join(dense[:5])}{', ...' if len(dense) > 5 else ''}" if dense else ""
+        self._log.text(
+            f"I sparse_infer: of {len(already) + len(masked) + len(dense)} convolutions {len(already)} sparse already, "
+            f"{len(masked)} {mask}, {len(dense)} dense{names}"
+        )
 
     def _prepare(self) -> Prepared:
         if self._loaded is None:
