@@ -76,8 +76,8 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "HBRT_BPU",
         "choice:board|inline",
-        "inline",
-        "where models run: on the board's BPU cores, which programs share, or in the program's own process",
+        "board",
+        "where models run: on the board's BPU cores, which programs share, or inline, in the program's own process",
     ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(

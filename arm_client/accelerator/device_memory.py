@@ -23,11 +23,11 @@ class DeviceMemory:
     Blocks are uncached: what another processor writes is seen without a flush. They are freed by ``close``.
     """
 
-    def __init__(self, *, is_managed: bool = False) -> None:
+    def __init__(self, *, is_runtimes: bool = False) -> None:
         """Attach, or start a private board.
 
         Args:
-            is_managed: Whether the blocks are the runtime's own: at the program's end none of them is a leak.
+            is_runtimes: Whether the blocks are the runtime's own, and none of them is the program's to free.
 
         Raises:
             GraphError: NO_MEMORY: there is no board to have memory on; says why.
@@ -41,7 +41,7 @@ class DeviceMemory:
         self._end = self._start + len(ddr.bytes)
         self._phy_start = -ddr.offset_of(0)
         self._blocks: list[Block] = []
-        self._is_managed = is_managed
+        self._is_runtimes = is_runtimes
 
     @property
     def is_usable(self) -> bool:
@@ -59,24 +59,16 @@ class DeviceMemory:
             block = self.session.blocks.alloc(max(count * dtype.itemsize, 1))
         except RequestRefusedError as error:
             raise GraphError(Reason.NO_MEMORY, f"Memory for a tensor of shape {list(shape)}: {error}") from None
-        block.is_managed = self._is_managed
+        block.is_runtimes = self._is_runtimes
         self._blocks.append(block)
         return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
 
     def phy_addr_of(self, array: NDArray[Any]) -> int | None:
-        """Physical address of an array; None outside device memory, and where a cache image shadows it (strict mode).
-
-        A layer that flushed such an array would write the caller's stale image over its results.
-        """
+        """Physical address of an array that is contiguous and lies in the DDR; None for another."""
         address: int = array.__array_interface__["data"][0]
         if not self._start <= address < self._end or not array.flags.c_contiguous:
             return None
-        phy_addr = self._phy_start + address - self._start
-        if self.session.blocks.is_strict:
-            block = self.session.blocks.holding(phy_addr)
-            if block is None or block.image is not None:
-                return None
-        return phy_addr
+        return self._phy_start + address - self._start
 
     def close(self) -> None:
         """Free all blocks."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from hbrt.models.run.accelerator import file_of
+from hbrt.models.run.shared_session import made_of
 
 
 class ModelFile:
@@ -93,6 +94,8 @@ def _remove_unused(path: Path, fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(path, fd):
             path.unlink()
+            for one in made_of(path):  # by the cores
+                one.unlink(missing_ok=True)
 
 
 def _is_at(path: Path, fd: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +14,7 @@ from arm_client.accelerator.model_file import ModelFile
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import Session as BoardSession, attached
 from hbrt import settings
-from hbrt.attach.tasks import DirectTasks
-from hbrt.mailbox.native import native
+from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import State
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run import accelerator
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _LOAD_PRIORITY = 253  # the highest that interrupts nothing
 _ANSWER_BYTES = 64 << 10
+_FIRST_BYTES = 4096  # of an output whose size is not known yet
 _UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt restart --core N'."
 _FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
 
@@ -56,9 +57,8 @@ def load(
 ) -> Session:
     """Load a model, or a segment of one, on the board's accelerator cores; in this process where they cannot serve.
 
-    They cannot without a board of this machine, with HBRT_BPU=inline, in a program that is its own core, that uses a
-    relay or has checks, and for a model with an output whose size only the data decides, or with tensors of four bits
-    or of no numbers.
+    They cannot without a board of this machine, with HBRT_BPU=inline, in a program that is its own core or that uses a
+    relay, and for a model with tensors of four bits or of no numbers.
 
     Args:
         proto: The model.
@@ -73,7 +73,7 @@ def load(
     if board is None:
         return LocalSession(proto, label, threads)
     made = OnBoard(board, proto, label, threads, schedule)
-    if made.is_static:
+    if made.is_of_numbers:
         return made
     made.close()
     return LocalSession(proto, label, threads)
@@ -86,13 +86,7 @@ def _board() -> BoardSession | None:
         session = attached()
     except RequestRefusedError:
         return None
-    kinds: tuple[type, ...] = (DirectTasks,)
-    if native()[0] is not None:
-        from hbrt.attach.native_tasks import NativeTasks
-
-        kinds = (DirectTasks, NativeTasks)
-    is_plain = type(session.tasks) in kinds and session.checker is None and not session.is_inline
-    return session if is_plain and session.link.accelerators else None
+    return session if session.tasks.reaches_accelerators and session.link.accelerators else None
 
 
 def _is_of_numbers(proto: ModelProto) -> bool:
@@ -100,8 +94,6 @@ def _is_of_numbers(proto: ModelProto) -> bool:
         kind = value.type.tensor_type
         is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
         if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in _FOUR_BITS):
-            return False
-        if kind.HasField("shape") and value in proto.graph.output and any(dim.dim_param for dim in kind.shape.dim):
             return False
     return True
 
@@ -137,7 +129,7 @@ class OnBoard:
         self.inputs: list[str] = inputs
         self._types = output_types((name, kind, shape) for name, kind, shape in outputs)
         declared = {value.name: value for value in proto.graph.output}
-        self.tensors = {name: _shape(entry, declared.get(name)) for name, entry in self._types.items()}
+        self.outputs = {name: _kind_of(entry, declared.get(name)) for name, entry in self._types.items()}
 
     is_elsewhere = True
 
@@ -146,9 +138,9 @@ class OnBoard:
         return self._file.reader()
 
     @property
-    def is_static(self) -> bool:
-        """Whether the sizes of all outputs are known."""
-        return None not in self.tensors.values()
+    def is_of_numbers(self) -> bool:
+        """Whether all outputs are tensors that a core can write."""
+        return None not in self.outputs.values()
 
     def output_types(self) -> dict[str, ValueInfoProto]:
         """As ``Session.output_types``."""
@@ -158,13 +150,13 @@ class OnBoard:
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
         """As ``Session.bind``."""
-        device = DeviceMemory(is_managed=True)
+        device = DeviceMemory(is_runtimes=True)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session
             self._file = self._placed(before.reader()().SerializeToString())
             before.close()
         return BoundOnBoard(
-            device, self._file.key, self._threads, self._schedule, inputs, outputs, self.tensors, buffers or {}
+            device, self._file.key, self._threads, self._schedule, inputs, outputs, self.outputs, buffers or {}
         )
 
     def close(self) -> None:
@@ -180,7 +172,7 @@ class OnBoard:
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
         """What a core says of the model when it has loaded it."""
-        device = DeviceMemory(is_managed=True)
+        device = DeviceMemory(is_runtimes=True)
         try:
             asked = _Asked(device, _ANSWER_BYTES)
             asked.describe(accelerator.pack(Request(self._file.key, self._threads)))
@@ -212,28 +204,25 @@ class _Asked:
         self._blocks = (_phy(self._device, self._asked), size, _phy(self._device, self._answer), len(self._answer))
 
     def run(self, stop: Stop, cores: int, priority: int, custom_id: int, label: str) -> list[Any]:
-        """Queue the task and wait for its end; the fields of the answer to a load.
+        """Queue the task and wait for its end; the fields of the answer, where there is one.
 
         Raises:
             GraphError: RUN_FAILED: the core died, the board went, or the run was ended; else what the core says.
         """
-        asked, tasks = self._asked, self._tasks
-        asked[STOP_AT] = 0
+        tasks = self._tasks
+        self._asked[STOP_AT] = 0
         self._answer[:4] = 0
         mask = (cores or (1 << self._count) - 1) & (1 << self._count) - 1
         self._handle = 0
         stop.hook = self._end
         try:
-            if stop.is_set:
-                raise GraphError(Reason.RUN_FAILED, "The task was ended before it ran.")
-            handle = tasks.accelerate(CMD, priority, mask << self._first, custom_id, *self._blocks)
-            if handle < 0:
-                why = tasks.why() if self._device.session.link.fault else _UNSERVED
-                raise GraphError(Reason.RUN_FAILED, why)
-            self._handle = handle
-            status = self._wait(handle)
+            self._handle = handle = self._queue(stop, mask, priority, custom_id)
+            status = tasks.wait(handle, 0)
             text = "" if status == 0 else tasks.why()
             tasks.release(handle)
+        except BaseException:  # what interrupts the thread, at any place
+            self._let_go()
+            raise
         finally:
             stop.hook = None
         has_answer = self._answer[:4].any()
@@ -244,21 +233,38 @@ class _Asked:
         reason, why = accelerator.unpack_answer(self._answer.data)
         raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
-    def _wait(self, handle: int) -> int:
-        try:
-            return self._tasks.wait(handle, 0)
-        except BaseException:  # what interrupts the thread: nobody may write to the tensors after this
-            self._end()
-            while self._tasks.state(handle) in {State.SENT, State.READY, State.RUNNING}:
-                self._tasks.wait(handle, 0)
-            self._tasks.release(handle)
-            raise
+    def _queue(self, stop: Stop, mask: int, priority: int, custom_id: int) -> int:
+        if stop.is_set:
+            raise GraphError(Reason.RUN_FAILED, "The task was ended before it ran.")
+        handle: int = self._tasks.accelerate(CMD, priority, mask << self._first, custom_id, *self._blocks)
+        if handle < 0:
+            why = self._tasks.why() if self._device.session.link.fault else _UNSERVED
+            raise GraphError(Reason.RUN_FAILED, why)
+        return handle
+
+    def _let_go(self) -> None:
+        """End and release the task that was queued, if any: nobody may write to the tensors after this."""
+        tasks = self._tasks
+        for handle in tasks.live_handles():
+            if tasks.mailbox.request(handle & SLOT_MASK).input_phy == self._blocks[0]:
+                self._handle = handle
+                self._end()
+                while tasks.state(handle) in {State.SENT, State.READY, State.RUNNING}:
+                    tasks.wait(handle, 0)
+                tasks.release(handle)
 
     def _end(self) -> None:
         """End the run: at once where no core has it yet, else at the next node."""
         self._asked[STOP_AT] = 1
         if self._handle and self._tasks.state(self._handle) is State.READY:
             self._tasks.cancel(self._handle)
+
+
+class _Output(NamedTuple):
+    """What is known of an output before a run; its sizes are None where only the run tells all of them."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] | None
 
 
 class BoundOnBoard:
@@ -272,16 +278,16 @@ class BoundOnBoard:
         schedule: Callable[[Any], Schedule],
         inputs: Sequence[str],
         outputs: Sequence[str],
-        tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]] | None],
+        known: Mapping[str, _Output | None],
         buffers: Mapping[str, NDArray[Any]],
     ) -> None:
         self._device = device
         self._key, self._threads, self._schedule = key, threads, schedule
         self._inputs, self._outputs = list(inputs), list(outputs)
-        self._tensors = tensors
+        self._known = known
         self._buffers = buffers
         self._asked = _Asked(device)
-        self._staged: dict[str, NDArray[Any]] = {}
+        self._rooms: dict[str, NDArray[np.uint8]] = {}
         self._places: list[tuple[int, tuple[int, ...]]] = []  # of the last run
 
     @property
@@ -293,23 +299,50 @@ class BoundOnBoard:
         """As ``Bound.run``."""
         if not self._outputs:
             return
+        schedule = Schedule() if ctrl is None else self._schedule(ctrl)
         given = [self._readable(name, array_of(values[name])) for name in self._inputs]
-        wanted = []
+        unsized: dict[str, _Output] = {}
         for name in self._outputs:
-            values[name] = self._writable(name, outputs.get(name, self._buffers.get(name)))
-            wanted.append(values[name])
-        places = [(array.__array_interface__["data"][0], array.shape) for array in (*given, *wanted)]
-        if places != self._places:
-            self._places = []
-            sides = ((self._inputs, given), (self._outputs, wanted))
-            told = [tuple(map(self._told, names, arrays)) for names, arrays in sides]
-            self._asked.describe(accelerator.pack(Request(self._key, self._threads, told[0], told[1])))
-            self._places = places
-        self._asked.run(stop, *(Schedule() if ctrl is None else self._schedule(ctrl)), "the model")
+            target = outputs.get(name, self._buffers.get(name))
+            if target is None or self._device.phy_addr_of(target) is None:
+                known = self._known[name]
+                assert known is not None  # noqa: S101 - such a model is not loaded here
+                if known.shape is None:
+                    unsized[name] = known
+                    continue
+                target = self._room(name, known.dtype, known.shape)
+            values[name] = target
+        while True:
+            rooms = {name: self._bytes(name, _FIRST_BYTES) for name in unsized}
+            self._describe(given, [rooms[name] if name in rooms else values[name] for name in self._outputs], unsized)
+            answer = self._asked.run(stop, *schedule, "the model")
+            if not unsized:
+                return
+            made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
+            if all(_size(unsized[name].dtype, shape) <= len(rooms[name]) for name, shape in made.items()):
+                break
+            for name, shape in made.items():  # and run again
+                self._bytes(name, _size(unsized[name].dtype, shape))
+        values.update((name, self._room(name, unsized[name].dtype, shape)) for name, shape in made.items())
 
     def close(self) -> None:
         """As ``Bound.close``."""
         self._device.close()
+
+    def _describe(self, given: list[NDArray[Any]], wanted: list[NDArray[Any]], unsized: Mapping[str, _Output]) -> None:
+        places = [(array.__array_interface__["data"][0], array.shape) for array in (*given, *wanted)]
+        if places == self._places:
+            return
+        self._places = []
+        inputs = tuple(map(self._told, self._inputs, given))
+        outputs = tuple(
+            Tensor(name, _phy(self._device, array), unsized[name].dtype.str, None, array.nbytes)
+            if name in unsized
+            else self._told(name, array)
+            for name, array in zip(self._outputs, wanted, strict=True)
+        )
+        self._asked.describe(accelerator.pack(Request(self._key, self._threads, inputs, outputs)))
+        self._places = places
 
     def _told(self, name: str, array: NDArray[Any]) -> Tensor:
         return Tensor(name, _phy(self._device, array) if array.size else 0, array.dtype.str, array.shape)
@@ -321,19 +354,21 @@ class BoundOnBoard:
         staged[...] = array
         return staged
 
-    def _writable(self, name: str, target: NDArray[Any] | None) -> NDArray[Any]:
-        if target is not None and self._device.phy_addr_of(target) is not None:
-            return target
-        known = self._tensors[name]
-        if known is None:
-            raise GraphError(Reason.RUN_FAILED, f"The size of the output {name!r} is not known.")
-        return self._room(name, *known)
-
     def _room(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        have = self._staged.get(name)
-        if have is None or have.shape != shape or have.dtype != dtype:
-            have = self._staged[name] = self._device.array(shape, dtype)
+        size = _size(dtype, shape)
+        return self._bytes(name, size)[:size].view(dtype).reshape(shape)
+
+    def _bytes(self, name: str, size: int) -> NDArray[np.uint8]:
+        """Device memory of a value's own, which grows when it has to."""
+        have = self._rooms.get(name)
+        if have is None or len(have) < size:
+            size = max(size, 64, 2 * len(have) if have is not None else 0)
+            have = self._rooms[name] = self._device.array((size,), np.dtype(np.uint8))
         return have
+
+
+def _size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    return math.prod(shape) * dtype.itemsize
 
 
 def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
@@ -342,12 +377,12 @@ def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
     return at
 
 
-def _shape(entry: ValueInfoProto, declared: ValueInfoProto | None) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
-    """Type and sizes of an output; None where they are not all known, or it is no tensor of numbers."""
+def _kind_of(entry: ValueInfoProto, declared: ValueInfoProto | None) -> _Output | None:
+    """What is known of an output; None for one that is no tensor of numbers, or of four bits."""
     kind = entry.type.tensor_type.elem_type
     if kind not in NUMPY_TYPES or kind in _FOUR_BITS:
         return None
     _, shape = described(entry)
     if shape is None and declared is not None:  # onnxruntime says of a scalar what it says of an unknown rank
         _, shape = described(declared)
-    return None if shape is None or DYNAMIC in shape else (NUMPY_TYPES[kind], shape)
+    return _Output(NUMPY_TYPES[kind], None if shape is None or DYNAMIC in shape else shape)

@@ -66,6 +66,7 @@ class Block:
         "is_managed",
         "is_registered",
         "is_reported",
+        "is_runtimes",
         "is_shared_reported",
         "is_stale_reported",
         "marks",
@@ -85,6 +86,7 @@ class Block:
         self.is_registered = False
         self.is_imported = False  # memory of another library, which is unregistered, not freed
         self.is_managed = False  # something frees it when nothing refers to it any more
+        self.is_runtimes = False  # what the runtime keeps for a model: none of the program's
         self.registrations = 0
         self.base = ddr[:size_bytes]  # the DDR's bytes of this block
         self.behind = ddr[size_bytes:]  # those that nobody may write

@@ -131,8 +131,8 @@ class Blocks:
         for block in list(self._blocks.values()):
             block.spill()
         try:
-            for block in self.owned():
-                if block.is_managed:
+            for block in self._owned():
+                if block.is_managed or block.is_runtimes:
                     self.give_up(block, "its program's end")
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
@@ -476,7 +476,10 @@ class Blocks:
         return sorted((one for one in self._blocks.values() if one.image is not None), key=lambda one: one.phy_addr)
 
     def owned(self) -> list[Block]:
-        """Blocks that this process allocated and has not freed, by address."""
+        """Blocks that this process allocated and has not freed, by address; but for those of the runtime itself."""
+        return [block for block in self._owned() if not block.is_runtimes]
+
+    def _owned(self) -> list[Block]:
         self.free_abandoned()
         blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
         return [block for block in blocks if self._is_owned(block)]

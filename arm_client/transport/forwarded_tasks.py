@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class ForwardedTasks(TaskSlots):
     """The tasks of this process on one board; ``_publish`` brings each to the core that runs it."""
 
+    reaches_accelerators = False
+
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         super().__init__(link, spins=spins)
         # A slot's handle and state, between the threads that release and the one that takes in ends. Reentrant, since a

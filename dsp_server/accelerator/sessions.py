@@ -19,17 +19,20 @@ from hbrt.models.run.accelerator import (
     Failed,
     Loaded,
     Request,
+    Sizes,
     Tensor,
     file_of,
     pack_answer,
     unpack,
 )
-from hbrt.models.run.ort_session import make_session, run_failed
+from hbrt.models.run.ort_session import run_failed
+from hbrt.models.run.shared_session import shared_session
 from hbrt.models.run.stop import Stop
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     import onnxruntime as ort
+    from numpy.typing import NDArray
 
     from dsp_server.hardware.tile_manager import TileManager
 
@@ -39,11 +42,17 @@ _IDLE_S = 2.0
 
 
 class _Bound(NamedTuple):
-    """A session with its tensors bound, as one description has them."""
+    """A session with its tensors bound, as one description has them.
+
+    Attributes:
+        ranges: (physical address, bytes) of what it reads and writes.
+        unsized: Place and room of the outputs whose sizes only the run tells.
+    """
 
     session: ort.InferenceSession
     binding: Any
     ranges: tuple[tuple[int, int], ...]
+    unsized: tuple[tuple[int, Tensor], ...]
 
 
 class _Model:
@@ -51,7 +60,7 @@ class _Model:
 
     def __init__(self, path: Path, threads: int) -> None:
         self.path = path
-        self.session = make_session(read_file(path).proto, "the model", threads or None)
+        self.session = shared_session(path, lambda: read_file(path).proto, "the model", threads or None)
         self.bound: dict[bytes, _Bound] = {}
 
 
@@ -79,9 +88,10 @@ class Accelerator:
                 if runtime.map_range(phy_addr, size_bytes) is runtime.MAP_FAILED:
                     return Status.HB_ERR_MMAP_FAILED
             self._run(bound, input)
+            if bound.unsized:
+                _put(Sizes(_deliver(bound)), output)
         except GraphError as error:
-            answer = pack_answer(Failed(error.reason.name, str(error)), len(output))
-            output[: len(answer)] = answer
+            _put(Failed(error.reason.name, str(error)), output)
             return Status.HB_DSP_RUN_TASK_FAILED
         return 0
 
@@ -96,6 +106,8 @@ class Accelerator:
         if not self._is_looking:
             self._look_again()
         try:
+            for _, one in bound.unsized:
+                bound.binding.bind_output(one.name)  # a new one
             bound.session.run_with_iobinding(bound.binding, stop.run_options)
         except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
             raise run_failed(error) from None
@@ -108,10 +120,7 @@ class Accelerator:
     def _load(self, request: Request, output: memoryview) -> int:
         session = self._model(request).session
         outputs = [(one.name, one.type, list(one.shape or ())) for one in session.get_outputs()]
-        answer = pack_answer(Loaded([one.name for one in session.get_inputs()], outputs), len(output))
-        if len(answer) > len(output):
-            raise GraphError(Reason.INCOMPATIBLE, f"The model has {len(outputs)} outputs, too many for one answer.")
-        output[: len(answer)] = answer
+        _put(Loaded([one.name for one in session.get_inputs()], outputs), output)
         return 0
 
     def _model(self, request: Request) -> _Model:
@@ -134,11 +143,15 @@ class Accelerator:
         binding = model.session.io_binding()
         for bind, side in ((binding.bind_input, request.inputs), (binding.bind_output, request.outputs)):
             for one in side:
-                bind(one.name, "cpu", 0, np.dtype(one.dtype), one.shape, _address(one))
+                if one.shape is None:
+                    bind(one.name)
+                else:
+                    bind(one.name, "cpu", 0, np.dtype(one.dtype), one.shape, _address(one))
         ranges = tuple((one.phy_addr, _size(one)) for one in (*request.inputs, *request.outputs) if _size(one))
         if len(model.bound) >= _MOST_KEPT:
             model.bound.clear()
-        made = model.bound[raw] = _Bound(model.session, binding, ranges)
+        unsized = tuple((at, one) for at, one in enumerate(request.outputs) if one.shape is None)
+        made = model.bound[raw] = _Bound(model.session, binding, ranges, unsized)
         return made
 
     # -- ends asked for
@@ -163,7 +176,35 @@ class Accelerator:
             self._is_looking = False
 
 
+def _put(answer: Loaded | Sizes | Failed, output: memoryview) -> None:
+    raw = pack_answer(answer, len(output))
+    if len(raw) > len(output):
+        raise GraphError(Reason.INCOMPATIBLE, "The model has too many outputs for one answer.")
+    output[: len(raw)] = raw
+
+
+def _deliver(bound: _Bound) -> list[list[int]]:
+    """Write the outputs whose sizes the run has told where they have room; returns their sizes."""
+    made = bound.binding.get_outputs()
+    shapes = []
+    for at, one in bound.unsized:
+        array = made[at].numpy()
+        shapes.append(list(array.shape))
+        if 0 < array.nbytes <= one.room_bytes:
+            _at(one, array.dtype, array.shape)[...] = array
+        bound.binding.bind_output(one.name)  # the memory goes
+    return shapes
+
+
+def _at(tensor: Tensor, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    ddr = runtime.context.ddr
+    assert ddr is not None  # noqa: S101 - its range was checked
+    return np.ndarray(shape, dtype, ddr.bytes, ddr.offset_of(tensor.phy_addr))
+
+
 def _size(tensor: Tensor) -> int:
+    if tensor.shape is None:
+        return tensor.room_bytes
     return int(np.prod(tensor.shape, dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
 
 

@@ -38,6 +38,7 @@ from hbrt.ddr.layout import CLIENT_ASKED, MAX_CORES
 from hbrt.errors import BoardError
 from hbrt.findings.checks import checks_of
 from hbrt.mailbox.table import Mailbox, State
+from hbrt.models.run.accelerator import CMD
 from hbrt.profiles.profile import active
 from hbrt.status import Status
 
@@ -154,8 +155,9 @@ class Supervisor:
             ddr,
             self.loop,
             self._tell_of_trace,
-            lambda: {row["cmd"]: row["name"] for row in report.ops()},
+            lambda: {CMD: "model"} | {row["cmd"]: row["name"] for row in report.ops()},
             self.clients.names,
+            len(self.lifecycle.accelerators),
         )
         self.journal.on_found, self.journal.on_said = self.trace.found, self.trace.said
         self.control = Control(

@@ -40,6 +40,7 @@ class BoardTrace:
         tell: Has all processes of the board look at the switch.
         ops: Names of the commands, as they are now.
         programs: Names of programs by process.
+        accelerators: How many accelerator cores it has.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class BoardTrace:
         tell: Callable[[], None],
         ops: Callable[[], dict[int, str]],
         programs: dict[int, str],
+        accelerators: int,
     ) -> None:
+        self._accelerators = accelerators
         self._paths, self._ddr, self._loop, self._tell = paths, ddr, loop, tell
         self._now_ops, self._programs = ops, programs
         self._ops: dict[int, str] = {}  # of all images since the trace began
@@ -155,7 +158,7 @@ class BoardTrace:
         for path in wanted.directory.glob("*") if wanted.directory == self._paths.trace else ():
             path.unlink()
         self._switch, self._ops, self._known, self._facts_due = wanted, {}, "", 0.0
-        return TaskRings(self._ddr, wanted.directory, wanted.events, has_past=has_past)
+        return TaskRings(self._ddr, wanted.directory, wanted.events, has_past=has_past, accelerators=self._accelerators)
 
     def _copy(self) -> None:
         if self._timer is not None:

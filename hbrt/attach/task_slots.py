@@ -54,6 +54,9 @@ _EMPTY, _RUNNING, _DONE = int(State.EMPTY), int(State.RUNNING), int(FIRST_END)
 class TaskSlots(ABC):
     """The task slots that this process leases on one board."""
 
+    reaches_accelerators = False
+    """Whether ``accelerate`` brings tasks to the board's accelerator cores."""
+
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         """Use the slots that ``link`` leases.
 

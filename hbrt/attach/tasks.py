@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class DirectTasks(TaskSlots):
     """The tasks of this process on one board, queued by this process itself, in Python."""
 
+    reaches_accelerators = True
+
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         super().__init__(link, spins=spins)
         self._fence = Fence()

@@ -220,6 +220,7 @@ def leftovers(paths: BoardPaths) -> list[Path]:
         paths.trace_switch,
         *sorted(paths.path.glob("image-*")),
         *sorted(paths.path.glob("model-*")),
+        *sorted(paths.path.glob("prepared-*")),
         *sorted(paths.trace.glob("*")),
     ]
     return [path for path in found if os.path.lexists(path)]

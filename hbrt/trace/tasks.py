@@ -32,10 +32,13 @@ class TaskRings:
         directory: Where the ring files are made.
         records: How many tasks each holds.
         has_past: Whether the tasks that have ended before are copied, too.
+        accelerators: Accelerator cores, which follow the DSP cores.
     """
 
-    def __init__(self, ddr: Table, directory: Path, records: int, *, has_past: bool = False) -> None:
-        rings = (*range(ddr.layout.core_count), MAX_CORES)
+    def __init__(
+        self, ddr: Table, directory: Path, records: int, *, has_past: bool = False, accelerators: int = 0
+    ) -> None:
+        rings = (*range(ddr.layout.core_count + accelerators), MAX_CORES)
         self._rings = [_TaskRing(ddr, ring, directory, records, has_past=has_past) for ring in rings]
 
     def copy(self) -> int:

@@ -25,13 +25,15 @@ class Tensor(NamedTuple):
         name: In the model.
         phy_addr: Of its first byte; it lies C-contiguous.
         dtype: As numpy writes it, such as "<f4".
-        shape: Its sizes.
+        shape: Its sizes; None for an output whose sizes only the run tells.
+        room_bytes: Of such an output: what there is at its address.
     """
 
     name: str
     phy_addr: int
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] | None
+    room_bytes: int = 0
 
 
 class Request(NamedTuple):
@@ -55,6 +57,12 @@ class Loaded(NamedTuple):
 
     inputs: list[str]
     outputs: list[tuple[str, str, list[Any]]]
+
+
+class Sizes(NamedTuple):
+    """Of a run: the sizes of the outputs that had none. One that has no room was not written."""
+
+    shapes: list[list[int]]
 
 
 class Failed(NamedTuple):
@@ -85,13 +93,18 @@ def unpack(raw: bytes) -> Request:
     """The request that ``pack`` packed."""
     key, threads, *sides = msgpack.unpackb(raw)
     inputs, outputs = (
-        None if side is None else tuple(Tensor(name, phy, kind, tuple(shape)) for name, phy, kind, shape in side)
+        None
+        if side is None
+        else tuple(
+            Tensor(name, phy, kind, None if shape is None else tuple(shape), room)
+            for name, phy, kind, shape, room in side
+        )
         for side in sides
     )
     return Request(key, threads, inputs, outputs or ())
 
 
-def pack_answer(answer: Loaded | Failed, most_bytes: int) -> bytes:
+def pack_answer(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:
     """An answer with its length before it; the text of a failure is cut to what fits."""
     raw = bytes(msgpack.packb(list(answer)))
     if len(raw) + LENGTH.size > most_bytes and isinstance(answer, Failed):

@@ -61,8 +61,12 @@ class _Whole:
                 bound.close()  # its board is gone, or the parent's
                 bound = self.session.bind(self._inputs, self._outputs)
         values: Values = self._constants | feeds
-        bound.run(values, outputs, stop, ctrl)
-        self._idle.append(bound)  # one that failed is not used again
+        try:
+            bound.run(values, outputs, stop, ctrl)
+        except BaseException:
+            bound.close()  # one that failed is not used again
+            raise
+        self._idle.append(bound)
         results = {name: deliver(name, target, values) for name, target in outputs.items()}
         if observer is not None:
             observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import onnxruntime as ort
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
@@ -29,6 +29,18 @@ _ELEMENTS = {
 }
 
 
+class Saving(NamedTuple):
+    """Where a session writes what it has made of its model.
+
+    Attributes:
+        model: The graph as it was optimised.
+        weights: Name of the file beside it that has the weights, in the layout of the kernels.
+    """
+
+    model: Path
+    weights: str
+
+
 def session_options(threads: int | None = None) -> ort.SessionOptions:
     """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well.
 
@@ -42,25 +54,48 @@ def session_options(threads: int | None = None) -> ort.SessionOptions:
     return options
 
 
-def make_session(model: ModelProto, label: str, threads: int | None = None) -> ort.InferenceSession:
+def make_session(
+    model: ModelProto, label: str, threads: int | None = None, saving: Saving | None = None
+) -> ort.InferenceSession:
     """An onnxruntime session on the CPU, whose integers are exact.
 
     Args:
         model: Is not changed.
         label: What to call it in a message.
         threads: As of ``session_options``.
+        saving: Where onnxruntime writes what it has made of the model; None for nowhere.
 
     Raises:
         GraphError: UNKNOWN_OP, INVALID or INCOMPATIBLE, with onnxruntime's reason; NO_MEMORY.
     """
     exact, config = exact_integers(model, saturates=_saturates())
     options = session_options(threads)
+    if saving is not None:
+        options.optimized_model_filepath = str(saving.model)
+        config = config | {
+            "session.optimized_model_external_initializers_file_name": saving.weights,
+            "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+            "session.save_external_prepacked_constant_initializers": "1",
+        }
+    return _open(exact.SerializeToString(), options, config, label)
+
+
+def open_saved(file: Path, label: str, threads: int | None = None) -> ort.InferenceSession:
+    """A session of what another one has saved; it maps the weights.
+
+    Raises:
+        GraphError: as ``make_session``.
+    """
+    options = session_options(threads)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it was optimised before
+    return _open(str(file), options, {}, label)
+
+
+def _open(source: bytes | str, options: ort.SessionOptions, config: dict[str, str], label: str) -> ort.InferenceSession:
     for key, value in config.items():
         options.add_session_config_entry(key, value)
     try:
-        session = ort.InferenceSession(
-            exact.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0
-        )
+        session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], enable_fallback=0)
         session._model_bytes = None  # noqa: SLF001 - it keeps a second copy of the weights, to be made anew from
         return session
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
