@@ -16,8 +16,9 @@ from arm_client.farm.result import Outcome, Result, Status
 from arm_client.farm.seat import BoardChoice, Died, Seat
 from hbrt.errors import BoardError, WrongUseError
 
-_DEPTH = 2  # items that a board has: the next is there when one ends
-_WINDOW = 32  # items a board that may be ahead of the first without a result
+DEPTH = 2  # items that a board has: the next is there when one ends
+WINDOW = 32  # items a board that may be ahead of the first without a result
+_MANY = 32
 _IDLE_SECONDS = 0.5
 _MOST_STARTS = 3
 _ROOM_SECONDS = 60.0
@@ -103,7 +104,7 @@ class Farm:
         if self._ray is None or not self._seats:
             raise WrongUseError("This farm has no boards: use it in a with statement.")
         run = _Run(self._ray, self._seats, lambda: self._actor.remote(self._choice), function)
-        yield from run.results(Book(items, _WINDOW * self._boards, first))
+        yield from run.results(Book(items, WINDOW * self._boards, first))
 
 
 class _Run:
@@ -128,7 +129,9 @@ class _Run:
             yield from book.results()
             if book.is_over:
                 return
-            done, _ = self._ray.wait(list(self._asked), num_returns=1, timeout=_IDLE_SECONDS)
+            done, rest = self._ray.wait(list(self._asked), num_returns=1, timeout=_IDLE_SECONDS)
+            if done and len(rest) >= _MANY:  # a wait takes the longer the more is asked: one for all that is there
+                done += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
             if not done:
                 self._check_room()
                 yield None
@@ -148,7 +151,7 @@ class _Run:
         self._asked[self._seats[at].begin.remote(self._function)] = at, None
 
     def _fill(self, at: int, book: Book) -> None:
-        while book.under_way(at) < _DEPTH and (drawn := book.draw(at)) is not None:
+        while book.under_way(at) < DEPTH and (drawn := book.draw(at)) is not None:
             self._asked[self._seats[at].run.remote(drawn[1])] = at, drawn[0]
 
     def _take(self, answer: Any, book: Book) -> None:

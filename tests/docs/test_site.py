@@ -81,6 +81,6 @@ def test_the_api_reference_lists_what_is_public() -> None:
         assert getattr(import_module(module), name).__doc__, f"{target} has no docstring"
 
 
-@pytest.mark.parametrize("name", ["contact_sheet.webp"])
+@pytest.mark.parametrize("name", ["contact_sheet.webp", "farm_simulated.png"])
 def test_pictures_of_the_pages_are_small(name: str) -> None:
     assert 1000 < (REPOSITORY / "docs" / name).stat().st_size < 100_000
