@@ -78,7 +78,10 @@ class Prepared:
         Raises:
             RknnError: the dataset cannot be read or does not fit; the model cannot be run.
         """
-        return ranges_of(self.to_quantise, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm)
+        levels = (1 << 16 if self.config.quantized_dtype == "w8a16" else 1 << 8) - 1
+        return ranges_of(
+            self.to_quantise, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm, levels
+        )
 
 
 @dataclass(frozen=True)

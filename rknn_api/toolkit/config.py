@@ -21,7 +21,7 @@ _DTYPES = ("w8a8", "w8a16", "w4a16", "w4a8", "w16a16i", "w16a16i_dfp")
 _OLD_DTYPES = {"asymmetric_quantized-8": "w8a8"}  # as programs for toolkits before 2.0 have it
 _SPARSE = ("rk3576", "rv1126b")
 _ALGORITHMS = ("normal", "mmse", "kl_divergence", "gdq")
-_RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "kl_divergence")}
+_RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "mmse", "kl_divergence")}
 _NO_EFFECT = {
     "compress_weight": False,
     "op_target": None,
@@ -44,7 +44,7 @@ class Config:
         std_values: Likewise.
         is_bgr: By input: whether pictures of the dataset become BGR.
         quantized_dtype: "w8a8" or "w8a16".
-        quantized_algorithm: "normal" (least and largest) or "kl_divergence".
+        quantized_algorithm: "normal" (least and largest), "mmse" or "kl_divergence".
         per_channel: Weights have a scale for each output channel, else one.
         optimization_level: 0 leaves the graph as it is; 1 to 3 fold constants and batch norms.
         custom_string: Kept in the model file.

@@ -24,6 +24,7 @@ from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.config import Config
+from rknn_api.toolkit.mean_squares import Histogram
 from rknn_api.toolkit.source import NORMALISED
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def with_outputs(model: ModelProto, names: Iterable[str]) -> ModelProto:
 
 
 def ranges_of(
-    model: ModelProto, ops: CustomOps, samples: Iterable[Sequence[NDArray[Any]]], algorithm: str
+    model: ModelProto, ops: CustomOps, samples: Iterable[Sequence[NDArray[Any]]], algorithm: str, levels: int = 255
 ) -> dict[str, tuple[float, float]]:
     """Range of each activation over a dataset.
 
@@ -62,7 +63,9 @@ def ranges_of(
         model: Of real numbers, with the types of its values.
         ops: The program's.
         samples: Arrays for the inputs, in the graph's layout.
-        algorithm: "normal": the least and the largest number; "kl_divergence": the range that loses least, by entropy.
+        algorithm: "normal": the least and the largest number; "kl_divergence" and "mmse": the range that loses
+            least, by entropy and by the mean of the squares.
+        levels: Steps of the quantised numbers.
 
     Raises:
         RknnError: RKNN_ERR_FAIL: the model cannot be run; RKNN_ERR_PARAM_INVALID: a value is no number.
@@ -72,6 +75,7 @@ def ranges_of(
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
     collector = HistogramCollector("entropy", False, _BINS, _BINS, 99.999, "same")
     found: dict[str, tuple[float, float]] = {}
+    histograms: dict[str, Histogram] = {}
     for arrays in samples:
         feeds = dict(zip(given, arrays, strict=True))
         values = {**feeds, **runner.run(feeds)}
@@ -85,10 +89,13 @@ def ranges_of(
                 )
             before = found.get(name, (low, high))
             found[name] = (min(low, before[0]), max(high, before[1]))
+            if algorithm == "mmse":
+                histograms.setdefault(name, Histogram()).add(array)
         if algorithm == "kl_divergence":
             with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does
                 collector.collect({name: [array] for name, array in seen.items()})
     runner.close()
+    found |= {name: histogram.best(*found[name], levels) for name, histogram in histograms.items()}
     if algorithm == "kl_divergence":
         with contextlib.redirect_stdout(io.StringIO()):
             found = {

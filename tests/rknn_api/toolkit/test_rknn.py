@@ -62,7 +62,7 @@ def test_the_digits_are_known_and_are_onnxruntimes_bit_for_bit(rknn: RKNN, tmp_p
     [
         {},
         {"quantized_method": "layer", "quantized_algorithm": "kl_divergence"},
-        {"target_platform": "rk3562", "quantized_dtype": "w8a16"},
+        {"target_platform": "rk3562", "quantized_dtype": "w8a16", "quantized_algorithm": "mmse"},
         {"optimization_level": 0, "quant_img_RGB2BGR": True},
         None,
     ],
@@ -314,7 +314,7 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
         ({"target_platform": "rk3558"}, "no platform 'rk3558'; did you mean 'rk35"),
         ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
         ({"quantized_dtype": "w4a16", "target_platform": "rk3576"}, "which can 'w8a8' or 'w8a16'"),
-        ({"quantized_algorithm": "mmse"}, "which can 'normal' or 'kl_divergence'"),
+        ({"quantized_algorithm": "gdq"}, "which can 'normal' or 'mmse' or 'kl_divergence'"),
         ({"quantized_method": "group32"}, "groups are for weights of four bits"),
         ({"std_values": [[0]]}, "no number of it is 0"),
         ({"optimization_level": 4}, "it is 0 to 3"),
