@@ -33,6 +33,13 @@ from rknn_api.errors import RknnError, RknnStatus, invalid_model
 MAGIC = b"HBRTRKNN"
 VERSION = 1
 GRAPH = "graph"
+TYPES = frozenset(
+    {
+        *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+        *("float16", "float32", "float64", "bfloat16", "int4", "uint4"),
+    }
+)
+"""What a tensor may be of, as numpy names it."""
 _HEAD = struct.Struct("<8sIIII")
 _ALIGN = 64
 _VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
@@ -251,7 +258,10 @@ def _metadata(read: Mapping[str, Any]) -> Metadata:
     for name in ("dynamic_input", "dynamic_output"):
         known[name] = tuple(tuple(tuple(int(size) for size in shape) for shape in one) for one in known.get(name, ()))
     known["custom_ops"] = tuple(str(one) for one in known.get("custom_ops", ()))
-    return Metadata(**known)
+    made = Metadata(**known)
+    if made.rknn_batch_size < 1:
+        raise ValueError(f"rknn_batch_size is {made.rknn_batch_size}")
+    return made
 
 
 def _tensor(read: Mapping[str, Any]) -> TensorInfo:
@@ -259,4 +269,7 @@ def _tensor(read: Mapping[str, Any]) -> TensorInfo:
     known["shape"] = tuple(int(size) for size in known["shape"])
     for name in ("mean", "std"):
         known[name] = tuple(float(number) for number in known.get(name, ()))
-    return TensorInfo(**known)
+    made = TensorInfo(**known)
+    if {made.dtype, made.stored} - TYPES or (made.layout != "UNDEFINED") != (len(made.shape) == 4):
+        raise ValueError(f"{made.name} is {made.dtype}, {made.stored} of {made.shape} in {made.layout}")
+    return made

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hbrt.quantize.numbers import quantize
 from rknn_api import layouts
 from rknn_api.capi.attributes import Side, dims_in
 
@@ -109,6 +110,5 @@ def _stored(array: NDArray[Any], info: TensorInfo, dtype: str) -> NDArray[Any]:
     kind = np.dtype(dtype)
     if kind.kind == "f" or dtype != info.stored:
         return array.astype(kind)
-    limits = np.iinfo(kind)
-    scaled = np.clip(array.astype(np.float64) / info.scale + info.zero_point, limits.min, limits.max)
-    return np.rint(scaled).astype(kind)
+    scale, zero_point = np.array(info.scale, np.float32), np.array(info.zero_point, np.int32)
+    return quantize(array, scale, zero_point, kind, zero_point_last=True)

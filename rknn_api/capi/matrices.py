@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from hbrt.quantize.numbers import quantize
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -145,4 +147,4 @@ def product(kind: Kind, a: NDArray[Any], b: NDArray[Any], of: dict[str, Quantise
     real = exact * (of["A"].scale * of["B"].scale).astype(np.float64)
     if kind.c == "float32":
         return real.astype(np.float32)
-    return np.asarray(np.clip(np.rint(real / of["C"].scale + of["C"].zero), -128, 127), np.int8)
+    return quantize(real, of["C"].scale, of["C"].zero, np.dtype(np.int8))

@@ -9,7 +9,7 @@ import numpy as np
 from rknn_api.capi import matrices
 from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
-from rknn_api.types import rknn_mem_sync_mode
+from rknn_api.types import DTYPES, rknn_mem_sync_mode, rknn_tensor_type
 
 if TYPE_CHECKING:
     from rknn_api.capi.memory import Held, Memory
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NORM, NATIVE, TURNED = 0, 1, 2
 NAMES: Final = ("A", "B", "C")
-_TYPES: Final = {"float32": 0, "float16": 1, "int8": 2, "int16": 4, "int32": 6, "int4": 10}
+_TYPES: Final = {**DTYPES, "int4": rknn_tensor_type.RKNN_TENSOR_INT4}
 
 
 class Matmul:

@@ -26,7 +26,7 @@ def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> li
     Raises:
         RknnError: RKNN_ERR_INPUT_INVALID: it names another layout, or not as many as there are inputs.
     """
-    given = [data_format] * count if data_format is None or isinstance(data_format, str) else list(data_format)
+    given = list(data_format) if isinstance(data_format, (list, tuple)) else [data_format] * count
     found = ["nhwc" if one is None else str(one).lower() for one in given]
     if len(found) != count or not set(found) <= set(LAYOUTS):
         raise _refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from hbrt.models.spec.graph import Graph
 from hbrt.models.spec.graph_edits import graph_inputs
-from rknn_api.container import GRAPH, Container, Metadata, TensorInfo
+from rknn_api.container import GRAPH, TYPES, Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
@@ -27,6 +28,7 @@ from rknn_api.toolkit.sparsity import Sparse, with_masks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_BYTES = (1 << 32) - 1  # as rknn_tensor_attr counts them
 _WEIGHT = 64
 """Tensors of at least so many elements are what remove_weight leaves out: smaller ones decide shapes."""
 
@@ -145,11 +147,11 @@ def built(
     metadata = Metadata(
         target_platform=config.platform.name,
         inputs=tuple(
-            _input(graph, value, shape, one)
+            _input(graph, value, shape, batch, one)
             for value, shape, one in zip(graph_inputs(graph.graph), prepared.sets[0], prepared.inputs, strict=True)
         ),
         outputs=tuple(
-            _output(graph, value, shape) for value, shape in zip(graph.graph.output, outputs[0], strict=True)
+            _output(graph, value, shape, batch) for value, shape in zip(graph.graph.output, outputs[0], strict=True)
         ),
         name=name,
         quantized_dtype="" if ranges is None else config.quantized_dtype,
@@ -235,8 +237,10 @@ def _dtype(value: ValueInfoProto) -> np.dtype[Any]:
     return helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
 
 
-def _input(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], one: Normalisation) -> TensorInfo:
-    info = _described(value, shape)
+def _input(
+    model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], batch: int, one: Normalisation
+) -> TensorInfo:
+    info = _described(value, shape, batch)
     graph = Graph(model)
     for at in graph.consumers.get(one.name, ()):
         node = graph.nodes[at]
@@ -247,8 +251,8 @@ def _input(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], one
     return replace(info, mean=one.mean, std=one.std)
 
 
-def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...]) -> TensorInfo:
-    info = _described(value, shape)
+def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> TensorInfo:
+    info = _described(value, shape, batch)
     graph = Graph(model)
     at = graph.producers.get(value.name)
     if at is None or graph.nodes[at].op_type != "DequantizeLinear":
@@ -260,8 +264,12 @@ def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...]) ->
     return replace(info, stored=stored, scale=scale, zero_point=zero, stored_name=graph.nodes[at].input[0])
 
 
-def _described(value: ValueInfoProto, shape: tuple[int, ...]) -> TensorInfo:
-    dtype = _dtype(value).name
+def _described(value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> TensorInfo:
+    dtype, element_bytes = _dtype(value).name, _dtype(value).itemsize
+    if dtype not in TYPES:
+        raise invalid_model(f"{value.name!r} is of {dtype}; an input or output has numbers.")
+    if (size := prod(shape) * element_bytes * batch) > _MOST_BYTES:
+        raise invalid_parameter(f"{value.name!r} of {list(shape)} has {size} bytes; a tensor has fewer than 4 GiB.")
     stored = "float16" if value.type.tensor_type.elem_type == TensorProto.FLOAT else dtype
     return TensorInfo(value.name, shape, dtype, stored, layout="NCHW" if len(shape) == 4 else "UNDEFINED")
 

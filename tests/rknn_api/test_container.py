@@ -40,6 +40,20 @@ def test_a_cut_or_a_changed_byte_is_told(*, at: int, is_cut: bool) -> None:
     assert caught.value.status == RknnStatus.RKNN_ERR_MODEL_INVALID
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        replace(METADATA, rknn_batch_size=0),
+        replace(METADATA, rknn_batch_size="a"),  # type: ignore[arg-type]  # as a file of another program may have it
+        replace(METADATA, inputs=(replace(TENSOR, dtype="object"),)),
+        replace(METADATA, outputs=(replace(TENSOR, shape=(1, 3)),)),
+    ],
+)
+def test_a_description_that_cannot_be_is_refused(metadata: Metadata) -> None:
+    with pytest.raises(RknnError, match="its description cannot be read"):
+        Container.from_bytes(replace(MODEL, metadata=metadata).to_bytes())
+
+
 def test_a_boards_file_is_refused_with_what_to_do() -> None:
     with pytest.raises(RknnError, match="runs there alone"):
         Container.from_bytes(b"RKNN" + bytes(100))

@@ -362,6 +362,7 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is no range")
     refused(rknn.build(do_quantization=False, rknn_batch_size=0), "above 0")
     refused(rknn.build(do_quantization=False, rknn_batch_size="3"), "above 0")
+    refused(rknn.build(do_quantization=False, rknn_batch_size=1 << 30), "a tensor has fewer than 4 GiB")
     assert rknn.build(do_quantization=False) == 0
     refused(rknn.accuracy_analysis([np.ones((1, 1, 8, 8))]), "the path of a picture or an .npy file")
     refused(rknn.init_runtime(target="rk3588"), "The model is for rk3576, and the target is rk3588")
@@ -383,6 +384,7 @@ def test_inputs_that_do_not_fit_and_what_a_failed_call_leaves(rknn: RKNN) -> Non
     refused(rknn.inference([good, good]), "2 inputs are given, and the model has 1")
     refused(rknn.inference([good[0]]), "has the shape [8, 8, 1]; it takes [1, 8, 8, 1] in NHWC")
     refused(rknn.inference([good], data_format="chw"), "'nhwc' or 'nchw'")
+    refused(rknn.inference([good], data_format=3), "data_format is 3")
     refused(rknn.inference([good.astype("S1")]), "the model takes float32")
     assert rknn.inference([good]) is not None
     assert rknn.export_rknn("net.rknn") == 0
