@@ -286,13 +286,20 @@ class Context:
             raise invalid_parameter(
                 f"fmt of {name!r} is {layout}; it may be {' or '.join(sorted(permitted))} on this chip."
             )
-        is_nhwc = side.is_input and layout == "NHWC"
-        is_stored = bool(attr.pass_through) or (side.is_input and layout == "NC1HWC2")
         c2 = self._c2(side)
-        form = Form(
-            dtype, layout, attr.w_stride if is_nhwc else 0, attr.h_stride if is_nhwc else 0, is_stored=is_stored, c2=c2
-        )
         dims = dims_in(side, layout, c2)
+        is_nhwc = side.is_input and layout == "NHWC"
+        # The guide's sample: int8 is normalised and quantised by the program, uint8 by the NPU.
+        is_stored = bool(attr.pass_through) or (dtype == side.info.stored and dtype in {"int8", "int16"})
+        form = Form(
+            dtype,
+            # By the guide, an input of NC1HWC2 lies in NHWC unless it passes through.
+            "NHWC" if side.is_input and layout == "NC1HWC2" and not attr.pass_through else layout,
+            attr.w_stride if is_nhwc else 0,
+            attr.h_stride if is_nhwc else 0,
+            is_stored=is_stored,
+            c2=c2,
+        )
         if is_nhwc and (0 < form.w_stride < dims[2] or 0 < form.h_stride < dims[1]):
             raise invalid_parameter(
                 f"{name!r} has w_stride {form.w_stride} and h_stride {form.h_stride}, less than its {dims[2]} columns "

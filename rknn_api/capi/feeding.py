@@ -93,6 +93,8 @@ def _turned(array: NDArray[Any], has: str, wants: str) -> NDArray[Any]:
 
 def _real(stored: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     """What the graph must be given so that it computes with these stored numbers: it quantises and normalises."""
+    if info.stored == info.dtype:
+        return stored
     real = stored.astype(np.float64)
     if info.stored in {"int8", "uint8", "int16", "uint16"}:
         real = (real - info.zero_point) * info.scale

@@ -21,7 +21,7 @@ from hbrt.profiles.profile import find
 from rknn_api.capi import runtime as runtime_module
 from rknn_api.container import Container
 from rknn_api.errors import RknnStatus
-from rknn_api.layouts import from_native, with_strides
+from rknn_api.layouts import from_native, to_native, with_strides
 from rknn_api.toolkit.build import without_weights
 from tests.rknn_api.capi.models import model
 
@@ -242,6 +242,27 @@ class TestZeroCopy:
         assert rk.rknn_run(context, None) == 0, rk.last_error()
         for mem, expected in zip(mems[1:], wanted, strict=True):
             np.testing.assert_array_equal(mem.array(np.float32), expected.reshape(-1))
+        assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
+
+    @pytest.mark.parametrize(("dtype", "passes"), [("uint8", 0), ("int8", 0), ("int8", 1)])
+    def test_an_input_of_many_channels_lies_in_nhwc_unless_it_passes_through(
+        self, contexts: Callable[..., Any], dtype: str, passes: int
+    ) -> None:
+        context, x = contexts("channels"), picture(1, 6, 10, 20)
+        into, out = attr_of(context, "NATIVE_INPUT"), [attr_of(context, "OUTPUT", index) for index in (0, 1)]
+        assert (into.fmt, into.shape) == (rk.RKNN_TENSOR_NC1HWC2, (1, 2, 6, 10, 16))
+        into.type, into.pass_through = getattr(rk, f"RKNN_TENSOR_{dtype.upper()}"), passes
+        out[1].type = rk.RKNN_TENSOR_FLOAT32
+        mems = [memory(context, size) for size in (into.size_with_stride, out[0].size, 80)]
+        for mem, attr in zip(mems, (into, *out), strict=True):
+            assert rk.rknn_set_io_mem(context, mem, attr) == 0, rk.last_error()
+        stored = np.clip(np.rint((x.astype(np.float32) - 7) / 3 / into.scale) + into.zp, -128, 127).astype(np.int8)
+        data = x if dtype == "uint8" else stored
+        if passes:
+            data = to_native(stored.transpose(0, 3, 1, 2), into.shape)
+        mems[0].array(dtype)[: data.size] = data.reshape(-1)
+        assert rk.rknn_run(context, None) == 0, rk.last_error()
+        np.testing.assert_array_equal(mems[2].array(np.float32), reference("channels", x)[1].reshape(-1))
         assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
 
     def test_memory_of_the_programs_is_wanted_before_a_run(self, contexts: Callable[..., Any]) -> None:
