@@ -7,16 +7,18 @@ A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is t
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import struct
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
 
 from dsp_server import runtime
 from hbrt.ddr.fence import Fence
-from hbrt.ddr.layout import CLIENT_PID, TABLES_GENERATION
+from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.fastrpc import marshal, ring, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError, on_dsp
 from hbrt.fastrpc.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN, WAKE
@@ -58,6 +60,7 @@ class _Opened(NamedTuple):
     implementation: Implementation
     client: int
     pid: int
+    limit_bytes: int
 
 
 class _Same(NamedTuple):
@@ -77,6 +80,8 @@ class Domain:
         self._opened: dict[int, _Opened] = {}
         self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
         self._same: dict[bytes, _Same] = {}
+        self._used: dict[int, int] = {}  # bytes that the objects of a program with a limit have allocated, by client
+        self._is_limited = False  # whether the latest call of a method was
         self.queues: dict[int, DspQueue] = {}
         self._generation = b""
 
@@ -107,13 +112,20 @@ class Domain:
                 code = same.invoke(same.word, same.arguments)
                 return _as_status(code) if code else 0
             return self._serve(raw, output)
+        except MemoryError as error:
+            if not self._is_limited:
+                raise
+            self._is_limited = False
+            sentence = f"The process domain of the program has no memory left: {str(error) or 'an allocation failed'}."
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", sentence)
+            return _as_status(on_dsp(Aee.AEE_ENOMEMORY))
         except AeeError as error:
             runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", error.sentence)
             return _as_status(error.code)
 
     def _serve(self, raw: bytes, output: memoryview) -> int:
         try:
-            kind, word, handle, count, _ = HEAD.unpack_from(raw)
+            kind, word, handle, count, limit_kib = HEAD.unpack_from(raw)
         except struct.error:
             raise _refusal(
                 Aee.AEE_ERPC, f"Command {FASTRPC_CMD:#x} takes the message of a FastRPC call; use remote_handle64_*."
@@ -121,7 +133,9 @@ class Domain:
         if kind == INVOKE:
             return self._invoke(raw, word, handle, count)
         if kind == OPEN:
-            HANDLE.pack_into(output, 0, self._open(raw[HEAD.size : HEAD.size + count].decode(errors="replace")))
+            HANDLE.pack_into(
+                output, 0, self._open(raw[HEAD.size : HEAD.size + count].decode(errors="replace"), limit_kib << 10)
+            )
         elif kind == CLOSE:
             opened = self._of(handle)
             del self._opened[handle]
@@ -140,7 +154,8 @@ class Domain:
 
     def _invoke(self, raw: bytes, word: int, handle: int, count: int) -> int:
         """Run a method; the same message finds its arguments again while the board's tables do not change."""
-        implementation = self._of(handle).implementation
+        opened = self._of(handle)
+        implementation = opened.implementation
         given = scalars.split(word)
         end = HEAD.size + count * ARGUMENT.size
         if given.total != count or len(raw) < end:
@@ -149,6 +164,9 @@ class Domain:
             )
         context = runtime.context
         arguments = _mapped(given, raw)
+        if opened.limit_bytes:
+            with self._limited(opened.client, opened.limit_bytes):
+                return _as_status(implementation.invoke(word, arguments))
         if context.ddr is not None and not context.watchers:
             generation = context.ddr.map[_GENERATION]
             if generation != self._generation or len(self._same) >= _MOST_REMEMBERED:
@@ -157,7 +175,21 @@ class Domain:
             self._same[raw] = _Same(implementation.invoke, word, arguments, context.client_id)
         return _as_status(implementation.invoke(word, arguments))
 
-    def _open(self, written: str) -> int:
+    @contextmanager
+    def _limited(self, client: int, limit_bytes: int) -> Iterator[None]:
+        """Have the process allocate no more than the program's objects have left."""
+        before, (_, most) = _data_bytes(), resource.getrlimit(resource.RLIMIT_DATA)
+        left = max(limit_bytes - self._used.get(client, 0), 0)
+        self._is_limited = True
+        resource.setrlimit(resource.RLIMIT_DATA, (before + left, most))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            self._used[client] = self._used.get(client, 0) + _data_bytes() - before
+        self._is_limited = False
+
+    def _open(self, written: str, limit_bytes: int) -> int:
         symbol = uri.parse(written, uri.DEFAULT_DOMAIN).symbol
         make = self._factories.get(symbol)
         if make is None:
@@ -167,9 +199,13 @@ class Domain:
             )
         self._forget_ended()
         client = runtime.context.client_id
-        made = make(written)
+        if limit_bytes:
+            with self._limited(client, limit_bytes):
+                made = make(written)
+        else:
+            made = make(written)
         self._last += 1
-        self._opened[self._last] = _Opened(made, client, _pid_of(client))
+        self._opened[self._last] = _Opened(made, client, runtime.process_of(client), limit_bytes)
         return self._last
 
     def _of(self, handle: int) -> _Opened:
@@ -181,12 +217,13 @@ class Domain:
     def _forget_ended(self) -> None:
         """Close what programs that have ended left open."""
         for handle, opened in list(self._opened.items()):
-            if _pid_of(opened.client) != opened.pid:
+            if runtime.process_of(opened.client) != opened.pid:
                 del self._opened[handle]
+                self._used.pop(opened.client, None)
                 with suppress(Exception):
                     opened.implementation.close()
         for number, queue in list(self.queues.items()):
-            if _pid_of(queue.client) != queue.pid:
+            if runtime.process_of(queue.client) != queue.pid:
                 del self.queues[number]
 
 
@@ -201,9 +238,9 @@ def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
     return views
 
 
-def _pid_of(client: int) -> int:
-    ddr = runtime.context.ddr
-    return 0 if ddr is None else int(_UNSIGNED.unpack_from(ddr.map, ddr.layout.client(client) + CLIENT_PID)[0])
+def _data_bytes() -> int:
+    """Bytes of this process that count for RLIMIT_DATA."""
+    return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
 
 
 def _as_status(code: int) -> int:
@@ -261,7 +298,7 @@ class DspQueue:
         self._on_packet = on_packet
         self._fence = Fence()
         self.client = runtime.context.client_id
-        self.pid = _pid_of(self.client)
+        self.pid = runtime.process_of(self.client)
         domain.queues[number] = self
 
     def write(self, message: bytes = b"") -> None:

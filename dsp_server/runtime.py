@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import sys
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from dsp_server.hardware.tcm import BANK_USABLE_BYTES
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registry
 from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import CLIENT_PID
 from hbrt.findings.record import Finding, Place
 from hbrt.status import Status
 
@@ -332,6 +334,12 @@ def find(kind: str, sentence: str, *places: Place) -> None:
         context.report(Finding(kind, sentence, places, context.client_id))
     else:
         hb_dsp_log(HB_DSP_LOG_WARNING, sentence)
+
+
+def process_of(client: int) -> int:
+    """Process of a client of the board; 0 for none."""
+    ddr = context.ddr
+    return 0 if ddr is None else int(struct.unpack_from("<I", ddr.map, ddr.layout.client(client) + CLIENT_PID)[0])
 
 
 def hb_dsp_core_id() -> int:

@@ -42,9 +42,9 @@ class Tally:
         self.calls = 0
         self.each = each
 
-    def total(self) -> Statistics:
-        """What they have added."""
-        return Statistics(*(self.calls * one for one in self.each))
+    def total(self, more: int = 0) -> Statistics:
+        """What they have added, and so many calls more."""
+        return Statistics(*((self.calls + more) * one for one in self.each))
 
 
 def added(one: Statistics, other: Statistics) -> Statistics:

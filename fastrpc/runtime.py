@@ -104,6 +104,7 @@ class Ready(NamedTuple):
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
     on_forgotten: list[Callable[[], None]]  # called when it is to be sent no more
+    sent_by_c: list[Callable[[], int]]  # how often the library has sent it, beside the tally
 
 
 class Made(NamedTuple):
@@ -481,8 +482,10 @@ class Runtime:
     def statistics(self) -> Statistics:
         """What was counted."""
         total = Statistics()
-        for tally in [*self._tallies.values(), *(ready.tally for ready in self._ready.values())]:
+        for tally in self._tallies.values():
             total = added(total, tally.total())
+        for ready in [*self._ready.values()]:
+            total = added(total, ready.tally.total(sum(count() for count in ready.sent_by_c)))
         return total
 
     @property
@@ -500,7 +503,7 @@ class Runtime:
         if self._ready_of != self.memory.generation or len(self._ready) >= _MOST_READY:
             self._forget_ready()
             self._ready_of = self.memory.generation
-        self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [])
+        self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [], [])
 
     def _forget_ready(self) -> None:
         ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended

@@ -28,7 +28,7 @@ from hbrt.native.symbolizer import Line, lines_of
 from hbrt.profiles.work import NO_WORK
 from hbrt.status import Status
 
-VERSION: Final = 6
+VERSION: Final = 7
 _MAP_FAILED: Final = (1 << 64) - 1
 _MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
@@ -68,6 +68,7 @@ class _Table(ctypes.Structure):
         ("clock", _call(_u32, _u32)),
         ("core_id", _call(_i32)),
         ("say", _call(None, _address, ctypes.c_size_t)),
+        ("client", _call(_u64, _i32)),
     )
 
 
@@ -362,6 +363,10 @@ class Runtime:
 
     def _core_id(self) -> int:
         return runtime.hb_dsp_core_id()
+
+    def _client(self, number: int) -> int:
+        client = runtime.context.client_id if number < 0 else number
+        return client << 32 | runtime.process_of(client)
 
     def _say(self, text: int, size_bytes: int) -> None:
         sys.stdout.buffer.write(ctypes.string_at(text, size_bytes))

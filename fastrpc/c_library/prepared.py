@@ -63,6 +63,7 @@ class Lent:
         ctypes.memmove(place.arguments, first, scalars.split(word).total * ctypes.sizeof(remote_arg))
         place.version += 1
         self._ready[number] = ready
+        ready.sent_by_c.append(lambda: place.calls)
         ready.on_forgotten.append(lambda: self._take_back(number))
 
     def _take_back(self, number: int) -> None:
@@ -72,6 +73,7 @@ class Lent:
         place = self._places[number]
         place.version += 1 + place.version % 2  # even again, and of no invocation
         place.handle = 0
+        ready.sent_by_c.clear()
         ready.tally.calls += place.calls
         self._fence.full()  # before the users are read: one that comes later sees that the place is of no invocation
         self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]

@@ -35,10 +35,15 @@
     if (hbrt_fast_invoke(h, dwScalars, pra, __builtin_return_address(0), &code)) return code;                         \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
+/* Where the program calls a function here that calls another one: its line is told, not ours. */
+static __thread void *caller;
+#define CALLED_HERE() caller = caller ? caller : __builtin_return_address(0)
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
   struct hbrt_call call;                                                                                              \
+  void *from = caller ? caller : __builtin_return_address(0);                                                         \
+  caller = NULL;                                                                                                      \
   result(*function) parameters =                                                                                      \
-      (result(*) parameters)hbrt_enter(&call, NUMBER_##name, __builtin_return_address(0));                            \
+      (result(*) parameters)hbrt_enter(&call, NUMBER_##name, from);                            \
   if (!function) return refusal;                                                                                      \
   function arguments;                                                                                                 \
   hbrt_leave(&call);                                                                                                  \
@@ -109,6 +114,7 @@ API int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size) { ret
 
 API AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t requests, uint32_t responses, dspqueue_callback_t packet_callback,
                               dspqueue_callback_t error_callback, void *context, dspqueue_t *queue) {
+  CALLED_HERE();
   (void)flags;
   const uint64_t callbacks[] = {AT(packet_callback), AT(error_callback), AT(context)};
   return hbrt_fastrpc_queue_create(domain, requests, responses, AT(callbacks), AT(queue));
@@ -122,25 +128,31 @@ API AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_call
 }
 API AEEResult dspqueue_write(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
                              const uint8_t *message, uint32_t timeout_us) {
+  CALLED_HERE();
   return hbrt_fastrpc_queue_write(AT(queue), flags, count, AT(buffers), length, AT(message), timeout_us);
 }
 API AEEResult dspqueue_write_noblock(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
                                      const uint8_t *message) {
+  CALLED_HERE();
   return dspqueue_write(queue, flags, count, buffers, length, message, 0);
 }
 API AEEResult dspqueue_read(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count, struct dspqueue_buffer *buffers,
                             uint32_t most_message, uint32_t *length, uint8_t *message, uint32_t timeout_us) {
+  CALLED_HERE();
   const uint64_t places[] = {AT(flags), most_buffers, AT(count), AT(buffers), most_message, AT(length), AT(message)};
   return hbrt_fastrpc_queue_read(AT(queue), AT(places), timeout_us);
 }
 API AEEResult dspqueue_read_noblock(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count,
                                     struct dspqueue_buffer *buffers, uint32_t most_message, uint32_t *length, uint8_t *message) {
+  CALLED_HERE();
   return dspqueue_read(queue, flags, most_buffers, count, buffers, most_message, length, message, 0);
 }
 API AEEResult dspqueue_peek(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length, uint32_t timeout_us) {
+  CALLED_HERE();
   return hbrt_fastrpc_queue_peek(AT(queue), AT(flags), AT(count), AT(length), timeout_us);
 }
 API AEEResult dspqueue_peek_noblock(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length) {
+  CALLED_HERE();
   return dspqueue_peek(queue, flags, count, length, 0);
 }
 API AEEResult dspqueue_write_early_wakeup_noblock(dspqueue_t queue, uint32_t wakeup_delay, uint32_t packet_flags) {

@@ -50,6 +50,11 @@ void hbrt_engine_begin(uint32_t of_client) {
   __atomic_store_n(&engine->is_on, 1, __ATOMIC_RELEASE);
 }
 
+int hbrt_engine_client(uint32_t *id) {
+  *id = client;
+  return is_on();
+}
+
 uint64_t hbrt_engine_end(void) {
   if (is_on() && (engine->copy_count || engine->tile_count || engine->mapping_count)) hbrt_engine_hand_over();
   if (!is_on()) return 0;

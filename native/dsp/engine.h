@@ -47,6 +47,8 @@ struct hbrt_dsp_engine {
 extern struct hbrt_dsp_engine hbrt_dsp_engine;
 
 void hbrt_engine_begin(uint32_t client);
+/* The client of the op that this side has: 1; 0 when Python knows it. */
+int hbrt_engine_client(uint32_t *id);
 /* Cycles of the op that Python does not know of; Python takes over what the op leaves behind. */
 uint64_t hbrt_engine_end(void);
 /* Spend cycles: 1; 0 when Python counts them. */

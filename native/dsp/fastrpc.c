@@ -1,24 +1,28 @@
 /* FastRPC in an image in C: the op that opens, invokes and closes, by the skeletons that the image has registered.
  *
  * hbrt/fastrpc/message.py has the bytes of a call, and dsp_server/fastrpc.py the same for images in Python. */
-#include "runtime.h"
+#include "fastrpc.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "AEEStdErr.h"
+#include "engine.h"
 #include "hb_dsp.h"
 #include "remote.h"
 
-enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, KIND_END = 4, MOST_INTERFACES = 64, MOST_ARGUMENTS = 510, MOST_NAME = 128, MOST_URI = 1024 };
+enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, KIND_END = 4, KIND_WAKE = 5, MOST_INTERFACES = 64, MOST_ARGUMENTS = 510, MOST_NAME = 128, MOST_URI = 1024, MOST_CLIENTS = 1024 };
 
 struct head {
   uint32_t kind, word;
   uint64_t handle;
-  uint32_t count, none;
+  uint32_t count, limit_kib;
 };
 
 struct argument {
@@ -35,8 +39,12 @@ struct opened {
   uint64_t handle; /* 0 for a free place */
   const struct interface *interface;
   remote_handle64 object;
+  uint32_t client, pid; /* of the program that opened it */
+  uint64_t limit_bytes;
 };
 
+static int64_t used_bytes[MOST_CLIENTS]; /* what the objects of a program with a limit have allocated */
+static int is_limited;
 static struct interface interfaces[MOST_INTERFACES];
 static int interface_count;
 static struct opened *opened;
@@ -68,6 +76,61 @@ static struct opened *of_handle(uint64_t handle) {
   return NULL;
 }
 
+uint32_t hbrt_fastrpc_client(void) {
+  uint32_t client;
+  return hbrt_engine_client(&client) ? client : (uint32_t)(hbrt_dsp_client(-1) >> 32);
+}
+
+/* Bytes of the process that count for RLIMIT_DATA. */
+static int64_t data_bytes(void) {
+  char text[128] = "";
+  long long data = 0;
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  if (read(fd, text, sizeof text - 1) > 0 && sscanf(text, "%*s %*s %*s %*s %*s %lld", &data) != 1) data = 0;
+  close(fd);
+  return data * sysconf(_SC_PAGESIZE);
+}
+
+static void limit(rlim_t bytes) {
+  struct rlimit now;
+  if (getrlimit(RLIMIT_DATA, &now)) return;
+  now.rlim_cur = bytes < now.rlim_max ? bytes : now.rlim_max;
+  is_limited = !setrlimit(RLIMIT_DATA, &now) && bytes != RLIM_INFINITY;
+}
+
+void hbrt_fastrpc_unlimit(void) {
+  if (is_limited) limit(RLIM_INFINITY);
+}
+
+/* Call a skeleton with no more memory than its program has left. */
+static int call(const struct opened *one, uint32_t word, remote_arg *arguments, remote_handle64 object) {
+  if (!one->limit_bytes || one->client >= MOST_CLIENTS) return one->interface->invoke(object, word, arguments);
+  const int64_t before = data_bytes(), left = (int64_t)one->limit_bytes - used_bytes[one->client];
+  limit((rlim_t)(before + (left > 0 ? left : 0)));
+  const int code = one->interface->invoke(object, word, arguments);
+  hbrt_fastrpc_unlimit();
+  used_bytes[one->client] += data_bytes() - before;
+  return code;
+}
+
+static int close_object(struct opened *one) {
+  const struct opened closed = *one;
+  *one = (struct opened){0};
+  return closed.interface->has_handle ? closed.interface->invoke(closed.object, REMOTE_SCALARS_MAKE(1, 0, 0), NULL) : 0;
+}
+
+/* Close what programs that have ended left open. */
+static void forget_ended(void) {
+  for (size_t at = 0; at < opened_count; ++at) {
+    if (!opened[at].handle || (uint32_t)hbrt_dsp_client((int32_t)opened[at].client) == opened[at].pid) continue;
+    const uint32_t client = opened[at].client;
+    hbrt_dspqueue_forget(client);
+    if (client < MOST_CLIENTS) used_bytes[client] = 0;
+    close_object(&opened[at]);
+  }
+}
+
 static int open_interface(const struct head *head, uint64_t *answer) {
   char uri[MOST_URI + 1], text[MOST_URI + 256];
   if (head->count > MOST_URI || !answer) return refuse(AEE_ERPC, "The URI of an open is too long, or nothing takes its handle.");
@@ -85,11 +148,14 @@ static int open_interface(const struct head *head, uint64_t *answer) {
       at += snprintf(text + at, sizeof text - (size_t)at, "%s %s", one ? "," : "", interfaces[one].symbol);
     return refuse(AEE_EUNABLETOLOAD, text);
   }
+  forget_ended();
+  const uint64_t program = hbrt_dsp_client(-1);
+  struct opened mine = {0, found, 0, (uint32_t)(program >> 32), (uint32_t)program, (uint64_t)head->limit_kib << 10};
   remote_handle64 object = 0;
   if (found->has_handle) {
     uint32_t bytes = head->count + 1;
     remote_arg arguments[3] = {{.buf = {&bytes, sizeof bytes}}, {.buf = {uri, bytes}}, {.buf = {&object, sizeof object}}};
-    const int code = found->invoke(0, REMOTE_SCALARS_MAKE(0, 2, 1), arguments);
+    const int code = call(&mine, REMOTE_SCALARS_MAKE(0, 2, 1), arguments, 0);
     if (code) return code;
   }
   struct opened *made = place();
@@ -99,7 +165,9 @@ static int open_interface(const struct head *head, uint64_t *answer) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     last_handle = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
   }
-  *made = (struct opened){++last_handle, found, object};
+  mine.handle = ++last_handle;
+  mine.object = object;
+  *made = mine;
   *answer = made->handle;
   return 0;
 }
@@ -122,7 +190,10 @@ static int invoke(const struct head *head, struct opened *one) {
       break;
     }
   }
-  if (!code) code = one->interface->invoke(one->object, head->word, arguments);
+  if (!code) {
+    const struct opened mine = *one; /* an urgent call inside this one may move the table */
+    code = call(&mine, head->word, arguments, mine.object);
+  }
   while (mapped--)
     if (given[mapped].size) hb_dsp_mem_unmap((uintptr_t)arguments[mapped].buf.pv);
   return code;
@@ -134,13 +205,15 @@ static int fastrpc(void *input, void *output, void *tm) {
   if (!head) return refuse(AEE_ERPC, "The command takes the message of a FastRPC call; use remote_handle64_*.");
   if (head->kind == KIND_OPEN) return open_interface(head, output);
   if (head->kind == KIND_END) raise(SIGKILL);
+  if (head->kind == KIND_WAKE) {
+    const int code = hbrt_dspqueue_serve(head->handle, hbrt_fastrpc_client());
+    return code ? refuse(code, "The image has imported no such queue.") : 0;
+  }
   if (head->kind != KIND_INVOKE && head->kind != KIND_CLOSE) return refuse(AEE_ERPC, "There is no such kind of message.");
   struct opened *one = of_handle(head->handle);
-  if (!one) return refuse(AEE_ENOSUCHHANDLE, "There is no such open handle on this core.");
-  if (head->kind == KIND_INVOKE) return invoke(head, one);
-  const struct opened closed = *one;
-  *one = (struct opened){0};
-  return closed.interface->has_handle ? closed.interface->invoke(closed.object, REMOTE_SCALARS_MAKE(1, 0, 0), NULL) : 0;
+  if (!one || one->client != hbrt_fastrpc_client())
+    return refuse(AEE_ENOSUCHHANDLE, "There is no such open handle of this program on this core.");
+  return head->kind == KIND_INVOKE ? invoke(head, one) : close_object(one);
 }
 
 EXPORT int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke_function, int has_handle) {

@@ -1,6 +1,7 @@
 /* The functions of the headers, as calls of the core's runtime; and the call of an image's functions. */
 #define _GNU_SOURCE
 #define HBRT_CYCLES_DEFINE
+#include "fastrpc.h"
 #include "runtime.h"
 
 #include <pthread.h>
@@ -129,6 +130,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     result = ((int (*)(void *, void *, void *))fn)(input, output, &hbrt_dsp_tile_manager);
   }
   hbrt_dsp_frame = frame.outer;
+  if (!is_inner) hbrt_fastrpc_unlimit(); /* a call that ended the op may have left it limited */
   if (is_forked) {
     static const char text[] = "An image forked a process, which returned out of the image's function. It is ended: a "
                                "forked process does not go on as the core. Let it end by _exit().\n";
@@ -270,6 +272,7 @@ EXPORT int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) {
 }
 EXPORT int hb_dsp_mem_unmap(uintptr_t mapped) { return hbrt_dsp_mem_unmap(NULL, mapped); }
 
+uint64_t hbrt_dsp_client(int32_t id) { CALL(uint64_t, client, 0, id); }
 EXPORT int hb_dsp_core_id(void) { CALL(int32_t, core_id, -1, ); }
 
 EXPORT int hb_dsp_set_log_level(int level) { CALL(int32_t, set_log_level, HB_DSP_INVALID_ARGUMENT, level); }

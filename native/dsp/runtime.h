@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 6
+#define HBRT_DSP_CALLS_VERSION 7
 #define EXPORT __attribute__((visibility("default")))
 
 /* A call may set hbrt_dsp_raised; then its value is void. */
@@ -40,6 +40,7 @@ struct hbrt_dsp_calls {
   uint32_t (*clock)(uint32_t frequency_hz); /* 0 asks */
   int32_t (*core_id)(void);
   void (*say)(const char *text, size_t size);
+  uint64_t (*client)(int32_t id); /* of an id, or below 0 of the task that runs: the id, and in the lower half its process */
 };
 
 /* A function of the image under way: where the runtime goes on when one of its calls ends it. */
@@ -53,6 +54,9 @@ struct frame {
 #define HBRT_THREAD __thread __attribute__((tls_model("initial-exec")))
 extern HBRT_THREAD struct frame *hbrt_dsp_frame;
 extern const struct hbrt_dsp_calls *hbrt_dsp_now;
+
+/* As `client` of the table; 0 without a core. */
+uint64_t hbrt_dsp_client(int32_t id);
 
 /* What the image has done since the core in Python last took it, in the order of HBRT_WORK_BUNDLES and the rest. */
 extern uint64_t hbrt_dsp_work[];

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from arm_client.client import Board
 from tests.limits import PATIENCE_S
 
 HERE = Path(__file__).parent
@@ -24,18 +26,26 @@ def build(target: Path, *arguments: object) -> Path:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Each program, built."""
     folder = tmp_path_factory.mktemp("programs")
-    return {one: build(folder / one, HERE / "programs" / f"{one}.c", *STRICT) for one in ("names",)}
+    built = {one: build(folder / one, HERE / "programs" / f"{one}.c", *STRICT) for one in ("names", "queue")}
+    image = build(folder / "plain_image.so", HERE / "programs" / "plain_image.c", "--dsp", *STRICT[:4])
+    return {**built, "image": image}
 
 
-@pytest.mark.parametrize(("program", "image"), [("names", HERE / "images" / "plain.py")])
-def test_a_program(programs: dict[str, Path], program: str, image: Path, board_home: Path) -> None:
+@pytest.mark.parametrize(("program", "image"), [("names", "plain.py"), ("queue", "")])
+def test_a_program(programs: dict[str, Path], program: str, image: str, dsp_board_factory: Any) -> None:
+    """queue.c on an image in C: dspqueue's calls, limits of process domains, and handles of a program that has died."""
+    with dsp_board_factory(image=HERE / "images" / image if image else programs["image"], fresh=True) as board:
+        check(programs[program], board)
+
+
+def check(program: Path, board: Board) -> None:
     outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
     # This GCC's leak checker does not survive the threads of Python.
-    mine = {"HBRT_HOME": str(board_home), "HBRT_IMAGE": str(image), "HBRT_CORES": "2", "ASAN_OPTIONS": "detect_leaks=0"}
+    paths = board.session.link.paths
+    mine = {"HBRT_HOME": str(paths.path.parent), "HBRT_BOARD": paths.name, "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run(
-        [programs[program]], env={**outer, **mine}, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [program], env={**outer, **mine}, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout) == (0, "all is well\n"), done.stderr
     assert "runtime error" not in done.stderr
     assert "defect of hbrt" not in done.stderr
-    assert "leak:" not in done.stderr

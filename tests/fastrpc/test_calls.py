@@ -3,6 +3,8 @@
 import ctypes
 import mmap
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -394,3 +396,46 @@ def test_a_repeated_call_goes_on_while_memory_and_messages_change(dsp_board: Boa
         for one in threads:
             one.join()
     assert wrong == []
+
+
+def test_a_domain_has_the_memory_that_was_asked_for(dsp_board: Board) -> None:
+    here = runtime()
+    memory = types.remote_rpc_pd_initmem_size(3 + 8, 20 << 20)
+    assert fastrpc.remote_session_control(types.FASTRPC_PD_INITMEM_SIZE, memory, ctypes.sizeof(memory)) == 0
+    try:
+        with Calc(session=1) as calc, Calc() as other:
+            calc.call(plain.HOLD, 12 << 20)
+            assert code_of(calc.call, plain.HOLD, 12 << 20) == DSP_ERROR + Aee.AEE_ENOMEMORY
+            calc.call(plain.HOLD, 4 << 20)
+            other.call(plain.HOLD, 40 << 20)
+            assert calc.call(plain.FAR, 4) == 8
+    finally:
+        here.domain(3 + 8).initmem_bytes = 0
+
+
+COUNTING = """
+import ctypes, sys
+import numpy as np
+import fastrpc
+from fastrpc import remote_arg, remote_handle64
+from hbrt.native.files import library
+
+invoke = ctypes.CDLL(str(library("libhbrt.so"))).remote_handle64_invoke
+invoke.argtypes = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)
+handle = remote_handle64()
+assert fastrpc.remote_handle_open("calc", handle) == 0
+block, x, y = fastrpc.from_array(np.array([4, 4, 2, 0, 0], np.uint32)), fastrpc.empty(4), fastrpc.empty(2)
+given = (remote_arg * 4)()
+for one, array in zip(given, (block, x, x, y)):
+    one.buf.pv, one.buf.nLen = array.__array_interface__["data"][0], array.nbytes
+for number in range(1, 20):
+    assert invoke(handle.value, 0x02030100, ctypes.addressof(given)) == 0
+    assert fastrpc.statistics()[:2] == (number, 4 * number)
+"""
+
+
+def test_calls_of_the_library_are_counted_at_once(dsp_board: Board) -> None:
+    paths = dsp_board.session.link.paths
+    mine = {**os.environ, "HBRT_HOME": str(paths.path.parent), "HBRT_BOARD": paths.name}
+    # In a process of its own: the library keeps its board to the end.
+    subprocess.run([sys.executable, "-c", COUNTING], check=True, env=mine, timeout=PATIENCE_S)

@@ -30,7 +30,8 @@ FAIL = Method("fail", 6, Param("code", IN, VALUE, ctypes.c_int32))
 FAR = Method("far", 40, Param("value", IN, VALUE, ctypes.c_int32), Param("twice", ROUT, VALUE, ctypes.c_int32))
 CRASH = Method("crash", 7)
 QUEUE = Method("queue", 8, Param("number", IN, VALUE, ctypes.c_uint64))
-METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH, QUEUE)}
+HOLD = Method("hold", 9, Param("size_bytes", IN, VALUE, ctypes.c_uint32))
+METHODS = {one.number: one for one in (FORWARD, COUNT, GREET, SCALE, FAIL, FAR, CRASH, QUEUE, HOLD)}
 
 
 class Calc(Skeleton):
@@ -41,6 +42,7 @@ class Calc(Skeleton):
 
     def __init__(self) -> None:
         self.calls = 0
+        self.held: list[bytearray] = []
 
     def forward(
         self,
@@ -74,6 +76,9 @@ class Calc(Skeleton):
 
     def crash(self) -> None:
         os.abort()
+
+    def hold(self, size_bytes: int) -> None:
+        self.held.append(bytearray(size_bytes))
 
     def queue(self, number: int) -> None:
         DspQueue(number, echo)

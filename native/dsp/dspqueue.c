@@ -1,0 +1,310 @@
+/* dspqueue in an image in C: hbrt/fastrpc/ring.py has the bytes of the rings, dsp_server/fastrpc.py the same in Python. */
+#include "dspqueue.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "AEEStdErr.h"
+#include "fastrpc.h"
+#include "hb_dsp.h"
+
+enum {
+  HEAD = 64, MOST_BUFFERS = 64, MOST_MESSAGE = 65536, SERVED = 16, IMPORTER = 17, SKIP = 0xffff, PAUSE_NS = 200000,
+  OWN_FLAGS = DSPQUEUE_PACKET_FLAG_MESSAGE | DSPQUEUE_PACKET_FLAG_BUFFERS | DSPQUEUE_PACKET_FLAG_WAKEUP,
+};
+
+struct packet {
+  uint16_t flags, buffers;
+  uint32_t message;
+};
+
+struct buffer {
+  uint32_t fd, size, offset, flags;
+  uint64_t phy_addr;
+};
+
+struct ring {
+  uint32_t *written, *read;
+  uint8_t *bytes;
+  uint32_t size;
+};
+
+struct dspqueue {
+  struct dspqueue *next;
+  uint64_t id;
+  uint32_t client;
+  uint8_t *head;
+  struct ring requests, responses;
+  dspqueue_callback_t call;
+  void *context;
+  uint32_t mapped_count;
+  uintptr_t mapped[1024]; /* buffers of the packets that are read in a serve */
+};
+
+static struct dspqueue *queues;
+
+static uint32_t load(const uint32_t *place) { return __atomic_load_n(place, __ATOMIC_ACQUIRE); }
+static void store(uint32_t *place, uint32_t value) { __atomic_store_n(place, value, __ATOMIC_RELEASE); }
+static uint32_t whole(uint32_t buffers, uint32_t message) {
+  return (uint32_t)(sizeof(struct packet) + buffers * sizeof(struct buffer) + message + 7) & ~7u;
+}
+
+static struct ring ring_at(uint8_t *start, uint32_t size) {
+  return (struct ring){(uint32_t *)(void *)start, (uint32_t *)(void *)(start + 4), start + HEAD, size - HEAD};
+}
+
+static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count, const struct dspqueue_buffer *buffers,
+                        uint32_t length, const uint8_t *message) {
+  const struct packet skip = {SKIP, 0, 0};
+  if (count > MOST_BUFFERS || length > MOST_MESSAGE || whole(count, length) > ring->size - 8) return AEE_EBADPARM;
+  const uint32_t need = whole(count, length), written = load(ring->written), read = load(ring->read);
+  uint32_t at = written;
+  if (written >= read && need > ring->size - written - (read ? 0 : 8)) at = 0;
+  if ((at != written || written < read) && need >= read - at) { /* a full ring would look empty */
+    if (written == read) { /* nothing is in it: send the reader to the start, for the next try */
+      memcpy(ring->bytes + written, &skip, sizeof skip);
+      store(ring->written, 0);
+    }
+    return AEE_EWOULDBLOCK;
+  }
+  if (at != written) memcpy(ring->bytes + written, &skip, sizeof skip);
+  flags |= (length ? DSPQUEUE_PACKET_FLAG_MESSAGE : 0) | (count ? DSPQUEUE_PACKET_FLAG_BUFFERS : 0);
+  const struct packet head = {(uint16_t)flags, (uint16_t)count, length};
+  uint8_t *place = ring->bytes + at;
+  memcpy(place, &head, sizeof head);
+  for (uint32_t one = 0; one < count; ++one) { /* the program knows where its descriptors lie */
+    const struct buffer told = {buffers[one].fd, buffers[one].size, buffers[one].offset, buffers[one].flags, 0};
+    memcpy(place + sizeof head + one * sizeof told, &told, sizeof told);
+  }
+  if (length) memcpy(place + sizeof head + count * sizeof(struct buffer), message, length);
+  store(ring->written, (at + need) % ring->size);
+  return 0;
+}
+
+/* The next packet that is no early wake-up; NULL for none. */
+static const uint8_t *next(const struct ring *ring, struct packet *head) {
+  for (;;) {
+    const uint32_t read = load(ring->read);
+    if (read == load(ring->written)) return NULL;
+    memcpy(head, ring->bytes + read, sizeof *head);
+    if (head->flags == SKIP) store(ring->read, 0);
+    else if (head->flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, (read + whole(head->buffers, head->message)) % ring->size);
+    else return ring->bytes + read;
+  }
+}
+
+static void depth(const struct ring *ring, uint64_t *packets, uint64_t *bytes) {
+  *packets = *bytes = 0;
+  for (uint32_t at = load(ring->read); at != load(ring->written);) {
+    struct packet head;
+    memcpy(&head, ring->bytes + at, sizeof head);
+    if (head.flags == SKIP) {
+      at = 0;
+      continue;
+    }
+    const uint32_t size = whole(head.buffers, head.message);
+    *packets += 1, *bytes += size;
+    at = (at + size) % ring->size;
+  }
+}
+
+static dspqueue_t of(dspqueue_t queue) {
+  for (dspqueue_t one = queues; one; one = one->next)
+    if (one == queue) return one;
+  return NULL;
+}
+
+/* Have the queue lie where its memory is; 0 when it is none of the client's any more. */
+static int map(dspqueue_t queue) {
+  uint32_t sizes[2];
+  uint8_t *head = hb_dsp_mem_map(queue->id, HEAD);
+  if (head == MAP_FAILED) return 0;
+  memcpy(sizes, head, sizeof sizes);
+  hb_dsp_mem_unmap((uintptr_t)head);
+  if (sizes[0] <= HEAD || sizes[1] <= HEAD) return 0;
+  head = hb_dsp_mem_map(queue->id, (int64_t)HEAD + sizes[0] + sizes[1]);
+  if (head == MAP_FAILED) return 0;
+  hb_dsp_mem_unmap((uintptr_t)head); /* the board's memory stays where it is */
+  queue->head = head;
+  queue->requests = ring_at(head + HEAD, sizes[0]);
+  queue->responses = ring_at(head + HEAD + sizes[0], sizes[1]);
+  return 1;
+}
+
+static void forget(dspqueue_t queue) {
+  for (dspqueue_t *place = &queues; *place; place = &(*place)->next)
+    if (*place == queue) {
+      *place = queue->next;
+      free(queue);
+      return;
+    }
+}
+
+void hbrt_dspqueue_forget(uint32_t client) {
+  for (dspqueue_t one = queues, following; one; one = following) {
+    following = one->next;
+    if (one->client == client) forget(one);
+  }
+}
+
+int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
+  dspqueue_t queue = queues;
+  while (queue && (queue->id != id || queue->client != client)) queue = queue->next;
+  if (!queue) return AEE_ENOSUCHHANDLE;
+  if (!map(queue)) return AEE_ENOSUCHMAP;
+  uint8_t *served = queue->head + SERVED;
+  struct packet head;
+  for (;;) {
+    while (next(&queue->requests, &head)) {
+      const uint32_t before = load(queue->requests.read);
+      queue->call(queue, 0, queue->context);
+      if (of(queue) != queue) return 0; /* it was closed there */
+      for (; queue->mapped_count; --queue->mapped_count) hb_dsp_mem_unmap(queue->mapped[queue->mapped_count - 1]);
+      if (load(queue->requests.read) == before) break; /* it takes none: the next request asks again */
+    }
+    __atomic_store_n(served, 0, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the last look */
+    const uint8_t *left = next(&queue->requests, &head);
+    if (!left) return 0;
+    const uint32_t before = load(queue->requests.read);
+    queue->call(queue, 0, queue->context);
+    if (of(queue) != queue || load(queue->requests.read) == before) return 0;
+    __atomic_store_n(served, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
+EXPORT AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_callback, dspqueue_callback_t error_callback,
+                                 void *context, dspqueue_t *queue) {
+  (void)error_callback; /* the program's end forgets the queue */
+  if (!queue) return AEE_EBADPARM;
+  if (!packet_callback) return AEE_EUNSUPPORTED; /* a core's process has one thread */
+  dspqueue_t made = calloc(1, sizeof *made);
+  if (!made) return AEE_ENOMEMORY;
+  made->id = queue_id;
+  made->client = hbrt_fastrpc_client();
+  made->call = packet_callback;
+  made->context = context;
+  int code = map(made) ? 0 : AEE_ENOSUCHMAP;
+  for (dspqueue_t one = queues, following; !code && one; one = following) {
+    following = one->next;
+    if (one->id != queue_id) continue;
+    if (made->head[IMPORTER]) code = AEE_EITEMBUSY;
+    else forget(one); /* another queue was there */
+  }
+  if (code) {
+    free(made);
+    return code;
+  }
+  made->head[IMPORTER] = (uint8_t)(hb_dsp_core_id() + 1);
+  made->next = queues;
+  *queue = queues = made;
+  return 0;
+}
+
+EXPORT AEEResult dspqueue_close(dspqueue_t queue) {
+  if (!of(queue)) return AEE_EBADPARM;
+  if (map(queue)) queue->head[IMPORTER] = 0;
+  forget(queue);
+  return 0;
+}
+
+EXPORT AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t requests, uint32_t responses, dspqueue_callback_t packet_callback,
+                                 dspqueue_callback_t error_callback, void *context, dspqueue_t *queue) { /* a program's */
+  (void)domain, (void)flags, (void)requests, (void)responses, (void)packet_callback, (void)error_callback, (void)context, (void)queue;
+  return AEE_EUNSUPPORTED;
+}
+
+EXPORT AEEResult dspqueue_export(dspqueue_t queue, uint64_t *queue_id) {
+  (void)queue, (void)queue_id;
+  return AEE_EUNSUPPORTED;
+}
+
+/* Sleep a little; 0 when the time is over. */
+static int wait_until(const struct timespec *begin, uint32_t timeout_us) {
+  struct timespec now;
+  if (!timeout_us) return 0;
+  nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t spent_us = (now.tv_sec - begin->tv_sec) * INT64_C(1000000) + (now.tv_nsec - begin->tv_nsec) / 1000;
+  return timeout_us == DSPQUEUE_TIMEOUT_NONE || spent_us < timeout_us;
+}
+
+EXPORT AEEResult dspqueue_write(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
+                                const uint8_t *message, uint32_t timeout_us) {
+  struct timespec begin;
+  if (!of(queue) || (count && !buffers) || (length && !message)) return AEE_EBADPARM;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (;;) {
+    const int code = write_packet(&queue->responses, flags & 0xffff & ~(uint32_t)OWN_FLAGS, count, buffers, length, message);
+    if (code != AEE_EWOULDBLOCK) return code;
+    if (!wait_until(&begin, timeout_us)) return timeout_us ? AEE_EEXPIRED : AEE_EWOULDBLOCK;
+  }
+}
+
+EXPORT AEEResult dspqueue_write_noblock(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers,
+                                        uint32_t length, const uint8_t *message) {
+  return dspqueue_write(queue, flags, count, buffers, length, message, 0);
+}
+
+EXPORT AEEResult dspqueue_read_noblock(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count,
+                                       struct dspqueue_buffer *buffers, uint32_t most_message, uint32_t *length, uint8_t *message) {
+  struct packet head;
+  if (!of(queue)) return AEE_EBADPARM;
+  const uint8_t *packet = next(&queue->requests, &head);
+  if (!packet) return AEE_EWOULDBLOCK;
+  if (head.buffers > most_buffers || head.message > most_message || (head.buffers && !buffers) || (head.message && !message))
+    return AEE_EBADPARM;
+  int code = 0;
+  for (uint32_t at = 0; at < head.buffers; ++at) {
+    struct buffer told;
+    memcpy(&told, packet + sizeof head + at * sizeof told, sizeof told);
+    void *mapped = queue->mapped_count < sizeof queue->mapped / sizeof *queue->mapped
+                       ? hb_dsp_mem_map(told.phy_addr, told.size) : MAP_FAILED;
+    if (mapped == MAP_FAILED) code = AEE_ENOSUCHMAP;
+    else queue->mapped[queue->mapped_count++] = (uintptr_t)mapped;
+    buffers[at] = (struct dspqueue_buffer){told.fd, told.size, told.offset, told.flags, mapped == MAP_FAILED ? NULL : mapped};
+  }
+  if (head.message) memcpy(message, packet + sizeof head + head.buffers * sizeof(struct buffer), head.message);
+  if (flags) *flags = head.flags;
+  if (count) *count = head.buffers;
+  if (length) *length = head.message;
+  store(queue->requests.read, (load(queue->requests.read) + whole(head.buffers, head.message)) % queue->requests.size);
+  return code;
+}
+
+EXPORT AEEResult dspqueue_read(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count, struct dspqueue_buffer *buffers,
+                               uint32_t most_message, uint32_t *length, uint8_t *message, uint32_t timeout_us) {
+  if (timeout_us) return AEE_EBADSTATE; /* its callback reads */
+  return dspqueue_read_noblock(queue, flags, most_buffers, count, buffers, most_message, length, message);
+}
+
+EXPORT AEEResult dspqueue_peek_noblock(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length) {
+  struct packet head;
+  if (!of(queue)) return AEE_EBADPARM;
+  if (!next(&queue->requests, &head)) return AEE_EWOULDBLOCK;
+  if (flags) *flags = head.flags;
+  if (count) *count = head.buffers;
+  if (length) *length = head.message;
+  return 0;
+}
+
+EXPORT AEEResult dspqueue_peek(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length, uint32_t timeout_us) {
+  return timeout_us ? AEE_EBADSTATE : dspqueue_peek_noblock(queue, flags, count, length);
+}
+
+EXPORT AEEResult dspqueue_write_early_wakeup_noblock(dspqueue_t queue, uint32_t wakeup_delay, uint32_t packet_flags) {
+  const uint32_t message[] = {wakeup_delay, packet_flags};
+  if (!of(queue)) return AEE_EBADPARM;
+  return write_packet(&queue->responses, DSPQUEUE_PACKET_FLAG_WAKEUP, 0, NULL, sizeof message, (const uint8_t *)message);
+}
+
+EXPORT AEEResult dspqueue_get_stat(dspqueue_t queue, enum dspqueue_stat stat, uint64_t *value) {
+  uint64_t told[8] = {[DSPQUEUE_STAT_SIGNALING_PERF] = DSPQUEUE_SIGNALING_PERF_OPTIMIZED_SIGNALING};
+  if (!of(queue) || !value || (int)stat < 1 || (int)stat > 7) return AEE_EBADPARM;
+  depth(&queue->requests, &told[DSPQUEUE_STAT_READ_QUEUE_PACKETS], &told[DSPQUEUE_STAT_READ_QUEUE_BYTES]);
+  depth(&queue->responses, &told[DSPQUEUE_STAT_WRITE_QUEUE_PACKETS], &told[DSPQUEUE_STAT_WRITE_QUEUE_BYTES]);
+  *value = told[stat];
+  return 0;
+}
