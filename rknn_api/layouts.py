@@ -156,7 +156,7 @@ def without_strides(data: NDArray[Any], shape: Sequence[int], w_stride: int, h_s
 
 
 def rounded_bytes(size_bytes: int, align: int) -> int:
-    """Bytes of an input that has not four dimensions, as the NPU wants them."""
+    """A size rounded up to a multiple."""
     return -(-size_bytes // align) * align
 
 

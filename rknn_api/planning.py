@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from onnx import helper, shape_inference
 
+from rknn_api.layouts import rounded_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -43,8 +45,8 @@ class Placed(NamedTuple):
 
 
 def rounded(size: int, step: int = ROUND_BYTES) -> int:
-    """A size rounded up."""
-    return -(-size // step) * step
+    """A size rounded up; by default as the NPU rounds those of tensors."""
+    return rounded_bytes(size, step)
 
 
 def place(tensors: Iterable[Lifetime]) -> list[Placed]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from onnx import ModelProto, helper
 
 from rknn_api.perf.cost import Chip, native_bytes
 from rknn_api.perf.layers import Layer
-
-_ROUND = 1024  # an NPU tensor's size in published logs
+from rknn_api.planning import rounded
 
 
 @dataclass(frozen=True)
@@ -37,27 +37,13 @@ def memory_of(model: ModelProto, layers: Sequence[Layer], chip: Chip) -> Memory:
     Emulator: values inside are those that one layer reads and writes together, at their largest.
     """
     weight = sum(
-        helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * _count(tensor.dims)
+        helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * prod(tensor.dims)
         for tensor in model.graph.initializer
     )
     inside = [layer for layer in layers if layer.target == "NPU"]
     internal = max(
-        (
-            sum(_rounded(native_bytes(shape, layer, chip)) for shape in (*layer.inputs, layer.output))
-            for layer in inside
-        ),
+        (sum(rounded(native_bytes(shape, layer, chip)) for shape in (*layer.inputs, layer.output)) for layer in inside),
         default=0,
     )
     edges = [layer for layer in layers if layer.op_type in {"InputOperator", "OutputOperator"}]
-    return Memory(weight, internal, sum(_rounded(native_bytes(one.output, one, chip)) for one in edges))
-
-
-def _count(dims: Sequence[int]) -> int:
-    found = 1
-    for size in dims:
-        found *= size
-    return found
-
-
-def _rounded(size: int) -> int:
-    return -(-size // _ROUND) * _ROUND
+    return Memory(weight, internal, sum(rounded(native_bytes(one.output, one, chip)) for one in edges))

@@ -44,8 +44,10 @@ class LayerError(NamedTuple):
 
 
 def error_between(one: NDArray[Any], other: NDArray[Any]) -> Error:
-    """How far two arrays of the same shape are apart, in float64; two of zeros are alike."""
+    """How far two arrays of the same shape are apart, in float64; those of zeros are alike, of NaN or infinity not."""
     a, b = one.astype(np.float64).ravel(), other.astype(np.float64).ravel()
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return Error(float("nan"), float("nan"))
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     cos = float(a @ b) / lengths if lengths else float(not a.any() and not b.any())
     return Error(min(1.0, cos), float(np.linalg.norm(a - b)))

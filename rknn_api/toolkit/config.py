@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import isfinite
+from math import isfinite, prod
 from operator import index
 from typing import Any
 
@@ -236,10 +236,4 @@ def _dynamic(value: Any, platform: Platform) -> tuple[Shapes, ...]:
 
 def elements(shapes: Shapes) -> int:
     """Elements of all inputs together, by which the largest set is found."""
-    total = 0
-    for shape in shapes:
-        count = 1
-        for size in shape:
-            count *= size
-        total += count
-    return total
+    return sum(map(prod, shapes))

@@ -140,7 +140,7 @@ def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) 
     for arrays in islice(samples(dataset, prepared.wanted()), max(1, count)):
         feeds = {info.name: array for info, array in zip(built.container.metadata.inputs, arrays, strict=True)}
         layers, _, _ = analyse(built.golden, built.graph, prepared.ops, feeds)
-        found |= {one.name: None for one in layers if one.single is not None and one.single.cos < _LEAST_COS}
+        found |= {one.name: None for one in layers if one.single is not None and not one.single.cos >= _LEAST_COS}
     return list(found)
 
 

@@ -18,6 +18,7 @@ from rknnlite.api import RKNNLite
 from rknn_api.container import Container
 from rknn_api.errors import RknnError
 from rknn_api.perf.benchmark import command as benchmark
+from rknn_api.toolkit.accuracy import error_between
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
 
@@ -266,6 +267,13 @@ def test_a_batch_is_as_many_images_one_behind_the_other(rknn: RKNN, tmp_path: Pa
             np.testing.assert_array_equal(one[at : at + 1], other)
     assert rknn.inference([images[:4]]) is None
     assert "it takes [5, 8, 8, 3]" in rknn.last_error
+
+
+def test_results_that_are_no_numbers_are_not_taken_for_alike() -> None:
+    x = np.array([1.0, 2.0], np.float32)
+    for bad in (np.nan, np.inf):
+        assert np.isnan(error_between(x, np.array([1.0, bad], np.float32))).all()
+    assert error_between(x, x).euc == 0
 
 
 def test_layers_are_compared_whole_and_alone(rknn: RKNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
