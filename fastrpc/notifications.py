@@ -1,6 +1,7 @@
 """Status notifications: who wants to know is told when a process domain is up, has exited, was killed or crashed.
 
-A thread looks at the number of starts of the core of each domain that is listened to, once a beat of the cores.
+A thread looks at the number of starts of the cores of each domain that is listened to, once a beat of the cores. A
+process domain has one life: its cores crash and start again together, and that is told once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, int], object]
 _EPOCH: Final = struct.Struct("<Q")
 _RUNNING: Final = 1
+_MOST_LOOKS: Final = 30  # a person may restart one core of a domain alone
 
 
 class Notifications:
@@ -29,8 +31,9 @@ class Notifications:
         self._mask_of = here.core_mask
         self._is_open: Callable[[int], bool] = lambda effective: bool(here.domain(effective).handles)
         self._listeners: dict[int, list[Listener]] = {}
-        self._epochs: dict[int, int] = {}
+        self._epochs: dict[int, tuple[int, ...]] = {}  # of a domain's cores, when it was up
         self._down: set[int] = set()
+        self._looks = 0  # at domains that are down
         self._expected: dict[int, int] = {}
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
@@ -71,13 +74,15 @@ class Notifications:
         for listener in self._listeners.get(effective, [])[:]:
             listener(domain, session, status)
 
-    def _epoch(self, effective: int) -> int:
-        at = self._core(effective)
-        return int(_EPOCH.unpack_from(self._session.link.ddr.map, at + CORE_EPOCH)[0])
+    def _epoch(self, effective: int) -> tuple[int, ...]:
+        ddr_map = self._session.link.ddr.map
+        return tuple(int(_EPOCH.unpack_from(ddr_map, at + CORE_EPOCH)[0]) for at in self._cores(effective))
 
-    def _core(self, effective: int) -> int:
-        core = self._mask_of(*uri.split_domain(effective)).bit_length() - 1
-        return self._session.link.ddr.layout.core(core)
+    def _cores(self, effective: int) -> list[int]:
+        """Where the records of a domain's cores are."""
+        mask = self._mask_of(*uri.split_domain(effective))
+        layout = self._session.link.ddr.layout
+        return [layout.core(core) for core in range(mask.bit_length()) if mask >> core & 1]
 
     def _watch(self) -> None:
         pause = threading.Event()
@@ -90,14 +95,18 @@ class Notifications:
             pause.wait(BEAT_SECONDS)
 
     def _look(self, effective: int) -> None:
-        is_running = self._session.link.ddr.map[self._core(effective) + CORE_STATE] == _RUNNING
+        ddr_map = self._session.link.ddr.map
+        is_running = all(ddr_map[at + CORE_STATE] == _RUNNING for at in self._cores(effective))
         epoch = self._epoch(effective)
         if epoch == self._epochs[effective] and is_running:
             return
         if effective not in self._down and self._is_open(effective):
             self._down.add(effective)
             self._tell(effective, self._expected.pop(effective, types.FASTRPC_USER_PD_EXCEPTION))
-        if is_running:
+        self._looks += effective in self._down
+        has_restarted = all(map(int.__lt__, self._epochs[effective], epoch)) or self._looks > _MOST_LOOKS
+        if is_running and (effective not in self._down or has_restarted):
+            self._looks = 0
             was_down = effective in self._down
             self._down.discard(effective)
             self._epochs[effective] = epoch

@@ -57,7 +57,7 @@ class Opened:
 
     Attributes:
         remote: The DSP side's handle.
-        mask: The core of its process domain.
+        mask: Its core of its process domain.
         domain: The effective domain.
         uri: As it was opened.
         ended: Why it is stale; empty while it is not.
@@ -79,6 +79,7 @@ class Domain:
         is_unsigned: Whether the program asked for skeletons that nobody signed.
         initmem_bytes: Memory that it asked for, for signed skeletons; 0 for no limit.
         handles: Those that are open.
+        placed: Cores of its interfaces, by their functions.
         settings: What the program asked for, and has no effect here.
     """
 
@@ -86,6 +87,7 @@ class Domain:
     is_unsigned: bool = False
     initmem_bytes: int = 0
     handles: set[int] = field(default_factory=set)
+    placed: dict[str, int] = field(default_factory=dict)
     settings: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -161,7 +163,8 @@ class Runtime:
         parsed = uri.parse(written, default_domain)
         if len(written.encode()) > MOST_URI:
             raise AeeError(Aee.AEE_EBADPARM, f"The URI has more than {MOST_URI} bytes: {written[:80]}...")
-        mask = self.core_mask(parsed.domain, parsed.session)
+        self.core_mask(parsed.domain, parsed.session)
+        mask = self._place(parsed.effective_domain, parsed.symbol)
         raw = message.pack_open(written, self.domain(parsed.effective_domain).limit_bytes)
         at = -(-len(raw) // COPY_ALIGNMENT) * COPY_ALIGNMENT
         with self._lock:
@@ -288,7 +291,7 @@ class Runtime:
             return self._last
 
     def core_mask(self, domain: int, session: int) -> int:
-        """The core of a session of a domain, as a mask.
+        """The cores of the process domain of a session, as a mask.
 
         Raises:
             AeeError: AEE_ECONNREFUSED: the board has no such domain.
@@ -298,7 +301,15 @@ class Runtime:
                 Aee.AEE_ECONNREFUSED,
                 f"Board {self.session.link.paths.name} has no {uri.DOMAINS[domain]}: its cores are the domain cdsp.",
             )
-        return 1 << session % self.session.link.core_count
+        domains = self.session.profile.process_domains(self.session.link.core_count)
+        return sum(1 << core for core in domains[session % len(domains)])
+
+    def _place(self, effective: int, symbol: str) -> int:
+        """The core of an interface, as a mask: the interfaces of a domain lie on its cores in turn."""
+        mask = self.core_mask(*uri.split_domain(effective))
+        cores = [core for core in range(mask.bit_length()) if mask >> core & 1]
+        placed = self.domain(effective).placed
+        return 1 << placed.setdefault(symbol, cores[len(placed) % len(cores)])
 
     # -- invocations
 

@@ -106,6 +106,7 @@ class Supervisor:
             snapshots,
             config.load_seconds,
             watchdog_ms,
+            active().process_domains(config.cores),
         )
         processes = self.lifecycle.processes
         self.memory.settle = processes.read_messages

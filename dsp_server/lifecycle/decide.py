@@ -231,10 +231,14 @@ class _Step:
         if not process.is_ending:
             sentence = event.lost[0] if event.lost else f"Process {event.pid} {event.how}."
             self.update(index, crashes=core.crashes + 1, last_crash=sentence)
+            self.end_domain(index, process)
         # A submitter may have rung the dead core for a task that another core, asleep, may run.
         self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.RingOthers(index))
         if core.candidate is None:
             if process.is_ending:  # the candidate died meanwhile
+                self.start_later(index, 0.0)
+            elif process.is_lost and self.life.is_recovering:
+                self.do(actions.Log(f"Core {index} {event.how}; it starts again."))
                 self.start_later(index, 0.0)
             else:
                 death = restart_policy.Death(event.served_s, event.tasks_ended, had_task=bool(event.lost))
@@ -244,6 +248,16 @@ class _Step:
         ):  # else the candidate waits for the others
             self.promote(index)
             self.advance()
+
+    def end_domain(self, index: int, process: Process) -> None:
+        """Kill the other cores of a process domain when one has crashed."""
+        if process.is_lost:
+            return
+        for other in (other for domain in self.life.domains if index in domain for other in domain):
+            its = self.core(other).process
+            if its is not None and not its.is_ending and not its.is_lost:
+                self.update_process(other, is_lost=True)
+                self.do(actions.Kill(its.id, f"ended with core {index}, which is of the same process domain"))
 
     def start_due(self, event: events.StartDue) -> None:
         core = self.core(event.core)

@@ -20,6 +20,7 @@ class Process(NamedTuple):
     image: Image
     is_ready: bool = False  # it has loaded its image
     is_ending: bool = False  # it was asked to end
+    is_lost: bool = False  # a core of its process domain has crashed; the process is about to be killed
     is_over_limit: bool = False  # its op has exceeded its time limit; the process is about to be killed
     stalled_s: float | None = None  # time without an op and without a heartbeat; None with a heartbeat
 
@@ -59,6 +60,7 @@ class Life(NamedTuple):
     is_recovering: bool = True  # remoteproc's "recovery": whether a crashed core restarts by itself
     is_closing: bool = False
     next_process: int = 1
+    domains: tuple[tuple[int, ...], ...] = ()  # cores that crash and start again as one
 
 
 def new_board(images: Iterable[Image], load_s: float, stall_limit_s: float) -> Life:

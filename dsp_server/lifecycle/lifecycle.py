@@ -53,6 +53,7 @@ class Lifecycle:
         snapshots: Copies of image files.
         load_seconds: Time limit of an image's load, unless a request has its own.
         limit_ms: Time limit of ops without their own; 0 for none, also for a core without a heartbeat.
+        domains: Cores that crash and start again as one.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Lifecycle:
         snapshots: Snapshots,
         load_seconds: float,
         limit_ms: int,
+        domains: tuple[tuple[int, ...], ...] = (),
     ) -> None:
         self.processes = CoreProcesses(
             loop,
@@ -80,6 +82,7 @@ class Lifecycle:
             journal.keep,
         )
         self.life = new_board([image] * core_count + accelerators, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
+        self.life = self.life._replace(domains=domains)
         self.cores = [
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
         ]

@@ -54,6 +54,7 @@ _OF_NPU: Final[dict[str, Key]] = {
 }
 _OF_DSP: Final[dict[str, Key]] = {
     "cores.dsp.clock_mhz": Key(1, 100_000, "MHz", "clock of a DSP core", is_whole=False),
+    "cores.dsp.domain_cores": Key(1, 8, "cores", "DSP cores of a process domain, which crash and start again as one"),
     "cores.dsp.rule_ns": Key(0.01, 1000, "ns", "the vendor's rule for the length of a cycle", is_whole=False),
     "tcm.banks": Key(2, 2, "banks", "banks of TCM"),
     "tcm.bank_bytes": Key(4096, 131072, "bytes", "size of a bank"),

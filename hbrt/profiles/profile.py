@@ -115,6 +115,13 @@ class Profile(NamedTuple):
             )
         return wanted
 
+    def process_domains(self, dsp_cores: int) -> tuple[tuple[int, ...], ...]:
+        """The cores of each process domain of a board that has so many DSP cores; the last one may have fewer."""
+        if not dsp_cores:
+            return ()
+        each = self.whole("cores.dsp.domain_cores")
+        return tuple(tuple(range(at, min(at + each, dsp_cores))) for at in range(0, dsp_cores, each))
+
     def cores_text(self, dsp_cores: int) -> str:
         """The cores of a board that has so many DSP cores: ``2 cores``, or ``3 NPU cores`` where it has none."""
         others = (counted(one.count, f"{one.kind.upper()} core") for one in self.cores.values())

@@ -49,6 +49,11 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def nobody_listens() -> bool:
+    """Whether the thread that tells of domains has seen the end of its board."""
+    return all(one.name != "hbrt-fastrpc-status" for one in threading.enumerate())
+
+
 def arguments(*buffers: tuple[int, int]) -> ctypes.Array[remote_arg]:
     array = (remote_arg * len(buffers))()
     for one, (address, size) in zip(array, buffers, strict=True):
@@ -320,6 +325,44 @@ def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
         assert [one[3] for one in told] == [0, 2, 4, 0, 3, 4, 0, 1]
         assert {one[:3] for one in told} == {(7, 3, 1)}
         assert control(types.FASTRPC_REMOTE_PROCESS_KILL, types.remote_rpc_domain(3)) == Aee.AEE_ENOSESSION
+    wait_until(nobody_listens)
+
+
+class OtherCalc(Interface):
+    """A stub by hand of the image's other interface."""
+
+    INTERFACE = "other_calc"
+
+
+def test_the_cores_of_a_process_domain_crash_and_start_again_as_one(
+    dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+
+    @fastrpc.fastrpc_notif_fn  # type: ignore[untyped-decorator]
+    def notify(context: int | None, domain: int, session: int, status: int) -> int:
+        told.append(status)
+        return 0
+
+    monkeypatch.setenv("HBRT_PROFILE", "sd865")
+    with dsp_board_factory(image=Path(__file__).parent / "images/plain.py", cores=4, fresh=True):
+        listening = types.remote_rpc_notif_register(None, 3, notify)
+        req = types.FASTRPC_REGISTER_STATUS_NOTIFICATIONS
+        assert fastrpc.remote_session_control(req, listening, ctypes.sizeof(listening)) == 0
+        first, second, apart = Calc(), OtherCalc(), Calc(session=1)
+        masks = [runtime().opened(one.handle).mask for one in (first, second, apart)]
+        assert masks == [1 << 0, 1 << 1, 1 << 2]
+        assert code_of(second.call, plain.CRASH) == Aee.AEE_ECONNRESET
+        wait_until(lambda: len(told) == 3)
+        for stale in (first, second):
+            assert code_of(stale.call, plain.COUNT) == Aee.AEE_ECONNRESET
+            stale.close()
+        assert apart.call(plain.COUNT) == 0
+        apart.close()
+        with Calc() as again, OtherCalc() as other:
+            assert (again.call(plain.FAR, 3), other.call(plain.FAR, 4)) == (6, 8)
+        assert told == [0, 3, 4, 0, 1]
+    wait_until(nobody_listens)
 
 
 def test_control_requests(dsp_board: Board) -> None:

@@ -322,6 +322,20 @@ def test_a_process_that_still_ends_for_an_earlier_change_lets_none_take_over_bef
     assert set(typed([actions.Go(4), actions.End(2)])) <= set(typed(done))
 
 
+def test_the_cores_of_a_process_domain_end_and_start_again_as_one() -> None:
+    world = running(3)
+    world = world._replace(life=world.life._replace(domains=((0, 1), (2,))))
+    world, done = step(world, events.Ended(1, PID, "fell", lost=("A task was lost.",)))
+    killed = [action for action in done if isinstance(action, actions.Kill)]
+    assert [one.process for one in killed] == [2]
+    assert "with core 0" in killed[0].problem
+    world, done = step(world, events.Ended(2, PID, "ended with core 0"))
+    assert not [action for action in done if isinstance(action, actions.Kill)]
+    assert typed([actions.StartLater(1, 0.0)])[0] in typed(done)
+    world = settle(world)
+    assert [(one.state, one.epoch) for one in world.life.cores] == [(RUNNING, 2), (RUNNING, 2), (RUNNING, 1)]
+
+
 def test_a_core_that_never_gets_to_serve_stays_down() -> None:
     world, done = running(), list[actions.Action]()
     for death in range(MOST_IDLE_DEATHS):

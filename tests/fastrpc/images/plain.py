@@ -84,6 +84,12 @@ class Calc(Skeleton):
         DspQueue(number, echo)
 
 
+class Other(Calc):
+    """Another interface of the same process domain."""
+
+    INTERFACE = "other_calc"
+
+
 def echo(queue: DspQueue, message: bytes, buffers: list[memoryview]) -> None:
     if message == b"crash":
         os.abort()
@@ -95,4 +101,5 @@ def echo(queue: DspQueue, message: bytes, buffers: list[memoryview]) -> None:
 def main() -> None:
     hb_dsp_env_init()
     Calc.register()
+    Other.register()
     hb_dsp_start()
