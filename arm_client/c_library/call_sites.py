@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
+from arm_client.c_library import mutexes
 from arm_client.cabi import call_site
 from hbrt.attach import wait_sites
 from hbrt.board.forked import in_child
+from hbrt.mailbox.handle import slot_of
 from hbrt.native.symbolizer import Symbolizer
+from hbrt.protocol.stacks import Frame, Wait
+
+_LOCKS = {
+    "gthr-default.h",
+    "std_mutex.h",
+    "mutex",
+    "unique_lock.h",
+}  # of libstdc++, in which pthread_mutex_lock is called
 
 
 class CallSites:
@@ -58,13 +69,60 @@ class CallSites:
         self._symbolizers = {}
 
 
-def install(address: Callable[[], bytes | None], waits: Callable[[], Iterable[tuple[int, bytes]]]) -> None:
+class WaitInC(NamedTuple):
+    """A thread that waits for the board.
+
+    Attributes:
+        handle: The task's; 0 for one that only Python's frames know.
+        place: Of the program's call, as ``path+0x1234``.
+        thread: The thread, as the kernel numbers it.
+        ident: The thread, as Python does.
+    """
+
+    handle: int
+    place: bytes
+    thread: int
+    ident: int
+
+
+def install(
+    address: Callable[[], bytes | None],
+    waits: Callable[[], Iterable[WaitInC]],
+    place_in_program: Callable[[int], bytes | None],
+) -> None:
     """Have messages and ``hbrt why`` name the lines of a C program.
 
     Args:
         address: As of ``CallSites``.
-        waits: The task's handle and the place of each thread that waits.
+        waits: The threads that wait for the board.
+        place_in_program: Gives ``path+0x1234`` of the call that returns to an address; empty for a call of a C library.
     """
     sites = CallSites(address)
     call_site.of_c = sites
-    wait_sites.of_c = lambda: [(handle, sites.line_of(place)) for handle, place in waits()]
+    wait_sites.of_c = lambda slots: _waits(sites, list(waits()), slots, place_in_program)
+
+
+def _waits(
+    sites: CallSites,
+    in_c: list[WaitInC],
+    of_frames: Mapping[int, int],
+    place_in_program: Callable[[int], bytes | None],
+) -> list[Wait]:
+    """The waits for the board, and then those for a mutex."""
+    slots = {one.thread: slot_of(one.handle) if one.handle else of_frames.get(one.ident, -1) for one in in_c}
+    blocked = {one.thread: one for one in mutexes.blocked()}
+    found = [Wait(slots[one.thread], _stack(sites.line_of(one.place))) for one in in_c]
+    for one in blocked.values():
+        lines = (sites.line_of(place) for behind in one.callers if (place := place_in_program(behind)))
+        line = next((line for line in lines if line.partition(":")[0] not in _LOCKS), "an unknown line")
+        slot, behind = slots.get(one.holder, -1), blocked.get(one.holder)
+        then = f"task {slot}" if slot >= 0 else f"the mutex at {behind.mutex:#x}" if behind is not None else ""
+        holder = "the main thread" if one.holder == os.getpid() else f"thread {one.holder}"
+        lock = f"the mutex at {one.mutex:#x}, which {holder} holds{then and f', which waits for {then}'}"
+        found.append(Wait(slot, _stack(line), lock))
+    return found
+
+
+def _stack(site: str) -> tuple[Frame, ...]:
+    file, _, line = site.rpartition(":")
+    return (Frame(file, int(line), "C") if line.isdigit() else Frame(site, 0, "C"),)

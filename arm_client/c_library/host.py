@@ -29,7 +29,7 @@ from hbrt.fastrpc import aee
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 5
+VERSION = 6
 _EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
 
 
@@ -40,6 +40,10 @@ class _Entry(ctypes.Structure):
         ("parameters", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
     )
+
+
+class _Shown(ctypes.Structure):
+    _fields_ = (("task", ctypes.c_uint64), ("self", ctypes.c_uint64), ("thread", ctypes.c_int32))
 
 
 class _Host(ctypes.Structure):
@@ -58,7 +62,8 @@ class _Host(ctypes.Structure):
         ("end", ctypes.CFUNCTYPE(None)),
         ("lent", ctypes.POINTER(ctypes.c_void_p)),
         ("watch_releases", ctypes.CFUNCTYPE(None)),
-        ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))),
+        ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(_Shown))),
+        ("place_in_program", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)),
         ("left", ctypes.CFUNCTYPE(ctypes.c_int32)),
         ("prepared", ctypes.c_void_p),
         ("prepared_place", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p)),
@@ -104,7 +109,7 @@ def connect(address: int) -> None:
     _kept.extend(made)
     for offset, function in zip(functions, made, strict=True):
         ctypes.c_void_p.from_address(address + offset).value = ctypes.cast(function, ctypes.c_void_p).value
-    call_sites.install(lambda: host.site(instruction()), lambda: _waits(host))
+    call_sites.install(lambda: host.site(instruction()), lambda: _waits(host), host.place_in_program)
     if host.is_embedded:
         arguments.NULL = "NULL"
         os.environ.pop("PYTHONHOME", None)  # of another Python: this one has ignored it, and its children must
@@ -118,13 +123,12 @@ def connect(address: int) -> None:
         atexit.register(setattr, host, "is_over", 1)  # the objects whose addresses C has end with the interpreter
 
 
-def _waits(host: _Host) -> Iterator[tuple[int, bytes]]:
-    """For each thread that waits in C: the task's handle, 0 for an unknown task, and the program's calling line."""
-    task = ctypes.c_uint64()
-    at = 0
-    while (place := host.wait_at(at, ctypes.byref(task))) is not None:
+def _waits(host: _Host) -> Iterator[call_sites.WaitInC]:
+    """Each thread that waits for the board in C."""
+    wait, at = _Shown(), 0
+    while (place := host.wait_at(at, ctypes.byref(wait))) is not None:
         if place:
-            yield task.value, place
+            yield call_sites.WaitInC(wait.task, place, wait.thread, wait.self)
         at += 1
 
 

@@ -6,22 +6,26 @@ import contextlib
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.frame_values import acquired, held
 from hbrt.protocol.stacks import Frame, Wait
 
-_WAITING = "hbrt.attach.waiting"
+_WAITING = {"hbrt.attach.waiting", "hbrt.attach.native_tasks"}
 _RUNTIME = {"arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api", "ctypes", "numpy"}
 _MOST_FRAMES = 12
 _CORE = "dsp_server.core."  # below a program that is an op
 
 
-of_c: Callable[[], list[tuple[int, str]]] = list
-"""The waits of C code, which arm_client.c_library sets: a task's handle, 0 for one that is not known, and the line."""
+def _none_in_c(slots: Mapping[int, int]) -> list[Wait]:
+    del slots
+    return []
+
+
+of_c: Callable[[Mapping[int, int]], list[Wait]] = _none_in_c
+"""The waits of C code, which arm_client.c_library sets; it takes the slots that threads of Python wait for."""
 
 
 def waits() -> list[Wait]:
@@ -32,14 +36,15 @@ def waits() -> list[Wait]:
     frames = sys._current_frames()  # noqa: SLF001 - the only way to the other threads
     of_threads = {thread: _wait_of(frame) for thread, frame in frames.items()}
     found = [wait for wait in of_threads.values() if wait is not None]
-    found += [_wait_in_c(handle, site) for handle, site in of_c()]
+    in_c = of_c({thread: wait.slot for thread, wait in of_threads.items() if wait is not None})
+    found += [wait for wait in in_c if not wait.lock]
     if not any(wait.stack for wait in found):
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
     found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
     with contextlib.suppress(Exception):  # a search of arbitrary stacks must not end a wait of the program
         found += [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
-    return found
+    return found + [wait for wait in in_c if wait.lock]
 
 
 def _wait_for_lock(frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]) -> Wait | None:
@@ -74,20 +79,12 @@ def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:
     return int(owner[1]) if owner else 0, ""
 
 
-def _wait_in_c(handle: int, site: str) -> Wait:
-    file, _, line = site.rpartition(":")
-    is_known = line.isdigit()
-    return Wait(
-        slot_of(handle) if handle else -1, (Frame(file if is_known else site, int(line) if is_known else 0, "C"),)
-    )
-
-
 def _wait_of(innermost: FrameType) -> Wait | None:
     """The wait of a thread, None for one that does not wait for the board."""
     frame: FrameType | None = innermost
     waits, slot = False, -1
     while frame is not None and slot < 0:
-        if frame.f_globals.get("__name__") == _WAITING:
+        if frame.f_globals.get("__name__") in _WAITING:
             waits = True
             slot = frame.f_locals.get("slot", -1) if "slot" in frame.f_code.co_varnames else -1
         frame = frame.f_back

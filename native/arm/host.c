@@ -20,12 +20,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 5U
+#define LAYOUT_VERSION 6U
 enum { MOST_WAITS = 256 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
+
+/** A thread that waits, for Python: its task, pthread_self(), and its number in the kernel. */
+struct shown {
+  uint64_t task, self;
+  int32_t thread;
+};
 
 /** The interface of this library and arm_client/c_library. Its version changes with it. */
 static struct {
@@ -41,17 +48,19 @@ static struct {
   void (*end)(void);             /* from Python: called when the process ends */
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
-  const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
+  const char *(*wait_at)(int32_t, struct shown *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
+  const char *(*place_in_program)(char *); /* for Python: as `site`, of the call that returns to an address */
   int32_t (*left)(void);         /* for Python: hbrt_left */
   void *prepared;                /* for Python: hbrt_prepared, and the place of an invocation in it */
   int32_t (*prepared_place)(remote_handle64, uint32_t, const remote_arg *);
   void (*answer)(int64_t);       /* for Python: the answer to the call of this thread, a status or an address of text */
 } host = {.version = LAYOUT_VERSION};
 
-/** Threads that wait: where the program called, NULL for a free place, and for which task. */
+/** Threads that wait: where the program called, NULL for a free place, for which task, and who they are. */
 static struct {
   _Atomic(void *) site;
-  _Atomic uint64_t task;
+  _Atomic uint64_t task, self;
+  _Atomic int32_t thread;
 } waits[MOST_WAITS];
 
 /** The functions of Python that are called here. */
@@ -90,6 +99,7 @@ static __thread bool is_known;  /* Python keeps a thread state for this thread *
 static __thread enum { HOLDS_NOTHING, HOLDS_START, HOLDS_PYTHON } in_fork;
 static __thread int gil_before_fork;
 static __thread void *call_site;
+static __thread int32_t this_thread; /* as the kernel numbers it, 0 before it is asked */
 static __thread char site_text[PATH_MAX + 32];
 
 /** Whether an address lies in C's own libraries: for a call from there, the program's line is reported. */
@@ -143,9 +153,11 @@ static void answer(int64_t value) {
   current->has_answer = true;
 }
 
-static const char *wait_at(int32_t at, uint64_t *task) {
+static const char *place_in_program(char *behind) { return is_c_librarys(behind) ? "" : place_before(behind); }
+
+static const char *wait_at(int32_t at, struct shown *wait) {
   if (at >= MOST_WAITS) return NULL;
-  *task = atomic_load(&waits[at].task);
+  *wait = (struct shown){atomic_load(&waits[at].task), atomic_load(&waits[at].self), atomic_load(&waits[at].thread)};
   return place_before(atomic_load(&waits[at].site));
 }
 
@@ -155,7 +167,10 @@ int32_t hbrt_wait_begins(void *from, uint64_t task) {
     uint32_t at = (last + tried) % MOST_WAITS;
     void *none = NULL;
     if (!atomic_compare_exchange_strong(&waits[at].site, &none, from)) continue;
+    if (!this_thread) this_thread = (int32_t)syscall(SYS_gettid);
     atomic_store(&waits[at].task, task);
+    atomic_store(&waits[at].self, (uint64_t)pthread_self());
+    atomic_store(&waits[at].thread, this_thread);
     last = at;
     return (int32_t)at;
   }
@@ -347,6 +362,7 @@ static void forget_lent(void) {
   atomic_store(&hbrt_lent, NULL);
   for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
   memset(hbrt_prepared, 0, sizeof hbrt_prepared);
+  this_thread = 0;
 }
 
 static void after_fork_in_child(void) {
@@ -402,6 +418,7 @@ static bool start(void) {
   host.entries = hbrt_entries;
   host.site = site;
   host.wait_at = wait_at;
+  host.place_in_program = place_in_program;
   host.lent = &hbrt_lent;
   host.watch_releases = hbrt_watch_releases;
   host.left = hbrt_left;
