@@ -29,7 +29,7 @@ from hbrt.mailbox.schedule import OF_ITS_OWNER, TaskKey, rank, task_key
 from hbrt.mailbox.table import Mailbox, Request, State
 from hbrt.protocol.stacks import waits_of
 
-ANSWER_SECONDS = 0.5
+ANSWER_SECONDS = 1.0
 TRACE_SECONDS = 0.05
 POLL_SECONDS = 0.01
 _UNFINISHED = {State.SENT: "sent", State.READY: "ready", State.RUNNING: "running"}
