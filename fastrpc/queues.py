@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from arm_client.arrays import Buffer as BoardBuffer
 from fastrpc.runtime import runtime
@@ -94,7 +94,7 @@ class DspQueue:
 
     def write(
         self,
-        text: bytes = b"",
+        text: Any = b"",
         buffers: Sequence[tuple[int, int, int, int]] = (),
         timeout: float = 0.0,
         flags: int = 0,
@@ -102,7 +102,7 @@ class DspQueue:
         """Send a packet.
 
         Args:
-            text: The message.
+            text: The message: bytes, or an array, whose bytes go in C order.
             buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; fastrpc_mmap has mapped it.
             timeout: Seconds to wait for room; 0 does not wait.
             flags: Of the packet, beside those of what it has.
@@ -112,9 +112,9 @@ class DspQueue:
                 AEE_EBADPARM; AEE_ECONNRESET: the domain has ended.
         """
         self._check()
-        named = tuple(self._buffer(*one) for one in buffers)
+        named, raw = tuple(self._buffer(*one) for one in buffers), memoryview(text).tobytes()
         limit = time.monotonic() + timeout
-        while not self._send(named, text, flags):
+        while not self._send(named, raw, flags):
             self._wait(limit, timeout, "The queue has no room for the packet.")
 
     def write_early_wakeup(self, delay_us: int = 0, flags: int = 0) -> None:

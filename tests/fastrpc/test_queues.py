@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastrpc
@@ -49,7 +50,7 @@ def test_packets_go_there_and_back_without_a_call_each(dsp_board: Board) -> None
         os.ftruncate(fd, 4096)
         assert code_of(queue.write, b"x", [(fd, 0, 0, 0)]) == Aee.AEE_ENOSUCHMAP
         assert fastrpc.fastrpc_mmap(3, fd, 0, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
-        queue.write(b"x", [(fd, 8, 16, 0), (fd, 0, 0, 4)])
+        queue.write(np.frombuffer(b"x", np.uint8), [(fd, 8, 16, 0), (fd, 0, 0, 4)])
         assert queue.read(PATIENCE_S).message == b"x"
         assert (os.pread(fd, 1, 8), os.pread(fd, 1, 0)) == (b"\1", b"\1")
         for wrong in ((fd, 8, 0, 0), (fd, 0, 4097, 0), (fd, 0, 0, 12)):
