@@ -17,7 +17,9 @@ from rknn_api.types import (
     rknn_matmul_shape,
     rknn_matmul_tensor_attr,
     rknn_output,
+    rknn_output_extend,
     rknn_quant_params,
+    rknn_run_extend,
     rknn_tensor_attr,
     rknn_tensor_mem,
 )
@@ -57,8 +59,13 @@ def hbrt_rknn_inputs_set(context: int, n_inputs: int, inputs: int) -> int:
 
 def hbrt_rknn_outputs_get(context: int, n_outputs: int, outputs: int, extend: int) -> int:
     """As rknn_outputs_get."""
-    del extend
-    return functions.rknn_outputs_get(context, n_outputs, _array(rknn_output, outputs, n_outputs), None)
+    given = _array(rknn_output, outputs, n_outputs)
+    return functions.rknn_outputs_get(context, n_outputs, given, _at(rknn_output_extend, extend))
+
+
+def hbrt_rknn_run(context: int, extend: int) -> int:
+    """As rknn_run."""
+    return functions.rknn_run(context, _at(rknn_run_extend, extend))
 
 
 def hbrt_rknn_outputs_release(context: int, n_outputs: int, outputs: int) -> int:
@@ -176,7 +183,6 @@ hbrt_rknn_create_mem2 = _kept(functions.rknn_create_mem2)
 hbrt_rknn_create_mem_from_fd = _kept(functions.rknn_create_mem_from_fd)
 hbrt_rknn_create_mem_from_phys = _kept(functions.rknn_create_mem_from_phys)
 hbrt_rknn_destroy = functions.rknn_destroy
-hbrt_rknn_run = functions.rknn_run
 hbrt_rknn_wait = functions.rknn_wait
 hbrt_rknn_set_core_mask = functions.rknn_set_core_mask
 hbrt_rknn_set_batch_core_num = functions.rknn_set_batch_core_num

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum
 from math import prod
 from time import perf_counter_ns
@@ -74,6 +75,9 @@ class Context:
         self._way: Way | None = None
         self._feeds: dict[int, NDArray[Any]] = {}
         self._results: list[NDArray[Any]] | None = None
+        self.frame = 0  # the number of the latest run
+        self._thread: ThreadPoolExecutor | None = None
+        self._pending: Future[tuple[list[NDArray[Any]], int]] | None = None
         self._given: dict[int, Any] = {}  # buffers of rknn_outputs_get, by address
         self._bound: dict[tuple[bool, int], Bound] = {}
         self._outside: dict[str, Held] = {}
@@ -131,6 +135,7 @@ class Context:
                 f"The shapes are {[list(one) for _, one in sorted(wanted.items())]}; the model has the "
                 f"{self.model.sets or 1} that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists, each for all inputs at once."
             )
+        self.settle()
         self.set = found[0]
         self._feeds, self._results = {}, None
         self._bound.clear()
@@ -192,6 +197,7 @@ class Context:
                 uses the other API.
         """
         self._takes(Way.GENERAL)
+        self.settle()
         if self._results is None:
             raise _out_of_order("There is no output: call rknn_run after rknn_inputs_set.")
         sides, made = self.sides(is_input=False), []
@@ -340,25 +346,53 @@ class Context:
 
     # -- a run
 
-    def run(self) -> None:
+    def run(self, *, is_waited: bool = True) -> int:
         """Run once, with what was set.
 
+        Args:
+            is_waited: Return when the outputs are there. A run of the general API goes on by itself otherwise, and
+                ``settle`` waits for it; one of the zero-copy API is waited for, since nothing would tell its end.
+
+        Returns:
+            The number of the run, from 1 on.
+
         Raises:
-            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed.
+            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed, or the one before that went on.
         """
+        self.settle()
         self._check_ready()
         inputs = self.sides(is_input=True)
         if self._way is Way.ZERO_COPY:
             feeds = [self._read(side, self._bound[True, index]) for index, side in enumerate(inputs)]
         else:
             feeds = [self._feeds[index] for index in range(len(inputs))]
+        self.frame += 1
+        self._results = None
+        if not is_waited and self._way is not Way.ZERO_COPY:
+            self._thread = self._thread or ThreadPoolExecutor(1, "rknn_run")
+            self._pending = self._thread.submit(self._timed, feeds)
+            return self.frame
+        self._results, self.run_us = self._timed(feeds)
+        if self._way is Way.ZERO_COPY:
+            for index, (side, result) in enumerate(zip(self.sides(is_input=False), self._results, strict=True)):
+                self._write(side, result, self._bound[False, index])
+        return self.frame
+
+    def _timed(self, feeds: list[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
         start = perf_counter_ns()
         results = self.model.run(feeds, self.workers)
-        self.run_us = max(1, (perf_counter_ns() - start) // 1000)
-        self._results = results
-        if self._way is Way.ZERO_COPY:
-            for index, (side, result) in enumerate(zip(self.sides(is_input=False), results, strict=True)):
-                self._write(side, result, self._bound[False, index])
+        return results, max(1, (perf_counter_ns() - start) // 1000)
+
+    def wait(self) -> None:
+        """Wait for a run that goes on, before the lock is taken: a callback of the program's may need it."""
+        if (pending := self._pending) is not None:
+            pending.exception()
+
+    def settle(self) -> None:
+        """Wait for a run that goes on; raises what it failed with."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._results, self.run_us = pending.result()
 
     def _check_ready(self) -> None:
         if self.flags & _INFO_ONLY:
@@ -406,7 +440,9 @@ class Context:
             self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 
     def close(self) -> None:
-        """Let go of the model and of the program's memory."""
+        """Let go of the model and of the program's memory, when no run goes on any more."""
+        if self._thread is not None:
+            self._thread.shutdown()
         self._bound.clear()
         self._outside.clear()
         self._given.clear()

@@ -47,9 +47,11 @@ from rknn_api.types import (
     rknn_input_range,
     rknn_mem_size,
     rknn_output,
+    rknn_output_extend,
     rknn_perf_detail,
     rknn_perf_run,
     rknn_query_cmd,
+    rknn_run_extend,
     rknn_sdk_version,
     rknn_tensor_attr,
     rknn_tensor_mem,
@@ -65,6 +67,7 @@ _OF_BOARD: Final = {
     int(Status.HB_SYS_INVALID_ARGUMENT): RknnStatus.RKNN_ERR_PARAM_INVALID,
     int(Status.HB_SYS_REGISTER_MEM_FAILED): RknnStatus.RKNN_ERR_PARAM_INVALID,
 }
+_ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _KNOWN_FLAGS: Final = sum(RknnFlag)
 _SHOWS_SRAM: Final = frozenset("3456")  # levels of RKNN_LOG_LEVEL
 _VIEWS: Final = {
@@ -208,6 +211,7 @@ def rknn_destroy(context: Any) -> None:
     """
     handle = handle_of(context)
     gone = existing(handle).drop(handle)
+    gone.wait()
     with gone.lock:
         gone.close()
 
@@ -321,6 +325,8 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
     if number_of("size", size) < wanted:
         raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
     target = structure_of("info", info, kind)
+    if command in {_Q.RKNN_QUERY_PERF_RUN, _Q.RKNN_QUERY_PERF_DETAIL}:
+        found.wait()
     with found.lock:
         if isinstance(target, rknn_tensor_attr):
             if command in _CURRENT and (found.set is None or not found.model.sets):
@@ -361,6 +367,7 @@ def _perf_run(_here: Runtime, found: Context, info: Any) -> None:
 
 
 def _run_us(found: Context) -> int:
+    found.settle()
     if found.run_us is None:
         raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The context has not run yet: call rknn_run first.")
     return found.run_us
@@ -463,13 +470,27 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
 def rknn_run(context: Any, extend: Any = None) -> None:
     """Run once, and return when the outputs are there.
 
+    With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API goes on by itself:
+    rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two answer what it failed with.
+
+    Args:
+        context: The context.
+        extend: rknn_run_extend, or None. Out: frame_id, the number of the run.
+
     Returns:
         0; RKNN_ERR_FAIL: an input, memory or shapes were not set, or the run failed.
+
+    Emulator: no public document describes the flag. The zero-copy API always waits, since no chip has rknn_wait;
+    timeout_ms and fence_fd have no effect.
     """
-    del extend
     _, found = _found("rknn_run", context)
+    given = None if extend is None else structure_of("extend", extend, rknn_run_extend)
+    is_waited = not (found.flags & _ASYNC or (given is not None and given.non_block))
+    found.wait()
     with found.lock:
-        found.run()
+        number = found.run(is_waited=is_waited)
+    if given is not None:
+        given.frame_id = number
 
 
 @returns_code
@@ -492,16 +513,19 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
         n_outputs: How many.
         outputs: rknn_output each: want_float 1 for float32, 0 for the stored type; is_prealloc 1 for a buffer of the
             program's of at least ``size`` bytes. Out: buf, size.
-        extend: None.
+        extend: rknn_output_extend, or None. Out: frame_id, the number of the run.
 
     Returns:
         0; RKNN_ERR_OUTPUT_INVALID: an index or a buffer does not fit; RKNN_ERR_FAIL: nothing was run.
     """
-    del extend
     _, found = _found("rknn_outputs_get", context)
     given = array_of("outputs", outputs, n_outputs, rknn_output)
+    told = None if extend is None else structure_of("extend", extend, rknn_output_extend)
+    found.wait()
     with found.lock:
         found.get_outputs(given)
+        if told is not None:
+            told.frame_id = found.frame
 
 
 @returns_code
@@ -531,6 +555,7 @@ def rknn_set_input_shapes(context: Any, n_inputs: int, attr: Any) -> None:
     """
     _, found = _found("rknn_set_input_shapes", context)
     given = array_of("attr", attr, n_inputs, rknn_tensor_attr)
+    found.wait()
     with found.lock:
         found.choose_shapes(given)
 
