@@ -15,7 +15,7 @@ from hbrt.models.spec.graph_edits import graph_inputs
 from rknn_api.calls import Calls, path_of
 from rknn_api.errors import invalid_parameter
 from rknn_api.onnx_edit.graph import edited
-from rknn_api.toolkit.dataset import Wanted, samples
+from rknn_api.toolkit.dataset import Wanted, file_stems, samples
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -78,13 +78,12 @@ def _edit_dataset(model: ModelProto, edits: Mapping[str, Edit], dataset: Path, t
         )
         for value in values
     ]
-    lines = []
+    lines, stems = [], file_stems(value.name for value in values)
     for number, arrays in enumerate(samples(dataset, wanted)):
         names = []
         for value, array in zip(values, arrays, strict=True):
             edit = edits.get(value.name)
-            letters = "".join(letter if letter.isalnum() else "_" for letter in value.name)
-            names.append(f"{target.stem}_{letters}_{number}.npy")
+            names.append(f"{target.stem}_{stems[value.name]}_{number}.npy")
             np.save(target.with_name(names[-1]), array if edit is None else edit.apply(array))
         lines.append(" ".join(names))
     text = "".join(f"{line}\n" for line in lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from rknn_api.run.feeds import converts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_STEM = 100  # a file system has 255 bytes for a name
 PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png"})
 
 
@@ -89,6 +90,18 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
     if file.suffix.lower() in PICTURES:
         return _picture(file, wanted)
     raise invalid_parameter(f"The file {file} is no picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
+
+
+def file_stems(values: Iterable[str]) -> dict[str, str]:
+    """A name of a file for each value, without its ending: other characters are _, and no two have the same."""
+    found: dict[str, str] = {}
+    for value in dict.fromkeys(values):
+        stem = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)[:_MOST_STEM]
+        taken, number = set(found.values()), 2
+        found[value] = stem
+        while found[value] in taken:
+            found[value], number = f"{stem}_{number}", number + 1
+    return found
 
 
 def _found(name: str, folder: Path) -> Path:

@@ -20,6 +20,7 @@ from rknn_api.run.runner import Runner
 from rknn_api.toolkit import accuracy, codegen, hybrid
 from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_arrays, without_weights
 from rknn_api.toolkit.config import Config, read_config
+from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
 from rknn_api.version import sdk_version
@@ -478,11 +479,11 @@ class RKNN(Calls):
             layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds, runs)
             runs.close()
             text = accuracy.table(layers)
-            folder = Path(output_dir)
+            folder, stems = Path(output_dir), file_stems(golden)
             for name, values in (("golden", golden), ("simulator", found)):
                 (folder / name).mkdir(parents=True, exist_ok=True)
                 for value, array in values.items():
-                    np.save(folder / name / f"{_file_name(value)}.npy", array)
+                    np.save(folder / name / f"{stems[value]}.npy", array)
             (folder / "error_analysis.txt").write_text(text, encoding="utf-8")
             self._log.text(text)
 
@@ -605,8 +606,3 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
             f"config(target_platform={target!r}).",
         )
     return chip
-
-
-def _file_name(value: str) -> str:
-    """A value's name as a file's."""
-    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rknn_api.errors import RknnError, RknnStatus
-from rknn_api.toolkit.dataset import Wanted, samples
+from rknn_api.toolkit.dataset import Wanted, file_stems, samples
 
 REAL = Wanted((1, 3, 4, 5), np.dtype(np.float32))
 
@@ -55,3 +55,14 @@ def test_a_picture_that_is_not_there_is_told_from_a_damaged_one(tmp_path: Path) 
     for name, why in (("none.jpg", "is not there"), ("empty.jpg", "it is damaged, or of another kind")):
         with pytest.raises(RknnError, match=why):
             list(samples(written(tmp_path, name), [REAL]))
+
+
+def test_no_two_values_have_one_file() -> None:
+    assert list(file_stems(["a/b", "a_b", "a b", "c.1", "x" * 5000]).values()) == [
+        "a_b",
+        "a_b_2",
+        "a_b_3",
+        "c.1",
+        "x" * 100,
+    ]
+    assert len(set(file_stems(["a_b_2", "a_b", "a/b"]).values())) == 3
