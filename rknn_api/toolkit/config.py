@@ -122,6 +122,8 @@ def read_config(given: Mapping[str, Any]) -> Config:
     stds = _numbers("std_values", args.get("std_values", ()))
     if any(not number for one in stds for number in one):
         raise _wrong("std_values", args["std_values"], "it divides, so no number of it is 0")
+    if args.get("remove_weight") and args.get("dynamic_input"):
+        raise _wrong("remove_weight", args["remove_weight"], "a model of dynamic_input cannot share another's weights")
     return Config(
         platform,
         means,

@@ -323,6 +323,8 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
         ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
         ({"quantized_dtype": "w4a16", "target_platform": "rk3576"}, "which can 'w8a8' or 'w8a16'"),
         ({"quantized_algorithm": "gdq"}, "which can 'normal' or 'mmse' or 'kl_divergence'"),
+        ({"remove_weight": True, "dynamic_input": [[[1, 3, 8, 8]]]}, "cannot share another's weights"),
+        ({"dynamic_input": [[[1, 3, (8, 32), 8]]]}, "it is a list of sets"),
         ({"quantized_method": "group32"}, "groups are for weights of four bits"),
         ({"std_values": [[0]]}, "no number of it is 0"),
         ({"optimization_level": 4}, "it is 0 to 3"),
