@@ -3,7 +3,7 @@
 The kernel tells which word a thread sleeps on, and glibc's mutex has its owner beside that word. The line is that of
 the first return address on the thread's stack that lies in the program.
 
-Source: futex(2); proc_pid_syscall(5); glibc 2.36, sysdeps/nptl/bits/struct_mutex.h and lowlevellock.h
+By futex(2); proc_pid_syscall(5); glibc 2.36, sysdeps/nptl/bits/struct_mutex.h and lowlevellock.h.
 """
 
 from __future__ import annotations
