@@ -5,15 +5,17 @@ While the image's function works through the requests, a further one costs no ta
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from arm_client.arrays import Buffer as BoardBuffer
 from fastrpc.runtime import runtime
 from hbrt.ddr.fence import Fence
+from hbrt.ddr.layout import CORE_EPOCH
 from hbrt.fastrpc import message, ring, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import FASTRPC_CMD
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PAUSE_S = 0.0005
+_EPOCH: Final = struct.Struct("<Q")
 
 
 class QueueStatistics(NamedTuple):
@@ -82,6 +85,7 @@ class DspQueue:
         self._tasks = self._here.session.tasks
         self._waking: deque[int] = deque()
         self._error: AeeError | None = None
+        self._epoch = -1  # starts of the core that has imported the queue
         self._on_packet = on_packet
         self._on_ready = self._hand_on if on_packet is not None else on_ready
         self._on_error = on_error
@@ -202,6 +206,8 @@ class DspQueue:
             self._told = self._told._replace(
                 written=self._told.written + 1, written_bytes=self._told.written_bytes + len(text)
             )
+            if self._epoch < 0:
+                self._look()
             self._fence.full()  # the packet before the question
             if not self._queue.is_served:
                 self._queue.set_served(is_served=True)
@@ -271,8 +277,22 @@ class DspQueue:
                 self._error = self._here.error(status, self._tasks.why(), None)
             self._tasks.release(task)
 
+    def _look(self) -> None:
+        """Note that the board, or the core that has imported the queue, has ended: no task may be under way."""
+        link, core = self._here.session.link, self._queue.importer
+        if link.fault:
+            self._error = AeeError(Aee.AEE_ECONNRESET, link.why_faulty())
+        elif core >= 0:
+            (epoch,) = _EPOCH.unpack_from(link.ddr.map, link.ddr.layout.core(core) + CORE_EPOCH)
+            if epoch != self._epoch and self._epoch >= 0 and self._error is None:
+                self._error = AeeError(
+                    Aee.AEE_ECONNRESET, f"Core {core}, which had imported the queue, has started anew."
+                )
+            self._epoch = epoch
+
     def _wait(self, limit: float, timeout: float, why: str) -> None:
         self._reap()
+        self._look()
         self._check()
         if not timeout:
             raise AeeError(Aee.AEE_EWOULDBLOCK, why)

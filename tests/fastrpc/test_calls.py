@@ -371,6 +371,9 @@ def test_control_requests(dsp_board: Board) -> None:
 
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 1, 1 << 16)) == 0
     assert runtime().domain(3).priority == 253
+    relative = types.remote_rpc_relative_thread_priority(3, 8)
+    assert session(types.FASTRPC_RELATIVE_THREAD_PRIORITY, relative) == 0
+    assert runtime().domain(3).priority == 255 - 200 < runtime().domain(4).priority == 255 - 192
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(-1, 255, -1)) == 0
     assert runtime().domain(11).priority == 0
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 0, -1)) == Aee.AEE_EBADPARM

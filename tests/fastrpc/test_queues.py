@@ -87,6 +87,16 @@ def test_a_crash_is_told_to_who_waits(dsp_board_factory: Any) -> None:
             queue.write(b"crash")
             assert code_of(queue.read, PATIENCE_S) == Aee.AEE_ECONNRESET
             assert code_of(queue.write, b"x") == Aee.AEE_ECONNRESET
+        with Calc() as calc, DspQueue() as idle:
+            calc.call(plain.QUEUE, idle.id)
+            idle.write(b"x")
+            assert idle.read(PATIENCE_S).message == b"x"
+            codes: list[int] = []
+            waiting = threading.Thread(target=lambda: codes.append(code_of(idle.read, PATIENCE_S)))
+            waiting.start()
+            assert code_of(calc.call, plain.CRASH) == Aee.AEE_ECONNRESET  # by no request of the queue
+            waiting.join()
+            assert codes == [Aee.AEE_ECONNRESET]
         with DspQueue() as unknown:
             unknown.write(b"x")
             assert code_of(unknown.read, PATIENCE_S) & 0xFF == Aee.AEE_ENOSUCHHANDLE
