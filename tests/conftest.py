@@ -23,10 +23,12 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
+from hbrt.board import launch
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.group import group
 from tests.limits import PATIENCE_S
+from tests.nursery import Nursery
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -126,10 +128,26 @@ def left() -> type[Left]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+def _nursery() -> Iterator[Nursery]:
+    """Boards that this process starts fork from a warm process: a third of the work of a start."""
+    nursery = Nursery(launch.start_process)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "start_process", nursery.start)
+        yield nursery
+
+
+@pytest.fixture
+def new_interpreters(_nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards that this process starts are new interpreters, as those of users: for tests of just that."""
+    monkeypatch.setattr(launch, "start_process", _nursery.start_new)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left(request: pytest.FixtureRequest, _nursery: Nursery) -> Iterator[None]:
     """At the end of a test process: no process, board, file or DDR of it is left. Else its last test has an error."""
     yield
     testing._pool.close()  # the plugin keeps daemons for the next test until the run ends
+    _nursery.close()
     for item in request.session.items:  # the last test's arguments are still there, with the boards that they hold
         (getattr(item, "funcargs", None) or {}).clear()
     gc.collect()

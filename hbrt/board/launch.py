@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,11 +110,25 @@ def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tup
         places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
         if console >= 0:
             places[CONSOLE_FD] = closed_by(given, console)
-        actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
         environment = {**os.environ, **({"HBRT_PROFILE": config.profile} if config.profile else {})}
-        pid = os.posix_spawn(sys.executable, argv, environment, file_actions=actions, setsid=True)
+        pid = start_process(argv, environment, places)
         kept.pop_all()
     return pid, ready_read, life_write
+
+
+def start_process(argv: list[str], environment: Mapping[str, str], places: Mapping[int, int]) -> int:
+    """Start an interpreter in a session of its own; returns its id.
+
+    Args:
+        argv: Its command.
+        environment: Its environment.
+        places: Its descriptors: which of this process's is at which number. All others are closed.
+
+    Raises:
+        OSError: there is no process.
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
+    return os.posix_spawn(sys.executable, argv, environment, file_actions=actions, setsid=True)
 
 
 def _standard_error() -> int:

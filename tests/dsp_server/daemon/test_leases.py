@@ -274,6 +274,7 @@ def test_client_that_leaves_keeps_the_blocks_of_its_queued_tasks_until_its_lease
     peer.close()
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_daemon_without_descriptors_turns_away_and_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _start_with_few_descriptors(start, monkeypatch, 200)
     board = running.attach()
@@ -293,6 +294,7 @@ def test_daemon_without_descriptors_turns_away_and_goes_on(start: Start, monkeyp
     running.until(is_served, "room for a client")
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_daemon_without_descriptors_closes_its_control_socket_for_a_while(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

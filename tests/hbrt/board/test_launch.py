@@ -25,6 +25,8 @@ from tests.limits import PATIENCE_S
 if TYPE_CHECKING:
     from tests.conftest import Shell
 
+pytestmark = pytest.mark.usefixtures("new_interpreters")
+
 
 @pytest.fixture
 def config(tmp_path_factory: pytest.TempPathFactory) -> DaemonConfig:
