@@ -27,8 +27,13 @@ TABLE: tuple[Setting, ...] = (
         "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>",
     ),
     Setting(
-        "HBRT_BOARD", "text", "default", "name of the board that a client attaches to, or tcp://HOST:PORT of its relay"
+        "HBRT_BOARD",
+        "text",
+        "default",
+        "name of the board that a client attaches to, tcp://HOST:PORT of "
+        "its relay, or farm://HOST:PORT[/POOL] for one that is leased",
     ),
+    Setting("HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 for ever", 0),
     Setting(
         "HBRT_KEYS",
         "path",

@@ -315,10 +315,10 @@ def release(session: Session) -> None:
 
 
 def _inherited_board() -> str | None:
-    """Directory of the board that this process's parent was attached to, in a fork's child; else None."""
+    """Address of the board that this process's parent was attached to, in a fork's child; else None."""
     session = process.default
     is_forked = session is not None and session.link.fault == Status.HB_DSP_FORKED
-    return str(session.link.paths.path) if session is not None and is_forked else None
+    return session.link.address if session is not None and is_forked else None
 
 
 def set_default(session: Session | None) -> Session | None:

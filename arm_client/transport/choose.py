@@ -43,7 +43,12 @@ def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]], *,
             from arm_client.transport.remote_link import RemoteLink
             from arm_client.transport.remote_tasks import RemoteTasks
 
-            remote = RemoteLink(board)
+            if board.is_leased:
+                from arm_client.transport.leased.link import LeasedLink
+
+                remote: RemoteLink = LeasedLink(board)
+            else:
+                remote = RemoteLink(board)
             undo.callback(remote.close)
             kind, is_strict = watch(remote, RemoteTasks)
             tasks = kind(remote)

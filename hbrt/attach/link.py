@@ -61,6 +61,11 @@ class Link(Protocol):
     _pid: int
 
     @property
+    def address(self) -> str:
+        """What names this very board, as ``board_ref`` takes it."""
+        return str(self.paths.path)
+
+    @property
     def is_asking(self) -> bool:
         """Whether a thread is inside a request: a finalizer that runs there must not send another."""
 

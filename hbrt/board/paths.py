@@ -23,6 +23,7 @@ PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with
 RUN = "_HBRT_RUN"
 """Of the environment: the file of the run that a process is a part of; see run_record.py."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_REMOTE = re.compile(r"(tcp|farm):/+")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 
@@ -103,27 +104,48 @@ class BoardPaths(NamedTuple):
 
 
 class RemoteBoard(NamedTuple):
-    """A board on another machine, by the address of its relay: it has no files here.
+    """A board on another machine, by the address of its relay, or of the farm that leases one: it has no files here.
 
-    ``path`` is ``tcp:/HOST:PORT``, which names it wherever a board's directory would.
+    ``path`` is ``tcp:/HOST:PORT`` or ``farm:/HOST:PORT[/POOL]``, which names it wherever a board's directory would.
     """
 
     path: Path
 
     @property
     def name(self) -> str:
-        """Address of its relay."""
-        return f"tcp://{self.path.name}"
+        """Address of its relay, or of its farm."""
+        scheme, *place = self.path.parts
+        return f"{scheme}//{'/'.join(place)}"
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether a farm chooses the board, another one for each program."""
+        return self.path.parts[0] == "farm:"
+
+    @property
+    def pool(self) -> str:
+        """Pool of the farm; empty for its first one."""
+        return self.path.name if len(self.path.parts) > 2 else ""
+
+    @property
+    def server(self) -> str:
+        """What listens at the address, for sentences."""
+        return f"{'farm' if self.is_leased else 'relay'} at {self.name}"
+
+    @property
+    def endpoint(self) -> str:
+        """ZeroMQ address."""
+        return f"tcp://{self.path.parts[1]}"
 
     @property
     def host(self) -> str:
         """Host of its relay, a name or an address."""
-        return self.path.name.rpartition(":")[0].strip("[]")
+        return self.path.parts[1].rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
         """TCP port of its relay."""
-        return int(self.path.name.rpartition(":")[2])
+        return int(self.path.parts[1].rpartition(":")[2])
 
 
 BoardRef: TypeAlias = BoardPaths | RemoteBoard
@@ -184,19 +206,29 @@ def is_private_name(name: str) -> bool:
 
 
 def board_ref(name: str | None = None) -> BoardRef:
-    """A board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
+    """A board by name (default: HBRT_BOARD), or by directory when the name has a slash.
+
+    ``tcp://HOST:PORT`` is the board of a relay, ``farm://HOST:PORT[/POOL]`` one that a farm leases.
 
     Raises:
         WrongUseError: the name is not one, or its directory's is no text.
     """
     name = name or settings.text("HBRT_BOARD")
-    if name.startswith("tcp:/"):
-        address = name.removeprefix("tcp:").lstrip("/")
-        if not _ADDRESS.fullmatch(address) or not 0 < int(address.rpartition(":")[2]) < 1 << 16:
+    if found := _REMOTE.match(name):
+        scheme, place = found[1], name[found.end() :]
+        address, slash, pool = place.partition("/")
+        if (
+            not _ADDRESS.fullmatch(address)
+            or not 0 < int(address.rpartition(":")[2]) < 1 << 16
+            or (slash and (scheme == "tcp" or not _NAME.fullmatch(pool)))
+        ):
             raise WrongUseError(
                 f"{name!r} is not the address of a relay: write tcp://HOST:PORT, as in tcp://10.0.0.7:5557."
+                if scheme == "tcp"
+                else f"{name!r} is not the address of a farm: write farm://HOST:PORT, as in farm://10.0.0.7:5600, or "
+                "farm://HOST:PORT/POOL."
             )
-        return RemoteBoard(Path(f"tcp:/{address}"))
+        return RemoteBoard(Path(f"{scheme}:/{place}"))
     if "/" in name:
         path = Path(name).absolute()
     elif _NAME.fullmatch(name):

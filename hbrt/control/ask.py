@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS, Daemon
+from hbrt.errors import WrongUseError
 
 if TYPE_CHECKING:
     from hbrt.control.observer import Observer
@@ -16,6 +17,7 @@ def look_at(paths: BoardRef) -> Daemon | Observer:
 
     Raises:
         NotRunningError: no daemon runs. RefusedError: no relay answers, or it does not let this program in.
+        WrongUseError: a farm's address names no board.
     """
     if not isinstance(paths, RemoteBoard):
         return Daemon(paths)
@@ -32,3 +34,16 @@ def ask(paths: BoardRef, verb: str, timeout_s: float = REQUEST_SECONDS, **args: 
     """
     with look_at(paths) as daemon:
         return daemon.request(verb, timeout_s, **args)
+
+
+def farm_status(farm: BoardRef) -> Any:
+    """Boards, lessees and queue of a farm, as plain data.
+
+    Raises:
+        WrongUseError: it is no farm's address. RefusedError: no farm answers, or it does not let this program in.
+    """
+    if not (isinstance(farm, RemoteBoard) and farm.is_leased):
+        raise WrongUseError(f"{farm.name} is no farm: name one as farm://HOST:PORT, or in HBRT_BOARD.")
+    from hbrt.remote.lease import status_of
+
+    return status_of(farm)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from hbrt.board.paths import RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS
-from hbrt.errors import RefusedError
+from hbrt.errors import RefusedError, WrongUseError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
 from hbrt.protocol.remote import TRACE_BYTES, Kind, encode
 from hbrt.remote.connection import RelayConnection
@@ -54,10 +54,15 @@ class Observer:
         board: Whose relay.
 
     Raises:
+        WrongUseError: a farm's address names no board.
         RefusedError: nobody listens there (HB_DSP_NOT_RUNNING), or keys are missing (HB_DSP_PERMISSION).
     """
 
     def __init__(self, board: RemoteBoard) -> None:
+        if board.is_leased:
+            raise WrongUseError(
+                f"{board.name} leases a board to each program, and is none itself: 'hbrt farm status' lists its boards."
+            )
         self._board = board
         self._ticket = 0
         self._numbers = itertools.count(1)

@@ -17,6 +17,10 @@ Talk
     grow by steps that nobody can guess, so that an ACK shows that its frame was read.
     SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
     was taken in before they were made: see ``hbrt.remote.shadow.merge``.
+    LEASE takes the place of HELLO on a connection to a farm. PLACE says which place in the queue the program has, anew
+    when that changes and every PLACE_SECONDS; GRANTED where the relay of its board listens. The connection is the
+    lease: the board is taken back when it ends, and GONE says why the farm ends it. QUEUE asks a farm for its boards
+    and its queue, and is answered by one REPLY.
     BEAT comes every BEAT_SECONDS. GONE says that the relay ends the session, and why; BYE that the program does.
 """
 
@@ -41,6 +45,7 @@ MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
 WINDOW_FRAMES = 1024
 BEAT_SECONDS = 1.0
+PLACE_SECONDS = 5.0
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # of ZeroMQ, both ways: they need no interpreter to be answered
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
@@ -60,7 +65,7 @@ FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"
 
 
 class Kind(IntEnum):
-    """Kinds of frames: up to TRACE a program's, from WELCOME on the relay's."""
+    """Kinds of frames: up to QUEUE a program's, from WELCOME on the relay's."""
 
     HELLO = 1
     REQUEST = 2
@@ -77,6 +82,8 @@ class Kind(IntEnum):
     LOOK = 13
     LOG = 14
     TRACE = 15
+    LEASE = 16
+    QUEUE = 17
     WELCOME = 32
     REFUSED = 33
     REPLY = 34
@@ -87,6 +94,8 @@ class Kind(IntEnum):
     NOW = 39
     BEAT = 40
     GONE = 41
+    PLACE = 42
+    GRANTED = 43
 
 
 _CHANGE: dict[str, Int | Text | Raw] = {
@@ -111,6 +120,8 @@ PROGRAM_SAYS: Says = {
     Kind.BYE: {},
     Kind.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
     Kind.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
+    Kind.LEASE: {"program": Text(64), "pid": Int(1, _U32), "user": Text(64), "pool": Text(64)},
+    Kind.QUEUE: {},
     Kind.TRACE: {"ticket": _NUMBER, "file": Text(255), "at": Int(0, (1 << 63) - 1)},
 }
 RELAY_SAYS: Says = {
@@ -131,6 +142,8 @@ RELAY_SAYS: Says = {
     Kind.NOW: {"number": _NUMBER, "now_ns": _NUMBER},
     Kind.BEAT: {"cores": _CORES},
     Kind.GONE: {"status": _I32, "text": Text()},
+    Kind.PLACE: {"place": Int(1, _U32), "why": Text()},
+    Kind.GRANTED: {"host": Text(255), "port": Int(1, (1 << 16) - 1), "board": Text(64)},
 }
 
 _PROTOCOL = Protocol("remote", VERSION, Kind, MAX_FRAME_BYTES)

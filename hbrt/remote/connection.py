@@ -57,11 +57,11 @@ class RelayConnection:
             self.socket.curve_serverkey = self._keys.server
         self.monitor = self.socket.get_monitor_socket(_EVENTS)
         try:
-            self.socket.connect(board.name)
+            self.socket.connect(board.endpoint)
         except zmq.ZMQError as error:
             self.close()
             raise RefusedError(
-                Status.HB_DSP_NOT_RUNNING, f"No relay can be reached at {board.name}: {zmq.strerror(error.errno or 0)}."
+                Status.HB_DSP_NOT_RUNNING, f"The {board.server} cannot be reached: {zmq.strerror(error.errno or 0)}."
             ) from None
 
     def send(self, frame: bytes) -> None:
@@ -96,11 +96,11 @@ class RelayConnection:
 
     def unreadable(self, error: MalformedMessageError) -> RefusedError:
         """The refusal for a message of the relay that breaks the protocol."""
-        where = f"the relay at {self._board.name}"
+        where = f"the {self._board.server}"
         return RefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
 
     def _why_not_in(self, event: int | None, seconds: float) -> tuple[int, str]:
-        where = f"The relay at {self._board.name}"
+        where = f"The {self._board.server}"
         if event is None:
             return Status.HB_DSP_TIMEOUT, f"{where} did not answer within {seconds:g} s."
         if self._keys is None or self._was_heard:
@@ -136,11 +136,11 @@ def keys_for(board: RemoteBoard) -> ProgramKeys | None:
             return program_keys(directory)
         except KeysError as error:
             raise RefusedError(
-                Status.HB_DSP_PERMISSION, f"The relay at {board.name} lets in who shows a key. {error}"
+                Status.HB_DSP_PERMISSION, f"The {board.server} lets in who shows a key. {error}"
             ) from None
     if is_named:
         raise RefusedError(
             Status.HB_DSP_PERMISSION,
-            f"The relay at {board.name} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
+            f"The {board.server} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
         )
     return None

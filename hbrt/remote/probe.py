@@ -27,6 +27,7 @@ def mechanism(board: RemoteBoard) -> str:
         RefusedError: nobody listens there, or no relay does.
     """
     is_connected, greeting = False, b""
+    kind, verb = ("farm", "hbrt farm serve") if board.is_leased else ("relay", "hbrt relay --listen")
     deadline = time.monotonic() + CONNECT_SECONDS
     try:
         with socket.create_connection((board.host, board.port), CONNECT_SECONDS) as connection:
@@ -36,20 +37,21 @@ def mechanism(board: RemoteBoard) -> str:
                 greeting += more
                 connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))  # however slowly it speaks
     except TimeoutError:
-        hangs = "what listens there does not greet as a relay does: it is none, or hangs"
+        hangs = f"what listens there does not greet as a {kind} does: it is none, or hangs"
         raise RefusedError(
             Status.HB_DSP_NOT_RUNNING,
-            f"No relay answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",
+            f"No {kind} answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",
         ) from None
     except OSError as error:
         why = error.strerror or str(error)
         raise RefusedError(
             Status.HB_DSP_NOT_RUNNING,
-            f"No relay can be reached at {board.name}: {why}. Start one beside the board with 'hbrt relay --listen'.",
+            f"No {kind} can be reached at {board.name}: {why}. Start one beside the board with '{verb}'.",
         ) from None
     name = greeting[12:32].rstrip(b"\0")
     if len(greeting) < GREETING_BYTES or greeting[:1] != b"\xff" or name not in {b"NULL", b"CURVE"}:
         raise RefusedError(
-            Status.HB_DSP_NOT_RUNNING, f"What listens at {board.name} is no relay of a board: look at the port."
+            Status.HB_DSP_NOT_RUNNING,
+            f"What listens at {board.name} is no {kind} of hbrt: look at the port.",
         )
     return name.decode()

@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,28 @@ if TYPE_CHECKING:
     from arm_client.commands.farm.work import Against
 
 ITEM_SECONDS = 60.0
+_SERVERS = {"serve": "dsp_server.farm.verbs:serve", "status": "dsp_server.farm.verbs:status"}
 _MODELS = (".onnx", ".bin", ".hbm")
 
 
+class FarmGroup(click.Group):
+    """The verb's own commands, and those of the side that has boards to lease, which are loaded when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All, in the order of their names."""
+        return sorted([*super().list_commands(ctx), *_SERVERS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them; None when there is none of that name."""
+        if cmd_name not in _SERVERS:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = _SERVERS[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
+
+
 @click.group(
+    cls=FarmGroup,
     short_help="Run a program, an op or a model over many items, on many boards.",
     epilog="Example: hbrt farm map 0x1000 --image my_image.py --over frames/ --boards 4 --out results",
 )

@@ -42,8 +42,14 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
     if isinstance(board, RemoteBoard):
         from arm_client.client import connect
 
-        connect(board.name).close()  # an unreachable board is reported once, not by each sample
-        yield str(board.path), False
+        attached = connect(board.name)  # an unreachable board is reported once, not by each sample
+        try:
+            address = attached.session.link.address
+            if not board.is_leased:
+                attached.close()
+            yield address, False  # one lease is that of all samples
+        finally:
+            attached.close()
         return
     if daemon_pid(board) is not None:
         yield str(board.path), False

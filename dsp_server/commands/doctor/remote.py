@@ -29,5 +29,10 @@ def remote_board() -> Iterator[Check]:
         yield Check("HBRT_BOARD", Level.FAIL, f"{board.name} cannot be used: {str(error).rstrip('.')}")
         return
     how = f"with keys, as there are in {default_directory()}" if has_keys else "without keys"
-    found = f"a relay answers at {board.name}, {how}; 'hbrt status' looks at its board"
+    kind, verb = (
+        ("farm", "hbrt farm status' lists its boards")
+        if board.is_leased
+        else ("relay", "hbrt status' looks at its board")
+    )
+    found = f"a {kind} answers at {board.name}, {how}; '{verb}"
     yield Check("HBRT_BOARD", Level.OK, found)

@@ -1,0 +1,1 @@
+"""Boards that a farm leases."""

@@ -1,0 +1,46 @@
+"""The attachment to a board that a farm leases: as to one of another machine, for as long as the lease."""
+
+from __future__ import annotations
+
+from arm_client.cabi.say import warn
+from arm_client.transport.remote_link import RemoteLink
+from hbrt.attach.link import program_name
+from hbrt.board.paths import RemoteBoard
+from hbrt.remote.lease import Lease
+
+
+class LeasedLink(RemoteLink):
+    """This process's attachment to a board of a farm; waits until there is one.
+
+    Args:
+        farm: Its address.
+
+    Raises:
+        BoardError: as of ``Lease`` and ``RemoteLink``.
+    """
+
+    def __init__(self, farm: RemoteBoard) -> None:
+        self._granted = Lease(farm, program_name(), lambda sentence: warn("%s", sentence))
+        try:
+            super().__init__(self._granted.board)
+        except BaseException:
+            self._granted.close()
+            raise
+        self.paths = farm
+
+    @property
+    def address(self) -> str:
+        """As of ``Link``: the farm would give a fork's child another board."""
+        return str(self._granted.board.path)
+
+    def _on_lost(self, status: int, why: str) -> None:
+        """Give back what is of no use any more; the farm knows why it took the board."""
+        if not self.fault:
+            why = self._granted.why_ended() or why
+            self._granted.close()
+        super()._on_lost(status, why)
+
+    def close(self) -> None:
+        """Detach, and give the board back."""
+        super().close()
+        self._granted.close()

@@ -1,0 +1,117 @@
+"""Who has which board of a farm, and who gets the next one. Pure: no clock, no socket, no process.
+
+Rules
+    Requests of a pool are served in the order of their arrival. One whose user has the most boards that a user may have
+    is passed over until that user gives one back, and keeps its place. A board that was given back is nobody's until
+    it is fresh again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """A program that has a board, or waits for one.
+
+    Attributes:
+        program: What it is called, with its process id.
+        user: Whose it is.
+        pool: The pool that it wants a board of.
+        since: When it came.
+    """
+
+    program: str
+    user: str
+    pool: str
+    since: float
+
+
+class Grant(NamedTuple):
+    """A board for a request."""
+
+    who: bytes
+    seat: int
+
+
+class Book:
+    """Seats, each of which has a board now and then, and requests.
+
+    Args:
+        pools: Seats of each pool.
+        per_user: The most boards of a user over all pools; 0 for no limit.
+    """
+
+    def __init__(self, pools: dict[str, list[int]], per_user: int = 0) -> None:
+        self.pools = pools
+        self._per_user = per_user
+        self._pool_of = {seat: pool for pool, seats in pools.items() for seat in seats}
+        self._free: set[int] = set()
+        self.lessees: dict[int, bytes] = {}
+        self.requests: dict[bytes, Request] = {}  # in the order of their arrival
+
+    def ask(self, who: bytes, request: Request) -> None:
+        """Queue a request."""
+        self.requests[who] = request
+
+    def ready(self, seat: int) -> None:
+        """A seat has a fresh board."""
+        self._free.add(seat)
+
+    def lost(self, seat: int) -> bytes | None:
+        """The board of a seat is gone, or is taken back; returns who had it."""
+        self._free.discard(seat)
+        who = self.lessees.pop(seat, None)
+        if who is not None:
+            del self.requests[who]
+        return who
+
+    def gone(self, who: bytes) -> int | None:
+        """A program has gone; returns the seat whose board it had."""
+        if self.requests.pop(who, None) is None:
+            return None
+        seat = self.seat_of(who)
+        if seat is not None:
+            del self.lessees[seat]
+        return seat
+
+    def seat_of(self, who: bytes) -> int | None:
+        """The seat whose board a program has."""
+        return next((seat for seat, lessee in self.lessees.items() if lessee == who), None)
+
+    def grants(self) -> list[Grant]:
+        """Give free boards to those that wait; returns who got which."""
+        granted = []
+        for who, request in self._waiting():
+            free = [seat for seat in self.pools[request.pool] if seat in self._free]
+            if free and not self.is_at_limit(request.user):
+                self._free.remove(free[0])
+                self.lessees[free[0]] = who
+                granted.append(Grant(who, free[0]))
+        return granted
+
+    def places(self) -> dict[bytes, int]:
+        """The place of each request that waits, from 1, in the queue of its pool."""
+        places: dict[bytes, int] = {}
+        lengths = dict.fromkeys(self.pools, 0)
+        for who, request in self._waiting():
+            lengths[request.pool] += 1
+            places[who] = lengths[request.pool]
+        return places
+
+    def is_at_limit(self, user: str) -> bool:
+        """Whether a user has as many boards as one may have."""
+        held = sum(self.requests[who].user == user for who in self.lessees.values())
+        return 0 < self._per_user <= held
+
+    def why_waiting(self, who: bytes) -> str:
+        """Why a request waits: a part of a sentence."""
+        request = self.requests[who]
+        if self.is_at_limit(request.user):
+            return f"{request.user} has {self._per_user} of its boards, the most of a user"
+        count = len(self.pools[request.pool])
+        return f"{'its one board is' if count == 1 else f'all {count} boards are'} taken, or being made fresh"
+
+    def _waiting(self) -> list[tuple[bytes, Request]]:
+        having = set(self.lessees.values())
+        return [(who, request) for who, request in self.requests.items() if who not in having]

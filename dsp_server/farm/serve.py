@@ -1,0 +1,43 @@
+"""The process of a farm's leases: it ends on a signal, and its boards with it, whatever ends it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from dsp_server.farm.hosted_board import HostedBoard, remove_stale_keys
+from dsp_server.farm.pools import Pool
+from dsp_server.farm.server import LeaseServer, Limits
+from dsp_server.gateway.listening import ListenOptions
+from dsp_server.process.end_signals import ended_by_signals
+from dsp_server.process.fd_limit import raise_descriptor_limit
+from dsp_server.process.process_title import set_title
+
+
+def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running: Callable[[str], None]) -> None:
+    """Serve leases until a signal.
+
+    Args:
+        options: Address and keys.
+        pools: The first one is that of programs that name none.
+        limits: Of leases.
+        on_running: Called once with the farm's address, when it listens.
+
+    Raises:
+        BoardError: it cannot listen, or its keys cannot be read.
+    """
+    raise_descriptor_limit()
+    remove_stale_keys()
+    server = LeaseServer(options, pools, limits, HostedBoard, _log)
+    try:
+        with ended_by_signals(server, server.stop):
+            set_title("farm", server.address)
+            on_running(server.address)
+            server.run()
+    finally:
+        server.close()
+
+
+def _log(sentence: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} farm {sentence}\n")

@@ -1,0 +1,124 @@
+"""A lease of a farm: a board for the life of a program, by a connection that stays open as long."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hbrt import settings
+from hbrt.board.paths import RemoteBoard
+from hbrt.errors import RefusedError
+from hbrt.protocol.control import MalformedMessageError, decode_reply
+from hbrt.protocol.remote import PLACE_SECONDS, Kind, encode
+from hbrt.remote.connection import RelayConnection
+from hbrt.status import Status
+
+SILENT_SECONDS = 6 * PLACE_SECONDS
+ANSWER_SECONDS = 10.0
+SAY_SECONDS = 10.0  # between two sentences on a place that changes
+_LAST_WORD_SECONDS = 0.3
+
+
+class Lease:
+    """A board of a farm; waits in the farm's queue until there is one. One thread at a time, but for ``why_ended``.
+
+    Args:
+        farm: Its address.
+        program: What this program is called.
+        say: Takes a sentence on the place in the queue: at the first one, and when it changes, at most every
+            SAY_SECONDS.
+
+    Raises:
+        RefusedError: no farm answers, it does not let this program in, has no such pool, or has no free board in the
+            time of HBRT_LEASE_WAIT_S. BadSettingError: of that setting.
+    """
+
+    def __init__(self, farm: RemoteBoard, program: str, say: Callable[[str], None]) -> None:
+        self._farm = farm
+        self._lock = threading.Lock()
+        self._connection = RelayConnection(farm)
+        try:
+            self.board = self._await_board(program, say)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _await_board(self, program: str, say: Callable[[str], None]) -> RemoteBoard:
+        patience = settings.integer("HBRT_LEASE_WAIT_S")
+        deadline = time.monotonic() + patience if patience else float("inf")
+        self._connection.send(encode(Kind.LEASE, program[:64], os.getpid(), _user(), self._farm.pool))
+        said, said_at, place = 0, -SAY_SECONDS, 0
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                kind, fields = self._connection.recv(max(0.0, min(SILENT_SECONDS, left)))
+            except RefusedError as error:
+                if error.status != Status.HB_DSP_TIMEOUT or left > SILENT_SECONDS:
+                    raise
+                where = f"place {place} in its queue" if place else "it has not answered"
+                raise RefusedError(
+                    Status.HB_DSP_TIMEOUT,
+                    f"The {self._farm.server} had no free board within {patience} s, which is HBRT_LEASE_WAIT_S: "
+                    f"{where}; 'hbrt farm status' shows who has them.",
+                ) from None
+            if kind == Kind.GRANTED:
+                host = fields[0] or self._farm.host
+                return RemoteBoard(Path(f"tcp:/{f'[{host}]' if ':' in host else host}:{fields[1]}"))
+            if kind in {Kind.GONE, Kind.REFUSED}:
+                raise RefusedError(fields[0], f"The {self._farm.server} refused this program: {fields[1]}")
+            if kind != Kind.PLACE:
+                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The {self._farm.server} said {Kind(kind).name}.")
+            place = fields[0]
+            if place != said and time.monotonic() >= said_at + SAY_SECONDS:
+                say(f"This program waits for a board of {self._farm.name}: place {place} in its queue; {fields[1]}.")
+                said, said_at = place, time.monotonic()
+
+    def why_ended(self) -> str:
+        """Why the farm has taken the board back; empty when it has not said so."""
+        with self._lock:
+            if self._connection.socket.closed:
+                return ""
+            try:
+                kind, fields = self._connection.recv(_LAST_WORD_SECONDS)
+            except RefusedError:
+                return ""
+        return f"The {self._farm.server} lets this program go. {fields[1]}" if kind == Kind.GONE else ""
+
+    def close(self) -> None:
+        """Give the board back."""
+        with self._lock:
+            if not self._connection.socket.closed:
+                self._connection.close()
+
+
+def status_of(farm: RemoteBoard) -> Any:
+    """Boards, lessees and queue of a farm, as plain data.
+
+    Raises:
+        RefusedError: no farm answers, or it does not let this program in.
+    """
+    connection = RelayConnection(farm)
+    try:
+        connection.send(encode(Kind.QUEUE))
+        kind, fields = connection.recv(ANSWER_SECONDS)
+        if kind != Kind.REPLY:
+            why = fields[1] if kind in {Kind.GONE, Kind.REFUSED} else f"It said {Kind(kind).name}."
+            raise RefusedError(Status.HB_DSP_INVALID_ARGUMENT, f"The {farm.server} does not tell its boards. {why}")
+        try:
+            return decode_reply(fields[1]).data
+        except MalformedMessageError as error:
+            raise connection.unreadable(error) from None
+    finally:
+        connection.close()
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name[:64]
+    except KeyError:
+        return str(os.getuid())
