@@ -98,6 +98,11 @@ def _custom_op(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> 
     return _within(result, scores / (1 + np.exp(-sample.BETA * scores)), 1e-5)
 
 
+def _custom_op_in_c(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
+    sums = np.arange(np.prod(sample.SHAPE), dtype=np.float32).reshape(sample.SHAPE).sum(1).ravel() / 100
+    return _within(result, sums / (1 + np.exp(-sample.BETA * sums)), 1e-5)
+
+
 def _dynamic_shape(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
     windows = (np.lib.stride_tricks.sliding_window_view(one, (3, 3), (2, 3)) for one in result["pictures"])
     features = (np.einsum("nihwab,oiab->nohw", one, sample.WEIGHTS) for one in windows)
@@ -144,6 +149,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("nn", "softmax"): _softmax,
     ("rknn", "classification"): _known_digits,
     ("rknn", "custom_op"): _custom_op,
+    ("rknn", "custom_op_c"): _custom_op_in_c,
     ("rknn", "dynamic_shape"): _dynamic_shape,
     ("rknn", "multi_batch"): _known_digits,
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsp_server.daemon.reload import FileWatch, stamp
+from dsp_server.daemon.reload import CLOCK_SECONDS, FileWatch, stamp
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running
@@ -133,7 +133,9 @@ def test_edit_that_comes_while_another_loads_is_not_lost(start: Start, write_ima
 
 
 def test_nothing_is_reloaded_without_an_edit(start: Start, write_image: WriteImage) -> None:
-    running = start(write_image(1), is_reloading=True)
+    image = write_image(1)
+    time.sleep(2 * CLOCK_SECONDS)  # a file that is read at once after it was written is read again
+    running = start(image, is_reloading=True)
     board = running.attach()
     looked_until = time.monotonic() + 1.0  # four looks
     while time.monotonic() < looked_until:
