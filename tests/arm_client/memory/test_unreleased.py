@@ -39,7 +39,7 @@ def told_of(board: Board, source: str, **environment: str) -> list[str]:
     assert process.wait(60) == 0
     while any(client["pid"] == process.pid for client in board.status()["clients"]):
         pass
-    return [found["text"] for found in board.status()["findings"] if str(process.pid) in found["text"]]
+    return [found["text"] for found in board.status()["findings"] if f"Process {process.pid} " in found["text"]]
 
 
 @pytest.mark.parametrize("mode", ["direct", "relay"])

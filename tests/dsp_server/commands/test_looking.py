@@ -123,7 +123,11 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
     shown = running.good("status")
     assert "No program is attached." in shown
     assert "leak: " in shown
-    (leak,) = [one for one in running.status()["findings"] if one["kind"] == "leak" and str(pid) in one["text"]]
+    (leak,) = [
+        one
+        for one in running.status()["findings"]
+        if one["kind"] == "leak" and one["text"].startswith(f"Process {pid} ")
+    ]
     assert {place["phy_addr"] for place in leak["places"]} == set(addresses)  # as the sentence has them
 
 
