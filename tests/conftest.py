@@ -142,6 +142,14 @@ def new_interpreters(_nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(launch, "start_process", _nursery.start_new)
 
 
+@pytest.fixture
+def hangups_count() -> Iterator[None]:
+    """Have SIGHUP end what the test starts, also where nohup(1) keeps it from this process."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_is_left(request: pytest.FixtureRequest, _nursery: Nursery) -> Iterator[None]:
     """At the end of a test process: no process, board, file or DDR of it is left. Else its last test has an error."""

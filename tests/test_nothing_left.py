@@ -144,6 +144,7 @@ def test_nothing_is_left_of_a_program_that_ends(place: Place, ending: str) -> No
     place.check()
 
 
+@pytest.mark.usefixtures("hangups_count")
 @pytest.mark.parametrize("way", SIGNALS)
 def test_nothing_is_left_of_a_program_that_is_ended(place: Place, way: str) -> None:
     rest, number = SIGNALS[way]

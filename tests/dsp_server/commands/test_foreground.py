@@ -48,6 +48,7 @@ def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...])
     assert shell.files() == ["log"]
 
 
+@pytest.mark.usefixtures("hangups_count")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_board_cleanly(shell: Shell, number: signal.Signals) -> None:
     daemon = started(shell, *DSP_SERVER)

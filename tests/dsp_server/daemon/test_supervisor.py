@@ -41,6 +41,7 @@ def test_files_are_the_owners_alone_and_go_with_the_daemon(start: Start) -> None
     assert daemon_pid(running.paths) is None
 
 
+@pytest.mark.usefixtures("hangups_count")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_a_board_in_good_order(start: Start, number: int) -> None:
     running = start()
