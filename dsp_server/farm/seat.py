@@ -17,7 +17,7 @@ RETRY_SECONDS = (1.0, 5.0, 30.0)
 
 
 class HostsBoard(Protocol):
-    """A board, here or on a machine of a cluster; as of ``HostedBoard``."""
+    """A board, as of ``HostedBoard``."""
 
     name: str
     port: int

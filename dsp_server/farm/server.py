@@ -20,11 +20,11 @@ from dsp_server.farm.hosted_board import RelayKeys
 from dsp_server.farm.pools import Pool
 from dsp_server.farm.seat import Event, HostsBoard, Seat, State
 from dsp_server.gateway.backlog import MOST_UNKNOWN_BYTES
-from dsp_server.gateway.connections import Connection, Connections, is_given, reset_when_closed
+from dsp_server.gateway.connections import Connection, is_given
 from dsp_server.gateway.handler import bounded_reply
-from dsp_server.gateway.listening import Listener, ListenOptions
-from dsp_server.gateway.pending import PendingConnections
+from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.send_queue import printable
+from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
     lease_seconds: float = 0.0
 
 
-class LeaseServer:
+class LeaseServer(Server):
     """Serves the boards of a farm.
 
     Args:
@@ -61,7 +61,6 @@ class LeaseServer:
         pools: The first one is that of programs that name none.
         limits: Of leases.
         make: Starts a board of a pool, for the host and keys of its relay; any thread.
-        host: Where programs find the boards; empty for where they find this server.
         log: Writes a sentence.
 
     Raises:
@@ -76,32 +75,17 @@ class LeaseServer:
         make: Callable[[Pool, str, RelayKeys | None], HostsBoard],
         log: Callable[[str], None],
     ) -> None:
-        self._options, self._pools, self._limits, self._log = options, pools, limits, log
-        self._is_stopping = False
         keys = _relay_keys(options)
-        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        try:
-            self._listener = Listener(self._context, options)
-        except BaseException:
-            self._context.term()
-            raise
-        self._socket = self._listener.socket
-        port = int(self._listener.endpoint.rpartition(":")[2])
-        self.address = f"farm://{self._listener.endpoint.removeprefix('tcp://')}"
-        self._connections = Connections(port, self._is_reachable, has_keys=self._listener.has_keys)
-        self._pending = PendingConnections(self._listener.accepted, self._connections, log)
+        super().__init__(options, log)
+        self._options, self._pools, self._limits = options, pools, limits
+        self.address = f"farm://{self.endpoint.removeprefix('tcp://')}"
         self._known: dict[bytes, Connection] = {}
         self._keys: dict[bytes, bytes] = {}  # public key of each program that has one
         self._told: dict[bytes, tuple[tuple[int, str], float]] = {}  # what a program knows of its place, and when
         self._let_go: dict[bytes, float] = {}  # refused: until when they may end their connections themselves
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._readers: dict[int, Callable[[], None]] = {}
-        self._poller = zmq.Poller()
-        self._poller.register(self._socket, zmq.POLLIN)
-        self._poller.register(self._listener.accepted, zmq.POLLIN)
         self.watch(self._bell, self._on_events)
-        self.watch(self._connections.fileno(), self._on_ends)
         self._seats: list[Seat] = []
         rows: dict[str, list[int]] = {}
         for pool in pools:
@@ -114,31 +98,11 @@ class LeaseServer:
                 self._seats.append(Seat(len(self._seats), pool.name, start, limits.idle_seconds, self._tell))
         self._book = Book(rows, limits.per_user)
 
-    def watch(self, fd: int, handler: Callable[[], None], /) -> None:
-        """Call ``handler`` while the descriptor is readable."""
-        self._readers[fd] = handler
-        self._poller.register(fd, zmq.POLLIN)
-
-    def unwatch(self, fd: int, /) -> None:
-        """Undo ``watch``."""
-        del self._readers[fd]
-        self._poller.unregister(fd)
-
-    def stop(self) -> None:
-        """Make ``run`` return soon; a signal handler may call it."""
-        self._is_stopping = True
-
     def run(self) -> None:
         """Serve until ``stop`` is called."""
         next_beat = 0.0
-        while not self._is_stopping:
-            for ready, _ in self._poller.poll(int(POLL_SECONDS * 1000)):
-                if ready is self._socket:
-                    self._receive()
-                elif ready is self._listener.accepted:
-                    self._pending.on_accepted()
-                elif (reader := self._readers.get(ready)) is not None:
-                    reader()
+        while not self.is_stopping:
+            self._poll(POLL_SECONDS)
             if time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + BEAT_SECONDS
                 self._beat()
@@ -153,32 +117,17 @@ class LeaseServer:
         deadline = time.monotonic() + END_SECONDS
         for seat in self._seats:
             seat.join(max(0.0, deadline - time.monotonic()))
-        for fd in list(self._readers):
-            self.unwatch(fd)
-        self._poller.unregister(self._listener.accepted)
-        self._poller.unregister(self._socket)
-        self._listener.close()
-        self._context.term()
-        self._connections.close()
+        super().close()
         os.close(self._bell)
 
     # -- what comes
 
-    def _receive(self) -> None:
-        for _ in range(64):
-            try:
-                who = self._socket.recv(_NOBLOCK)
-            except zmq.Again:
-                return
-            frame = self._socket.recv(_NOBLOCK, copy=False)
-            is_more = frame.more
-            while self._socket.rcvmore:
-                self._socket.recv(_NOBLOCK)
-            connection = self._known.get(who)
-            if connection is not None:
-                connection.backlog.on_frame(len(frame))
-            elif who not in self._let_go:
-                self._on_first_frame(who, frame, is_more=is_more)
+    def _on_message(self, identity: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
+        connection = self._known.get(identity)
+        if connection is not None:
+            connection.backlog.on_frame(len(frame))
+        elif identity not in self._let_go:
+            self._on_first_frame(identity, frame, is_more=is_more)
 
     def _on_first_frame(self, who: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
         """Take a request. A program says nothing more after it: its connection speaks for it."""
@@ -245,15 +194,11 @@ class LeaseServer:
                 self._take_back(event.seat, event.why)
             seat.note(event)
 
-    def _on_ends(self) -> None:
-        for connection in self._connections.ended():
-            self._forget(connection.identity)
-
-    def _forget(self, who: bytes) -> None:
-        """A connection has ended: its board, if it had one, is made fresh."""
-        connection = self._known.pop(who, None)
-        if connection is not None:
-            self._connections.release(connection)
+    def _on_end(self, connection: Connection) -> None:
+        """A program has gone: its board, if it had one, is made fresh."""
+        who = connection.identity
+        del self._known[who]
+        self._connections.release(connection)
         self._told.pop(who, None)
         self._keys.pop(who, None)
         seat = self._book.gone(who)
@@ -278,8 +223,7 @@ class LeaseServer:
                 continue
             seat.lease()
             self._told.pop(who, None)
-            host = getattr(board, "host", "")
-            self._send(who, encode(Kind.GRANTED, host, board.port, board.name))
+            self._send(who, encode(Kind.GRANTED, board.port, board.name))
         now = time.monotonic()
         for who, place in self._book.places().items():
             known, at = self._told.get(who, ((0, ""), 0.0))
@@ -298,13 +242,13 @@ class LeaseServer:
         if who is not None:
             self._end(who, Status.HB_DSP_BOARD_LOST, f"It took the board back. {why}")
 
+    def _on_flood(self, connection: Connection) -> None:
+        self._log(f"It ends a connection from {connection.peer}: more than {MOST_UNKNOWN_BYTES} bytes wait unread.")
+
     def _beat(self) -> None:
         self._pending.end_silent()
-        self._pending.end_floods()
+        self._end_floods(MOST_UNKNOWN_BYTES, BEAT_SECONDS)
         now = time.monotonic()
-        for connection in self._connections.flooding(MOST_UNKNOWN_BYTES, BEAT_SECONDS):
-            reset_when_closed(connection.socket)
-            self._connections.end(connection)
         for who in list(self._known):
             if now >= self._let_go.get(who, now + 1):
                 self._connections.end(self._known[who])
@@ -356,14 +300,8 @@ class LeaseServer:
         with contextlib.suppress(zmq.ZMQError):  # it has gone, which its connection's end says, or does not read
             self._socket.send_multipart((who, frame), _NOBLOCK)
 
-    def _is_reachable(self, who: bytes) -> bool:
-        try:
-            self._socket.send_multipart((who, encode(Kind.BEAT, b"")), _NOBLOCK)
-        except zmq.Again:
-            return True
-        except zmq.ZMQError:
-            return False
-        return True
+    def _beat_frame(self) -> bytes:
+        return encode(Kind.BEAT, b"")
 
 
 def _relay_keys(options: ListenOptions) -> RelayKeys | None:

@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import zmq
 
 from dsp_server.gateway.backlog import MOST_UNREAD_BYTES
-from dsp_server.gateway.connections import Connection, Connections, is_given, reset_when_closed
+from dsp_server.gateway.connections import Connection, is_given
 from dsp_server.gateway.handler import ConnectionHandler
-from dsp_server.gateway.listening import Listener, ListenOptions
+from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.observer import Observer
-from dsp_server.gateway.pending import PendingConnections
 from dsp_server.gateway.remote_client import RemoteClient, activity_of
 from dsp_server.gateway.send_queue import SendQueue, printable
+from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
 from hbrt.attach.link import LocalLink
 from hbrt.protocol.control import MalformedMessageError
@@ -52,7 +52,7 @@ class _Draining:
         self.beats_left = DRAIN_BEATS
 
 
-class Gateway:
+class Gateway(Server):
     """Serves the programs of other machines that use a board.
 
     Args:
@@ -65,9 +65,8 @@ class Gateway:
     """
 
     def __init__(self, link: LocalLink, options: ListenOptions, log: Callable[[str], None]) -> None:
-        self.is_stopping = False
+        super().__init__(options, log)
         self._link = link
-        self._log = log
         self._served: dict[bytes, _Served] = {}
         self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads still run
         self._draining: dict[bytes, _Draining] = {}
@@ -75,54 +74,17 @@ class Gateway:
         self._send_queue = SendQueue()
         self._next_beat = 0.0
         self._flood_checked_at = 0.0
-        self._readers: dict[int, Callable[[], None]] = {}
-        self._poller = zmq.Poller()
-        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        try:
-            self._listener = Listener(self._context, options)
-        except BaseException:
-            self._context.term()
-            self._send_queue.close()
-            raise
-        self._socket = self._listener.socket
-        self.endpoint = self._listener.endpoint
-        self._poller.register(self._socket, zmq.POLLIN)
-        port = int(self.endpoint.rpartition(":")[2])
-        self._connections = Connections(port, self._is_reachable, has_keys=self._listener.has_keys)
-        self._pending = PendingConnections(self._listener.accepted, self._connections, self._log)
-        self._poller.register(self._listener.accepted, zmq.POLLIN)
         self.watch(self._send_queue.fd, self._send_queued)
-        self.watch(self._connections.fileno(), self._on_ends)
         self.watch(link.lease.fileno(), link.lose)
-
-    def watch(self, fd: int, handler: Callable[[], None], /) -> None:
-        """Call ``handler`` while the descriptor is readable."""
-        self._readers[fd] = handler
-        self._poller.register(fd, zmq.POLLIN)
-
-    def unwatch(self, fd: int, /) -> None:
-        """Undo ``watch``."""
-        del self._readers[fd]
-        self._poller.unregister(fd)
-
-    def stop(self) -> None:
-        """Make ``run`` return soon; a signal handler may call it."""
-        self.is_stopping = True
 
     def run(self) -> None:
         """Serve until ``stop`` is called or the board ends."""
         while not self.is_stopping and not self._link.fault:
             is_idle = not (self._connections or self._pending)
-            for ready, _ in self._poller.poll(int((BEAT_SECONDS if is_idle else FLOOD_CHECK_SECONDS) * 1000)):
-                if ready is self._socket:
-                    self._receive()
-                elif ready is self._listener.accepted:
-                    self._pending.on_accepted()
-                elif (reader := self._readers.get(ready)) is not None:
-                    reader()
+            self._poll(BEAT_SECONDS if is_idle else FLOOD_CHECK_SECONDS)
             now = time.monotonic()
             if now >= self._flood_checked_at + FLOOD_CHECK_SECONDS:
-                self._end_floods(now - self._flood_checked_at)
+                self._end_floods(MOST_UNREAD_BYTES, now - self._flood_checked_at)
                 self._flood_checked_at = now
             if now >= self._next_beat:
                 self._next_beat = now + BEAT_SECONDS
@@ -135,7 +97,6 @@ class Gateway:
         for identity, served in list(self._served.items()):
             served.handler.stop()
             self._send(identity, encode(Kind.GONE, int(status), why))
-        self._poller.unregister(self._listener.accepted)
         handlers = [served.handler for served in self._served.values()] + self._ending
         self._drain_all()
         for identity in list(self._served):
@@ -143,52 +104,35 @@ class Gateway:
         deadline = time.monotonic() + JOIN_SECONDS
         for handler in handlers:
             handler.join(max(0.0, deadline - time.monotonic()))
-        for fd in list(self._readers):
-            self.unwatch(fd)
-        self._poller.unregister(self._socket)
-        self._listener.close()
-        self._context.term()
-        self._connections.close()
+        super().close()
         if not any(handler.is_alive() for handler in handlers):
             self._send_queue.close()
 
     def _drain_all(self) -> None:
         """Wait until programs close their connections: closing one that has unread bytes discards what was sent."""
+        for fd in set(self._handlers) - {self._socket, self._connections.fileno(), self._send_queue.fd}:
+            self.unwatch(fd)
+        self.watch(self._socket, lambda: self._socket.recv_multipart(_NOBLOCK))
+        self.watch(self._send_queue.fd, self._send_queue.take_all)
         deadline = time.monotonic() + DRAIN_SECONDS
         while (self._served or self._draining) and (left := deadline - time.monotonic()) > 0:
-            for ready, _ in self._poller.poll(int(left * 1000)):
-                if ready is self._socket:
-                    self._socket.recv_multipart(_NOBLOCK)
-                elif ready == self._connections.fileno():
-                    self._on_ends()
-                elif ready == self._send_queue.fd:
-                    self._send_queue.take_all()
+            self._poll(left)
 
     # -- receiving
 
-    def _receive(self) -> None:
-        """Receive a bounded number of messages, so that other work gets its turn."""
-        for _ in range(64):
-            try:
-                identity = self._socket.recv(_NOBLOCK)
-            except zmq.Again:
-                return
-            frame = self._socket.recv(_NOBLOCK, copy=False)
-            is_more = frame.more
-            while self._socket.rcvmore:
-                self._socket.recv(_NOBLOCK)
-            served = self._served.get(identity)
-            known = served or self._draining.get(identity)
-            if known is not None and known.connection is not None:
-                known.connection.backlog.on_frame(len(frame))
-            if identity in self._draining or identity in self._let_go:
-                continue
-            if is_more:
-                self._disconnect(identity, frame, "A message is one frame; more came.")
-            elif served is None:
-                self._on_first_frame(identity, frame)
-            elif not served.handler.put(frame.bytes):
-                self._disconnect(identity, frame, "It has sent more than it may without waiting for an answer.")
+    def _on_message(self, identity: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
+        served = self._served.get(identity)
+        known = served or self._draining.get(identity)
+        if known is not None and known.connection is not None:
+            known.connection.backlog.on_frame(len(frame))
+        if identity in self._draining or identity in self._let_go:
+            return
+        if is_more:
+            self._disconnect(identity, frame, "A message is one frame; more came.")
+        elif served is None:
+            self._on_first_frame(identity, frame)
+        elif not served.handler.put(frame.bytes):
+            self._disconnect(identity, frame, "It has sent more than it may without waiting for an answer.")
 
     def _on_first_frame(self, identity: bytes, frame: zmq.Frame) -> None:
         try:
@@ -308,37 +252,21 @@ class Gateway:
             if has_ended:
                 self._on_drained(identity)
 
-    def _end_floods(self, seconds: float) -> None:
-        """End connections with too many unread bytes; a refusal would wait behind these bytes."""
-        self._pending.end_floods()
-        for connection in self._connections.flooding(MOST_UNREAD_BYTES, seconds):
-            identity = connection.identity
-            if identity in self._served:
-                who = self._served[identity].handler.program
-                self._log(f"The relay disconnects {who}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
-                self._drain(identity)
-            reset_when_closed(connection.socket)
-            self._connections.end(connection)
-
-    def _is_reachable(self, identity: bytes) -> bool:
-        """Whether ZeroMQ still routes to an identity."""
-        try:
-            self._socket.send_multipart((identity, self._beat_frame()), _NOBLOCK)
-        except zmq.Again:
-            return True  # ZeroMQ routes to it, and the peer does not read
-        except zmq.ZMQError:
-            return False
-        return True
+    def _on_flood(self, connection: Connection) -> None:
+        identity = connection.identity
+        if identity in self._served:
+            who = self._served[identity].handler.program
+            self._log(f"The relay disconnects {who}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+            self._drain(identity)
 
     def _beat_frame(self) -> bytes:
         return encode(Kind.BEAT, activity_of(self._link))
 
-    def _on_ends(self) -> None:
-        for connection in self._connections.ended():
-            if connection.identity in self._draining:
-                self._on_drained(connection.identity)
-            else:
-                self._on_disconnected(connection.identity)
+    def _on_end(self, connection: Connection) -> None:
+        if connection.identity in self._draining:
+            self._on_drained(connection.identity)
+        else:
+            self._on_disconnected(connection.identity)
 
     def _on_drained(self, identity: bytes) -> None:
         connection = self._draining.pop(identity).connection

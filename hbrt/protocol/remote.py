@@ -18,9 +18,9 @@ Talk
     SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
     was taken in before they were made: see ``hbrt.remote.shadow.merge``.
     LEASE takes the place of HELLO on a connection to a farm. PLACE says which place in the queue the program has, anew
-    when that changes and every PLACE_SECONDS; GRANTED where the relay of its board listens. The connection is the
-    lease: the board is taken back when it ends, and GONE says why the farm ends it. QUEUE asks a farm for its boards
-    and its queue, and is answered by one REPLY.
+    when that changes and every PLACE_SECONDS; GRANTED at which port of the farm's host the relay of its board listens.
+    The connection is the lease: the board is taken back when it ends, and GONE says why the farm ends it. QUEUE asks a
+    farm for its boards and its queue, and is answered by one REPLY.
     BEAT comes every BEAT_SECONDS. GONE says that the relay ends the session, and why; BYE that the program does.
 """
 
@@ -143,7 +143,7 @@ RELAY_SAYS: Says = {
     Kind.BEAT: {"cores": _CORES},
     Kind.GONE: {"status": _I32, "text": Text()},
     Kind.PLACE: {"place": Int(1, _U32), "why": Text()},
-    Kind.GRANTED: {"host": Text(255), "port": Int(1, (1 << 16) - 1), "board": Text(64)},
+    Kind.GRANTED: {"port": Int(1, (1 << 16) - 1), "board": Text(64)},
 }
 
 _PROTOCOL = Protocol("remote", VERSION, Kind, MAX_FRAME_BYTES)

@@ -67,8 +67,8 @@ class Lease:
                     f"{where}; 'hbrt farm status' shows who has them.",
                 ) from None
             if kind == Kind.GRANTED:
-                host = fields[0] or self._farm.host
-                return RemoteBoard(Path(f"tcp:/{f'[{host}]' if ':' in host else host}:{fields[1]}"))
+                host, port = self._farm.host, fields[0]
+                return RemoteBoard(Path(f"tcp:/{f'[{host}]' if ':' in host else host}:{port}"))
             if kind in {Kind.GONE, Kind.REFUSED}:
                 raise RefusedError(fields[0], f"The {self._farm.server} refused this program: {fields[1]}")
             if kind != Kind.PLACE:
