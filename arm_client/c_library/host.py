@@ -207,7 +207,7 @@ def _function(name: str) -> Callable[..., Any]:
     if name.startswith(_RKNN):
         return cast("Callable[..., Any]", getattr(import_module("rknn_api.c_names"), name))
     if is_fastrpc(name):  # by name: that package stands on this one
-        return cast("Callable[..., Any]", getattr(import_module("fastrpc.c_library.names"), name))
+        return cast("Callable[..., Any]", import_module("fastrpc.c_library.names").CALLS[name])
     return cast("Callable[..., Any]", getattr(arm_client, name))
 
 
@@ -293,7 +293,7 @@ def _report(name: str, status: int) -> None:
         return
     status_name = aee.name_of(status) if is_fastrpc(name) else name_of(status)
     if is_fastrpc(name):
-        name = import_module("fastrpc.c_library.names").VENDOR_NAMES.get(name, name)
+        name = _function(name).__name__
     # The models' log has its own sentences, and threads that still call at the end of the process need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from arm_client.cabi.last_error import note
@@ -19,8 +20,6 @@ from hbrt.fastrpc.types import (
     remote_handle,
     remote_handle64,
 )
-
-remote_handle64_close = calls.remote_handle64_close
 
 
 def remote_handle64_open(name: bytes | None, ph: Any) -> int:
@@ -47,7 +46,7 @@ def hbrt_fastrpc_finish(handle: int, task: int) -> int:
     return 0
 
 
-def hbrt_fastrpc_open32(name: bytes | None, ph: Any) -> int:
+def remote_handle_open(name: bytes | None, ph: Any) -> int:
     """As remote_handle_open; ``ph`` is a pointer or None."""
     made = remote_handle()
     code = calls.remote_handle_open(name if ph is not None else None, made)
@@ -56,7 +55,7 @@ def hbrt_fastrpc_open32(name: bytes | None, ph: Any) -> int:
     return code
 
 
-def hbrt_fastrpc_invoke_async(handle: int, desc: int, word: int, pra: Any) -> int:
+def remote_handle64_invoke_async(handle: int, desc: int, word: int, pra: Any) -> int:
     """As remote_handle64_invoke_async."""
     if not desc:
         return note(Aee.AEE_EBADPARM, "The descriptor is NULL.")
@@ -65,82 +64,63 @@ def hbrt_fastrpc_invoke_async(handle: int, desc: int, word: int, pra: Any) -> in
     )
 
 
-def hbrt_fastrpc_async_status(job: int, timeout_us: int, result: int) -> int:
+def fastrpc_async_get_status(job: int, timeout_us: int, result: int) -> int:
     """As fastrpc_async_get_status."""
     place = ctypes.c_int.from_address(result) if result else ctypes.c_int()
     return asynchronous.fastrpc_async_get_status(job, timeout_us, place)
 
 
-hbrt_fastrpc_release_job = asynchronous.fastrpc_release_async_job
-hbrt_fastrpc_session_control = control.remote_session_control
-hbrt_fastrpc_handle_control = control.remote_handle_control
-hbrt_fastrpc_handle64_control = control.remote_handle64_control
-
-
-def hbrt_rpcmem_alloc(size: int) -> int:
+def rpcmem_alloc(size: int) -> int:
     """As rpcmem_alloc2."""
     return memory_calls.rpcmem_alloc2(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, size)
 
 
-def hbrt_rpcmem_free(address: int) -> int:
+def rpcmem_free(address: int) -> int:
     """As rpcmem_free."""
     memory_calls.rpcmem_free(address)
     return 0
 
 
-hbrt_rpcmem_to_fd = memory_calls.rpcmem_to_fd
-hbrt_register_buf = memory_calls.remote_register_buf
-hbrt_fastrpc_register_fd = memory_calls.remote_register_fd
-hbrt_fastrpc_mmap = memory_calls.fastrpc_mmap
-hbrt_fastrpc_munmap = memory_calls.fastrpc_munmap
-
-
-def hbrt_fastrpc_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, remote_virt_addr: int) -> int:
+def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, remote_virt_addr: int) -> int:
     """As remote_mem_map."""
     place = ctypes.c_uint64.from_address(remote_virt_addr) if remote_virt_addr else None
     return memory_calls.remote_mem_map(domain, fd, flags, virt_addr, size, place)
-
-
-hbrt_fastrpc_mem_unmap = memory_calls.remote_mem_unmap
-
-
-hbrt_fastrpc_queue_close = queues.hbrt_fastrpc_queue_close
-hbrt_fastrpc_queue_create = queues.hbrt_fastrpc_queue_create
-hbrt_fastrpc_queue_export = queues.hbrt_fastrpc_queue_export
-hbrt_fastrpc_queue_peek = queues.hbrt_fastrpc_queue_peek
-hbrt_fastrpc_queue_read = queues.hbrt_fastrpc_queue_read
-hbrt_fastrpc_queue_stat = queues.hbrt_fastrpc_queue_stat
-hbrt_fastrpc_queue_wake = queues.hbrt_fastrpc_queue_wake
-hbrt_fastrpc_queue_write = queues.hbrt_fastrpc_queue_write
-
-VENDOR_NAMES = {
-    "hbrt_fastrpc_open32": "remote_handle_open",
-    "hbrt_fastrpc_invoke_async": "remote_handle64_invoke_async",
-    "hbrt_fastrpc_async_status": "fastrpc_async_get_status",
-    "hbrt_fastrpc_release_job": "fastrpc_release_async_job",
-    "hbrt_fastrpc_session_control": "remote_session_control",
-    "hbrt_fastrpc_handle_control": "remote_handle_control",
-    "hbrt_fastrpc_handle64_control": "remote_handle64_control",
-    "hbrt_rpcmem_alloc": "rpcmem_alloc",
-    "hbrt_rpcmem_free": "rpcmem_free",
-    "hbrt_rpcmem_to_fd": "rpcmem_to_fd",
-    "hbrt_register_buf": "remote_register_buf",
-    "hbrt_fastrpc_register_fd": "remote_register_fd",
-    "hbrt_fastrpc_mmap": "fastrpc_mmap",
-    "hbrt_fastrpc_munmap": "fastrpc_munmap",
-    "hbrt_fastrpc_mem_map": "remote_mem_map",
-    "hbrt_fastrpc_mem_unmap": "remote_mem_unmap",
-    "hbrt_fastrpc_queue_wake": "dspqueue_write_early_wakeup_noblock",
-    "hbrt_fastrpc_queue_stat": "dspqueue_get_stat",
-    **{
-        f"hbrt_fastrpc_queue_{name}": f"dspqueue_{name}"
-        for name in ("create", "close", "export", "write", "read", "peek")
-    },
-}
-"""What a program calls, by what stands behind it."""
 
 
 def _given(word: int, pra: Any) -> Any:
     """The arguments behind a pointer."""
     count = scalars.split(word).total
     return (remote_arg * count).from_address(ctypes.addressof(pra.contents)) if pra is not None else None
+
+
+CALLS: dict[str, Callable[..., int]] = {
+    "remote_handle64_open": remote_handle64_open,
+    "remote_handle64_close": calls.remote_handle64_close,
+    "remote_handle64_invoke": remote_handle64_invoke,
+    "hbrt_fastrpc_finish": hbrt_fastrpc_finish,
+    "hbrt_fastrpc_open32": remote_handle_open,
+    "hbrt_fastrpc_invoke_async": remote_handle64_invoke_async,
+    "hbrt_fastrpc_async_status": fastrpc_async_get_status,
+    "hbrt_fastrpc_release_job": asynchronous.fastrpc_release_async_job,
+    "hbrt_fastrpc_session_control": control.remote_session_control,
+    "hbrt_fastrpc_handle_control": control.remote_handle_control,
+    "hbrt_fastrpc_handle64_control": control.remote_handle64_control,
+    "hbrt_rpcmem_alloc": rpcmem_alloc,
+    "hbrt_rpcmem_free": rpcmem_free,
+    "hbrt_rpcmem_to_fd": memory_calls.rpcmem_to_fd,
+    "hbrt_register_buf": memory_calls.remote_register_buf,
+    "hbrt_fastrpc_register_fd": memory_calls.remote_register_fd,
+    "hbrt_fastrpc_mmap": memory_calls.fastrpc_mmap,
+    "hbrt_fastrpc_munmap": memory_calls.fastrpc_munmap,
+    "hbrt_fastrpc_mem_map": remote_mem_map,
+    "hbrt_fastrpc_mem_unmap": memory_calls.remote_mem_unmap,
+    "hbrt_fastrpc_queue_create": queues.dspqueue_create,
+    "hbrt_fastrpc_queue_close": queues.dspqueue_close,
+    "hbrt_fastrpc_queue_export": queues.dspqueue_export,
+    "hbrt_fastrpc_queue_write": queues.dspqueue_write,
+    "hbrt_fastrpc_queue_read": queues.dspqueue_read,
+    "hbrt_fastrpc_queue_peek": queues.dspqueue_peek,
+    "hbrt_fastrpc_queue_wake": queues.dspqueue_write_early_wakeup_noblock,
+    "hbrt_fastrpc_queue_stat": queues.dspqueue_get_stat,
+}
+"""What the library hands over, by its name in native/arm/calls.h; the functions have the names that a program calls."""

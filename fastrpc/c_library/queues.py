@@ -27,7 +27,7 @@ os.register_at_fork(after_in_child=_queues.clear)
 
 
 @returns_code
-def hbrt_fastrpc_queue_create(domain: int, requests: int, responses: int, callbacks: int, queue: int) -> None:
+def dspqueue_create(domain: int, requests: int, responses: int, callbacks: int, queue: int) -> None:
     """As dspqueue_create; ``callbacks`` is the address of packet callback, error callback and context."""
     if not queue:
         raise AeeError(Aee.AEE_EBADPARM, "The place for the queue is NULL.")
@@ -54,7 +54,7 @@ def hbrt_fastrpc_queue_create(domain: int, requests: int, responses: int, callba
 
 
 @returns_code
-def hbrt_fastrpc_queue_close(queue: int) -> None:
+def dspqueue_close(queue: int) -> None:
     """As dspqueue_close."""
     found = _of(queue)
     if found.is_imported:
@@ -64,7 +64,7 @@ def hbrt_fastrpc_queue_close(queue: int) -> None:
 
 
 @returns_code
-def hbrt_fastrpc_queue_export(queue: int, number: int) -> None:
+def dspqueue_export(queue: int, number: int) -> None:
     """As dspqueue_export."""
     if not number:
         raise AeeError(Aee.AEE_EBADPARM, "The place for the number is NULL.")
@@ -72,7 +72,7 @@ def hbrt_fastrpc_queue_export(queue: int, number: int) -> None:
 
 
 @returns_code
-def hbrt_fastrpc_queue_write(
+def dspqueue_write(
     queue: int, flags: int, count: int, buffers: int, length: int, message: int, timeout_us: int
 ) -> None:
     """As dspqueue_write."""
@@ -90,15 +90,11 @@ def hbrt_fastrpc_queue_write(
 
 
 @returns_code
-def hbrt_fastrpc_queue_read(queue: int, places: int, timeout_us: int) -> None:
+def dspqueue_read(queue: int, places: int, timeout_us: int) -> None:
     """As dspqueue_read; ``places`` is the address of its other arguments, each a 64-bit number."""
     flags, most_buffers, count, buffers, most_message, length, message = (ctypes.c_uint64 * 7).from_address(places)
     found = _of(queue)
-    if timeout_us:
-        found.wait_for_response(_seconds(timeout_us))
-    head = found.peek()
-    if head is None:
-        raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no response.")
+    head = _head(found, timeout_us)
     if head[1] > most_buffers or head[2] > most_message or (head[1] and not buffers) or (head[2] and not message):
         raise AeeError(
             Aee.AEE_EBADPARM,
@@ -119,26 +115,20 @@ def hbrt_fastrpc_queue_read(queue: int, places: int, timeout_us: int) -> None:
 
 
 @returns_code
-def hbrt_fastrpc_queue_peek(queue: int, flags: int, count: int, length: int, timeout_us: int) -> None:
+def dspqueue_peek(queue: int, flags: int, count: int, length: int, timeout_us: int) -> None:
     """As dspqueue_peek."""
-    found = _of(queue)
-    if timeout_us:
-        found.wait_for_response(_seconds(timeout_us))
-    head = found.peek()
-    if head is None:
-        raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no response.")
-    for place, value in zip((flags, count, length), head, strict=True):
+    for place, value in zip((flags, count, length), _head(_of(queue), timeout_us), strict=True):
         _put(_U32, place, value)
 
 
 @returns_code
-def hbrt_fastrpc_queue_wake(queue: int, delay_us: int, flags: int) -> None:
+def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -> None:
     """As dspqueue_write_early_wakeup_noblock."""
     _of(queue).write_early_wakeup(delay_us, flags)
 
 
 @returns_code
-def hbrt_fastrpc_queue_stat(queue: int, stat: int, value: int) -> None:
+def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
     """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMISED)
     if not 1 <= stat <= len(told) or not value:
@@ -151,6 +141,16 @@ def _of(queue: int) -> DspQueue:
     if found is None:
         raise AeeError(Aee.AEE_EBADPARM, f"{queue:#x} is no open queue: it was closed, or never created.")
     return found
+
+
+def _head(queue: DspQueue, timeout_us: int) -> tuple[int, int, int]:
+    """Flags, number of buffers and bytes of the message of the next response, once there is one."""
+    if timeout_us:
+        queue.wait_for_response(_seconds(timeout_us))
+    head = queue.peek()
+    if head is None:
+        raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no response.")
+    return head
 
 
 def _seconds(timeout_us: int) -> float:
