@@ -1,24 +1,14 @@
 /* Every C name of FastRPC but the queues', as a program uses them, on the image images/plain.py. */
 #define _GNU_SOURCE
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "AEEStdErr.h"
 #include "remote.h"
 #include "rpcmem.h"
-
-#define IS(expression, expected)                                                                     \
-  do {                                                                                               \
-    long long found = (long long)(expression);                                                       \
-    if (found != (long long)(expected)) {                                                            \
-      printf("%d: %s is %lld, not %lld\n", __LINE__, #expression, found, (long long)(expected));     \
-      exit(1);                                                                                       \
-    }                                                                                                \
-  } while (0)
+#include "is.h"
 
 static const char URI[] = "file:///libcalc_skel.so?calc_skel_handle_invoke&_modver=1.0";
 static _Atomic int told, last_result, events[8], event_count;
@@ -33,11 +23,6 @@ static int notify(void *context, int domain, int session, remote_rpc_status_flag
   IS(context == events && domain == CDSP_DOMAIN_ID && session == 1, 1);
   if (event_count < 8) events[event_count++] = (int)status;
   return 0;
-}
-
-static void wait_for(_Atomic int *number, int least) {
-  for (int tried = 0; *number < least && tried < 60000; tried++) nanosleep(&(struct timespec){0, 1000000}, NULL);
-  IS(*number >= least, 1);
 }
 
 static int session(uint32_t req, void *data, uint32_t size) { return remote_session_control(req, data, size); }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -12,15 +11,7 @@
 #include "dspqueue.h"
 #include "remote.h"
 #include "rpcmem.h"
-
-#define IS(expression, expected)                                                                     \
-  do {                                                                                               \
-    long long found = (long long)(expression);                                                       \
-    if (found != (long long)(expected)) {                                                            \
-      printf("%d: %s is %lld, not %lld\n", __LINE__, #expression, found, (long long)(expected));     \
-      exit(1);                                                                                       \
-    }                                                                                                \
-  } while (0)
+#include "is.h"
 
 static _Atomic int packets, errors, error_code;
 
@@ -58,11 +49,6 @@ static void failed(dspqueue_t queue, AEEResult error, void *context) {
   IS(queue != NULL && context == &packets, 1);
   error_code = error;
   errors++;
-}
-
-static void wait_for(_Atomic int *number, int least) {
-  for (int tried = 0; *number < least && tried < 60000; tried++) nanosleep(&(struct timespec){0, 1000000}, NULL);
-  IS(*number >= least, 1);
 }
 
 static void reading(remote_handle64 handle) {
