@@ -10,7 +10,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,8 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
     if not address and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(_TOKEN)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_environment({name: value for name, value in given.items() if name not in os.environ}))
+        stack.enter_context(_restored(given))
+        os.environ.update({name: value for name, value in given.items() if name not in os.environ})
         ray = _ray()
         if address:
             _check_there(address)
@@ -77,7 +78,7 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
                 "_temp_dir": stack.enter_context(_directory()),
             }
         try:
-            with _keep_debugger():
+            with _restored(["PYTHONBREAKPOINT"]):  # what breakpoint() opens: Ray names its own debugger
                 ray.init(**options)
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "Ray on this machine"
@@ -102,26 +103,17 @@ def _ray() -> Any:
 
 
 @contextlib.contextmanager
-def _keep_debugger() -> Iterator[None]:
-    """Keep what ``breakpoint()`` opens here and in processes started from here: Ray names its own debugger."""
-    name = "PYTHONBREAKPOINT"
-    before = os.environ.get(name)
+def _restored(names: Iterable[str]) -> Iterator[None]:
+    """Give variables of the environment their values back at the end, here and for processes started from here."""
+    before = {name: os.environ.get(name) for name in names}
     try:
         yield
     finally:
-        os.environ.pop(name, None)
-        if before is not None:
-            os.environ[name] = before
-
-
-@contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in values:
-            os.environ.pop(name, None)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _check_there(address: str) -> None:
