@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
-import shutil
 import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
+from hbrt.board.temporary import temporary_directory
 from hbrt.errors import BoardError, WrongUseError
 
 _PREFIX = "hbrt-ray-"
@@ -75,7 +73,7 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
                 "include_dashboard": False,
                 "object_store_memory": _OBJECTS_BYTES,
                 "_node_ip_address": "127.0.0.1",
-                "_temp_dir": stack.enter_context(_directory()),
+                "_temp_dir": str(stack.enter_context(temporary_directory(_PREFIX, _short_place()))),
             }
         try:
             with _restored(["PYTHONBREAKPOINT"]):  # what breakpoint() opens: Ray names its own debugger
@@ -130,37 +128,7 @@ def _check_there(address: str) -> None:
         ) from None
 
 
-@contextlib.contextmanager
-def _directory() -> Iterator[str]:
-    """A directory for Ray's files, gone at the end; those whose farm was killed go before."""
+def _short_place() -> str:
+    """Where a path is short enough for Ray's sockets."""
     place = tempfile.gettempdir()
-    place = place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has a mode of its own
-    for old in Path(place).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), _locked(old):
-            shutil.rmtree(old, ignore_errors=True)
-    with contextlib.ExitStack() as stack:
-        while True:
-            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-            with contextlib.suppress(OSError):  # a farm that starts at the same time may take it for a dead one's
-                stack.enter_context(_locked(path))
-                if path.exists():
-                    break
-        try:
-            yield str(path)
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a directory, which a process that has died holds no more.
-
-    Raises:
-        OSError: another process has it, or it is another user's.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(fd)
+    return place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has a mode of its own

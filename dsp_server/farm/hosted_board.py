@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +15,7 @@ from hbrt.board.files import remove_files
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.board.private_files import open_file
+from hbrt.board.temporary import temporary_directory
 from hbrt.control.ask import ask
 from hbrt.profiles.profile import active, find
 from hbrt.remote.keys import CLIENTS, SERVER
@@ -24,7 +23,7 @@ from hbrt.remote.keys import CLIENTS, SERVER
 LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 END_SECONDS = 5.0
 ASK_SECONDS = 2.0
-_PREFIX = "hbrt-lease-"
+KEYS_PREFIX = "hbrt-lease-"
 
 
 class RelayKeys(NamedTuple):
@@ -67,10 +66,12 @@ class HostedBoard:
             )
         )
         self._pidfd = os.pidfd_open(self._daemon.pid)
+        self._files = contextlib.ExitStack()
         self._keys: Path | None = None
         try:
             if keys is not None:
-                self._keys = _key_directory(keys)
+                self._keys = self._files.enter_context(temporary_directory(KEYS_PREFIX))
+                _fill(self._keys, keys)
             chosen = {} if self._keys is None else {"keys": str(self._keys)}
             relay = ask(self._paths, "listen", LISTEN_SECONDS, endpoint=f"tcp://{host}:0", **chosen)
         except BaseException:
@@ -106,24 +107,13 @@ class HostedBoard:
             os.waitpid(self._daemon.pid, 0)
         os.close(self._pidfd)
         remove_files(self._paths, keep_log=False)  # which a daemon that was killed could not
-        if self._keys is not None:
-            shutil.rmtree(self._keys, ignore_errors=True)
+        self._files.close()
 
 
-def remove_stale_keys() -> None:
-    """Remove the copies of keys that farms left which were killed."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdecimal() and directory.lstat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _key_directory(keys: RelayKeys) -> Path:
-    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+def _fill(directory: Path, keys: RelayKeys) -> None:
     (directory / CLIENTS).mkdir(mode=0o700)
     _write(directory / f"{SERVER}.key_secret", keys.secret)
     _write(directory / f"{SERVER}.key", keys.public)
-    return directory
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 
-from dsp_server.farm.hosted_board import HostedBoard, remove_stale_keys
+from dsp_server.farm.hosted_board import KEYS_PREFIX, HostedBoard
 from dsp_server.farm.pools import Pool
 from dsp_server.farm.server import LeaseServer, Limits
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
+from hbrt.board.temporary import remove_abandoned
 
 
 def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running: Callable[[str], None]) -> None:
@@ -28,7 +29,7 @@ def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running:
         BoardError: it cannot listen, or its keys cannot be read.
     """
     raise_descriptor_limit()
-    remove_stale_keys()
+    remove_abandoned(KEYS_PREFIX)  # this farm may have no keys, and make no directory of its own
     server = LeaseServer(options, pools, limits, HostedBoard, _log)
     try:
         with ended_by_signals(server, server.stop):
