@@ -11,10 +11,10 @@ import numpy as np
 
 from arm_client.commands.farm.work import input_of
 from arm_client.commands.op.bench import ratio_of
+from arm_client.commands.op.measured import MeasuredOp, measure
 
 if TYPE_CHECKING:
     from arm_client.client import Board
-    from arm_client.future import Task
 
 _MOST_SHOWN = 20
 
@@ -58,20 +58,22 @@ class TurnsWork:
         return {**vars(self), "_stack": None, "_beside": None}
 
     def __call__(self, board: Board, item: str) -> Turns:
-        """Call it for a file. Each board has the first turn as often as the other."""
+        """Call it for a file."""
         data = input_of(item)
         size_bytes = data.nbytes if self._output_bytes is None else self._output_bytes
-        boards = (board, self._other())
-        blocks = [(one.from_array(data), one.empty(size_bytes, np.uint8)) for one in boards]
-        tasks: tuple[list[Task], list[Task]] = ([], [])
-        for turn in range(self._repeats + 1):
-            for at in (0, 1) if turn % 2 else (1, 0):
-                task = boards[at].submit(self._cmd, *blocks[at])
-                task.result(self._seconds)
-                tasks[at].append(task)
-        new, old = (int(np.median([task.duration_ns for task in of_board[1:]])) for of_board in tasks)
-        is_same = bool(np.array_equal(blocks[0][1], blocks[1][1]))
-        return Turns(new, old, tasks[0][-1].cycles, tasks[1][-1].cycles, is_same)
+        ops = [
+            MeasuredOp(one, self._cmd, one.from_array(data), one.empty(size_bytes, np.uint8))
+            for one in (board, self._other())
+        ]
+        measure(ops, self._repeats, self._seconds)
+        new, old = ops
+        return Turns(
+            int(np.median(new.host_ns)),
+            int(np.median(old.host_ns)),
+            new.task.cycles,
+            old.task.cycles,
+            bool(np.array_equal(new.output, old.output)),
+        )
 
     def _other(self) -> Board:
         """The board beside the farm's; another one when it has died."""

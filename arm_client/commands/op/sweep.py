@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from arm_client.commands.op.measured import MeasuredOp, measure
 from hbrt.profiles.estimate import Call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arm_client.client import Board
-    from arm_client.future import Task
 
 Params = Callable[[Any, Any], Any]
 
@@ -35,10 +35,7 @@ def sweep(
     repeats: int,
     timeout_s: float,
 ) -> list[list[Sample]]:
-    """Call an op with arrays of each size, a number of times after one that warms up.
-
-    Several boards take turns, call by call, so that a machine that becomes slower or faster meanwhile does so for all:
-    the runs of one number are neighbours. The first of them takes turns as well.
+    """Call an op with arrays of each size, a number of times after one that warms up; several boards take turns.
 
     Args:
         boards: Where it is registered.
@@ -58,37 +55,23 @@ def sweep(
     samples: list[list[Sample]] = [[] for _ in boards]
     for elements in sizes:
         data = (np.random.default_rng(elements).random(elements) * 100).astype(dtypes[0])
-        ops = [_Op(board, cmd, params, data, dtypes[1]) for board in boards]
-        for run in range(repeats + 1):
-            for op in ops if run % 2 else reversed(ops):
-                op.call(timeout_s)
+        ops = [_op(board, cmd, params, data, dtypes[1]) for board in boards]
+        measure(ops, repeats, timeout_s)
         for of_board, op in zip(samples, ops, strict=True):
-            of_board.append(op.sample())
+            of_board.append(_sample(op, elements))
     return samples
 
 
-class _Op:
-    """An op on a board, with its arrays."""
+def _op(board: Board, cmd: int, params: Params, data: NDArray[Any], output_dtype: np.dtype[Any]) -> MeasuredOp:
+    given, output = board.from_array(data), board.empty(data.size, output_dtype)
+    return MeasuredOp(board, cmd, params(given, output), output, keep=given)
 
-    def __init__(self, board: Board, cmd: int, params: Params, data: NDArray[Any], output_dtype: np.dtype[Any]) -> None:
-        self._board, self._cmd, self._name = board, cmd, board.ops().get(cmd, "")
-        self._data, self._output = board.from_array(data), board.empty(data.size, output_dtype)
-        self._block = params(self._data, self._output)
-        self._host_ns: list[int] = []
-        self._task: Task | None = None
 
-    def call(self, timeout_s: float) -> None:
-        self._task = task = self._board.submit(self._cmd, self._block, self._output)
-        task.result(timeout_s)
-        self._host_ns.append(task.duration_ns)
-
-    def sample(self) -> Sample:
-        """All runs but the first, which warms up."""
-        task = self._task
-        assert task is not None  # noqa: S101 - there is at least the call that warms up
-        size_bytes = _size_of(self._block) + self._output.nbytes
-        call = Call(self._cmd, self._name, task.cycles, task.work, size_bytes, 2 + bool(task.work.mapped_bytes))
-        return Sample(self._data.size, self._host_ns[1:], call)
+def _sample(op: MeasuredOp, elements: int) -> Sample:
+    work, size_bytes = op.task.work, _size_of(op.block) + op.output.nbytes
+    name = op.board.ops().get(op.cmd, "")
+    call = Call(op.cmd, name, op.task.cycles, work, size_bytes, 2 + bool(work.mapped_bytes))
+    return Sample(elements, op.host_ns, call)
 
 
 def _size_of(block: Any) -> int:
