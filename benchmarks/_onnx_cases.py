@@ -144,7 +144,7 @@ def by_rknn(model: ModelProto) -> Run:
             path.write_bytes(model.SerializeToString())
             sizes = [list(array.shape) for array in given]
             status = toolkit.load_onnx(path, inputs=names, input_size_list=sizes)
-        status = status or toolkit.build(do_quantization=False) or toolkit.init_runtime()
+        status = status or toolkit.build(do_quantization=False) or toolkit.init_runtime(target="rk3588")
         found = None if status else toolkit.inference(given, data_format="nchw")
         sentence = toolkit.last_error
         toolkit.release()

@@ -82,7 +82,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_BPU",
         "choice:board|inline",
         "board",
-        "where models run: on the board's BPU cores, which programs share, or inline, in the program's own process",
+        "where models run: on the board's BPU or NPU cores, which programs share, or inline, in their own process",
     ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(

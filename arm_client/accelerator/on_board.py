@@ -79,8 +79,13 @@ def load(
     return LocalSession(proto, label, threads)
 
 
+def is_inline() -> bool:
+    """Whether models run in their program's own process, by HBRT_BPU."""
+    return settings.choice("HBRT_BPU") == "inline"
+
+
 def _board() -> BoardSession | None:
-    if settings.choice("HBRT_BPU") == "inline":
+    if is_inline():
         return None
     try:
         session = attached()
@@ -286,6 +291,7 @@ class BoundOnBoard:
         self._inputs, self._outputs = list(inputs), list(outputs)
         self._known = known
         self._buffers = buffers
+        self._fixed = [name for name in outputs if name in buffers]
         self._asked = _Asked(device)
         self._rooms: dict[str, NDArray[np.uint8]] = {}
         self._places: list[tuple[int, tuple[int, ...]]] = []  # of the last run
@@ -301,6 +307,32 @@ class BoundOnBoard:
             return
         schedule = Schedule() if ctrl is None else self._schedule(ctrl)
         given = [self._readable(name, array_of(values[name])) for name in self._inputs]
+        unsized = self._place(values, outputs)
+        made: dict[str, tuple[int, ...]] = {}
+        while True:
+            rooms = {name: self._bytes(name, _FIRST_BYTES) for name in unsized}
+            self._describe(given, [rooms[name] if name in rooms else values[name] for name in self._outputs], unsized)
+            answer = self._asked.run(stop, *schedule, "the model")
+            if not unsized:
+                break
+            made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
+            if all(_size(unsized[name].dtype, shape) <= len(rooms[name]) for name, shape in made.items()):
+                break
+            for name, shape in made.items():  # and run again
+                self._bytes(name, _size(unsized[name].dtype, shape))
+        values.update((name, self._room(name, unsized[name].dtype, shape)) for name, shape in made.items())
+        for name in self._fixed:
+            buffer = self._buffers[name]
+            if values[name] is not buffer:  # it is no device memory
+                buffer[...] = values[name]
+                values[name] = buffer
+
+    def close(self) -> None:
+        """As ``Bound.close``."""
+        self._device.close()
+
+    def _place(self, values: Values, outputs: Outputs) -> dict[str, _Output]:
+        """Give each output of known size its place in device memory; returns the others."""
         unsized: dict[str, _Output] = {}
         for name in self._outputs:
             target = outputs.get(name, self._buffers.get(name))
@@ -312,22 +344,7 @@ class BoundOnBoard:
                     continue
                 target = self._room(name, known.dtype, known.shape)
             values[name] = target
-        while True:
-            rooms = {name: self._bytes(name, _FIRST_BYTES) for name in unsized}
-            self._describe(given, [rooms[name] if name in rooms else values[name] for name in self._outputs], unsized)
-            answer = self._asked.run(stop, *schedule, "the model")
-            if not unsized:
-                return
-            made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
-            if all(_size(unsized[name].dtype, shape) <= len(rooms[name]) for name, shape in made.items()):
-                break
-            for name, shape in made.items():  # and run again
-                self._bytes(name, _size(unsized[name].dtype, shape))
-        values.update((name, self._room(name, unsized[name].dtype, shape)) for name, shape in made.items())
-
-    def close(self) -> None:
-        """As ``Bound.close``."""
-        self._device.close()
+        return unsized
 
     def _describe(self, given: list[NDArray[Any]], wanted: list[NDArray[Any]], unsized: Mapping[str, _Output]) -> None:
         places = [(array.__array_interface__["data"][0], array.shape) for array in (*given, *wanted)]

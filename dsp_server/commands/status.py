@@ -144,7 +144,6 @@ def _findings_in_hex(status: dict[str, Any]) -> dict[str, Any]:
 
 def _image_line(cores: list[dict[str, Any]]) -> str:
     """Which image runs, and on which cores when they differ."""
-    cores = [core for core in cores if core["kind"] == "dsp"] or cores
     images = {core["image"]: [str(each["core"]) for each in cores if each["image"] == core["image"]] for core in cores}
     if len(images) == 1:
         return f"Image {cores[0]['image']}."
@@ -157,8 +156,8 @@ def _show(status: dict[str, Any]) -> None:
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
         f"{status['directory']}."
     )
-    if status["cores"]:
-        click.echo(_image_line(status["cores"]))
+    if dsp_cores := [core for core in status["cores"] if core["kind"] == "dsp"]:
+        click.echo(_image_line(dsp_cores))
     profile = status["profile"]
     kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
     click.echo(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
@@ -184,7 +183,7 @@ def _show(status: dict[str, Any]) -> None:
     if status["cores"]:
         show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
     else:
-        click.echo("No DSP core.")
+        click.echo(f"No DSP core. Those for models start with the first one that a program loads: {kinds}.")
     for core in status["cores"]:
         if core["last_crash"]:
             click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")

@@ -27,7 +27,7 @@ from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 from hbrt.profiles.profile import active, to_rows
-from hbrt.profiles.work import task_cost
+from hbrt.profiles.work import Cost, task_cost
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 _MOST_NS = (1 << 64) - 1  # that an answer of the daemon can hold
@@ -90,7 +90,7 @@ class Report:
             "state": self.state(),
             "pid": os.getpid(),
             "uptime_s": time.time() - self._started_at,
-            "image": str(cores[0].life.image.origin) if cores else "",
+            "image": str(self._lifecycle.dsp_cores[0].life.image.origin) if self._lifecycle.dsp_cores else "",
             "profile": {
                 "name": active().name,
                 "origin": active().origin,
@@ -233,7 +233,7 @@ class Report:
             "ended_unix_ns": answer.done_ns + to_unix_ns,
             "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
             "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
-            **_modelled(task),
+            **_modelled(task, self._mailbox.layout.core_count),
         }
 
     def _client(self, client: Client) -> dict[str, Any]:
@@ -304,17 +304,21 @@ def _problem(core: BoardCore, beat: CoreHealth, run: OpRun | None) -> str:
     )
 
 
-def _modelled(task: EndedTask) -> dict[str, Any]:
+def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
     """What a task takes on the board; numbers that a record with nonsense has are cut to what an answer can hold."""
     profile, request = active(), task.request
-    block_bytes = request.input_bytes + request.output_bytes
-    has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself
-    cost = task_cost(task.answer.cycles, task.work, block_bytes, profile, is_done=has_run_well)
+    if request.core_mask >> dsp_cores or not dsp_cores:  # of an accelerator core, whose times nothing models
+        cost, clock_hz, rule_ns = Cost(0, 0, 0, 0, 0, 0, 0, is_estimated=False), 1, 0.0
+    else:
+        block_bytes = request.input_bytes + request.output_bytes
+        has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself
+        cost = task_cost(task.answer.cycles, task.work, block_bytes, profile, is_done=has_run_well)
+        clock_hz, rule_ns = profile.clock_hz, profile.number("cores.dsp.rule_ns")
     cycles, *parts = (min(count, _MOST_NS) for count in cost[:-1])
     return {
         "modelled_cycles": cycles,
-        "modelled_ns": min(round(profile.ns(cycles)), _MOST_NS),
-        "modelled_rule_ns": min(round(cycles * profile.number("cores.dsp.rule_ns")), _MOST_NS),
+        "modelled_ns": min(round(cycles * 1e9 / clock_hz), _MOST_NS),
+        "modelled_rule_ns": min(round(cycles * rule_ns), _MOST_NS),
         **{f"modelled_{name}": count for name, count in zip(cost._fields[1:-1], parts, strict=True)},
         "modelled_is_estimated": cost.is_estimated,
         "work": task.work._asdict(),

@@ -69,13 +69,8 @@ def origin_of(config: DaemonConfig) -> Path:
 
 
 def accelerator_count(dsp_cores: int) -> int:
-    """Accelerator cores of a board: those of its profile, as far as there is a place for them beside its DSP cores.
-
-    None on a board without DSP cores: a core's process needs their constants.
-    """
-    return dsp_cores and min(
-        sum(one.count for kind, one in active().cores.items() if kind != "dsp"), MAX_CORES - dsp_cores
-    )
+    """Accelerator cores of a board: those of its profile, as far as there is a place for them beside its DSP cores."""
+    return min(sum(one.count for kind, one in active().cores.items() if kind != "dsp"), MAX_CORES - dsp_cores)
 
 
 class Supervisor:

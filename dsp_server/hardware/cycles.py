@@ -34,33 +34,33 @@ from hbrt.profiles.work import (
 )
 
 _PROFILE: Final = active()
-CLOCK_HZ: Final = _PROFILE.clock_hz
+CLOCK_HZ: Final = _PROFILE.clock_hz if "dsp" in _PROFILE.cores else 0
 
 WIDTHS: Final = frozenset({8, 16, 32, 64})
-VECTOR_BITS: Final = _PROFILE.whole("vector.bits")
-LANES_8BIT: Final = _PROFILE.whole("vector.bits") // 8
-LANES_F32: Final = _PROFILE.whole("vector.bits") // 32
+VECTOR_BITS: Final = _PROFILE.dsp_whole("vector.bits")
+LANES_8BIT: Final = _PROFILE.dsp_whole("vector.bits") // 8
+LANES_F32: Final = _PROFILE.dsp_whole("vector.bits") // 32
 
-IDMA_ISSUE_CYCLES: Final = _PROFILE.whole("idma.issue_cycles")
-IDMA_SETUP_CYCLES: Final = _PROFILE.whole("idma.setup_cycles")
-IDMA_ROW_CYCLES: Final = _PROFILE.whole("idma.row_cycles")
-IDMA_BYTES_PER_CYCLE: Final = _PROFILE.whole("idma.bytes_per_cycle")
-IDMA_POLL_CYCLES: Final = _PROFILE.whole("idma.poll_cycles")
+IDMA_ISSUE_CYCLES: Final = _PROFILE.dsp_whole("idma.issue_cycles")
+IDMA_SETUP_CYCLES: Final = _PROFILE.dsp_whole("idma.setup_cycles")
+IDMA_ROW_CYCLES: Final = _PROFILE.dsp_whole("idma.row_cycles")
+IDMA_BYTES_PER_CYCLE: Final = _PROFILE.dsp_whole("idma.bytes_per_cycle")
+IDMA_POLL_CYCLES: Final = _PROFILE.dsp_whole("idma.poll_cycles")
 
-DDR_LOAD_BYTES: Final = _PROFILE.whole("ddr.load_bytes")
-DDR_STALL_CYCLES: Final = _PROFILE.whole("ddr.stall_cycles")
+DDR_LOAD_BYTES: Final = _PROFILE.dsp_whole("ddr.load_bytes")
+DDR_STALL_CYCLES: Final = _PROFILE.dsp_whole("ddr.stall_cycles")
 
-SCHEDULE_MILLI: Final = round(MILLI * _PROFILE.number("vector.schedule"))
-PRINTF_CYCLES: Final = _PROFILE.whole("scalar.printf_cycles")
-PRINTF_BYTE_CYCLES: Final = _PROFILE.whole("scalar.printf_byte_cycles")
+SCHEDULE_MILLI: Final = round(MILLI * _PROFILE.number("vector.schedule")) if CLOCK_HZ else 0
+PRINTF_CYCLES: Final = _PROFILE.dsp_whole("scalar.printf_cycles")
+PRINTF_BYTE_CYCLES: Final = _PROFILE.dsp_whole("scalar.printf_byte_cycles")
 
 _SLOTS: Final = ("", "memory_", "store_", "alu_", "mul_", "pack_", "select_", "reduce_")
 COSTS_IN_C: Final = (
-    *(_PROFILE.whole(f"vector.{kind}slots") for kind in _SLOTS),
+    *(_PROFILE.dsp_whole(f"vector.{kind}slots") for kind in _SLOTS),
     SCHEDULE_MILLI,
-    _PROFILE.whole("vector.gather_cycles"),
-    _PROFILE.whole("vector.divide_cycles"),
-    _PROFILE.whole("scalar.cycles"),
+    _PROFILE.dsp_whole("vector.gather_cycles"),
+    _PROFILE.dsp_whole("vector.divide_cycles"),
+    _PROFILE.dsp_whole("scalar.cycles"),
     PRINTF_CYCLES,
     PRINTF_BYTE_CYCLES,
     VECTOR_BITS,

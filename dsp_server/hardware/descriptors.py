@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
     from dsp_server.hardware.tile_manager import TileManager
 
-QUEUE_DEPTH: Final = active().whole("idma.queue_depth")
+QUEUE_DEPTH: Final = active().dsp_whole("idma.queue_depth")
 
 
 class Descriptor(NamedTuple):

@@ -21,9 +21,8 @@ from hbrt.ddr.layout import TCM_UNIT_BYTES
 from hbrt.findings.text import counted
 from hbrt.profiles.profile import active
 
-_HAS_TCM: Final = "tcm.bank_bytes" in active().constants  # the daemon of a board without DSP cores loads this too
-BANK_RAW_BYTES: Final = active().whole("tcm.bank_bytes") if _HAS_TCM else 0
-BANK_USABLE_BYTES: Final = min(active().whole("tcm.usable_bytes"), BANK_RAW_BYTES) if _HAS_TCM else 0
+BANK_RAW_BYTES: Final = active().dsp_whole("tcm.bank_bytes")
+BANK_USABLE_BYTES: Final = min(active().dsp_whole("tcm.usable_bytes"), BANK_RAW_BYTES)
 TCM_BASES: Final = (0x3FFC_0000, 0x3FFE_0000)
 """The addresses of DRAM0 and DRAM1 in the core's address space; alignment is relative to them."""
 DEFAULT_ALIGN: Final = 64

@@ -80,6 +80,10 @@ class Profile(NamedTuple):
         """The value of a constant that is a whole number; raises as ``number``."""
         return int(self.number(key))
 
+    def dsp_whole(self, key: str) -> int:
+        """As ``whole``, of a DSP core's constant; 0 on a board without one: its other cores load what needs it."""
+        return self.whole(key) if key in self.constants else 0
+
     @property
     def cores(self) -> dict[str, Cores]:
         """The cores of each kind that the board has."""

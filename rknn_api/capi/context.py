@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from arm_client.accelerator.on_board import Schedule
 from arm_client.cabi.arguments import bytes_of
 from rknn_api import layouts, types
 from rknn_api.capi.attributes import Side, View, dims_in, layout_of
@@ -59,17 +60,18 @@ class Context:
         memory: Of the board.
         flags: Of rknn_init.
         cores: How many NPU cores the board has.
+        priority: Of its tasks in the mailbox.
     """
 
-    def __init__(self, model: Model, memory: Memory, flags: int, cores: int) -> None:
+    def __init__(self, model: Model, memory: Memory, flags: int, cores: int, priority: int) -> None:
         self.model, self.memory, self.flags = model, memory, flags
         self.lock = threading.RLock()
         self._cleans = not flags & int(RknnFlag.RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE)
         self._invalidates = not flags & int(RknnFlag.RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE)
         self.set: int | None = None if model.sets else 0
         self.run_us: int | None = None
-        self.workers = min(cores, 3)
-        self.mask = 0  # rknn_core_mask
+        self.workers = cores
+        self.schedule = Schedule(priority=priority)
         self.sram = Region(0, 0)
         self.kept: list[Any] = []  # what a query's answer points to
         self._way: Way | None = None
@@ -380,7 +382,7 @@ class Context:
 
     def _timed(self, feeds: list[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
         start = perf_counter_ns()
-        results = self.model.run(feeds, self.workers)
+        results = self.model.run(feeds, self._workers(), self.schedule)
         return results, max(1, (perf_counter_ns() - start) // 1000)
 
     def wait(self) -> None:
@@ -393,6 +395,11 @@ class Context:
         pending, self._pending = self._pending, None
         if pending is not None:
             self._results, self.run_us = pending.result()
+
+    def _workers(self) -> int:
+        """Images of a batch that run at the same time."""
+        cores = self.schedule.cores.bit_count()
+        return min(self.workers, cores) if cores else self.workers
 
     def _check_ready(self) -> None:
         if self.flags & _INFO_ONLY:

@@ -69,6 +69,7 @@ _OF_BOARD: Final = {
 }
 _ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _KNOWN_FLAGS: Final = sum(RknnFlag)
+_PRIORITY: Final = int(RknnFlag.RKNN_FLAG_PRIOR_MEDIUM | RknnFlag.RKNN_FLAG_PRIOR_LOW)
 _SHOWS_SRAM: Final = frozenset("3456")  # levels of RKNN_LOG_LEVEL
 _VIEWS: Final = {
     _Q.RKNN_QUERY_INPUT_ATTR: (True, View.PLAIN),
@@ -142,7 +143,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         0; RKNN_ERR_PARAM_INVALID, RKNN_ERR_MODEL_INVALID, RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another
         chip; RKNN_ERR_DEVICE_UNAVAILABLE: no board runs that has an NPU.
 
-    Emulator: priorities, fences, GPU, nice values and shared SRAM have no effect.
+    Emulator: fences, GPU, nice values and shared SRAM have no effect.
     """
     target = structure_of("context", context, rknn_context)
     flags, given = number_of("flag", flag), None if extend is None else structure_of("extend", extend, rknn_init_extend)
@@ -151,6 +152,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)
+    priority = here.priority(flags & _PRIORITY)
     owner = None
     if flags & RknnFlag.RKNN_FLAG_SHARE_WEIGHT_MEM:
         if container.metadata.dynamic_input:
@@ -158,7 +160,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
         owner = here.context(given.ctx if given is not None else 0).model
     is_run = not flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
     loaded = Model(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
-    made = Context(loaded, here.memory, flags, here.cores)
+    made = Context(loaded, here.memory, flags, here.cores, priority)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
         made.sram = sram.take(loaded.internal_bytes, here.sram_bytes, here.sram)
     if os.environ.get("RKNN_LOG_LEVEL", "").strip() in _SHOWS_SRAM:
@@ -199,7 +201,8 @@ def rknn_dup_context(context_in: Any, context_out: Any) -> None:
     if source.model.sets:
         raise invalid_parameter("A model of several shapes cannot be duplicated: call rknn_init again.")
     with source.lock:
-        target.value = here.add(Context(source.model.shared(), here.memory, source.flags, here.cores))
+        priority = source.schedule.priority
+        target.value = here.add(Context(source.model.shared(), here.memory, source.flags, here.cores, priority))
 
 
 @returns_code
@@ -232,7 +235,7 @@ def rknn_set_core_mask(context: Any, core_mask: int) -> None:
             f"core_mask is {mask:#x}; {here.chip} has the cores 0 to {here.cores - 1}: write RKNN_NPU_CORE_AUTO, _0, "
             "_1 and so on, their sums, or RKNN_NPU_CORE_ALL."
         )
-    found.mask = mask
+    found.schedule = found.schedule._replace(cores=mask)
 
 
 @returns_code

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from arm_client.accelerator.on_board import Schedule
     from rknn_api.custom_op_types import rknn_custom_op
 
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
@@ -82,7 +83,7 @@ class Model:
         self._sides: dict[tuple[int, bool], list[Side]] = {}
 
     def _graph_runner(self) -> GraphRunner:
-        return GraphRunner(self.proto, self._label, self._ops, device=self._device)
+        return GraphRunner(self.proto, self._label, self._ops, device=self._device, is_on_board=True)
 
     # -- the program's ops
 
@@ -177,36 +178,38 @@ class Model:
         sides = (*self.sides(0, is_input=True), *self.sides(0, is_input=False))
         return sum(prod(side.shape) * np.dtype(side.info.stored).itemsize for side in sides)
 
-    def run(self, feeds: Sequence[NDArray[Any]], workers: int) -> list[NDArray[Any]]:
+    def run(self, feeds: Sequence[NDArray[Any]], workers: int, schedule: Schedule) -> list[NDArray[Any]]:
         """Run once; several threads may.
 
         Args:
             feeds: The inputs in the graph's layout, with all images of a batch.
             workers: Images of a batch that run at the same time.
+            schedule: On which of the board's cores, and how urgently.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
         """
         batch = self.metadata.rknn_batch_size
         if batch == 1:
-            return self._one(feeds)
+            return self._one(feeds, schedule)
         images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
+        workers = min(workers, batch)
         if self._pool is None or workers == 1:
-            results = [self._one(image) for image in images]
+            results = [self._one(image, schedule) for image in images]
         else:
-            results = []
-            for start in range(0, batch, workers):
-                results += self._pool.map(self._one, images[start : start + workers])
+            shares = [images[at::workers] for at in range(workers)]
+            made = list(self._pool.map(lambda share: [self._one(image, schedule) for image in share], shares))
+            results = [made[at % workers][at // workers] for at in range(batch)]
         return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
 
-    def _one(self, feeds: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    def _one(self, feeds: Sequence[NDArray[Any]], schedule: Schedule) -> list[NDArray[Any]]:
         if self._runner is None:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL,
                 "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it.",
             )
         named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
-        found = self._runner.run(named)
+        found = self._runner.run(named, schedule)
         return [found[info.name] for info in self.metadata.outputs]
 
     def close(self) -> None:

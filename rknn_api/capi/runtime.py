@@ -6,12 +6,11 @@ import threading
 from typing import TYPE_CHECKING, Final, cast
 
 from arm_client.session.process import process
-from arm_client.session.session import attached
 from hbrt.board.forked import notice
-from hbrt.profiles.profile import packaged
 from rknn_api.capi.groups import has_function
 from rknn_api.capi.memory import Memory
-from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.run import board
 from rknn_api.sram import Region
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from rknn_api.capi.context import Context
     from rknn_api.capi.product import Matmul
 
-_CHOSEN: Final = "rk3588"  # of a private board that a program wants before any model
-_ALIKE: Final = ({"rk3566", "rk3568"},)
 _FIRST_HANDLE: Final = 0x1001
 
 
@@ -29,12 +26,6 @@ class Runtime:
 
     def __init__(self, session: Session) -> None:
         profile = session.profile
-        if "npu" not in profile.cores:
-            raise RknnError(
-                RknnStatus.RKNN_ERR_DEVICE_UNAVAILABLE,
-                f"Board {session.link.paths.name} has the profile {profile.name}, and no NPU: start one that has, as "
-                "by 'hbrt start --profile rk3588', or set HBRT_PROFILE.",
-            )
         self.session = session
         self.chip = profile.name
         self.cores = profile.cores["npu"].count
@@ -59,19 +50,19 @@ class Runtime:
             )
 
     def check_platform(self, target: str) -> None:
-        """Refuse a model for another chip.
+        """Refuse a model for another chip; see ``board.check_platform``."""
+        board.check_platform(self.session, target)
+
+    def priority(self, given: int) -> int:
+        """The priority of a context in the mailbox.
 
         Raises:
-            RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
+            RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such priority.
         """
-        is_own = self.chip not in packaged()  # a profile of the user's own: its name is no chip's
-        if is_own or target == self.chip or any({target, self.chip} <= one for one in _ALIKE):
-            return
-        raise RknnError(
-            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
-            f"The model is for {target}, and board {self.session.link.paths.name} is an {self.chip}: convert it with "
-            f"target_platform={self.chip!r}, or start a board by 'hbrt start --profile {target}'.",
-        )
+        try:
+            return self.session.profile.board_priority(given)
+        except ValueError as error:
+            raise invalid_parameter(str(error)) from None
 
     def add(self, context: Context) -> int:
         """A new context's handle."""
@@ -146,7 +137,7 @@ def runtime(target: str = "") -> Runtime:
         RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: there is no board.
     """
     with _lock:
-        session = attached(target or _CHOSEN)
+        session = board.npu_board(target)
         found = session.companions.get(Runtime)
         if found is None:
             found = session.companions[Runtime] = Runtime(session)

@@ -57,7 +57,9 @@ class RKNNLite(Calls):
             self._stop()
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._ops = plugins.required(self._container)
-            self._runner = Runner(self._container, self._ops, count)
+            self._runner = Runner(self._container, self._ops, count, core_mask)
+            if self._runner.note:
+                self._log.warning("init_runtime", self._runner.note)
             if self._log.is_verbose:
                 self._log.text(layers_text(self._container, self._ops, platform, cores))
 

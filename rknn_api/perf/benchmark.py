@@ -49,7 +49,10 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
     metadata = container.metadata
     platform = platform_of(metadata.target_platform)
     cores = platform.cores_of(core_mask)
-    runner = Runner(container, CustomOps(), platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores))
+    workers = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
+    runner = Runner(container, CustomOps(), workers, core_mask)
+    if runner.note:
+        click.echo(runner.note, err=True)
     arrays = _arrays(metadata, inputs)
     click.echo(sdk_version())
     click.echo(f"{metadata.name}, for {metadata.target_platform}, {metadata.quantized_dtype or 'not quantised'}")

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto
 
+from arm_client.accelerator.on_board import Schedule, is_inline, load
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run.executor import Plan
 from hbrt.models.run.layer import Device
+from hbrt.models.run.session import LocalSession
 from hbrt.models.run.stop import Stop
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.run.board import why_in_process
 from rknn_api.run.custom_ops import CustomOps, HostMemory
 from rknn_api.run.feeds import graph_feeds, layouts_of
 
@@ -42,6 +45,8 @@ class GraphRunner:
         ops: CustomOps,
         threads: int | None = None,
         device: Callable[[], Device] = HostMemory,
+        *,
+        is_on_board: bool = False,
     ) -> None:
         """Prepare it.
 
@@ -51,24 +56,30 @@ class GraphRunner:
             ops: The program's.
             threads: Of one run; half of the CPUs when None.
             device: Makes memory for the tensors beside the ops.
+            is_on_board: Run it on the NPU cores of this process's board, where they can.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op refuses it, and why.
         """
         try:
-            self._plan = Plan(graph, label, registry=ops, device=device, threads=threads)
+            sessions = load if is_on_board else LocalSession
+            self._plan = Plan(graph, label, registry=ops, device=device, threads=threads, sessions=sessions)
         except GraphError as error:
             raise refused(error) from error
         self._outputs = [value.name for value in graph.graph.output]
 
-    def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def run(self, feeds: dict[str, NDArray[Any]], schedule: Schedule | None = None) -> dict[str, NDArray[Any]]:
         """Run once; may be called by several threads.
+
+        Args:
+            feeds: The inputs.
+            schedule: On which of the board's cores, and how urgently; any when None.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
         """
         try:
-            return self._plan.run(feeds, dict.fromkeys(self._outputs), Stop())
+            return self._plan.run(feeds, dict.fromkeys(self._outputs), Stop(), schedule)
         except GraphError as error:
             raise refused(error) from error
 
@@ -78,15 +89,21 @@ class GraphRunner:
 
 
 class Runner:
-    """A model file, run as a program asks."""
+    """A model file, run as a program asks.
 
-    def __init__(self, container: Container, ops: CustomOps, cores: int = 1) -> None:
+    Attributes:
+        note: Why it runs in this process although a board was meant; "" where it does not.
+    """
+
+    def __init__(self, container: Container, ops: CustomOps, cores: int = 1, mask: int | None = None) -> None:
         """Prepare it.
 
         Args:
             container: The model.
             ops: The program's.
             cores: Images of a batch that run at the same time.
+            mask: NPU cores of the board that run it, 0 for any; None runs it in this process, as does a board of
+                another chip.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
@@ -105,7 +122,11 @@ class Runner:
                 "the flag RKNN_FLAG_SHARE_WEIGHT_MEM of the C API.",
             )
         graph = ModelProto.FromString(bytes(container.graph))
-        self._graph = GraphRunner(graph, f"the model {self.metadata.name!r}", ops)
+        self.note = why_in_process(self.metadata.target_platform) if mask is not None and not is_inline() else ""
+        is_on_board = mask is not None and not is_inline() and not self.note
+        label = f"the model {self.metadata.name!r}"
+        self._graph = GraphRunner(graph, label, ops, is_on_board=is_on_board)
+        self._schedule = Schedule(mask or 0)
         workers = min(self.metadata.rknn_batch_size, cores)
         self._pool = ThreadPoolExecutor(workers, "rknn_batch") if workers > 1 else None
 
@@ -132,7 +153,7 @@ class Runner:
 
     def _one(self, feeds: list[NDArray[Any]]) -> list[NDArray[Any]]:
         named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
-        found = self._graph.run(named)
+        found = self._graph.run(named, self._schedule)
         return [found[info.name] for info in self.metadata.outputs]
 
     def close(self) -> None:

@@ -365,10 +365,12 @@ class RKNN(Calls):
             self._stop()
             ops = self._ops_on(chip, container)
             try:
-                runner = Runner(container, ops, count)
+                runner = Runner(container, ops, count, core_mask if chip is not None else None)
             except RknnError:
                 ops.close()
                 raise
+            if runner.note:
+                self._log.warning("init_runtime", runner.note)
             self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem, ops)
 
         return self.call("init_runtime", make_ready)

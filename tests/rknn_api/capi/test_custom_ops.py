@@ -73,6 +73,8 @@ def test_a_program_computes_ops_of_its_own(
         assert sentence in answer.stderr
 
 
+@pytest.mark.dsp_board(profile="rk3588")
+@pytest.mark.usefixtures("dsp_board")
 def test_plugins_compute_where_a_board_would_and_say_why_they_do_not(
     compiled: Compile,  # noqa: F811
     tmp_path: Path,

@@ -27,8 +27,9 @@ F = np.float32
 
 @pytest.fixture
 def rknn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RKNN:
-    """An object in an empty folder."""
+    """An object in an empty folder; its models run in this process, without a board."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HBRT_BPU", "inline")
     return RKNN()
 
 

@@ -24,7 +24,8 @@ def behind(found: Sequence[Case], api: onnx_backend.Api = HBDNN) -> tuple[list[s
     return [line for line in tally.differs if f"{api.name} fails" in line], tally
 
 
-def test_a_slice_of_the_node_cases_by_rknn() -> None:
+@pytest.mark.dsp_board(profile="rk3588")
+def test_a_slice_of_the_node_cases_by_rknn(dsp_board: Board) -> None:
     missing, tally = behind(list(node_cases(FAMILIES)), RKNN)
     assert missing == []
     assert tally.bare > 40

@@ -1,0 +1,109 @@
+"""Contexts on the NPU cores of a board: masks, batches, priorities; a core that dies costs its task."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from rknn_api.toolkit.rknn import RKNN
+from tests.arm_client.dnn.nets import endless
+from tests.conftest import Shell
+from tests.limits import PATIENCE_S
+from tests.rknn_api.capi.models import model
+
+PROGRAM = """
+import json, sys, time
+from pathlib import Path
+
+import numpy as np
+import rknn_api as rk
+from rknnlite.api import RKNNLite
+
+def context(file, array, flag=0):
+    made = rk.rknn_context()
+    assert rk.rknn_init(made, file, 0, flag, None) == 0, rk.last_error()
+    fmt, kind = rk.RKNN_TENSOR_NHWC, rk.RKNN_TENSOR_UINT8
+    if array.ndim < 4:
+        fmt, kind = rk.RKNN_TENSOR_UNDEFINED, rk.RKNN_TENSOR_INT64
+    given = rk.rknn_input(index=0, buf=array.ctypes.data, size=array.nbytes, type=kind, fmt=fmt)
+    assert rk.rknn_inputs_set(made, 1, [given]) == 0, rk.last_error()
+    return made
+
+images = np.arange(3 * 6 * 10 * 3, dtype=np.uint8).reshape(3, 6, 10, 3)
+batch = context("batch.rknn", images, rk.RKNN_FLAG_PRIOR_LOW)
+codes = []
+for mask in (rk.RKNN_NPU_CORE_0, rk.RKNN_NPU_CORE_1, rk.RKNN_NPU_CORE_2, rk.RKNN_NPU_CORE_AUTO):
+    codes += [rk.rknn_set_core_mask(batch, mask), rk.rknn_run(batch, None)]
+lite = RKNNLite()
+codes += [lite.load_rknn("batch.rknn"), lite.init_runtime(core_mask=RKNNLite.NPU_CORE_1)]
+(first, second) = lite.inference([images])
+print(json.dumps([codes, first.tolist()]), flush=True)
+while not Path("go").exists():
+    if len(sys.argv) > 1:
+        sys.exit()
+    time.sleep(0.01)
+stuck = context("endless.rknn", np.array(1 << 62))
+assert rk.rknn_set_core_mask(stuck, rk.RKNN_NPU_CORE_2) == 0
+print(json.dumps([rk.rknn_run(stuck, None), rk.last_error()]), flush=True)
+print(json.dumps(rk.rknn_set_core_mask(batch, rk.RKNN_NPU_CORE_2) or rk.rknn_run(batch, None)), flush=True)
+"""
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def exported(folder: Path, data: bytes) -> None:
+    """Write endless.rknn."""
+    (folder / "endless.onnx").write_bytes(data)
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(folder / "endless.onnx") == 0, rknn.last_error
+    assert rknn.build(do_quantization=False) == 0, rknn.last_error
+    assert rknn.export_rknn(folder / "endless.rknn") == 0, rknn.last_error
+
+
+def test_contexts_run_on_the_boards_npu_cores(shell: Shell) -> None:
+    (shell.cwd / "batch.rknn").write_bytes(model("batch"))
+    exported(shell.cwd, endless())
+    shell.good("start", "--profile", "rk3588")
+    assert "start with the first one that a program loads: 3 NPU cores of 1000 MHz." in shell.good("status")
+    program = shell.start("-c", PROGRAM)
+    assert program.stdout is not None
+    codes, first = json.loads(program.stdout.readline())
+    assert not any(codes)
+    assert [core["kind"] for core in shell.status()["cores"]] == ["npu", "npu", "npu"]
+    shown = shell.good("status")
+    assert "2 NPU  running" in shown
+    assert "Image" not in shown  # of no DSP core
+    ran = [task for task in shell.json("tasks", "--last", 99) if task["output_bytes"] < 1 << 16]
+    assert [task["core"] for task in ran[:9]] == [0] * 3 + [1] * 3 + [2] * 3  # three images by each mask
+    assert [(task["priority"], task["modelled_ns"]) for task in ran[:12]] == [(0, 0)] * 12
+    assert {task["core"] for task in ran[12:15]} == {1}  # RKNNLite's
+    assert [core["kind"] for core in shell.json("top", "--interval", 0.1)["cores"]] == ["npu", "npu", "npu"]
+
+    (shell.cwd / "go").touch()
+    until(lambda: shell.status()["longest_running"], "the model does not run")
+    os.kill(next(core["pid"] for core in shell.status()["cores"] if core["core"] == 2), signal.SIGKILL)
+    (code, text), after = (json.loads(program.stdout.readline()) for _ in range(2))
+    assert code == -1  # RKNN_ERR_FAIL
+    assert "signal 9" in text
+    assert after == 0
+    assert program.wait(PATIENCE_S) == 0
+    assert [core["crashes"] for core in shell.status()["cores"]] == [0, 0, 1]
+    shell.good("stop")
+
+    shell.environment["HBRT_BPU"] = "inline"
+    (shell.cwd / "go").unlink()
+    inline = shell.python("-c", PROGRAM, "results alone")
+    assert inline.returncode == 0, inline.stderr
+    np.testing.assert_array_equal(json.loads(inline.stdout)[1], first)  # bit for bit
