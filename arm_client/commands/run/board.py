@@ -18,8 +18,10 @@ from hbrt.errors import BoardError, NotRunningError
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
-_PROFILES = {"asr": "sd865"}
+_PROFILES = {"asr": "sd865", "rknn": "rk3588"}
 """Of groups whose samples follow another board than the default one."""
+_DIRECT = {"rknn"}
+"""Groups whose vendor has no relay, which reaches DSP cores alone."""
 INLINE = "inline"
 """The mode under HBRT_INLINE: each program is the core of a board of its own."""
 
@@ -120,8 +122,8 @@ def _relay_of(board: BoardPaths) -> int | None:
         return None
 
 
-def mode_of(board: BoardRef, asked: str | None) -> str:
-    """Relay, unless an option or a setting names another mode; a board of another machine has this one alone.
+def mode_of(board: BoardRef, asked: str | None, group: str = "") -> str:
+    """Relay, unless the group, an option or a setting has another mode; a board of another machine has this one alone.
 
     Raises:
         click.UsageError: a mode was asked for, and HBRT_INLINE has the programs run their ops themselves.
@@ -134,4 +136,4 @@ def mode_of(board: BoardRef, asked: str | None) -> str:
         return "relay"
     if asked is None and any(os.environ.get(name) for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE")):
         return "relay" if settings.is_relayed() else "direct"
-    return asked or "relay"
+    return asked or ("direct" if group in _DIRECT else "relay")

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 def test_all_samples_run(shell: Shell) -> None:
     document = shell.json("run", "rknn")
     assert document["passed"]
+    assert document["mode"] == "direct"
+    assert not [one for one in document["results"] if "in this process" in one["output"]]  # they run on NPU cores
     by_name = {one["sample"]: one for one in document["results"]}
     assert {"classification", "custom_op", "custom_op_c", "dynamic_shape", "multi_batch"} <= set(by_name)
     assert by_name["classification"]["accuracy"] > 0.97
