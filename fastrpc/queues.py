@@ -50,7 +50,7 @@ class DspQueue:
         on_error: Called there once when the domain has ended.
 
     Raises:
-        AeeError: as remote_handle64_open; AEE_EBADPARM for a size.
+        AeeError: as remote_handle64_open; AEE_EBADPARM for a size, or a queue more than the 64 of a process.
 
     Source: qualcomm/fastrpc, dspqueue.h, https://github.com/qualcomm/fastrpc
     """
@@ -70,6 +70,8 @@ class DspQueue:
             raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         requests, responses = ring.ring_bytes(request_bytes), ring.ring_bytes(response_bytes)
         self._here = runtime()
+        if len(self._here.queues) >= ring.MOST_QUEUES:
+            raise AeeError(Aee.AEE_EBADPARM, f"A process has at most {ring.MOST_QUEUES} queues; close one first.")
         self._mask = self._here.core_mask(uri.DOMAINS.index(domain), session)
         self._priority = self._here.domain(uri.effective_domain(uri.DOMAINS.index(domain), session)).priority
         self._block = BoardBuffer(
@@ -95,6 +97,7 @@ class DspQueue:
         self._asked = threading.Event()
         self._watcher: threading.Thread | None = None
         self.is_closed = False
+        self._here.queues.add(self)
 
     def write(
         self,
@@ -109,21 +112,25 @@ class DspQueue:
             text: The message: bytes, or an array, whose bytes go in C order.
             buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; fastrpc_mmap has mapped it.
             timeout: Seconds to wait for room; 0 does not wait.
-            flags: Of the packet, beside those of what it has.
+            flags: Of the packet, 16 bits, beside those of what it has.
 
         Raises:
             AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: no room; AEE_ENOSUCHMAP: a descriptor is not mapped;
                 AEE_EBADPARM; AEE_ECONNRESET: the domain has ended.
         """
         self._check()
+        if not 0 <= flags < 1 << 16:
+            raise AeeError(Aee.AEE_EBADPARM, f"The flags are {flags:#x}; those of a packet have 16 bits.")
         named, raw = tuple(self._buffer(*one) for one in buffers), memoryview(text).tobytes()
-        limit = time.monotonic() + timeout
-        while not self._send(named, raw, flags):
+        limit = _limit(timeout)
+        while not self._send(named, raw, flags & ~ring.OWN_FLAGS):
             self._wait(limit, timeout, "The queue has no room for the packet.")
 
     def write_early_wakeup(self, delay_us: int = 0, flags: int = 0) -> None:
-        """Say that a packet comes soon; no reader is given it. Raises as ``write``."""
+        """Say that a packet comes soon, 32 bits each; no reader is given it. Raises as ``write``."""
         self._check()
+        if not 0 <= min(delay_us, flags) <= max(delay_us, flags) < 1 << 32:
+            raise AeeError(Aee.AEE_EBADPARM, f"{delay_us} us and the flags {flags:#x} have no 32 bits each.")
         if not self._queue.requests.write((), WAKEUP.pack(delay_us, flags), FLAG_WAKEUP):
             raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the packet.")
 
@@ -142,7 +149,7 @@ class DspQueue:
         self._check()
         if self._on_ready is not None:
             raise AeeError(Aee.AEE_EBADSTATE, "The queue's callback takes its responses.")
-        limit = time.monotonic() + timeout
+        limit = _limit(timeout)
         while self._queue.responses.peek() is None:
             self._wait(limit, timeout, "The queue has no response.")
 
@@ -175,14 +182,21 @@ class DspQueue:
         return not self.is_closed and self._error is None and self._queue.importer >= 0
 
     def close(self) -> None:
-        """Close the queue, once the image has worked through its requests; again is nothing."""
-        while (task := self._next_waking()) is not None:
+        """Close the queue, once the image has worked through its requests; again is nothing.
+
+        HBRT_WATCHDOG_MS ends an image's function that does not return. After an interrupt the queue is still open.
+        """
+        while (task := self._oldest_waking()) is not None:
             self._tasks.wait(task, 0)
-            self._tasks.release(task)
+            with self._lock:
+                if task == self._oldest_waking():  # else the watcher has released it
+                    self._waking.popleft()
+                    self._tasks.release(task)
         with self._lock:
             if self.is_closed:
                 return
             self.is_closed = True
+        self._here.queues.discard(self)
         self._asked.set()
         if self._watcher is not None and self._watcher is not threading.current_thread():
             self._watcher.join()
@@ -194,9 +208,9 @@ class DspQueue:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _next_waking(self) -> int | None:
+    def _oldest_waking(self) -> int | None:
         with self._lock:
-            return self._waking.popleft() if self._waking else None
+            return self._waking[0] if self._waking else None
 
     def _send(self, named: tuple[Buffer, ...], text: bytes, flags: int) -> bool:
         with self._lock:
@@ -305,3 +319,10 @@ class DspQueue:
             raise AeeError(Aee.AEE_EINVHANDLE, "The queue is closed.")
         if self._error is not None:
             raise self._error
+
+
+def _limit(timeout: float) -> float:
+    """When a wait of so many seconds is over."""
+    if not timeout >= 0:
+        raise AeeError(Aee.AEE_EBADPARM, f"{timeout} is no time to wait; write seconds, 0 or more.")
+    return time.monotonic() + timeout

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from weakref import WeakSet
 
 from arm_client.arrays import Buffer
 from arm_client.cabi.last_error import note
@@ -141,6 +142,7 @@ class Runtime:
         self._reserved: set[tuple[int, int]] = set()  # domains and sessions
         self.contexts: dict[int, tuple[int, ...]] = {}  # of several domains, by their numbers
         self.paths: dict[bytes, bytes] = {}  # of DSPRPC_SET_PATH
+        self.queues: WeakSet[object] = WeakSet()  # those that are open
         self._last = 0
         self._lock = threading.RLock()
         self._spare: deque[Buffer] = deque()

@@ -31,8 +31,6 @@ def dspqueue_create(domain: int, requests: int, responses: int, callbacks: int, 
     """As dspqueue_create; ``callbacks`` is the address of packet callback, error callback and context."""
     if not queue:
         raise AeeError(Aee.AEE_EBADPARM, "The place for the queue is NULL.")
-    if len(_queues) >= ring.MOST_QUEUES:
-        raise AeeError(Aee.AEE_EBADPARM, f"A process has at most {ring.MOST_QUEUES} queues; close one first.")
     on_packet, on_error, context = (ctypes.c_uint64 * 3).from_address(callbacks)
     number, session = uri.split_domain(domain)
 
@@ -86,7 +84,7 @@ def dspqueue_write(
     given = (dspqueue_buffer * count).from_address(buffers) if count else ()
     named = [(one.fd, one.offset, one.size, one.flags) for one in given]
     text = ctypes.string_at(message, length) if length else b""
-    found.write(text, named, _seconds(timeout_us), flags & ~(ring.FLAG_MESSAGE | ring.FLAG_BUFFERS | ring.FLAG_WAKEUP))
+    found.write(text, named, _seconds(timeout_us), flags)
 
 
 @returns_code

@@ -17,6 +17,8 @@ MOST_BYTES: Final = 16 << 20
 MOST_BUFFERS: Final = 64
 MOST_MESSAGE: Final = 65_536
 FLAG_MESSAGE, FLAG_BUFFERS, FLAG_WAKEUP = 1, 2, 4
+OWN_FLAGS: Final = FLAG_MESSAGE | FLAG_BUFFERS | FLAG_WAKEUP
+"""Those that a packet has by what it is, whatever its writer asks for."""
 WAKEUP: Final = struct.Struct("<II")
 """Message of an early wake-up, which no reader is given: microseconds until the packet, and its flags."""
 MOST_QUEUES: Final = 64

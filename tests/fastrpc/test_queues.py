@@ -3,7 +3,7 @@
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 import fastrpc
 from arm_client.client import Board
 from fastrpc import Aee, AeeError, DspQueue, Interface
+from hbrt.fastrpc import ring
 from tests.fastrpc.images import plain
 from tests.limits import PATIENCE_S
 
@@ -59,6 +60,64 @@ def test_packets_go_there_and_back_without_a_call_each(dsp_board: Board) -> None
         os.close(fd)
     assert code_of(queue.write, b"x") == Aee.AEE_EINVHANDLE
     queue.close()
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_odd_arguments_are_refused_with_a_sentence(dsp_board: Board) -> None:
+    queues = [DspQueue(request_bytes=64, response_bytes=64) for _ in range(ring.MOST_QUEUES)]
+    with pytest.raises(AeeError, match="at most 64 queues; close one first"):
+        DspQueue()
+    for one in queues[1:]:
+        one.close()
+    with queues[0] as queue:
+        for wrong in (-1.0, float("nan")):
+            with pytest.raises(AeeError, match="no time to wait"):
+                queue.read(wrong)
+            with pytest.raises(AeeError, match="no time to wait"):
+                queue.write(b"x", timeout=wrong)
+        for flags in (-1, 1 << 16):
+            with pytest.raises(AeeError, match="have 16 bits"):
+                queue.write(b"x", flags=flags)
+        for words in ((-1, 0), (0, 1 << 32)):
+            with pytest.raises(AeeError, match="32 bits"):
+                queue.write_early_wakeup(*words)
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_a_packet_arrives_whatever_flags_it_is_given(dsp_board: Board) -> None:
+    with Calc() as calc, DspQueue() as queue:
+        calc.call(plain.QUEUE, queue.id)
+        for flags in (ring.FLAG_WAKEUP, 0xFFFF):  # the one of packets that no reader is given, and of a ring's end
+            queue.write(b"ab", flags=flags)
+            assert queue.read(PATIENCE_S).message == b"ba"
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_an_interrupted_close_leaves_a_queue_that_can_be_closed(dsp_board: Board) -> None:
+    class Interrupted:
+        """The tasks of the session, whose first wait Ctrl-C ends."""
+
+        has_come = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(tasks, name)
+
+        def wait(self, handle: int, timeout_ms: float) -> int:
+            if not self.has_come:
+                self.has_come = True
+                raise KeyboardInterrupt
+            return tasks.wait(handle, timeout_ms)
+
+    queue = DspQueue()
+    queue.write(b"x")  # nobody has imported it: its task fails
+    tasks = queue._tasks
+    queue._tasks = cast("Any", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        queue.close()
+    assert queue.depths()  # it is still open
+    queue.close()
+    assert queue.is_closed
+    assert not dsp_board.status()["tasks"]["running"]
 
 
 @pytest.mark.dsp_board(IMAGE)

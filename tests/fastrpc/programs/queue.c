@@ -86,6 +86,7 @@ static void reading(remote_handle64 handle) {
   buffer.flags = DSPQUEUE_BUFFER_FLAG_REF | DSPQUEUE_BUFFER_FLAG_DEREF;
   IS(dspqueue_write_noblock(queue, 0, 1, &buffer, 0, NULL), AEE_EBADPARM);
   IS(dspqueue_write_noblock(queue, 0, 1, NULL, 0, NULL), AEE_EBADPARM);
+  IS(dspqueue_write_noblock(queue, 1u << 16, 0, NULL, 0, NULL), AEE_EBADPARM);
   IS(dspqueue_write_early_wakeup_noblock(queue, 100, 0), 0);
   for (int stat = DSPQUEUE_STAT_READ_QUEUE_PACKETS; stat <= DSPQUEUE_STAT_SIGNALING_PERF; stat++)
     IS(dspqueue_get_stat(queue, (enum dspqueue_stat)stat, &value), 0);
