@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.last_error import note
-from fastrpc.calls import Arguments, returns_code, spans_of
+from fastrpc.calls import Arguments, number_of, returns_code, spans_of
 from fastrpc.runtime import Made, Opened, Runtime, runtime
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.types import (
@@ -104,7 +104,7 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
         raise AeeError(Aee.AEE_EBADPARM, f"The type {desc.type} is none: 0 for no end, 1 for a callback, 2 to poll.")
     if desc.type == FASTRPC_ASYNC_CALLBACK and not desc.fn:
         raise AeeError(Aee.AEE_EBADPARM, "The callback is NULL; set fn, or poll.")
-    number = handle if type(handle) is int else getattr(handle, "value", -1)
+    number = number_of(handle)
     here = runtime()
     jobs = _jobs(here)
     job = Job(*here.post(number, scalars, spans_of(scalars, pra)))

@@ -75,7 +75,7 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
         0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: no arguments where the word names some, or one that
         runs past the end of registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
     """
-    number = handle if type(handle) is int else getattr(handle, "value", -1)
+    number = number_of(handle)
     try:
         here = runtime()
         raw = bytes(pra) if isinstance(pra, ctypes.Array) else None
@@ -93,7 +93,7 @@ def remote_handle64_close(handle: Any) -> None:
     Returns:
         0; AEE_EINVHANDLE; what the interface's own close returned.
     """
-    runtime().close(handle if type(handle) is int else getattr(handle, "value", -1))
+    runtime().close(number_of(handle))
 
 
 def spans_of(word: int, pra: Arguments) -> list[Span]:
@@ -108,3 +108,8 @@ def spans_of(word: int, pra: Arguments) -> list[Span]:
             Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
         )
     return [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(count)] if pra is not None else []
+
+
+def number_of(handle: Any) -> int:
+    """A handle or a job as a number, or as a ctypes integer; -1, which is none, for anything else."""
+    return handle if type(handle) is int else getattr(handle, "value", -1)

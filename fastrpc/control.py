@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, TypeVar
 
-from fastrpc.calls import returns_code
+from fastrpc.calls import number_of, returns_code
 from fastrpc.runtime import Runtime, runtime
 from fastrpc.sessions import REQUESTS
 from hbrt.fastrpc import types, uri
@@ -55,9 +55,7 @@ def remote_handle64_control(handle: Any, req: int, data: Any, datalen: int) -> N
         0; AEE_EINVHANDLE; AEE_EBADPARM; AEE_EUNSUPPORTED; AEE_ENOSUCH, AEE_EBADSIZE: no such path, or no room for it.
     """
     here = runtime()
-    _control(
-        here, here.opened(handle if type(handle) is int else getattr(handle, "value", -1)).domain, req, data, datalen
-    )
+    _control(here, here.opened(number_of(handle)).domain, req, data, datalen)
 
 
 @returns_code
