@@ -32,6 +32,11 @@ _LOCAL = {
 _TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
+def carried(*more: str) -> dict[str, str]:
+    """The settings of this process's environment that hold for a board, wherever it is, and those that begin so."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("HBRT_", "HB_", *more))}
+
+
 @contextlib.contextmanager
 def engine(boards: int, address: str | None) -> Iterator[Any]:
     """The module ``ray``, connected.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from arm_client.farm.book import Book
-from arm_client.farm.engine import engine
+from arm_client.farm.engine import carried, engine
 from arm_client.farm.result import Outcome, Result, Status
 from arm_client.farm.seat import BoardChoice, Died, Seat
 from hbrt.errors import BoardError, WrongUseError
@@ -50,10 +50,8 @@ class Farm:
     ) -> None:
         if boards < 1:
             raise WrongUseError(f"A farm of {boards} boards can do nothing; ask for 1 or more.")
-        taken = ("HBRT_", "HB_", "PYTHONBREAKPOINT")
-        environment = {name: value for name, value in os.environ.items() if name.startswith(taken)}
         file = str(Path(image).absolute()) if image else None
-        self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, environment)
+        self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, carried("PYTHONBREAKPOINT"))
         self._boards, self._address = boards, address
         self._stack = ExitStack()
         self._seats: list[Any] = []

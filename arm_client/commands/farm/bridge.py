@@ -13,10 +13,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arm_client.farm.engine import engine
+from arm_client.farm.engine import carried, engine
 
 _MOST = 1 << 16
-_TAKEN = ("HBRT_", "HB_", "PYTEST_", "PYTHONPATH")
 
 
 class Peer:
@@ -50,7 +49,7 @@ def main() -> None:
     """Carry bytes both ways until the process closes its output."""
     output = os.dup(1)
     os.dup2(2, 1)  # what Ray prints is none of the process's
-    environment = {name: value for name, value in os.environ.items() if name.startswith(_TAKEN)}
+    environment = carried("PYTEST_", "PYTHONPATH")
     with engine(1, sys.argv[1]) as ray:
         peer = ray.remote(num_cpus=1, max_concurrency=2)(Peer).remote(sys.argv[2:], os.getcwd(), environment)  # noqa: PTH109 - text
         threading.Thread(target=_give, args=(ray, peer), daemon=True).start()
