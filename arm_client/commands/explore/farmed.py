@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from arm_client.commands.explore.search import Run, Runner, Runs
@@ -36,10 +36,10 @@ class SeedWork:
         self._folder, self._given, self._directory = str(folder), dict(given), str(Path.cwd())
         self._on: Any = None
         self._runner: Runner | None = None
-        self._mine = ""
+        self._stack = ExitStack()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_on": None, "_runner": None, "_mine": ""}
+        return {**vars(self), "_on": None, "_runner": None, "_stack": ExitStack()}
 
     def __call__(self, board: Board, seed: int) -> Run:
         """The run of a seed, as one without a farm."""
@@ -47,19 +47,17 @@ class SeedWork:
             self.close()
             os.chdir(self._directory)
             Path(self._folder).mkdir(parents=True, exist_ok=True)  # on another machine it is not there
-            self._mine = tempfile.mkdtemp(dir=self._folder)
+            mine = self._stack.enter_context(TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True))
+            self._runner = self._stack.enter_context(
+                Runner(self._program, self._arguments, self._seconds, Path(mine), str(board.path))
+            )
             self._on = board
-            self._runner = Runner(
-                self._program, self._arguments, self._seconds, Path(self._mine), str(board.path)
-            ).__enter__()
         return self._runner.run(settings_of(seed, self._given))
 
     def close(self) -> None:
         """End the process that forks."""
-        if self._runner is not None:
-            self._runner.__exit__()
-            shutil.rmtree(self._mine, ignore_errors=True)
-            self._runner = None
+        self._runner = None
+        self._stack.close()
 
 
 def runs_on_farm(work: SeedWork, seeds: Sequence[int], boards: int, address: str | None) -> Runs:
