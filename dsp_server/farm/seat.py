@@ -95,15 +95,12 @@ class Seat:
         self._set(State.STARTING)
         self._wake.set()
 
-    def note(self, event: Event) -> bool:
-        """Take over what the thread told; False when it is of an earlier board."""
-        if event.life != self.life:
-            return False
+    def note(self, event: Event) -> None:
+        """Take over what the thread told of this board, not of an earlier one."""
         if event.state is State.STARTING:
             self.renew()
         else:
             self._set(event.state, event.why)
-        return True
 
     def stop(self) -> None:
         """Begin to end the board."""

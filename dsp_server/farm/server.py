@@ -36,6 +36,7 @@ MOST_REQUESTS = 256
 POLL_SECONDS = 0.2
 END_SECONDS = 15.0
 LAST_WORD_SECONDS = 0.5
+REFUSED_SECONDS = 60.0  # a connection that is not admitted has ended by then (pending.py)
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
@@ -294,7 +295,7 @@ class LeaseServer(Server):
 
     def _refuse(self, who: bytes, status: Status, why: str) -> None:
         self._send(who, encode(Kind.REFUSED, int(status), why))
-        self._let_go[who] = time.monotonic() + 60.0
+        self._let_go[who] = time.monotonic() + REFUSED_SECONDS
 
     def _send(self, who: bytes, frame: bytes) -> None:
         with contextlib.suppress(zmq.ZMQError):  # it has gone, which its connection's end says, or does not read
