@@ -115,8 +115,8 @@ def _waits(
     for one in blocked.values():
         lines = (sites.line_of(place) for behind in one.callers if (place := place_in_program(behind)))
         line = next((line for line in lines if line.partition(":")[0] not in _LOCKS), "an unknown line")
-        slot, behind = slots.get(one.holder, -1), blocked.get(one.holder)
-        then = f"task {slot}" if slot >= 0 else f"the mutex at {behind.mutex:#x}" if behind is not None else ""
+        slot, of_holder = slots.get(one.holder, -1), blocked.get(one.holder)
+        then = f"task {slot}" if slot >= 0 else f"the mutex at {of_holder.mutex:#x}" if of_holder is not None else ""
         holder = "the main thread" if one.holder == os.getpid() else f"thread {one.holder}"
         lock = f"the mutex at {one.mutex:#x}, which {holder} holds{then and f', which waits for {then}'}"
         found.append(Wait(slot, _stack(line), lock))

@@ -63,6 +63,8 @@ class Life(NamedTuple):
     domains: tuple[tuple[int, ...], ...] = ()  # cores that crash and start again as one
 
 
-def new_board(images: Iterable[Image], load_s: float, stall_limit_s: float) -> Life:
+def new_board(
+    images: Iterable[Image], load_s: float, stall_limit_s: float, domains: tuple[tuple[int, ...], ...] = ()
+) -> Life:
     """A board whose cores are all offline."""
-    return Life(tuple(Core(image) for image in images), load_s, stall_limit_s)
+    return Life(tuple(Core(image) for image in images), load_s, stall_limit_s, domains=domains)

@@ -81,8 +81,8 @@ class Lifecycle:
             self._on_end,
             journal.keep,
         )
-        self.life = new_board([image] * core_count + accelerators, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
-        self.life = self.life._replace(domains=domains)
+        stall_limit_s = min(limit_ms / 1000, STALL_SECONDS)
+        self.life = new_board([image] * core_count + accelerators, load_seconds, stall_limit_s, domains)
         self.cores = [
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
         ]
