@@ -151,7 +151,7 @@ def goals(regime: str, results: Results) -> list[Goal]:
 def goals_in_c(regime: str, results: Results) -> list[Goal]:
     """Judge a program in C that calls an op in C, and a relay, on one CPU."""
     found = []
-    for name, other, limit in (("c-c", "eventfd-c", 1.5), ("c-c", "iceoryx2", 1.0), ("hbrt-relay", UNIT, 1.0)):
+    for name, other, limit in (("c-c", "eventfd-c", 1.5), ("c-c", "iceoryx2-c", 1.0), ("hbrt-relay", UNIT, 1.0)):
         mine, theirs = results.get(name, Result()).p50(), results.get(other, Result()).p50()
         if regime == "one" and mine and theirs:
             value = mine.ratio_to(theirs).median

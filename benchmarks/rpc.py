@@ -7,6 +7,8 @@ Placement decides the number, so that everything is measured three times: with t
 where one more process spins all the time. The peers take
 turns in every round. The measuring client is a process of its own, as every server is; this program only
 starts them, tells them when to begin, and ends them.
+
+The peer iceoryx2-c takes part when ``ICEORYX2_FLAGS`` has what a compiler needs to find and link iceoryx2's C library.
 """
 
 from __future__ import annotations

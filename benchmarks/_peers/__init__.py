@@ -12,6 +12,7 @@ in the processes that run it.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Protocol, runtime_checkable
 PAYLOAD = bytes(range(64))
 DEPTH = 32
 """Calls that a pipelined client keeps under way."""
+ICEORYX2_FLAGS = "ICEORYX2_FLAGS"
+"""An environment variable: what a compiler needs to know to find and link iceoryx2's C binding."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,17 @@ class Peer:
     """Its server processes, in the order in which they are started."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Environment of its servers and its clients; ``{directory}`` stands for the peer's own directory."""
+    variables: tuple[str, ...] = ()
+    """Environment variables that the user must have set."""
 
     def environment(self, directory: Path) -> dict[str, str]:
         """Return the environment for a run whose sockets and files lie in ``directory``."""
         return {name: value.format(directory=directory) for name, value in self.settings.items()}
 
     def missing(self) -> list[str]:
-        """Return the packages that are not installed."""
-        return [package for package in self.needs if importlib.util.find_spec(package) is None]
+        """Return the packages that are not installed, and the environment variables that are not set."""
+        packages = [package for package in self.needs if importlib.util.find_spec(package) is None]
+        return packages + [f"${variable}" for variable in self.variables if not os.environ.get(variable)]
 
 
 def _ours(
@@ -134,6 +140,7 @@ PEERS = (
     Peer("zmq-worker", "DEALER/ROUTER + worker", "benchmarks._peers.zmq_worker", ("zmq",), ("broker", "worker")),
     Peer("pipe", "multiprocessing.connection", "benchmarks._peers.pipe", ()),
     Peer("iceoryx2", "iceoryx2, event", "benchmarks._peers.iox", ("iceoryx2",)),
+    Peer("iceoryx2-c", "iceoryx2, event in C", "benchmarks._peers.iox_c", (), variables=(ICEORYX2_FLAGS,)),
     Peer("rpyc", "rpyc", "benchmarks._peers.rpyc_unix", ("rpyc",)),
     Peer("grpc", "gRPC", "benchmarks._peers.grpc_unix", ("grpc",)),
 )

@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,28 +21,37 @@ from benchmarks._peers.board import IMAGE, running_board
 _SOURCES = Path(__file__).with_name("c")
 _FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra")
 _ANSWER = struct.Struct("<qq")  # when it ended, and how many calls or replies
-_CC = (*shlex.split(os.environ.get("CC", "cc")), "-pthread")
+CC = (*shlex.split(os.environ.get("CC", "cc")), "-pthread")
 _HBRT_CC = (sys.executable, "-m", "hbrt", "cc")
 
 
-def built(directory: Path, name: str, *command: str) -> Path:
-    """Compile a program or an image of the folder ``c``, once a run."""
+def built(directory: Path, name: str, *command: str, libraries: Sequence[str] = ()) -> Path:
+    """Compile a program or an image of the folder ``c``, once a run; ``libraries`` are flags behind its source."""
     made = directory / f"{name}.bin"
     if not made.exists():
         unfinished = directory / f"{name}.{os.getpid()}"
-        subprocess.run([*command, *_FLAGS, str(_SOURCES / f"{name}.c"), "-o", str(unfinished)], check=True)
+        source = str(_SOURCES / f"{name}.c")
+        subprocess.run([*command, *_FLAGS, source, *libraries, "-o", str(unfinished)], check=True)
         unfinished.replace(made)
     return made
+
+
+def serve_by(place: Place, *command: str | Path) -> None:
+    """Run a server, which says that it is ready on standard output, until it ends."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        try:
+            _read(server.stdout, len(b"ready\n"))
+            place.ready()
+            server.wait()
+        finally:
+            server.terminate()
 
 
 def serve(place: Place) -> None:
     """Serve as the role says: ``echo``, or ``board-py`` or ``board-c`` by the language of the op."""
     if place.role == "echo":
-        echo = built(place.directory, "eventfd_echo", *_CC)
-        server = subprocess.Popen([echo, "serve", place.socket], stdout=subprocess.PIPE)
-        _read(server.stdout, len(b"ready\n"))
-        place.ready()
-        server.wait()
+        serve_by(place, built(place.directory, "eventfd_echo", *CC), "serve", place.socket)
+        return
     image = built(place.directory, "image", *_HBRT_CC, "--dsp") if place.role == "board-c" else IMAGE
     with running_board(os.environ["HBRT_BOARD"], 1, image):
         place.ready()
@@ -87,4 +97,4 @@ def connect(place: Place) -> ProgramClient:
     """Return a client of the server at ``place``."""
     if "HBRT_BOARD" in os.environ:
         return ProgramClient(built(place.directory, "caller", *_HBRT_CC), is_pipelined=True)
-    return ProgramClient(built(place.directory, "eventfd_echo", *_CC), place.socket, is_pipelined=False)
+    return ProgramClient(built(place.directory, "eventfd_echo", *CC), place.socket, is_pipelined=False)
