@@ -9,6 +9,7 @@ import numpy as np
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import attached
 from hbrt.models.errors import GraphError, Reason
+from hbrt.models.run.bound_session import address_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +66,7 @@ class DeviceMemory:
 
     def phy_addr_of(self, array: NDArray[Any]) -> int | None:
         """Physical address of an array that is contiguous and lies in the DDR; None for another."""
-        address: int = array.__array_interface__["data"][0]
+        address = address_of(array)
         if not self._start <= address < self._end or not array.flags.c_contiguous:
             return None
         return self._phy_start + address - self._start

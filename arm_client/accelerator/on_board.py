@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from arm_client.accelerator.device_memory import DeviceMemory
 from arm_client.accelerator.model_file import ModelFile
+from arm_client.accelerator.placement import FOUR_BITS, runs_on_core
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import Session as BoardSession, attached
 from hbrt import settings
@@ -18,24 +18,24 @@ from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import State
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run import accelerator
-from hbrt.models.run.accelerator import CMD, HEADER, STOP_AT, Request, Tensor
+from hbrt.models.run.accelerator import CMD, HEADER, LENGTH, STOP_AT, Request, Tensor
 from hbrt.models.run.bound_session import Outputs, Values, array_of
 from hbrt.models.run.ort_session import output_types
 from hbrt.models.run.session import LocalSession, Session
 from hbrt.models.run.stop import Stop
 from hbrt.models.spec.dtypes import NUMPY_TYPES
 from hbrt.models.spec.graph import described
-from hbrt.models.spec.graph_edits import graph_inputs
 from hbrt.models.spec.spec import DYNAMIC
+from hbrt.status import Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from onnx import ModelProto, ValueInfoProto
 
 _LOAD_PRIORITY = 253  # the highest that interrupts nothing
 _ANSWER_BYTES = 64 << 10
 _FIRST_BYTES = 4096  # of an output whose size is not known yet
 _UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt restart --core N'."
-_FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
 
 
 class Schedule(NamedTuple):
@@ -52,24 +52,33 @@ class Schedule(NamedTuple):
     custom_id: int = 0
 
 
-def load(
-    proto: ModelProto, label: str, threads: int | None, schedule: Callable[[Any], Schedule] = lambda ctrl: ctrl
-) -> Session:
-    """Load a model, or a segment of one, on the board's accelerator cores; in this process where they cannot serve.
+_ANY = Schedule()
 
-    They cannot without a board of this machine, with HBRT_BPU=inline, in a program that is its own core or that uses a
-    relay, and for a model with tensors of four bits or of no numbers.
+
+def load(
+    proto: ModelProto,
+    label: str,
+    threads: int | None,
+    *,
+    is_segment: bool = False,
+    schedule: Callable[[Any], Schedule] = lambda ctrl: ctrl,
+) -> Session:
+    """Load a model, or a segment of one, on the board's accelerator cores; in this process where ``placement`` says so.
+
+    Also where the cores cannot serve: without a board of this machine, with HBRT_BPU=inline, in a program that is its
+    own core or that uses a relay.
 
     Args:
         proto: The model.
         label: What to call it in a message.
         threads: Of its session; None for the runtime's own choice.
+        is_segment: Whether it is what layers leave of a model.
         schedule: Of a run, from the ``ctrl`` of its API.
 
     Raises:
         GraphError: as ``make_session``.
     """
-    board = _board() if _is_of_numbers(proto) else None
+    board = _board() if runs_on_core(proto, is_segment=is_segment) else None
     if board is None:
         return LocalSession(proto, label, threads)
     made = OnBoard(board, proto, label, threads, schedule)
@@ -92,15 +101,6 @@ def _board() -> BoardSession | None:
     except RequestRefusedError:
         return None
     return session if session.tasks.reaches_accelerators and session.link.accelerators else None
-
-
-def _is_of_numbers(proto: ModelProto) -> bool:
-    for value in (*graph_inputs(proto.graph), *proto.graph.output):
-        kind = value.type.tensor_type
-        is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
-        if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in _FOUR_BITS):
-            return False
-    return True
 
 
 class OnBoard:
@@ -197,7 +197,9 @@ class _Asked:
         self._count = device.session.link.accelerators
         self._answer = device.array((answer_bytes,), np.dtype(np.uint8))
         self._asked = device.array((4096,), np.dtype(np.uint8))
+        self._blocks = (-1, 0, 0, 0)  # no task's, before the first description
         self._handle = 0
+        self._stop = Stop()
 
     def describe(self, raw: bytes) -> None:
         """Write the description of the next runs."""
@@ -214,29 +216,26 @@ class _Asked:
         Raises:
             GraphError: RUN_FAILED: the core died, the board went, or the run was ended; else what the core says.
         """
-        tasks = self._tasks
+        self.begin(stop, cores, priority, custom_id)
+        return self.finish(label)
+
+    def begin(self, stop: Stop, cores: int, priority: int, custom_id: int) -> None:
+        """Queue the task; ``finish`` or ``let_go`` follows.
+
+        Raises:
+            GraphError: RUN_FAILED: no core serves, the board went, or the run was ended before.
+        """
         self._asked[STOP_AT] = 0
-        self._answer[:4] = 0
+        LENGTH.pack_into(self._answer.data, 0, 0)
         mask = (cores or (1 << self._count) - 1) & (1 << self._count) - 1
         self._handle = 0
+        self._stop = stop
         stop.hook = self._end
         try:
-            self._handle = handle = self._queue(stop, mask, priority, custom_id)
-            status = tasks.wait(handle, 0)
-            text = "" if status == 0 else tasks.why()
-            tasks.release(handle)
+            self._handle = self._queue(stop, mask, priority, custom_id)
         except BaseException:  # what interrupts the thread, at any place
-            self._let_go()
+            self.let_go()
             raise
-        finally:
-            stop.hook = None
-        has_answer = self._answer[:4].any()
-        if status == 0:
-            return accelerator.unpack_answer(self._answer.data) if has_answer else []
-        if not has_answer:
-            raise GraphError(Reason.RUN_FAILED, text)
-        reason, why = accelerator.unpack_answer(self._answer.data)
-        raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
     def _queue(self, stop: Stop, mask: int, priority: int, custom_id: int) -> int:
         if stop.is_set:
@@ -247,9 +246,36 @@ class _Asked:
             raise GraphError(Reason.RUN_FAILED, why)
         return handle
 
-    def _let_go(self) -> None:
+    def waiter(self) -> Callable[[float], bool]:
+        """What waits for the end of the task that was begun; ``finish`` follows all the same."""
+        wait, handle = self._tasks.wait, self._handle
+        return lambda timeout_ms: wait(handle, timeout_ms) != Status.HB_DSP_TIMEOUT
+
+    def finish(self, label: str) -> list[Any]:
+        """Wait for the end of what was begun; returns and raises as ``run``."""
+        tasks = self._tasks
+        try:
+            status = tasks.finish(self._handle)
+            text = tasks.why() if status else ""
+            if status:
+                tasks.release(self._handle)
+        except BaseException:
+            self.let_go()
+            raise
+        finally:
+            self._stop.hook = None
+        has_answer = LENGTH.unpack_from(self._answer.data)[0]
+        if status == 0:
+            return accelerator.unpack_answer(self._answer.data) if has_answer else []
+        if not has_answer:
+            raise GraphError(Reason.RUN_FAILED, text)
+        reason, why = accelerator.unpack_answer(self._answer.data)
+        raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
+
+    def let_go(self) -> None:
         """End and release the task that was queued, if any: nobody may write to the tensors after this."""
         tasks = self._tasks
+        self._stop.hook = None
         for handle in tasks.live_handles():
             if tasks.mailbox.request(handle & SLOT_MASK).input_phy == self._blocks[0]:
                 self._handle = handle
@@ -270,6 +296,17 @@ class _Output(NamedTuple):
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...] | None
+
+
+class _Begun(NamedTuple):
+    """A run that has not been finished."""
+
+    values: Values
+    inputs: tuple[Tensor, ...]
+    wanted: list[Tensor | None]
+    unsized: dict[str, _Output]
+    stop: Stop
+    schedule: Schedule
 
 
 class BoundOnBoard:
@@ -294,7 +331,8 @@ class BoundOnBoard:
         self._fixed = [name for name in outputs if name in buffers]
         self._asked = _Asked(device)
         self._rooms: dict[str, NDArray[np.uint8]] = {}
-        self._places: list[tuple[int, tuple[int, ...]]] = []  # of the last run
+        self._told: tuple[Tensor, ...] = ()  # of the last run
+        self._begun: _Begun | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -303,24 +341,55 @@ class BoundOnBoard:
 
     def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any = None) -> None:
         """As ``Bound.run``."""
+        self.begin(values, outputs, stop, ctrl)
+        self.finish()
+
+    def begin(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> Callable[[float], bool]:
+        """As ``BoundElsewhere.begin``."""
         if not self._outputs:
+            return lambda _: True
+        device = self._device
+        inputs = tuple(self._given(name, array_of(values[name])) for name in self._inputs)
+        wanted: list[Tensor | None] = []
+        unsized: dict[str, _Output] = {}
+        for name in self._outputs:
+            target = outputs.get(name, self._buffers.get(name))
+            phy_addr = None if target is None else device.phy_addr_of(target)
+            if target is None or phy_addr is None:
+                known = self._known[name]
+                assert known is not None  # noqa: S101 - such a model is not loaded here
+                if known.shape is None:
+                    unsized[name] = known
+                    wanted.append(None)
+                    continue
+                target = self._room(name, known.dtype, known.shape)
+                phy_addr = _phy(device, target)
+            values[name] = target
+            wanted.append(_told(name, phy_addr, target))
+        self._begun = begun = _Begun(
+            values, inputs, wanted, unsized, stop, _ANY if ctrl is None else self._schedule(ctrl)
+        )
+        self._ask(begun)
+        return self._asked.waiter()
+
+    def finish(self) -> None:
+        """As ``BoundElsewhere.finish``."""
+        begun = self._begun
+        if begun is None:
             return
-        schedule = Schedule() if ctrl is None else self._schedule(ctrl)
-        given = [self._readable(name, array_of(values[name])) for name in self._inputs]
-        unsized = self._place(values, outputs)
-        made: dict[str, tuple[int, ...]] = {}
+        unsized, values = begun.unsized, begun.values
         while True:
-            rooms = {name: self._bytes(name, _FIRST_BYTES) for name in unsized}
-            self._describe(given, [rooms[name] if name in rooms else values[name] for name in self._outputs], unsized)
-            answer = self._asked.run(stop, *schedule, "the model")
+            answer = self._asked.finish("the model")
             if not unsized:
                 break
             made = dict(zip(unsized, map(tuple, answer[0]), strict=True))
-            if all(_size(unsized[name].dtype, shape) <= len(rooms[name]) for name, shape in made.items()):
+            if all(_size(unsized[name].dtype, shape) <= len(self._rooms[name]) for name, shape in made.items()):
+                values.update((name, self._room(name, unsized[name].dtype, shape)) for name, shape in made.items())
                 break
             for name, shape in made.items():  # and run again
                 self._bytes(name, _size(unsized[name].dtype, shape))
-        values.update((name, self._room(name, unsized[name].dtype, shape)) for name, shape in made.items())
+            self._ask(begun)
+        self._begun = None
         for name in self._fixed:
             buffer = self._buffers[name]
             if values[name] is not buffer:  # it is no device memory
@@ -329,47 +398,34 @@ class BoundOnBoard:
 
     def close(self) -> None:
         """As ``Bound.close``."""
+        if self._begun is not None:
+            self._asked.let_go()
+            self._begun = None
         self._device.close()
 
-    def _place(self, values: Values, outputs: Outputs) -> dict[str, _Output]:
-        """Give each output of known size its place in device memory; returns the others."""
-        unsized: dict[str, _Output] = {}
-        for name in self._outputs:
-            target = outputs.get(name, self._buffers.get(name))
-            if target is None or self._device.phy_addr_of(target) is None:
-                known = self._known[name]
-                assert known is not None  # noqa: S101 - such a model is not loaded here
-                if known.shape is None:
-                    unsized[name] = known
-                    continue
-                target = self._room(name, known.dtype, known.shape)
-            values[name] = target
-        return unsized
-
-    def _describe(self, given: list[NDArray[Any]], wanted: list[NDArray[Any]], unsized: Mapping[str, _Output]) -> None:
-        places = [(array.__array_interface__["data"][0], array.shape) for array in (*given, *wanted)]
-        if places == self._places:
-            return
-        self._places = []
-        inputs = tuple(map(self._told, self._inputs, given))
-        outputs = tuple(
-            Tensor(name, _phy(self._device, array), unsized[name].dtype.str, None, array.nbytes)
-            if name in unsized
-            else self._told(name, array)
-            for name, array in zip(self._outputs, wanted, strict=True)
+    def _ask(self, begun: _Begun) -> None:
+        tensors = (
+            *begun.inputs,
+            *(one or self._open(name, begun) for name, one in zip(self._outputs, begun.wanted, strict=True)),
         )
-        self._asked.describe(accelerator.pack(Request(self._key, self._threads, inputs, outputs)))
-        self._places = places
+        if tensors != self._told:
+            self._told = ()
+            count = len(begun.inputs)
+            self._asked.describe(accelerator.pack(Request(self._key, self._threads, tensors[:count], tensors[count:])))
+            self._told = tensors
+        self._asked.begin(begun.stop, *begun.schedule)
 
-    def _told(self, name: str, array: NDArray[Any]) -> Tensor:
-        return Tensor(name, _phy(self._device, array) if array.size else 0, array.dtype.str, array.shape)
+    def _open(self, name: str, begun: _Begun) -> Tensor:
+        room = self._bytes(name, _FIRST_BYTES)
+        return Tensor(name, _phy(self._device, room), begun.unsized[name].dtype.str, None, room.nbytes)
 
-    def _readable(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        if not array.size or self._device.phy_addr_of(array) is not None:
-            return array
-        staged = self._room(name, array.dtype, array.shape)
-        staged[...] = array
-        return staged
+    def _given(self, name: str, array: NDArray[Any]) -> Tensor:
+        phy_addr = self._device.phy_addr_of(array) if array.size else 0
+        if phy_addr is None:
+            staged = self._room(name, array.dtype, array.shape)
+            staged[...] = array
+            return _told(name, _phy(self._device, staged), staged)
+        return _told(name, phy_addr, array)
 
     def _room(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         size = _size(dtype, shape)
@@ -382,6 +438,10 @@ class BoundOnBoard:
             size = max(size, 64, 2 * len(have) if have is not None else 0)
             have = self._rooms[name] = self._device.array((size,), np.dtype(np.uint8))
         return have
+
+
+def _told(name: str, phy_addr: int, array: NDArray[Any]) -> Tensor:
+    return Tensor(name, phy_addr if array.size else 0, array.dtype.str, array.shape)
 
 
 def _size(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
@@ -397,7 +457,7 @@ def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
 def _kind_of(entry: ValueInfoProto, declared: ValueInfoProto | None) -> _Output | None:
     """What is known of an output; None for one that is no tensor of numbers, or of four bits."""
     kind = entry.type.tensor_type.elem_type
-    if kind not in NUMPY_TYPES or kind in _FOUR_BITS:
+    if kind not in NUMPY_TYPES or kind in FOUR_BITS:
         return None
     _, shape = described(entry)
     if shape is None and declared is not None:  # onnxruntime says of a scalar what it says of an unknown rank

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dsp_server import runtime
+from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.accelerator import (
@@ -36,23 +38,27 @@ if TYPE_CHECKING:
 
     from dsp_server.hardware.tile_manager import TileManager
 
+_GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
 _MOST_KEPT = 64  # bindings of one model; programs use a few buffers in turn
 _LOOK_S = 0.02  # how late a run sees that its program wants it to end
 _IDLE_S = 2.0
 
 
-class _Bound(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Bound:
     """A session with its tensors bound, as one description has them.
 
     Attributes:
         ranges: (physical address, bytes) of what it reads and writes.
         unsized: Place and room of the outputs whose sizes only the run tells.
+        allowed: Which program may use the memory, and the generation of the tables of memory that said so.
     """
 
     session: ort.InferenceSession
     binding: Any
     ranges: tuple[tuple[int, int], ...]
     unsized: tuple[tuple[int, Tensor], ...]
+    allowed: tuple[int, bytes] | None = None
 
 
 class _Model:
@@ -84,9 +90,8 @@ class Accelerator:
             bound = self._bound(raw)
             if bound is None:
                 return self._load(unpack(raw), output)
-            for phy_addr, size_bytes in bound.ranges:
-                if runtime.map_range(phy_addr, size_bytes) is runtime.MAP_FAILED:
-                    return Status.HB_ERR_MMAP_FAILED
+            if not self._may_use(bound):
+                return Status.HB_ERR_MMAP_FAILED
             self._run(bound, input)
             if bound.unsized:
                 _put(Sizes(_deliver(bound)), output)
@@ -116,6 +121,20 @@ class Accelerator:
             self._ended_at = time.monotonic()
             if not request[STOP_AT]:
                 self._stops.append(stop)
+
+    def _may_use(self, bound: _Bound) -> bool:
+        """Whether the program may use all of the memory; what was found holds until any memory changes its owner."""
+        context = runtime.context
+        ddr = context.ddr
+        assert ddr is not None  # noqa: S101 - a core has a board
+        seen = context.client_id, ddr.map[_GENERATION]
+        if bound.allowed == seen and not context.watchers:
+            return True
+        for phy_addr, size_bytes in bound.ranges:
+            if runtime.map_range(phy_addr, size_bytes) is runtime.MAP_FAILED:
+                return False
+        bound.allowed = seen
+        return True
 
     def _load(self, request: Request, output: memoryview) -> int:
         session = self._model(request).session

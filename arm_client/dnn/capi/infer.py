@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arm_client.dnn.capi.runtime import look_at_inputs
 from arm_client.dnn.tensors.binding import Feed, Take, Target, array_of, feeds_of, targets_of
+from hbrt.models.errors import GraphError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from arm_client.dnn.capi.runtime import Loaded
-    from arm_client.dnn.cores.tasks import Job
+    from arm_client.dnn.cores.tasks import Inference
     from arm_client.dnn.run.plan import Plan
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
     from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
+    from hbrt.models.run.executor import Begun
     from hbrt.models.run.stop import Stop
 
 
@@ -26,7 +31,7 @@ def job_of(
     ctrl: hbDNNInferCtrlParam,
     ddr: Ddr,
     takes: Sequence[Take | None] = (),
-) -> Job:
+) -> Inference:
     """Check the tensors and bind them; ``takes`` as of ``targets_of``.
 
     Raises:
@@ -39,7 +44,7 @@ def job_of(
     return _Inference(model.plan, feeds, targets, ctrl)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Inference:
     """A model and the tensors of one run."""
 
@@ -47,14 +52,34 @@ class _Inference:
     feeds: list[Feed]
     targets: list[Target]
     ctrl: hbDNNInferCtrlParam
+    begun: Begun | None = None
+
+    def begin(self, stop: Stop, begun: Begun) -> None:
+        """Hand it over to the board's cores; where that fails, ``__call__`` tries again and tells why.
+
+        Not when inputs have to be made first, which takes its time: another thread does that.
+        """
+        if any(feed.make is not None for feed in self.feeds):
+            return
+        self.begun = begun
+        with suppress(GraphError):
+            self.plan.begin(begun, self._arrays(), self._wanted(), stop, self.ctrl)
 
     def __call__(self, stop: Stop) -> None:
-        arrays = {feed.name: array_of(feed) for feed in self.feeds}
-        wanted = {target.name: target.array for target in self.targets}
-        results = self.plan.run(arrays, wanted, stop, self.ctrl)
+        begun = self.begun
+        if begun is not None and begun.bound is not None:
+            results = self.plan.run({}, self._wanted(), stop, self.ctrl, begun)
+        else:
+            results = self.plan.run(self._arrays(), self._wanted(), stop, self.ctrl)
         for target in self.targets:
             if target.finish is not None:
                 target.finish(results[target.name])
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {feed.name: array_of(feed) for feed in self.feeds}
+
+    def _wanted(self) -> dict[str, NDArray[Any] | None]:
+        return {target.name: target.array for target in self.targets}
 
     def ranges(self) -> Ranges:
         """The memory of the tensors."""

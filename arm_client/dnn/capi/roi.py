@@ -25,10 +25,11 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arm_client.dnn.cores.tasks import Job
+    from arm_client.dnn.cores.tasks import Inference
     from arm_client.dnn.loading.model import Model
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
+    from hbrt.models.run.executor import Begun
     from hbrt.models.run.stop import Stop
 
 Make = Callable[[], "NDArray[Any]"]
@@ -110,7 +111,7 @@ def roi_job(
     regions: Sequence[Region],
     ctrl: hbDNNInferCtrlParam,
     takes: Sequence[Take | None] = (),
-) -> tuple[int, Job]:
+) -> tuple[int, Inference]:
     """Check tensors and regions, and bind them: the batch, and what runs it; ``takes`` as of ``targets_of``.
 
     Raises:
@@ -146,6 +147,9 @@ class _Regions:
     model_batch: int
     ctrl: hbDNNInferCtrlParam
     used: Ranges  # by the inputs
+
+    def begin(self, _stop: Stop, _begun: Begun) -> None:
+        """Nothing begins before the task runs: there may be several runs."""
 
     def __call__(self, stop: Stop) -> None:
         parts: list[dict[str, NDArray[Any]]] = []

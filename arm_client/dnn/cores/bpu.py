@@ -82,6 +82,13 @@ class Bpu:
             work.is_submitted = True
             self._ready.append(work)
 
+    def ring(self, work: Work) -> None:
+        """Have the core's own thread run what was submitted as awaited, unless another does."""
+        with self._lock:
+            for core, assigned in self._assigned.items():
+                if assigned is work:
+                    self._bells[core].put(True)
+
     def run_inline(self, work: Work) -> bool:
         """Run assigned work in the calling thread; False when it is assigned to no core, or a core has begun it.
 

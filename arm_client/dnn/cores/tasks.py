@@ -19,6 +19,7 @@ from arm_client.dnn.cores.one_shot import OneShot
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
 from hbrt.mailbox.schedule import task_key
+from hbrt.models.run.executor import Begun
 from hbrt.models.run.stop import Stop
 from hbrt.status import Status
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
+_NO_TIME_MS = 0.001
 SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
 Callback = Callable[[int], None]
 
@@ -65,6 +67,13 @@ class Job(Protocol):
         """The memory that it reads and writes: (physical address, bytes)."""
 
 
+class Inference(Job, Protocol):
+    """The work of a model."""
+
+    def begin(self, stop: Stop, begun: Begun) -> None:
+        """Hand it over to the board's cores, which begin at once; calling it ends it then."""
+
+
 class State(IntEnum):
     """Life of a task."""
 
@@ -79,6 +88,7 @@ class Task:
 
     __slots__ = (
         "_tasks",
+        "begun",
         "callback",
         "core",
         "core_mask",
@@ -105,6 +115,7 @@ class Task:
     def __init__(self, tasks: Tasks, where: str) -> None:
         self._tasks = tasks
         self.where = where
+        self.begun: Begun | None = None  # of its one inference, when the board's cores have it
         self.jobs: list[Job] = []
         self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
         self.models: list[Model] = []
@@ -145,7 +156,7 @@ class Task:
             if not isinstance(error, Exception) and not self._tasks.of(self).is_own_thread():
                 raise
             status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
-        if model is not None:
+        if model is not None and self.begun is None:
             model.last_run_ns = time.monotonic_ns() - begin
         self._tasks.end(self, status, text)
 
@@ -174,7 +185,7 @@ class Tasks:
     def add(
         self,
         out: hbDNNTaskHandle_t,
-        job: Job,
+        job: Inference,
         model: Model,
         *,
         count: int = 1,
@@ -231,7 +242,13 @@ class Tasks:
                         task.runs_elsewhere = False
                 task.state = State.READY
         if is_last:
-            self.of(task).submit(task, is_awaited=is_awaited and task.is_short)
+            if task.runs_elsewhere and len(task.models) == 1 and model.plan.is_steady:
+                task.begun = begun = Begun()
+                job.begin(task.stop, begun)
+                if begun.bound is None:
+                    task.begun = None
+            # No thread need wake for what has begun: the one that waits ends it, or that releases it.
+            self.of(task).submit(task, is_awaited=task.begun is not None or (is_awaited and task.is_short))
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
         """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
@@ -279,9 +296,12 @@ class Tasks:
             )
         if task.state != State.DONE:
             self._check_that_it_can_end(task)
-        if timeout_ms <= 0 and task.is_short and self.of(task).run_inline(task):
+        begun = task.begun
+        is_over = begun is None or begun.wait(timeout_ms)
+        is_brief = begun is not None or (timeout_ms <= 0 and task.is_short)
+        if is_over and is_brief and self.of(task).run_inline(task):
             return task.status, task.text
-        if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
+        if not is_over or not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
                 f"The task {task.handle:#x} did not end within {timeout_ms} ms; it goes on, and must be released.",
@@ -299,6 +319,7 @@ class Tasks:
         task = self._handles.get(handle)
         if self._handles.remove(task.handle) is None:
             self._handles.get(handle)  # another thread released it: says so
+        self._end_over(task)
         task.is_released = True
         if not task.is_submitted or self.of(task).cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
@@ -321,6 +342,8 @@ class Tasks:
                 self._caller.start()
             if task.end.is_set:
                 self._tell(task)
+        if task.begun is not None:
+            self.of(task).ring(task)
 
     def check(self, handle: int | None) -> None:
         """Whether a handle is a live one.
@@ -340,6 +363,8 @@ class Tasks:
         Raises:
             ModelError: MODEL_IS_RUNNING: a task that has not ended uses one of them; nothing has changed.
         """
+        for task in list(self._unended):
+            self._end_over(task)
         with self._lock:
             for model in models:
                 if any(model in task.models for task in self._unended):
@@ -373,6 +398,8 @@ class Tasks:
         if task.is_released:
             status = Status.HB_DNN_RUN_TASK_FAILED
             text = f"The task {task.handle:#x} was released before it ended."
+        if task.begun is not None:
+            task.begun.close()
         with self._lock:
             self._unended.discard(task)  # first: from here on no memory is kept for it
         while task.kept:
@@ -408,6 +435,12 @@ class Tasks:
         self.__init__()  # type: ignore[misc]  # all but the serials begins anew
         self._handles = handles
         handles.abandon_in_child()
+
+    def _end_over(self, task: Task) -> None:
+        """End a task that the board's cores have ended, and that nobody has waited for."""
+        begun = task.begun
+        if begun is not None and not task.end.is_set and begun.wait(_NO_TIME_MS):
+            self.of(task).run_inline(task)
 
     def _new(self, *, is_resize: bool = False) -> Task:
         if len(self._handles) >= MOST_TASKS:

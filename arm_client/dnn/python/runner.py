@@ -10,7 +10,7 @@ from arm_client.cabi.arguments import integer, short_repr
 from arm_client.dnn.capi.arguments import check_schedule, milliseconds
 from arm_client.dnn.capi.infer import job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
-from arm_client.dnn.cores.tasks import Job
+from arm_client.dnn.cores.tasks import Inference
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.python.buffers import TensorBuffer
 from arm_client.dnn.spec.spec import TensorSpec
@@ -163,7 +163,7 @@ class Runner:
             if task.value:
                 runtime.tasks.release(task.value)
 
-    def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Job]:
+    def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Inference]:
         """What the task counts for in a chain, and its work."""
         if not self._rois:
             return 1, job_of(loaded, self._outputs, self._inputs, ctrl, device_memory(), self._takes)

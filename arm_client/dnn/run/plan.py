@@ -14,6 +14,7 @@ from arm_client.dnn.layers.adapter import adapted
 from arm_client.dnn.run.device import Device
 from hbrt.models.errors import GraphError
 from hbrt.models.run import executor
+from hbrt.models.run.executor import Begun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +64,7 @@ class Plan(executor.Plan):
         outputs: dict[str, NDArray[Any] | None],
         stop: Stop,
         ctrl: hbDNNInferCtrlParam | None = None,
+        begun: Begun | None = None,
     ) -> dict[str, NDArray[Any]]:
         """As the executor's, with this API's errors.
 
@@ -71,7 +73,7 @@ class Plan(executor.Plan):
                 meanwhile and the model cannot be built any more.
         """
         try:
-            return super().run(feeds, outputs, stop, ctrl)
+            return super().run(feeds, outputs, stop, ctrl, begun)
         except GraphError as error:
             raise of_graph(error) from error
 

@@ -6,13 +6,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hbrt.models.run.bound_session import Outputs, Values, deliver
 from hbrt.models.run.layer import Device, NoLayers, Registry
 from hbrt.models.run.layered import Layered
 from hbrt.models.run.partition import op_types
-from hbrt.models.run.session import Bound, LocalSession, Sessions
+from hbrt.models.run.session import Bound, BoundElsewhere, LocalSession, Sessions
 from hbrt.models.run.steps import Observer, StepInfo, StepTime
 from hbrt.models.run.stop import Stop
 from hbrt.models.spec.graph import Graph
@@ -29,7 +29,7 @@ class _Whole:
     """A model that no layer takes part in: one session."""
 
     def __init__(self, proto: ModelProto, label: str, threads: int | None, sessions: Sessions) -> None:
-        self.session = sessions(proto, label, threads)
+        self.session = sessions(proto, label, threads, is_segment=False)
         made = {name for node in proto.graph.node for name in node.output}
         graph = Graph(proto)
         self._inputs = self.session.inputs
@@ -52,24 +52,49 @@ class _Whole:
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
         start = perf_counter_ns() if observer is not None else 0
-        try:
-            bound = self._idle.pop()
-        except IndexError:
-            bound = self.session.bind(self._inputs, self._outputs)
-        else:
-            if not bound.is_usable:
-                bound.close()  # its board is gone, or the parent's
-                bound = self.session.bind(self._inputs, self._outputs)
+        bound = self._take()
         values: Values = self._constants | feeds
         try:
             bound.run(values, outputs, stop, ctrl)
         except BaseException:
             bound.close()  # one that failed is not used again
             raise
-        self._idle.append(bound)
-        results = {name: deliver(name, target, values) for name, target in outputs.items()}
+        return self._results(bound, values, outputs, start, observer)
+
+    def begin(self, begun: Begun, feeds: dict[str, NDArray[Any]], outputs: Outputs, stop: Stop, ctrl: Any) -> None:
+        """As ``Plan.begin``, of a session that is elsewhere."""
+        begun.start_ns = perf_counter_ns()
+        begun.bound = bound = cast("BoundElsewhere", self._take())
+        begun.values = self._constants | feeds
+        begun.waiter = bound.begin(begun.values, outputs, stop, ctrl)
+
+    def finish(self, begun: Begun, outputs: Outputs, observer: Observer | None) -> dict[str, NDArray[Any]]:
+        """As ``Plan.run``, of what was begun."""
+        bound = begun.bound
+        assert bound is not None  # noqa: S101 - the caller has looked
+        bound.finish()
+        begun.bound = None
+        return self._results(bound, begun.values, outputs, begun.start_ns, observer)
+
+    def _take(self) -> Bound:
+        try:
+            bound = self._idle.pop()
+        except IndexError:
+            return self.session.bind(self._inputs, self._outputs)
+        if bound.is_usable:
+            return bound
+        bound.close()  # its board is gone, or the parent's
+        return self.session.bind(self._inputs, self._outputs)
+
+    def _results(
+        self, bound: Bound, values: Values, outputs: Outputs, start_ns: int, observer: Observer | None
+    ) -> dict[str, NDArray[Any]]:
+        try:
+            results = {name: deliver(name, target, values) for name, target in outputs.items()}
+        finally:
+            self._idle.append(bound)  # afterwards: its memory may hold what is delivered
         if observer is not None:
-            observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))
+            observer(StepTime("segment_0", "BPU", start_ns, perf_counter_ns()))
         return results
 
     def close(self) -> None:
@@ -91,6 +116,36 @@ class _Use:
         self.creators = creators
         self.users = 0
         self.is_retired = False
+
+
+class Begun:
+    """A run that was handed over to a board's cores, and that ``Plan.run`` ends.
+
+    Made before anything is begun, so that a thread which is interrupted at any place has it, to close it.
+    """
+
+    __slots__ = ("bound", "leave", "start_ns", "use", "values", "waiter")
+
+    def __init__(self) -> None:
+        self.use: _Use | None = None
+        self.leave: Callable[[_Use], None]
+        self.bound: BoundElsewhere | None = None
+        self.values: Values
+        self.waiter: Callable[[float], bool] | None = None
+        self.start_ns = 0
+
+    def wait(self, timeout_ms: float) -> bool:
+        """Wait for its end, <= 0 for ever; False when the time is over. True also when it was not begun."""
+        return self.waiter is None or self.waiter(timeout_ms)
+
+    def close(self) -> None:
+        """End it, if ``Plan.run`` has not; nobody writes to its arrays after this."""
+        if (bound := self.bound) is not None:
+            bound.close()
+            self.bound = None
+        use, self.use = self.use, None
+        if use is not None:
+            self.leave(use)
 
 
 class Plan:
@@ -169,6 +224,7 @@ class Plan:
         outputs: dict[str, NDArray[Any] | None],
         stop: Stop,
         ctrl: Any = None,
+        begun: Begun | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Run once.
 
@@ -177,6 +233,7 @@ class Plan:
             outputs: C-contiguous arrays that results are written to, by name; None where a new array is wanted.
             stop: Ends the run at the next node.
             ctrl: How the task is scheduled, as the API has it; layers get it.
+            begun: What ``begin`` was given with the same arguments: this ends it.
 
         Returns:
             Result by name: the array that was given, or a new one.
@@ -185,11 +242,47 @@ class Plan:
             GraphError: RUN_FAILED with the reason; INCOMPATIBLE when layers were registered or unregistered
                 meanwhile and the model cannot be built any more.
         """
+        if begun is not None and begun.bound is not None and begun.use is not None:
+            try:
+                return cast("_Whole", begun.use.build).finish(begun, outputs, self._observers())
+            finally:
+                begun.close()
         use = self._enter()
         try:
             return use.build.run(feeds, outputs, stop, ctrl, self._observers())
         finally:
             self._leave(use)
+
+    def begin(
+        self,
+        begun: Begun,
+        feeds: dict[str, NDArray[Any]],
+        outputs: dict[str, NDArray[Any] | None],
+        stop: Stop,
+        ctrl: Any,
+    ) -> None:
+        """Hand a run over to a board's cores, when they run all of it; ``run`` or ``Begun.close`` ends it.
+
+        Args:
+            begun: A new one.
+            feeds: This and the others as of ``run``.
+            outputs: The same.
+            stop: The same.
+            ctrl: The same.
+
+        Raises:
+            GraphError: as ``run``; nothing has begun.
+        """
+        begun.leave = self._leave
+        begun.use = use = self._enter()
+        try:
+            if isinstance(use.build, _Whole) and use.build.session.is_elsewhere:
+                use.build.begin(begun, feeds, outputs, stop, ctrl)
+                return
+        except BaseException:
+            begun.close()
+            raise
+        begun.close()  # layers have come meanwhile
 
     def _observers(self) -> Observer | None:
         own, tracer = self.observer, self.tracer

@@ -173,7 +173,7 @@ class Layered:
     def _session(self, content: ModelProto, label: str, op_types: set[str]) -> Session:
         """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
         try:
-            return self._sessions(content, label, self._threads)
+            return self._sessions(content, label, self._threads, is_segment=True)
         except GraphError as error:
             notes = "; ".join(note for op_type, note in self._declined if op_type in op_types)
             if not notes:

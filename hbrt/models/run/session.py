@@ -29,6 +29,20 @@ class Bound(Protocol):
         """Free what it holds."""
 
 
+class BoundElsewhere(Bound, Protocol):
+    """As ``Bound``, of a session that is elsewhere: a run has two halves."""
+
+    def begin(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> Callable[[float], bool]:
+        """Hand the run over; ``finish`` or ``close`` follows.
+
+        Returns:
+            What waits so many milliseconds for its end, <= 0 for ever; False when the time is over.
+        """
+
+    def finish(self) -> None:
+        """Wait for the end of what was begun; fills the values, and raises, as ``run``."""
+
+
 class Session(Protocol):
     """A loaded model; several may be bound to it."""
 
@@ -60,8 +74,9 @@ class LocalSession:
 
     is_elsewhere = False
 
-    def __init__(self, proto: ModelProto, label: str, threads: int | None = None) -> None:
-        """As ``make_session``."""
+    def __init__(self, proto: ModelProto, label: str, threads: int | None = None, *, is_segment: bool = False) -> None:
+        """As ``make_session``; segments are no different here."""
+        del is_segment
         self._session = make_session(proto, label, threads)
         self.inputs = [node.name for node in self._session.get_inputs()]
 
@@ -82,5 +97,11 @@ class LocalSession:
         """Nothing is held but memory."""
 
 
-Sessions = Callable[["ModelProto", str, int | None], Session]
-"""Loads a model, for messages called by a label, with so many threads. Raises as ``make_session``."""
+class Sessions(Protocol):
+    """Loads a model."""
+
+    def __call__(self, proto: ModelProto, label: str, threads: int | None, /, *, is_segment: bool) -> Session:
+        """Load a model, or a segment that layers leave of one, with so many threads. Raises as ``make_session``.
+
+        Messages call it by the label.
+        """

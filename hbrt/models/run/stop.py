@@ -10,24 +10,37 @@ QUIET = 4  # onnxruntime's own log: fatal alone; what it says comes back as a se
 
 
 class Stop:
-    """Stops one task: onnxruntime looks at ``run_options.terminate`` between nodes, a plan between segments."""
+    """Stops one task: onnxruntime looks at ``run_options.terminate`` between nodes, a plan between segments.
 
-    __slots__ = ("hook", "run_options")
+    Attributes:
+        is_set: Whether the end was asked for.
+        hook: Called by ``set``, for a run that is elsewhere.
+    """
+
+    __slots__ = ("_options", "hook", "is_set")
 
     def __init__(self) -> None:
-        self.hook: Callable[[], None] | None = None  # called by ``set``, for a run that is elsewhere
-        self.run_options = ort.RunOptions()
-        self.run_options.log_severity_level = QUIET
-        # Without it onnxruntime 1.31 looks for it at each run by an exception, which costs it 40 us.
-        self.run_options.add_run_config_entry("gpu_graph_id", "-1")
+        self.is_set = False
+        self.hook: Callable[[], None] | None = None
+        self._options: ort.RunOptions | None = None
+
+    @property
+    def run_options(self) -> ort.RunOptions:
+        """Of the runs in this process."""
+        if (options := self._options) is None:
+            options = ort.RunOptions()
+            options.log_severity_level = QUIET
+            # Without it onnxruntime 1.31 looks for it at each run by an exception, which costs it 40 us.
+            options.add_run_config_entry("gpu_graph_id", "-1")
+            self._options = options
+            if self.is_set:  # after the other thread can see it
+                options.terminate = True
+        return options
 
     def set(self) -> None:
         """Ask for the end."""
-        self.run_options.terminate = True
+        self.is_set = True
+        if (options := self._options) is not None:
+            options.terminate = True
         if (hook := self.hook) is not None:
             hook()
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the end was asked for."""
-        return bool(self.run_options.terminate)

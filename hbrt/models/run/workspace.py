@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hbrt.models.errors import GraphError, Reason
-from hbrt.models.run.bound_session import Outputs, Values, array_of, deliver
+from hbrt.models.run.bound_session import Outputs, Values, address_of, array_of, deliver
 from hbrt.models.run.layer import Device, Layer, TensorType
 from hbrt.models.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, said
 from hbrt.models.run.stop import Stop
@@ -180,7 +180,7 @@ class _LayerRun:
 
     def _view(self, name: str, array: Array[Any]) -> Any:
         """A view of an array that a layer may see; None for another. The last one of a value is kept."""
-        key = (array.__array_interface__["data"][0], array.shape, array.dtype)
+        key = (address_of(array), array.shape, array.dtype)
         seen = self._seen.get(name)
         if seen is not None and seen[0] == key:
             return seen[1]

@@ -119,7 +119,7 @@ def test_programs_share_the_cores_by_priority(board: Shell) -> None:
         programs[name] = board.start("-c", PROGRAM, name, "double.onnx", 4, priority, 2, 1)
     until(lambda: all((board.cwd / f"{name}-0").exists() for name in programs), "the models do not load")
     assert [core["kind"] for core in board.status()["cores"]] == ["dsp", "bpu", "bpu"]
-    assert "1 BPU  running" in board.good("status")
+    assert "1 BPU  running" in board.good("status", "--wait-healthy", "--timeout", PATIENCE_S)
     pid = core_of(board, 1)["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:

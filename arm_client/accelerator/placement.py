@@ -1,0 +1,43 @@
+"""Where a piece of a model runs: on the board's accelerator cores, or in the program. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import TensorProto
+
+from hbrt.models.spec.dtypes import NUMPY_TYPES
+from hbrt.models.spec.graph_edits import graph_inputs
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+LEAST_SEGMENT_BYTES = 64 << 10
+"""Of the constants of a segment that a core runs."""
+FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
+
+
+def runs_on_core(proto: ModelProto, *, is_segment: bool) -> bool:
+    """Whether a core runs a piece of a model, where the board has one.
+
+    A core moves tensors of numbers of whole bytes. A whole model always goes there: its tasks are ordered among those
+    of all programs. A segment between layers goes there for its weights' sake alone: without them it takes less time
+    than handing it over, and is what a real run time keeps on the CPU.
+
+    Args:
+        proto: The piece.
+        is_segment: Whether it is what layers leave of a model.
+    """
+    for value in (*graph_inputs(proto.graph), *proto.graph.output):
+        kind = value.type.tensor_type
+        is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
+        if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in FOUR_BITS):
+            return False
+    return not is_segment or _constant_bytes(proto) >= LEAST_SEGMENT_BYTES
+
+
+def _constant_bytes(proto: ModelProto) -> int:
+    attributes = (attribute for node in proto.graph.node if node.op_type == "Constant" for attribute in node.attribute)
+    tensors = (*proto.graph.initializer, *proto.graph.sparse_initializer, *(attribute.t for attribute in attributes))
+    sizes: list[int] = [tensor.ByteSize() for tensor in tensors]
+    return sum(sizes)

@@ -1,0 +1,98 @@
+"""A run is in the cores' hands as soon as hbDNNInfer returns: no thread of the program carries it there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import arm_client as hb
+from arm_client.client import Board
+from hbrt.control.ask import ask
+from tests.arm_client.dnn.nets import Net, ctrl, double, f32, good
+from tests.limits import PATIENCE_S
+
+Load = Callable[[bytes], Net]
+DOUBLED = [[2, -4, 6, 8]]
+
+
+@pytest.fixture
+def net(dsp_board: Board, load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[Net]:
+    monkeypatch.setenv("HBRT_BPU", "board")
+    net = load(double())
+    net.fill(f32([[1, -2, 3, 4]]))
+    yield net
+    assert net.read().tolist() == DOUBLED
+
+
+def until_doubled(net: Net) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while net.read().tolist() != DOUBLED:
+        assert time.monotonic() < end, "no core runs it"
+        time.sleep(0.001)
+
+
+def clear(net: Net) -> None:
+    net.outputs[0].sysMem[0].array("f4")[:] = 0
+
+
+def test_nobody_need_wait_for_it(net: Net) -> None:
+    """It runs all the same; its model may be released then, and a callback that comes late is called."""
+    clear(net)
+    task = net.infer()
+    until_doubled(net)
+    called = threading.Event()
+    good(hb.hbDNNSetTaskDoneCb(task, lambda *_: called.set()))
+    assert called.wait(PATIENCE_S)
+    good(hb.hbDNNWaitTaskDone(task, 1))
+    good(hb.hbDNNReleaseTask(task))
+    other = Net(double())
+    other.fill(f32([[1, -2, 3, 4]]))
+    task = other.infer()
+    until_doubled(other)
+    end = time.monotonic() + PATIENCE_S
+    while (status := hb.hbDNNRelease(other.packed)) == hb.HB_DNN_MODEL_IS_RUNNING:  # its core may not have said so
+        assert time.monotonic() < end
+    assert status == 0
+    good(hb.hbDNNReleaseTask(task))
+    for tensor in (other.inputs[0], other.outputs[0]):
+        good(hb.hbSysFreeMem(tensor.sysMem[0]))
+
+
+def test_a_wait_ends_in_time_and_a_release_takes_it_back(net: Net, dsp_board: Board) -> None:
+    """A core that stands still: threads wait for a time, memory is kept, and released tasks never run."""
+    cores = ask(dsp_board.session.link.paths, "status")["cores"]
+    pid = next(core["pid"] for core in cores if core["kind"] == "bpu")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        clear(net)
+        tasks = [net.infer(how=ctrl(core=hb.HB_BPU_CORE_0)) for _ in range(3)]
+        assert hb.hbDNNWaitTaskDone(tasks[0], 10) == hb.HB_DNN_TIMEOUT
+        heard: list[int] = []
+        waiter = threading.Thread(target=lambda: heard.append(hb.hbDNNWaitTaskDone(tasks[1], int(PATIENCE_S * 1000))))
+        waiter.start()
+        good(hb.hbDNNReleaseTask(tasks[2]))
+        assert net.read().tolist() == [[0] * 4]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    good(hb.hbDNNWaitTaskDone(tasks[0], 0))
+    waiter.join()
+    assert heard == [0]
+    for task in tasks[:2]:
+        good(hb.hbDNNReleaseTask(task))
+
+
+def test_a_layer_that_comes_between_takes_its_runs(net: Net) -> None:
+    """The model is built anew, and the blocks of the build before are freed with it."""
+    from tests.arm_client.dnn.layers.test_layer import Doubling
+
+    good(hb.hbDNNRegisterLayerCreator("Add", Doubling))
+    try:
+        assert net.run() == 0
+    finally:
+        good(hb.hbDNNUnregisterLayerCreator("Add"))
+    assert net.run() == 0
