@@ -65,7 +65,7 @@ def remote_handle_control(req: int, data: Any, datalen: int) -> None:
 
 
 def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> None:
-    noted = here.domain(domain).settings
+    noted = here.domains.of(domain).settings
     if req == types.DSPRPC_CONTROL_LATENCY:
         asked = _structure(types.remote_rpc_control_latency, data, datalen)
         if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MOST_POLL_US):

@@ -50,3 +50,28 @@ class Tally:
 def added(one: Statistics, other: Statistics) -> Statistics:
     """The sum of two."""
     return Statistics(*map(sum, zip(one, other, strict=True)))
+
+
+class Counts:
+    """The counters of all calls; those of few forms are made again and again."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[Statistics, Tally] = {}
+
+    def add(self, each: Statistics, calls: int = 1) -> None:
+        """Count calls that add ``each``."""
+        tally = self._tallies.get(each)
+        if tally is None:
+            tally = self._tallies.setdefault(each, Tally(each))
+        tally.calls += calls
+
+    def keep(self, tally: Tally) -> None:
+        """Count what was tallied apart."""
+        self.add(tally.each, tally.calls)
+
+    def total(self) -> Statistics:
+        """What they have added."""
+        total = Statistics()
+        for tally in [*self._tallies.values()]:
+            total = added(total, tally.total())
+        return total

@@ -188,4 +188,4 @@ def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
 
 
 def _check(domain: int) -> None:
-    runtime().core_mask(*uri.split_domain(domain))
+    runtime().domains.core_mask(*uri.split_domain(domain))

@@ -28,8 +28,8 @@ class Notifications:
 
     def __init__(self, here: Runtime) -> None:
         self._session = here.session
-        self._mask_of = here.core_mask
-        self._is_open: Callable[[int], bool] = lambda effective: bool(here.domain(effective).handles)
+        self._mask_of = here.domains.core_mask
+        self._is_open: Callable[[int], bool] = lambda effective: bool(here.domains.of(effective).handles)
         self._listeners: dict[int, list[Listener]] = {}
         self._epochs: dict[int, tuple[int, ...]] = {}  # of a domain's cores, when it was up
         self._down: set[int] = set()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from arm_client.arrays import Buffer as BoardBuffer
+from fastrpc.invocations.errors import error_of
 from fastrpc.runtime import runtime
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import CORE_EPOCH
@@ -72,8 +73,8 @@ class DspQueue:
         self._here = runtime()
         if len(self._here.queues) >= ring.MOST_QUEUES:
             raise AeeError(Aee.AEE_EBADPARM, f"A process has at most {ring.MOST_QUEUES} queues; close one first.")
-        self._mask = self._here.core_mask(uri.DOMAINS.index(domain), session)
-        self._priority = self._here.domain(uri.effective_domain(uri.DOMAINS.index(domain), session)).priority
+        self._mask = self._here.domains.core_mask(uri.DOMAINS.index(domain), session)
+        self._priority = self._here.domains.of(uri.effective_domain(uri.DOMAINS.index(domain), session)).priority
         self._block = BoardBuffer(
             self._here.session, ring.QUEUE_HEAD_BYTES + requests + responses + message.COPY_ALIGNMENT, is_cached=False
         )
@@ -248,7 +249,7 @@ class DspQueue:
         mask = 1 << core if core >= 0 else self._mask
         task = self._tasks.submit(FASTRPC_CMD, self._priority, mask, 0, self._wake_at, len(self._wake), 0, 0)
         if task < 0:
-            raise self._here.error(task, self._tasks.why(), None)
+            raise error_of(task, self._tasks.why(), None)
         self._waking.append(task)
         if self._on_ready is not None or self._on_error is not None:
             self._asked.set()
@@ -288,7 +289,7 @@ class DspQueue:
             task = self._waking.popleft()
             status = self._tasks.wait(task, 1)
             if status and self._error is None:
-                self._error = self._here.error(status, self._tasks.why(), None)
+                self._error = error_of(status, self._tasks.why(), None)
             self._tasks.release(task)
 
     def _look(self) -> None:

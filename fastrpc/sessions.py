@@ -25,37 +25,37 @@ def _thread_params(here: Runtime, asked: types.remote_rpc_thread_params) -> None
         raise AeeError(Aee.AEE_EBADPARM, f"The stack is {asked.stack_size} bytes; write 16 KiB to 8 MiB, or -1.")
     for domain in _domains(asked.domain):
         if asked.prio != -1:
-            here.domain(domain).priority = task_priority(asked.prio)
-        here.domain(domain).settings["stack_size"] = asked.stack_size
+            here.domains.of(domain).priority = task_priority(asked.prio)
+        here.domains.of(domain).settings["stack_size"] = asked.stack_size
 
 
 def _relative_priority(here: Runtime, asked: types.remote_rpc_relative_thread_priority) -> None:
     priority = min(max(DEFAULT_PRIORITY + asked.relative_thread_priority, HIGHEST), LOWEST)
     for domain in _domains(asked.domain):
-        here.domain(domain).priority = task_priority(priority)
+        here.domains.of(domain).priority = task_priority(priority)
 
 
 def _unsigned(here: Runtime, asked: types.remote_rpc_control_unsigned_module) -> None:
     for domain in _domains(asked.domain):
-        if asked.domain != _ALL_DOMAINS and here.domain(domain).handles:
+        if asked.domain != _ALL_DOMAINS and here.domains.of(domain).handles:
             raise AeeError(
                 Aee.AEE_EBADSTATE, "The domain has open handles: ask for unsigned modules before the first open."
             )
-        here.domain(domain).is_unsigned = bool(asked.enable)
+        here.domains.of(domain).is_unsigned = bool(asked.enable)
 
 
 def _initmem(here: Runtime, asked: types.remote_rpc_pd_initmem_size) -> None:
     if not _INITMEM[0] <= asked.pd_initmem_size <= _INITMEM[1]:
         raise AeeError(Aee.AEE_EBADPARM, f"The memory is {asked.pd_initmem_size} bytes; write 3 to 200 MiB.")
     for domain in _domains(asked.domain):
-        if here.domain(domain).is_unsigned:
+        if here.domains.of(domain).is_unsigned:
             raise AeeError(Aee.AEE_EUNSUPPORTED, "An unsigned process domain has 5 MiB, which cannot be set.")
-        here.domain(domain).initmem_bytes = asked.pd_initmem_size
+        here.domains.of(domain).initmem_bytes = asked.pd_initmem_size
 
 
 def _dump(here: Runtime, asked: types.remote_rpc_control_pd_dump) -> None:
     for domain in _domains(asked.domain):
-        here.domain(domain).settings["pd_dump"] = asked.enable
+        here.domains.of(domain).settings["pd_dump"] = asked.enable
 
 
 def _kill(here: Runtime, asked: types.remote_rpc_domain) -> None:
@@ -69,14 +69,14 @@ def _exception(here: Runtime, asked: types.remote_rpc_domain) -> None:
 
 def _close(here: Runtime, asked: types.remote_rpc_domain) -> None:
     for domain in _domains(asked.domain):
-        for handle in list(here.domain(domain).handles):
+        for handle in list(here.domains.of(domain).handles):
             here.close(handle)
-        here.release_session(domain)
+        here.domains.release_session(domain)
 
 
 def _process_type(here: Runtime, asked: types.remote_process_type) -> None:
-    here.core_mask(*uri.split_domain(asked.domain))
-    is_unsigned = here.domain(asked.domain).is_unsigned
+    here.domains.core_mask(*uri.split_domain(asked.domain))
+    is_unsigned = here.domains.of(asked.domain).is_unsigned
     asked.process_type = types.PROCESS_TYPE_UNSIGNED if is_unsigned else types.PROCESS_TYPE_SIGNED
 
 
@@ -91,12 +91,12 @@ def _register(here: Runtime, asked: types.remote_rpc_notif_register) -> None:
 
 def _reserve(here: Runtime, asked: types.remote_rpc_reserve_new_session) -> None:
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
-    here.core_mask(domain, 0)
+    here.domains.core_mask(domain, 0)
     if not asked.session_name or not 0 < asked.session_name_len <= _MOST_NAME:
         raise AeeError(
             Aee.AEE_EBADPARM, f"The session's name has {asked.session_name_len} bytes; write 1 to {_MOST_NAME}."
         )
-    asked.session_id = here.reserve_session(domain)
+    asked.session_id = here.domains.reserve_session(domain)
     asked.effective_domain_id = uri.effective_domain(domain, asked.session_id)
 
 
@@ -123,12 +123,12 @@ def _create_context(here: Runtime, asked: types.fastrpc_context_create) -> None:
         raise AeeError(Aee.AEE_EBADPARM, f"{asked.num_domain_ids} domains were named; name 1 to {_MOST_DOMAINS}.")
     domains = (ctypes.c_uint32 * asked.num_domain_ids).from_address(asked.effec_domain_ids)
     for domain in domains:
-        here.core_mask(*uri.split_domain(domain))
-    asked.ctx = here.add_context(tuple(domains))
+        here.domains.core_mask(*uri.split_domain(domain))
+    asked.ctx = here.domains.add_context(tuple(domains))
 
 
 def _destroy_context(here: Runtime, asked: types.fastrpc_context_destroy) -> None:
-    if here.contexts.pop(asked.ctx, None) is None:
+    if here.domains.contexts.pop(asked.ctx, None) is None:
         raise AeeError(Aee.AEE_EBADPARM, f"There is no context {asked.ctx}: it was destroyed, or never created.")
 
 

@@ -92,7 +92,7 @@ def preparing(
             return code
         first = ctypes.addressof(pra.contents)
         try:
-            ready = runtime().ready(handle, word, ctypes.string_at(first, count * ctypes.sizeof(remote_arg)))
+            ready = runtime().ready.find(handle, word, ctypes.string_at(first, count * ctypes.sizeof(remote_arg)))
         except AeeError:
             return code
         if ready is not None and not ready.clean and not ready.invalidate:

@@ -370,12 +370,12 @@ def test_control_requests(dsp_board: Board) -> None:
         return fastrpc.remote_session_control(req, data, ctypes.sizeof(data))
 
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 1, 1 << 16)) == 0
-    assert runtime().domain(3).priority == 253
+    assert runtime().domains.of(3).priority == 253
     relative = types.remote_rpc_relative_thread_priority(3, 8)
     assert session(types.FASTRPC_RELATIVE_THREAD_PRIORITY, relative) == 0
-    assert runtime().domain(3).priority == 255 - 200 < runtime().domain(4).priority == 255 - 192
+    assert runtime().domains.of(3).priority == 255 - 200 < runtime().domains.of(4).priority == 255 - 192
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(-1, 255, -1)) == 0
-    assert runtime().domain(11).priority == 0
+    assert runtime().domains.of(11).priority == 0
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 0, -1)) == Aee.AEE_EBADPARM
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 9, 1)) == Aee.AEE_EBADPARM
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_domain(3)) == Aee.AEE_EBADPARM
@@ -456,7 +456,7 @@ def test_a_domain_has_the_memory_that_was_asked_for(dsp_board: Board) -> None:
             other.call(plain.HOLD, 40 << 20)
             assert calc.call(plain.FAR, 4) == 8
     finally:
-        here.domain(3 + 8).initmem_bytes = 0
+        here.domains.of(3 + 8).initmem_bytes = 0
 
 
 COUNTING = """

@@ -1,0 +1,1 @@
+"""What an invocation is made of."""
