@@ -13,6 +13,7 @@ from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
 from hbrt.fastrpc import marshal, uri
 from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,6 +87,12 @@ class _Sent:
         self.outputs: list[Span] = []
         self.results: list[Any] = []
         self._kept: list[Any] = []
+        if len(given) != len(method.given):
+            names = ", ".join(one.name for one in method.given)
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                f"{method.name} takes {counted(len(method.given), 'argument')} ({names}), not {len(given)}.",
+            )
         arguments = iter(given)
         for one in method.params:
             if one.form == marshal.VALUE:

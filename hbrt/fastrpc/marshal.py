@@ -114,6 +114,7 @@ class Method:
         self.name = name
         self.number = number
         self.params = params
+        self.given = tuple(one for one in params if one.form != VALUE or one.is_in)  # what a caller passes
         self.is_long = number >= LONG_METHOD
         kinds: list[type[Any]] = [ctypes.c_uint32] if self.is_long else []
         for one in params:

@@ -207,6 +207,9 @@ def test_a_method_fails_with_its_own_code_and_a_sentence(dsp_board: Board) -> No
         assert failed.value.code == DSP_ERROR + Aee.AEE_EBUFFERTOOSMALL
         for wrong in ((np.zeros(3), 1.0), ([1.0], 1.0), (np.zeros(3, np.float32), "x")):
             assert code_of(calc.call, plain.SCALE, *wrong) == Aee.AEE_EBADPARM
+        for short_or_long in ((), (1, 2)):
+            with pytest.raises(AeeError, match=rf"far takes 1 argument \(value\), not {len(short_or_long)}"):
+                calc.call(plain.FAR, *short_or_long)
         assert calc.call(plain.FAR, 1) == 2
     assert code_of(calc.call, plain.COUNT) == Aee.AEE_EINVHANDLE
 
