@@ -81,7 +81,6 @@ class Domain:
         self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
         self._same: dict[bytes, _Same] = {}
         self._used: dict[int, int] = {}  # bytes that the objects of a program with a limit have allocated, by client
-        self._is_limited = False  # whether the latest call of a method was
         self.queues: dict[int, DspQueue] = {}
         self._generation = b""
 
@@ -112,13 +111,6 @@ class Domain:
                 code = same.invoke(same.word, same.arguments)
                 return _as_status(code) if code else 0
             return self._serve(raw, output)
-        except MemoryError as error:
-            if not self._is_limited:
-                raise
-            self._is_limited = False
-            sentence = f"The process domain of the program has no memory left: {str(error) or 'an allocation failed'}."
-            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", sentence)
-            return _as_status(on_dsp(Aee.AEE_ENOMEMORY))
         except AeeError as error:
             runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", error.sentence)
             return _as_status(error.code)
@@ -177,17 +169,23 @@ class Domain:
 
     @contextmanager
     def _limited(self, client: int, limit_bytes: int) -> Iterator[None]:
-        """Have the process allocate no more than the program's objects have left."""
+        """Have the process allocate no more than the program's objects have left.
+
+        Raises:
+            AeeError: AEE_ENOMEMORY: it needed more.
+        """
         before, (_, most) = _data_bytes(), resource.getrlimit(resource.RLIMIT_DATA)
         left = max(limit_bytes - self._used.get(client, 0), 0)
-        self._is_limited = True
         resource.setrlimit(resource.RLIMIT_DATA, (before + left, most))
         try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-            self._used[client] = self._used.get(client, 0) + _data_bytes() - before
-        self._is_limited = False
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+                self._used[client] = self._used.get(client, 0) + _data_bytes() - before
+        except MemoryError as error:
+            why = str(error) or "an allocation failed"
+            raise _refusal(Aee.AEE_ENOMEMORY, f"The process domain of the program has no memory left: {why}.") from None
 
     def _open(self, written: str, limit_bytes: int) -> int:
         symbol = uri.parse(written, uri.DEFAULT_DOMAIN).symbol
