@@ -244,7 +244,9 @@ class LeaseServer(Server):
             self._end(who, Status.HB_DSP_BOARD_LOST, f"It took the board back. {why}")
 
     def _on_flood(self, connection: Connection) -> None:
-        self._log(f"It ends a connection from {connection.peer}: more than {MOST_UNKNOWN_BYTES} bytes wait unread.")
+        self._log(
+            f"The farm ends a connection from {connection.peer}: more than {MOST_UNKNOWN_BYTES} bytes wait unread."
+        )
 
     def _beat(self) -> None:
         self._pending.end_silent()

@@ -80,7 +80,7 @@ def serve(
             count = sum(pool.boards for pool in pools)
             click.echo(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
 
-        serve_farm(parse_endpoint(listen, keys), pools, limits, on_running)
+        serve_farm(parse_endpoint(listen, keys, "farm"), pools, limits, on_running)
 
 
 @click.command(

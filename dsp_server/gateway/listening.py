@@ -28,20 +28,23 @@ class ListenOptions(NamedTuple):
         port: TCP port; 0 takes one that is free.
         keys: The relay's directory of keys; None admits every program of this machine, and of no other.
         pair: The relay's own keys.
+        what: What listens, for sentences.
     """
 
     host: str
     port: int
     keys: Path | None = None
     pair: KeyPair | None = None
+    what: str = "relay"
 
 
-def parse_endpoint(endpoint: str, keys: Path | None) -> ListenOptions:
+def parse_endpoint(endpoint: str, keys: Path | None, what: str = "relay") -> ListenOptions:
     """Check an endpoint.
 
     Args:
         endpoint: ``tcp://HOST:PORT``; ``*`` is every address of this machine, port 0 one that is free.
         keys: Directory of keys, or None.
+        what: What listens, for sentences.
 
     Raises:
         WrongUseError: not an endpoint, or one that other machines can reach, without keys.
@@ -54,14 +57,14 @@ def parse_endpoint(endpoint: str, keys: Path | None) -> ListenOptions:
         )
     host, port = found[1], int(found[2])
     if keys is not None:
-        return ListenOptions(host, port, keys, server_pair(keys))
+        return ListenOptions(host, port, keys, server_pair(keys), what)
     address = _loopback(host)
     if address is None:
         raise WrongUseError(
-            f"Without keys a relay listens on loopback only (tcp://127.0.0.1:{port}), and {host} can be reached from "
+            f"Without keys a {what} listens on loopback only (tcp://127.0.0.1:{port}), and {host} can be reached from "
             "elsewhere. Make keys with 'hbrt keys new --name NAME DIR' and give --keys DIR."
         )
-    return ListenOptions(address, port)
+    return ListenOptions(address, port, what=what)
 
 
 def _loopback(host: str) -> str | None:
@@ -115,7 +118,8 @@ class Listener:
         except zmq.ZMQError as error:
             self.close()
             raise BoardError(
-                f"The relay cannot listen at tcp://{options.host}:{options.port}: {zmq.strerror(error.errno or 0)}."
+                f"The {options.what} cannot listen at tcp://{options.host}:{options.port}: "
+                f"{zmq.strerror(error.errno or 0)}."
             ) from None
         self.endpoint: str = self.socket.last_endpoint.decode().rstrip("\0")
 

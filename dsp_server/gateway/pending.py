@@ -37,12 +37,15 @@ class PendingConnections:
         accepted: Monitor socket that reports each accepted connection (zmq.EVENT_ACCEPTED).
         connections: The claimed connections.
         log: Writes a sentence to the log.
+        what: What they were made to, for sentences.
     """
 
-    def __init__(self, accepted: zmq.Socket[bytes], connections: Connections, log: Callable[[str], None]) -> None:
+    def __init__(
+        self, accepted: zmq.Socket[bytes], connections: Connections, log: Callable[[str], None], what: str = "relay"
+    ) -> None:
         self._accepted = accepted
         self._connections = connections
-        self._log = log
+        self._log, self._what = log, what
         self._pending: dict[Key, _Pending] = {}  # oldest first; those to check again are last
 
     def on_accepted(self) -> None:
@@ -99,7 +102,7 @@ class PendingConnections:
             if received_bytes(found) <= more_than:
                 self._pending[key] = pending
                 return
-            self._log(f"The relay ends a connection from {peer_of(found)}: {why}.")
+            self._log(f"The {self._what} ends a connection from {peer_of(found)}: {why}.")
             if more_than >= 0:
                 reset_when_closed(found)
             with contextlib.suppress(OSError):  # the connection has ended

@@ -42,7 +42,7 @@ class Server(ABC):
         self.endpoint = self._listener.endpoint
         port = int(self.endpoint.rpartition(":")[2])
         self._connections = Connections(port, self._is_reachable, has_keys=self._listener.has_keys)
-        self._pending = PendingConnections(self._listener.accepted, self._connections, log)
+        self._pending = PendingConnections(self._listener.accepted, self._connections, log, options.what)
         self.watch(self._socket, self._receive)
         self.watch(self._listener.accepted, self._pending.on_accepted)
         self.watch(self._connections.fileno(), self._on_ends)
