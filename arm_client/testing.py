@@ -326,10 +326,6 @@ def _forgets(daemon: _Daemon) -> bool:
 
 
 def _end(daemon: _Daemon) -> None:
-    from hbrt.board.files import remove_files
-    from hbrt.board.paths import BoardPaths
+    from hbrt.board.launch import end_private
 
-    os.close(daemon.launched.lifeline)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(daemon.launched.pid, 0)
-    remove_files(BoardPaths(daemon.path), keep_log=False)  # a daemon that a test killed could not
+    end_private(daemon.launched)

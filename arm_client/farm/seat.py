@@ -109,13 +109,10 @@ class Seat:
         if self._board is not None and not self._board.session.link.is_lost():
             return self._board
         from arm_client.client import private_board
-        from hbrt.board.files import remove_files
-        from hbrt.board.paths import BoardPaths
 
         if self._board is not None:
             with contextlib.suppress(Exception):  # it has died
                 self._stack.close()
-            remove_files(BoardPaths(self._board.path), keep_log=False)  # which its daemon could not
             self._board = None
         chosen = {name: value for name, value in self._choice._asdict().items() if name != "environment"}
         self._board = self._stack.enter_context(private_board(**chosen))

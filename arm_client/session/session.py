@@ -6,7 +6,6 @@ from one and calls from the other fit together. Sessions end with the process; a
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ from arm_client.transport.choose import attach
 from hbrt import settings
 from hbrt.attach.link import program_name
 from hbrt.board import forked
-from hbrt.board.launch import DaemonConfig, Launched, launch
+from hbrt.board.launch import DaemonConfig, Launched, end_private, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
@@ -215,10 +214,8 @@ class Session:
 
     def _end_daemon(self) -> None:
         if self.daemon is not None:
-            os.close(self.daemon.lifeline)
-            with contextlib.suppress(ChildProcessError):  # its exit code was collected elsewhere
-                os.waitpid(self.daemon.pid, 0)
-            self.daemon = None
+            daemon, self.daemon = self.daemon, None
+            end_private(daemon)
 
 
 def default(profile: str = "") -> Session:
@@ -382,9 +379,7 @@ def _private(check: str | None, *, is_inline: bool = False, profile: str = "") -
     if settings.is_given("HBRT_SCHEDULE") and (directory := settings.text("HBRT_SCHEDULE_BOARD")):
         return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None))
     wanted = "" if settings.is_given("HBRT_PROFILE") else profile
-    return start_board(
-        private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline, profile=wanted
-    )
+    return start_board(private_directory(), image=image or None, check=check, is_inline=is_inline, profile=wanted)
 
 
 def start_board(
@@ -393,19 +388,17 @@ def start_board(
     image: str | None = None,
     cores: int | None = None,
     ddr_bytes: int | None = None,
-    is_private: bool = True,
     check: str | None = None,
     is_inline: bool = False,
     profile: str = "",
 ) -> Session:
-    """Start a daemon in a directory and attach to it; ``is_inline`` makes this process its core.
+    """Start a private board and attach to it; ``is_inline`` makes this process its core.
 
     Args:
         path: Directory of the board.
         image: Its image; None for all packaged ops.
         cores: DSP cores; None for HBRT_CORES, else those of the profile.
         ddr_bytes: Size of the memory; None for HBRT_DDR.
-        is_private: Whether it ends with this process.
         check: What is watched, as of HBRT_CHECK.
         is_inline: Whether this process is its core.
         profile: Name or file of its profile; empty for HBRT_PROFILE.
@@ -424,7 +417,7 @@ def start_board(
         image=None if is_inline else file,
         cores=(find(profile) if profile else active()).dsp_cores(1 if is_inline and not is_scheduled else cores),
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
-        is_private=is_private,
+        is_private=True,
         profile=profile,
     )
     inline = Inline(file) if is_inline else None

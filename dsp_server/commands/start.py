@@ -168,12 +168,15 @@ def _serve(config: DaemonConfig) -> None:
     from dsp_server.daemon.foreground import serve_in_foreground
 
     serve_in_foreground(
-        config, lambda removed: _report(config, Launched(os.getpid(), -1, tuple(removed)), as_json=False)
+        config,
+        lambda removed: _report(
+            config, Launched(BoardPaths(Path(config.directory)), os.getpid(), -1, tuple(removed)), as_json=False
+        ),
     )
 
 
 def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
-    name = BoardPaths(Path(config.directory)).name
+    name = launched.paths.name
     if as_json:
         from hbrt.cli.tables import show_json
 

@@ -36,4 +36,4 @@ def start_detached(config: DaemonConfig) -> Launched:
     os.close(ready_write)
     os.close(log)
     removed = await_running(pid, ready_read, config)
-    return Launched(pid, -1, removed)
+    return Launched(paths, pid, -1, removed)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 from pathlib import Path
 from typing import NamedTuple
 
 from dsp_server.farm.pools import Pool
 from hbrt import settings
-from hbrt.board.files import remove_files
-from hbrt.board.launch import DaemonConfig, launch
+from hbrt.board.launch import DaemonConfig, end_private, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.board.private_files import open_file
 from hbrt.board.temporary import temporary_directory
@@ -100,13 +98,8 @@ class HostedBoard:
 
     def end(self) -> None:
         """End it, whatever its cores do, and remove its files."""
-        os.close(self._daemon.lifeline)
-        if not select.select([self._pidfd], [], [], END_SECONDS)[0]:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._daemon.pid, 0)
         os.close(self._pidfd)
-        remove_files(self._paths, keep_log=False)  # which a daemon that was killed could not
+        end_private(self._daemon, END_SECONDS)
         self._files.close()
 
 

@@ -51,6 +51,7 @@ class DaemonConfig(NamedTuple):
 class Launched(NamedTuple):
     """A daemon that runs."""
 
+    paths: BoardPaths
     pid: int
     lifeline: int  # a private daemon ends when this descriptor's last copy is closed; -1 for others
     removed: tuple[str, ...] = ()  # names of files that a dead daemon had left
@@ -82,7 +83,7 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
     if not config.is_private:
         os.close(life_write)
         life_write = -1
-    return Launched(pid, life_write, removed)
+    return Launched(paths, pid, life_write, removed)
 
 
 def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tuple[int, int, int]:
@@ -208,8 +209,8 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
         return tuple(answer["removed"])
     _end(pid)
     tail = log_tail(paths)
-    if config.is_private and daemon_pid(paths) is None:
-        remove_files(paths, keep_log=False)
+    if config.is_private:
+        _remove_left(paths)
     if message is None:
         status = Status.HB_DSP_TIMEOUT
         why = f"Its daemon said nothing for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{tail}"
@@ -245,15 +246,44 @@ def _parse(message: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
+def end_private(daemon: Launched, seconds: float | None = None) -> None:
+    """End a private board, and remove what its daemon left if it was killed.
+
+    Args:
+        daemon: Its daemon, a child of this process.
+        seconds: How long the daemon may take before it is killed; None for as long as it takes.
+    """
+    os.close(daemon.lifeline)
+    if seconds is None:
+        with contextlib.suppress(ChildProcessError):  # someone else collected it
+            os.waitpid(daemon.pid, 0)
+    else:
+        _collect(daemon.pid, seconds)
+    _remove_left(daemon.paths)
+
+
+def _remove_left(paths: BoardPaths) -> None:
+    """Remove the files of a private board, unless another daemon serves it by now."""
+    with contextlib.suppress(BoardError):  # of a directory that is no board's any more
+        if daemon_pid(paths) is None:
+            remove_files(paths, keep_log=False)
+
+
 def _end(pid: int) -> None:
     """Make sure that a child has ended, and collect it."""
+    _collect(pid, END_SECONDS, signal.SIGTERM)
+
+
+def _collect(pid: int, seconds: float, first: signal.Signals | None = None) -> None:
+    """Wait for the end of a child, after a first signal; kill it after so many seconds."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
         return  # someone else collected it
     try:
-        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
-        if not select.select([pidfd], [], [], END_SECONDS)[0]:
+        if first is not None:
+            signal.pidfd_send_signal(pidfd, first)
+        if not select.select([pidfd], [], [], seconds)[0]:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os.waitpid(pid, 0)
     except (ChildProcessError, ProcessLookupError):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hbrt import settings
-from hbrt.board.launch import DaemonConfig, launch
+from hbrt.board.launch import DaemonConfig, end_private, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.profiles.profile import active
 
@@ -34,7 +33,6 @@ def private_daemon(image: str | Path | None = None, *, cores: int | None = None)
     )
     daemon = launch(config)
     try:
-        yield BoardPaths(directory)
+        yield daemon.paths
     finally:
-        os.close(daemon.lifeline)
-        os.waitpid(daemon.pid, 0)
+        end_private(daemon)

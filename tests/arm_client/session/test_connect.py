@@ -246,6 +246,13 @@ class TestSharing:
         with pytest.raises((BoardError, BadSettingError), match=why), private_board(**asked):
             pytest.fail("It was given something else than it asked for.")
 
+    def test_a_private_board_whose_daemon_was_killed_leaves_no_directory(self) -> None:
+        with private_board(cores=1) as board:
+            daemon = board.session.daemon
+            assert daemon is not None
+            os.kill(daemon.pid, signal.SIGKILL)
+        assert not daemon.paths.path.exists()
+
     def test_a_private_board_whose_block_raises(self) -> None:
         pids: list[int] = []
 
