@@ -286,8 +286,8 @@ class Shell:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        for log in self.home.glob("**/log"):
-            pid = daemon_pid(BoardPaths(log.parent))
+        for directory in self.home.iterdir():  # no glob: it fails where a board that ends takes its directory away
+            pid = daemon_pid(BoardPaths(directory)) if (directory / "log").exists() else None
             if pid is not None:
                 pidfd = os.pidfd_open(pid)
                 signal.pidfd_send_signal(pidfd, signal.SIGCONT)

@@ -53,9 +53,8 @@ def _has_ended(pid: int) -> bool:
 def test_launched_daemon_is_detached_and_its_own_session(config: DaemonConfig) -> None:
     launched = launch(config)
     assert os.getsid(launched.pid) == launched.pid
-    descriptors = {path.name: str(path.readlink()) for path in Path(f"/proc/{launched.pid}/fd").iterdir()}
-    assert descriptors["0"] == os.devnull
-    assert descriptors["1"] == descriptors["2"] == f"{config.directory}/log"
+    descriptors = [str(Path(f"/proc/{launched.pid}/fd/{fd}").readlink()) for fd in range(3)]
+    assert descriptors == [os.devnull, f"{config.directory}/log", f"{config.directory}/log"]
     assert launched.removed == ()
     os.close(launched.lifeline)
     os.waitpid(launched.pid, 0)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
 from tests.hbrt.trace.reader import Trace, read
@@ -120,7 +122,7 @@ def test_a_trace_survives_killed_processes(shell: Shell, calls: Path, tmp_path: 
     until(lambda: shell.status()["cores"][0]["crashes"] and shell.status()["cores"][0]["state"] == "running")
     run(shell, calls, 2)
     os.kill(status["pid"], signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{status['pid']}").exists())
+    until(lambda: daemon_pid(BoardPaths(shell.home / "default")) is None)
     shell.good("trace", "save", tmp_path / "killed.pftrace")
     trace = read(tmp_path / "killed.pftrace")
     assert len(trace.of("core 0", "softmax") + trace.of("core 1", "softmax")) == 4
