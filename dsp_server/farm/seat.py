@@ -6,33 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from dsp_server.farm.hosted_board import Activity
+from dsp_server.farm.hosted_board import HostedBoard
 from hbrt.errors import BoardError, StatusError
 from hbrt.settings import BadSettingError
 
 LOOK_SECONDS = 0.5
 RETRY_SECONDS = (1.0, 5.0, 30.0)
-
-
-class HostsBoard(Protocol):
-    """A board, as of ``HostedBoard``."""
-
-    name: str
-    port: int
-
-    def admit(self, name: str, key: bytes) -> None:
-        """Let a program in."""
-
-    def is_alive(self) -> bool:
-        """Whether it runs."""
-
-    def activity(self) -> Activity:
-        """What it does."""
-
-    def end(self) -> None:
-        """End it."""
 
 
 class State(StrEnum):
@@ -68,12 +49,12 @@ class Seat:
         self,
         number: int,
         pool: str,
-        make: Callable[[], HostsBoard],
+        make: Callable[[], HostedBoard],
         idle_seconds: float,
         tell: Callable[[Event], None],
     ) -> None:
         self.number, self.pool = number, pool
-        self.board: HostsBoard | None = None
+        self.board: HostedBoard | None = None
         self.life = 0  # of its boards
         self.state, self.since, self.why = State.STARTING, time.time(), ""
         self._make, self._idle_seconds, self._tell = make, idle_seconds, tell
@@ -141,7 +122,7 @@ class Seat:
                 self.board = None
                 board.end()
 
-    def _watch(self, board: HostsBoard, life: int) -> str:
+    def _watch(self, board: HostedBoard, life: int) -> str:
         """Wait for the end of the board's use; returns why it ends by itself, or an empty text."""
         used_at, before = time.monotonic(), None
         while self.life == life and not self._is_over.is_set():

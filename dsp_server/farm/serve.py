@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dsp_server.farm.hosted_board import KEYS_PREFIX, HostedBoard
+from dsp_server.farm.hosted_board import KEYS_PREFIX
 from dsp_server.farm.pools import Pool
 from dsp_server.farm.server import LeaseServer, Limits
 from dsp_server.gateway.listening import ListenOptions
@@ -30,7 +30,7 @@ def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running:
     """
     raise_descriptor_limit()
     remove_abandoned(KEYS_PREFIX)  # this farm may have no keys, and make no directory of its own
-    server = LeaseServer(options, pools, limits, HostedBoard, _log)
+    server = LeaseServer(options, pools, limits, _log)
     try:
         with ended_by_signals(server, server.stop):
             set_title("farm", server.address)

@@ -11,14 +11,15 @@ import os
 import queue
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import zmq
 
 from dsp_server.farm.book import Book, Request
-from dsp_server.farm.hosted_board import RelayKeys
+from dsp_server.farm.hosted_board import HostedBoard, RelayKeys
 from dsp_server.farm.pools import Pool
-from dsp_server.farm.seat import Event, HostsBoard, Seat, State
+from dsp_server.farm.seat import Event, Seat, State
 from dsp_server.gateway.backlog import MOST_UNKNOWN_BYTES
 from dsp_server.gateway.connections import Connection, is_given
 from dsp_server.gateway.handler import bounded_reply
@@ -61,21 +62,13 @@ class LeaseServer(Server):
         options: Address and keys to listen with; the boards' relays listen at the same host.
         pools: The first one is that of programs that name none.
         limits: Of leases.
-        make: Starts a board of a pool, for the host and keys of its relay; any thread.
         log: Writes a sentence.
 
     Raises:
         BoardError: it cannot listen there, or its keys cannot be read.
     """
 
-    def __init__(
-        self,
-        options: ListenOptions,
-        pools: list[Pool],
-        limits: Limits,
-        make: Callable[[Pool, str, RelayKeys | None], HostsBoard],
-        log: Callable[[str], None],
-    ) -> None:
+    def __init__(self, options: ListenOptions, pools: list[Pool], limits: Limits, log: Callable[[str], None]) -> None:
         keys = _relay_keys(options)
         super().__init__(options, log)
         self._options, self._pools, self._limits = options, pools, limits
@@ -92,10 +85,7 @@ class LeaseServer(Server):
         for pool in pools:
             for _ in range(pool.boards):
                 rows.setdefault(pool.name, []).append(len(self._seats))
-
-                def start(pool: Pool = pool) -> HostsBoard:
-                    return make(pool, options.host, keys)
-
+                start = partial(HostedBoard, pool, options.host, keys)
                 self._seats.append(Seat(len(self._seats), pool.name, start, limits.idle_seconds, self._tell))
         self._book = Book(rows, limits.per_user)
 
