@@ -19,7 +19,9 @@ import pytest
 from arm_client import nn
 from arm_client.client import Board, connect
 from arm_client.errors import HbrtError
+from dsp_server.farm.hosted_board import KEYS_PREFIX
 from hbrt.board.paths import board_ref
+from hbrt.board.temporary import remove_abandoned
 from hbrt.errors import BoardError, RefusedError
 from hbrt.remote import keys as curve_keys
 from hbrt.remote.lease import status_of
@@ -195,6 +197,8 @@ def test_keys_open_the_board_of_a_lease_alone_and_boards_end_with_a_killed_farm(
     curve_keys.make_server(keys)
     names = {name: curve_keys.add_client(keys, name) for name in ("alice", "bob")}
     monkeypatch.setenv("HBRT_KEYS", str(names["alice"]))
+    (files := tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(files))
     with Farm("--boards", 2, "--keys", keys, "--per-user", 1) as farm:
         farm.until_all_free()
         first = Holder(farm.address)
@@ -215,6 +219,8 @@ def test_keys_open_the_board_of_a_lease_alone_and_boards_end_with_a_killed_farm(
     while left := [path.name for path in home.iterdir() if str(farm.process.pid) in path.name]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
+    remove_abandoned(KEYS_PREFIX, str(files))  # as the next farm does
+    assert not list(files.iterdir())
 
 
 def test_who_does_nothing_loses_the_board_and_is_told_why(home: Path) -> None:
