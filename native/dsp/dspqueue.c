@@ -149,6 +149,15 @@ void hbrt_dspqueue_forget(uint32_t client) {
   }
 }
 
+/* Have the image read requests: whether it has taken one; below 0 when it has closed the queue. */
+static int offer(dspqueue_t queue) {
+  const uint32_t before = load(queue->requests.read);
+  queue->call(queue, 0, queue->context);
+  if (of(queue) != queue) return -1;
+  for (; queue->mapped_count; --queue->mapped_count) hb_dsp_mem_unmap(queue->mapped[queue->mapped_count - 1]);
+  return load(queue->requests.read) != before;
+}
+
 int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
   dspqueue_t queue = queues;
   while (queue && (queue->id != id || queue->client != client)) queue = queue->next;
@@ -157,20 +166,12 @@ int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
   uint8_t *served = queue->head + SERVED;
   struct packet head;
   for (;;) {
-    while (next(&queue->requests, &head)) {
-      const uint32_t before = load(queue->requests.read);
-      queue->call(queue, 0, queue->context);
-      if (of(queue) != queue) return 0; /* it was closed there */
-      for (; queue->mapped_count; --queue->mapped_count) hb_dsp_mem_unmap(queue->mapped[queue->mapped_count - 1]);
-      if (load(queue->requests.read) == before) break; /* it takes none: the next request asks again */
-    }
+    int taken = 1; /* when it takes none, the next request asks again */
+    while (taken > 0 && next(&queue->requests, &head)) taken = offer(queue);
+    if (taken < 0) return 0;
     __atomic_store_n(served, 0, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the last look */
-    const uint8_t *left = next(&queue->requests, &head);
-    if (!left) return 0;
-    const uint32_t before = load(queue->requests.read);
-    queue->call(queue, 0, queue->context);
-    if (of(queue) != queue || load(queue->requests.read) == before) return 0;
+    if (!next(&queue->requests, &head) || offer(queue) <= 0) return 0;
     __atomic_store_n(served, 1, __ATOMIC_SEQ_CST);
   }
 }
