@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import index
 from pathlib import Path
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
+    from arm_client.transport.routed.tasks import RoutedTasks
     from hbrt.profiles.profile import Profile
 
 ANY = HB_DSP_CORE_ANY
@@ -44,6 +45,14 @@ class Board:
         if session.checker is not None and session.checker.structures is not None:
             watched = session.checker.structures.watched(self._parameter_block)
             self._parameter_block = watched  # type: ignore[method-assign, assignment]
+        if session.routing.compares and session.routing.routes:
+            queue, tasks = self._queue, cast("RoutedTasks", session.tasks)
+
+            def named(cmd: int, params: Params, output: Output, *order: int) -> Any:
+                tasks.name_output(getattr(output, "dtype", None))
+                return queue(cmd, params, output, *order)
+
+            self._queue = named  # type: ignore[assignment, method-assign]
 
     def __repr__(self) -> str:
         """The board's name, its cores, and where it is."""
@@ -331,7 +340,14 @@ class Board:
         return self._parameters.hold(raw) if raw else None
 
 
-def connect(board: str | None = None, *, check: str | None = None, inline: bool = False) -> Board:
+def connect(
+    board: str | None = None,
+    *,
+    check: str | None = None,
+    inline: bool = False,
+    route: str | None = None,
+    compare: bool | None = None,
+) -> Board:
     """Attach to a board.
 
     Args:
@@ -341,12 +357,17 @@ def connect(board: str | None = None, *, check: str | None = None, inline: bool 
         check: What is watched in this program: words of HBRT_CHECK, such as "memory,dma"; None takes HBRT_CHECK.
         inline: Whether this process is the core of a private board (HBRT_INLINE=1): each op runs in the thread that
             submits it, where ``breakpoint()`` and a debugger work. There is no watchdog and no second core.
+        route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None takes
+            HBRT_ROUTE.
+        compare: Whether each task of a route runs on both boards, and the first difference is a finding; None takes
+            HBRT_ROUTE_COMPARE.
 
     Raises:
-        BoardError: no such board runs, or the private one does not start; says why. WrongUseError: this process is
-            attached already, with other checks. BadSettingError: ``check`` has a word that is none.
+        BoardError: no such board runs, or the private one does not start, or the board of a route cannot be reached;
+            says why. WrongUseError: this process is attached already, with other checks or routes. BadSettingError:
+            ``check`` has a word that is none, or ``route`` an entry that is none.
     """
-    return Board(sessions.acquire(board, check, is_inline=inline))
+    return Board(sessions.acquire(board, check, is_inline=inline, routing=sessions.routing_of(route, compare=compare)))
 
 
 @contextlib.contextmanager
@@ -359,6 +380,8 @@ def private_board(
     check: str | None = None,
     inline: bool = False,
     profile: str = "",
+    route: str | None = None,
+    compare: bool | None = None,
 ) -> Iterator[Board]:
     """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
 
@@ -370,6 +393,8 @@ def private_board(
         check: As for ``connect``.
         inline: As for ``connect``.
         profile: What board is modelled, a name such as "sd865" or a file; empty takes HBRT_PROFILE.
+        route: As for ``connect``.
+        compare: As for ``connect``.
 
     Raises:
         BadSettingError: ``check`` has a word that is none, or there is no such profile. BoardError: it does not start,
@@ -380,7 +405,14 @@ def private_board(
     path = directory or private_directory()
     file = str(image) if image else None
     session = sessions.start_board(
-        path, image=file, cores=cores, ddr_bytes=ddr_bytes, check=check, is_inline=inline, profile=profile
+        path,
+        image=file,
+        cores=cores,
+        ddr_bytes=ddr_bytes,
+        check=check,
+        is_inline=inline,
+        profile=profile,
+        routing=sessions.routing_of(route, compare=compare),
     )
     session.users = 1
     before = sessions.set_default(session)

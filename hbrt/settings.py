@@ -33,6 +33,16 @@ TABLE: tuple[Setting, ...] = (
         "name of the board that a client attaches to, tcp://HOST:PORT of "
         "its relay, or farm://HOST:PORT[/POOL] for one that is leased",
     ),
+    Setting(
+        "HBRT_ROUTE",
+        "text",
+        "",
+        "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS with commas between them, the address "
+        "tcp://HOST:PORT or farm://HOST:PORT[/POOL]",
+    ),
+    Setting(
+        "HBRT_ROUTE_COMPARE", "bool", "0", "run each task of HBRT_ROUTE on both boards, and name the first difference"
+    ),
     Setting("HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 for ever", 0),
     Setting(
         "HBRT_KEYS",

@@ -38,10 +38,18 @@ class RemoteRelay:
         board: Its directory.
         keys: The relay's; None for a relay without.
         limits: Constants of its process ("module.NAME") that are to be others than the product's.
+        listen: Its address, of one that has ended; else a free port.
     """
 
-    def __init__(self, board: Path, keys: Path | None = None, limits: Mapping[str, float] = BRISK) -> None:
-        command = relay_command(board, keys, limits)
+    def __init__(
+        self,
+        board: Path,
+        keys: Path | None = None,
+        limits: Mapping[str, float] = BRISK,
+        listen: str = "tcp://127.0.0.1:0",
+    ) -> None:
+        self.of = board
+        command = relay_command(board, keys, limits, listen)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - until close; no pipe: one that nobody reads gets full
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
         assert self.process.stdout is not None

@@ -163,7 +163,7 @@ _HISTORY = (
 )
 _STATES = {
     State.EMPTY: "free, or leased and not in use",
-    State.SENT: "relay mode: on its way to the relay, which queues it",
+    State.SENT: "relay mode: on its way to the relay, which queues it; or another board runs it, and its owner ends it",
     State.READY: "queued",
     State.RUNNING: "a core has claimed it",
     State.DONE: "the op returned 0",

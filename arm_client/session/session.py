@@ -22,6 +22,7 @@ from hbrt.attach.link import program_name
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, end_private, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
+from hbrt.board.routes import Routing, routes_of
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
 from hbrt.status import Status
@@ -51,6 +52,20 @@ def _record(link: Link) -> tuple[str, int] | None:
     return str(path), limit
 
 
+def routing_of(route: str | None, *, compare: bool | None) -> Routing | None:
+    """What a program asks for: its routes, as in HBRT_ROUTE, and whether they are compared; None for the settings'.
+
+    Raises:
+        BadSettingError: a value is none.
+    """
+    return None if route is None and compare is None else _routing(route, compare=compare)
+
+
+def _routing(route: str | None = None, *, compare: bool | None = None) -> Routing:
+    routes = routes_of(settings.text("HBRT_ROUTE") if route is None else route)
+    return Routing(routes, settings.flag("HBRT_ROUTE_COMPARE") if compare is None else compare)
+
+
 _DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it goes on, it reclaims everything
 
 
@@ -63,6 +78,7 @@ class Session:
         daemon: Launched | None = None,
         check: str | None = None,
         inline: Inline | None = None,
+        routing: Routing | None = None,
     ) -> None:
         """Attach to the board at ``paths``.
 
@@ -71,6 +87,7 @@ class Session:
             daemon: The private daemon that ends with this session.
             check: Checks, written as in HBRT_CHECK; None takes HBRT_CHECK. Those of the board are added.
             inline: The image of this process as its own core; None uses the board's cores.
+            routing: The commands that other boards run; None for HBRT_ROUTE and HBRT_ROUTE_COMPARE.
 
         Raises:
             BoardError: the process cannot attach; NoDaemonError when no daemon serves the board. BadSettingError.
@@ -82,6 +99,7 @@ class Session:
         self.stands_in = ""  # a sentence on a board that this process started because none ran
         self.is_silent = False  # another process reports the findings of this one
         self.is_inline = inline is not None
+        self.routing = _routing() if routing is None else routing
         self._is_closed = False
         self.checks = Check(0)
         self._recording: tuple[str, int] | None = None  # directory and limit
@@ -99,7 +117,7 @@ class Session:
 
                 return checked(kind), is_strict or Check.COHERENCE in self.checks
 
-            self.link, self.tasks, self.blocks = attach(paths, watch, is_inline=inline is not None)
+            self.link, self.tasks, self.blocks = attach(paths, watch, self.routing, is_inline=inline is not None)
             if is_strict or self.checks & OF_SUBMISSIONS:
                 from arm_client.strict.checker import TaskChecker
 
@@ -130,7 +148,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Whether a request of this process is under way: a finalizer that runs inside it must not send another."""
-        return self.link.is_asking
+        return self.link.is_asking or self.tasks.is_asking
 
     @cached_property
     def profile(self) -> Profile:
@@ -258,17 +276,20 @@ def attached(profile: str = "") -> Session:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
 
 
-def acquire(board: str | None = None, check: str | None = None, *, is_inline: bool = False) -> Session:
+def acquire(
+    board: str | None = None, check: str | None = None, *, is_inline: bool = False, routing: Routing | None = None
+) -> Session:
     """A session for one more user: the default one, or that of a named board (or its directory).
 
     Args:
         board: Name or directory; None for the default.
         check: Checks, written as in HBRT_CHECK; None for HBRT_CHECK, or those of the session.
         is_inline: Whether this process serves as the core of a private board; so it does under HBRT_INLINE.
+        routing: The commands that other boards run; None for HBRT_ROUTE, or those of the session.
 
     Raises:
         BoardError: no such board runs, or it does not start. WrongUseError: this process is attached to it, with other
-            checks.
+            checks or routes.
     """
     forked.notice()
     with process.lock:
@@ -277,10 +298,17 @@ def acquire(board: str | None = None, check: str | None = None, *, is_inline: bo
             session = (
                 known
                 if known is not None and known.is_usable
-                else _attach(_inherited_board(), check, is_inline=is_inline)
+                else _attach(_inherited_board(), check, is_inline=is_inline, routing=routing)
             )
         else:
-            session = _attach(board, check, is_inline=is_inline)
+            session = _attach(board, check, is_inline=is_inline, routing=routing)
+        if routing is not None and routing != session.routing:
+            routes = ", ".join(map(str, session.routing.routes))
+            raise WrongUseError(
+                f"This process is attached to board {session.link.paths.name} already, with "
+                f"{f'the routes {routes}' if routes else 'no routes'}: name the routes, and whether to compare, in the "
+                "first connect(), or in HBRT_ROUTE and HBRT_ROUTE_COMPARE."
+            )
         if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
             raise WrongUseError(
                 f"This process is attached to board {session.link.paths.name} already, without these checks: name them "
@@ -325,23 +353,30 @@ def set_default(session: Session | None) -> Session | None:
         return before
 
 
-def _attach(board: str | None, check: str | None = None, *, is_inline: bool = False, profile: str = "") -> Session:
+def _attach(
+    board: str | None,
+    check: str | None = None,
+    *,
+    is_inline: bool = False,
+    profile: str = "",
+    routing: Routing | None = None,
+) -> Session:
     paths = board_ref(board)
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
         return session
     if board is None and (is_inline or settings.flag("HBRT_INLINE") or settings.is_given("HBRT_SCHEDULE")):
-        session = _private(check, is_inline=True)
+        session = _private(check, is_inline=True, routing=routing)
         process.sessions[session.link.paths.path] = session
         return session
     try:
-        session = Session(paths, check=check)
+        session = Session(paths, check=check, routing=routing)
     except NoDaemonError:
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = None
     if session is None:  # outside the handler: an error of the private board has another cause
-        session = _private(check, profile=profile)
+        session = _private(check, profile=profile, routing=routing)
         session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
             _say_whose_board_it_is(paths, session.link.paths)
@@ -373,13 +408,22 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
     )
 
 
-def _private(check: str | None, *, is_inline: bool = False, profile: str = "") -> Session:
+def _private(
+    check: str | None, *, is_inline: bool = False, profile: str = "", routing: Routing | None = None
+) -> Session:
     """A private board of this process, which ends with it, or the one that runs of a schedule share."""
     image = settings.text("HBRT_IMAGE")
     if settings.is_given("HBRT_SCHEDULE") and (directory := settings.text("HBRT_SCHEDULE_BOARD")):
-        return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None))
+        return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None), routing=routing)
     wanted = "" if settings.is_given("HBRT_PROFILE") else profile
-    return start_board(private_directory(), image=image or None, check=check, is_inline=is_inline, profile=wanted)
+    return start_board(
+        private_directory(),
+        image=image or None,
+        check=check,
+        is_inline=is_inline,
+        profile=wanted,
+        routing=routing,
+    )
 
 
 def start_board(
@@ -391,6 +435,7 @@ def start_board(
     check: str | None = None,
     is_inline: bool = False,
     profile: str = "",
+    routing: Routing | None = None,
 ) -> Session:
     """Start a private board and attach to it; ``is_inline`` makes this process its core.
 
@@ -402,6 +447,7 @@ def start_board(
         check: What is watched, as of HBRT_CHECK.
         is_inline: Whether this process is its core.
         profile: Name or file of its profile; empty for HBRT_PROFILE.
+        routing: As of ``Session``.
 
     Raises:
         BadSettingError: the profile is wrong, or has no such cores.
@@ -421,4 +467,4 @@ def start_board(
         profile=profile,
     )
     inline = Inline(file) if is_inline else None
-    return Session(BoardPaths(path), launch(config, has_console=True), check, inline)
+    return Session(BoardPaths(path), launch(config, has_console=True), check, inline, routing)

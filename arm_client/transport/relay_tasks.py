@@ -210,7 +210,7 @@ class RelayTasks(ForwardedTasks):
                 return
             self._channel = None
             for slot, handle in enumerate(self.handles):
-                if handle and self.map[self.states + slot] < _DONE:
+                if handle and self.map[self.states + slot] < _DONE and not self.is_held(slot):
                     self._lost[handle] = end
                     if self._forget(slot, handle):
                         slots.append(slot)

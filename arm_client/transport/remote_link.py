@@ -49,8 +49,12 @@ class RemoteLink(Link):
     paths: RemoteBoard
     is_watched = False
 
-    def __init__(self, paths: RemoteBoard) -> None:
+    def __init__(self, paths: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory] = RemoteMemory) -> None:
         """Attach.
+
+        Args:
+            paths: The board.
+            new_memory: Makes the copy of its memory; arguments as of ``RemoteMemory``.
 
         Raises:
             BoardError: no relay listens there, or it refuses this process: a RefusedError.
@@ -65,7 +69,7 @@ class RemoteLink(Link):
         try:
             self.ddr = Ddr.create(heap_bytes, self.core_count)
             undo.callback(self.ddr.close)
-            self.memory = RemoteMemory(self.ddr, self.client_id)
+            self.memory = new_memory(self.ddr, self.client_id)
             self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)
             undo.callback(os.close, self.doorbell)
             self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is gone
@@ -307,6 +311,8 @@ class RemoteLink(Link):
         self._lease_end.close()
         self._questions.end()
         os.eventfd_write(self.doorbell, 1)
+        if (tell := self.on_fault) is not None:
+            tell()
 
     # -- life
 

@@ -24,18 +24,22 @@ class RemoteMemory:
     Args:
         ddr: A DDR of this process's own, laid out like the board's.
         client_id: This process on the board.
+        copy: Where the copy lies; None for that DDR itself.
     """
 
-    def __init__(self, ddr: Ddr, client_id: int) -> None:
+    def __init__(self, ddr: Ddr, client_id: int, copy: Ddr | None = None) -> None:
         self._ddr = Ddr(os.dup(ddr.fd))  # all of the file, where the process's own mapping has private pages
+        self._copy = self._ddr
         self._client_id = client_id
         try:
+            if copy is not None:
+                self._copy = Ddr(os.dup(copy.fd))
             self._tables = DdrTables(self._ddr)
-            self._shadow = ShadowMemory(self._ddr)
+            self._shadow = ShadowMemory(self._copy)
         except OSError:
-            self._ddr.close()
+            self._close_files()
             raise
-        self._holdings = Holdings(ddr.layout.phy_end)
+        self._holdings = Holdings(min(ddr.layout.phy_end, self._copy.layout.phy_end))
         self._ids: dict[int, int] = {}  # block -> its record in the tables
         self._free_ids: list[int] = []
         self._owners: dict[int, int] = {}
@@ -154,6 +158,11 @@ class RemoteMemory:
     def close(self) -> None:
         """Give the base and the mapping back."""
         self._shadow.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        if self._copy is not self._ddr:
+            self._copy.close()
         self._ddr.close()
 
     def _note(self, phy_addr: int, bits: Bits) -> int:

@@ -24,7 +24,7 @@ from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import SLOT_COUNT
 from hbrt.mailbox.history import EndedTask, ended_tasks
-from hbrt.mailbox.schedule import OF_ITS_OWNER
+from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 from hbrt.profiles.profile import active, to_rows
 from hbrt.profiles.work import Cost, task_cost
@@ -80,7 +80,7 @@ class Report:
         # For a core or a relay.
         waiting = [
             *(one for one in ready if one.core_mask != OF_ITS_OWNER),
-            *map(self._mailbox.request, states(State.SENT)),
+            *(one for one in map(self._mailbox.request, states(State.SENT)) if one.core_mask != OF_ANOTHER_BOARD),
         ]
         healths = self.healths(running, now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]

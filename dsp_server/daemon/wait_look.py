@@ -25,13 +25,14 @@ from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP
 from hbrt.ddr.lock_holder import holder
-from hbrt.mailbox.schedule import OF_ITS_OWNER, TaskKey, rank, task_key
+from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER, TaskKey, rank, task_key
 from hbrt.mailbox.table import Mailbox, Request, State
 from hbrt.protocol.stacks import waits_of
 
 ANSWER_SECONDS = 1.0
 TRACE_SECONDS = 0.05
 POLL_SECONDS = 0.01
+_NO_CORES = {OF_ITS_OWNER: "inline", OF_ANOTHER_BOARD: "elsewhere"}
 _UNFINISHED = {State.SENT: "sent", State.READY: "ready", State.RUNNING: "running"}
 
 
@@ -166,7 +167,7 @@ class WaitLook:
                 Task(
                     slot,
                     request.sequence,
-                    "inline" if request.core_mask == OF_ITS_OWNER else _UNFINISHED[state],
+                    _NO_CORES.get(request.core_mask, _UNFINISHED[state]),
                     child.op_of(request.cmd) if child else f"command {request.cmd:#x}",
                     request.owner,
                     request.core_mask or self._any,

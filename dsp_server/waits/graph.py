@@ -193,7 +193,7 @@ def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
 
 
 def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
-    if task.state == "inline":
+    if task.state in {"inline", "elsewhere"}:
         return ()
     if task.state == "sent":
         return (Node(Kind.RELAY),)

@@ -37,7 +37,7 @@ class Task(NamedTuple):
     Attributes:
         task: Its slot: the lower bits of its handle.
         sequence: Identifies the task in the slot.
-        state: "sent", "ready", "running", or "inline": its program runs it itself.
+        state: "sent", "ready", "running", "inline": its program runs it itself, or "elsewhere": another board does.
         op: Such as "softmax, command 0x400".
         owner: Id of its program.
         core_mask: The cores that may run it, 0 for any.

@@ -16,9 +16,20 @@ from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox.handle import serial_of
 from hbrt.mailbox.native import native
+from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
 from hbrt.mailbox.spin import Spinner
 from hbrt.mailbox.submission import unserved
-from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
+from hbrt.mailbox.table import (
+    ANSWER,
+    ANSWER_OFFSET,
+    CLAIM,
+    CORE_MASK,
+    CORE_MASK_AT,
+    FIRST_END,
+    REQUEST,
+    REQUEST_CMD_AT,
+    State,
+)
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -31,6 +42,7 @@ _EVER = -1
 # Answers of native/mailbox/mailbox.h.
 _ASK, _NO_SLOT, _TIMEOUT, _INTERRUPTED, _, _ASKED = range(0, -6, -1)
 _NOTHING = -6
+_ELSEWHERE = 2  # of hbrt_prepare: another board runs the task
 _GO_ON = frozenset({_INTERRUPTED, _ASKED, _NOTHING})  # a wait that is not over
 
 
@@ -244,11 +256,12 @@ class NativeTasks(DirectTasks):
         self._c_end, self._c_finish = getattr(self._lib, f"{prefix}end"), getattr(self._lib, f"{prefix}finish")
         self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
         note = self._note
+        self._c_prepare = getattr(self._lib, f"{prefix}prepare")
         is_plain = note is None and self._SUBMIT == "submit"
         self._c_rpc = getattr(self._lib, f"{prefix}rpc") if is_plain else None
         if note is None:
             return
-        prepare, publish = getattr(self._lib, f"{prefix}prepare"), self._hand_over
+        prepare, publish = self._c_prepare, self._hand_over
 
         def noted(client: Any, request: bytes, is_checked: int) -> int:
             handle: int = prepare(client, request, is_checked)
@@ -305,6 +318,28 @@ class NativeTasks(DirectTasks):
         except BaseException:
             self._release_newest(*given)
             raise
+
+    def hold(self, *given: int) -> int:
+        """As ``TaskSlots.hold``."""
+        cmd, priority, _, *rest = given
+        try:
+            request = _REQUEST.pack(cmd, priority, 0, *rest)
+        except struct.error:
+            return self.refuse_unpacked(*given)
+        try:
+            while (handle := self._c_prepare(self._client, request, _ELSEWHERE)) == _NO_SLOT:
+                slot = self.lease_more()
+                if slot < 0:
+                    return slot
+                self._lib.hbrt_slots_give(self._client, (slot,), 1)
+        except BaseException:
+            self._release_newest(*given)
+            raise
+        if handle <= 0:
+            return self.refuse_unpacked(*given)
+        record = self.records + (handle & SLOT_COUNT - 1) * SLOT_RECORD_BYTES
+        CORE_MASK.pack_into(self.map, record + CORE_MASK_AT, OF_ANOTHER_BOARD)
+        return int(handle)
 
     def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
         """As ``TaskSlots.rpc``."""

@@ -13,6 +13,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
+from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,12 @@ from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import submission, wake_targets
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
+from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
 from hbrt.mailbox.submission import Refusal, unserved
 from hbrt.mailbox.table import (
     ANSWER_OFFSET,
+    CORE_MASK,
+    CORE_MASK_AT,
     FIRST_END,
     RESULT,
     RPC_ALIGNMENT,
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
 SLOTS_AT_ONCE = 64
 # Plain integers: comparing with a member of an enum costs a call.
-_EMPTY, _RUNNING, _DONE = int(State.EMPTY), int(State.RUNNING), int(FIRST_END)
+_EMPTY, _SENT, _RUNNING, _DONE = int(State.EMPTY), int(State.SENT), int(State.RUNNING), int(FIRST_END)
 
 
 class TaskSlots(ABC):
@@ -56,6 +60,8 @@ class TaskSlots(ABC):
 
     reaches_accelerators = False
     """Whether ``accelerate`` brings tasks to the board's accelerator cores."""
+    is_asking = False
+    """Whether a request to a board other than the link's is under way, as ``Link.is_asking``."""
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         """Use the slots that ``link`` leases.
@@ -172,6 +178,53 @@ class TaskSlots(ABC):
             if self.handles[slot] == handle:
                 self.release(handle)  # a signal's handler has raised: the caller never gets this handle
             raise
+
+    def hold(self, *given: int) -> int:
+        """Have a handle for a task that another board runs: its slot stays SENT until ``end_held``.
+
+        Args:
+            given: As of ``submit``; the core mask is one of the other board's.
+
+        Returns:
+            The handle, or a status.
+        """
+        cmd, priority, _, custom_id, *blocks = given
+        us = self.client_id
+        self._sequence = max(monotonic_ns(), self._sequence + 1)
+        try:
+            request = SUBMISSION.pack(self._sequence, custom_id, cmd, priority, OF_ANOTHER_BOARD, us, us, *blocks)
+        except struct.error:
+            return self.refuse_unpacked(*given)
+        slot = TaskSlots.reserve(self)  # a mode may need more for one of its own
+        if slot < 0:
+            return slot
+        self._serial += 1
+        handle = make(us, self._serial, slot)
+        record = self.records + slot * SLOT_RECORD_BYTES
+        self.map[record : record + len(request)] = request
+        self.map[self.states + slot] = _SENT
+        self.handles[slot] = handle
+        return handle
+
+    def end_held(self, handle: int, state: State, answer: Answer, text: str, work: Work) -> None:
+        """End a task of ``hold`` that is there still; any thread, which must not be interrupted."""
+        slot, lock, link = handle & SLOT_MASK, self.mailbox.claim_lock, self.link
+        if refusal := lock.try_acquire(lock.handle):
+            lock.acquire_slowly(refusal, lambda: bool(link.fault))
+        try:
+            if self.handles[slot] == handle and self.map[self.states + slot] == _SENT:
+                self.mailbox.write_work(slot, work)
+                self.mailbox.write_answer(slot, answer, text)
+                self.mailbox.move(slot, state, Actor.OWNER)
+        finally:
+            lock.release(lock.handle)
+        eventfd_write(link.doorbell, 1)
+
+    def is_held(self, slot: int) -> bool:
+        """Whether the task in a slot is one of ``hold``."""
+        mask: int
+        (mask,) = CORE_MASK.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
+        return mask == OF_ANOTHER_BOARD
 
     def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:  # noqa: ARG002 - C needs them
         """Queue the task of hbDSPRpc, where there is a short way. Its handle, or 0: then it is one for ``submit``."""

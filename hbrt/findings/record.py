@@ -64,6 +64,7 @@ KINDS: Final = {
     "priority-inversion": Kind(Severity.ADVICE),
     "recording-stopped": Kind(Severity.WARNING),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
+    "route-difference": Kind(Severity.ERROR, is_reported_at_once=True),
     "shared-block": Kind(Severity.ERROR, is_reported_at_once=True),
     "stale-read": Kind(Severity.ERROR, is_reported_at_once=True),
     "stalled-core": Kind(Severity.ERROR, is_programs=False),

@@ -35,6 +35,8 @@ Entry: TypeAlias = tuple[TaskKey, int]
 
 OF_ITS_OWNER: Final = 1 << MAX_CORES
 """Core mask of a task that no core may claim: its program runs it itself."""
+OF_ANOTHER_BOARD: Final = OF_ITS_OWNER << 1
+"""Core mask of a task that no core of this board may claim: its program has another board run it."""
 ANY_CORE: Final = 0
 PRIORITY_PREEMPT: Final = table.PRIORITY_PREEMPT
 PRIORITY_URGENT: Final = table.PRIORITY_URGENT

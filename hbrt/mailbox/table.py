@@ -67,9 +67,12 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     # Only under the lock, and only while the record is the one that was sent to the relay. An owner that cancels its
     # task, and a daemon that reclaims the slot, hold the lock too, so that a late message finds nothing to queue.
     (State.SENT, State.READY): (frozenset({Actor.RELAY}), True),
-    (State.SENT, State.FAILED): (frozenset({Actor.RELAY}), True),
+    (State.SENT, State.FAILED): (frozenset({Actor.RELAY, Actor.OWNER}), True),
+    # A task that its owner has another board run.
+    (State.SENT, State.DONE): (frozenset({Actor.OWNER}), True),
+    (State.SENT, State.TIMED_OUT): (frozenset({Actor.OWNER}), True),
     (State.SENT, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
-    (State.SENT, State.LOST): (frozenset({Actor.SUPERVISOR}), True),
+    (State.SENT, State.LOST): (frozenset({Actor.SUPERVISOR, Actor.OWNER}), True),
     (State.READY, State.RUNNING): (frozenset({Actor.CORE}), True),
     (State.READY, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
     (State.READY, State.LOST): (frozenset({Actor.SUPERVISOR}), True),
@@ -96,6 +99,7 @@ REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core chec
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")
 ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule needs
+CORE_MASK, CORE_MASK_AT = struct.Struct("<H"), 22  # of REQUEST
 RESULT = struct.Struct("<iiI")  # first fields of ANSWER
 HAS_WORK = struct.Struct("<12xI")  # of ANSWER
 CLAIM = struct.Struct("<iiIIQ")  # a core's mark on a slot that it takes

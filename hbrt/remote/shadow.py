@@ -93,6 +93,11 @@ def accept(now: Bytes, base: Bytes, values: Bytes, bits: Bits) -> None:
     _put(base, values, bits)
 
 
+def learn(base: Bytes, values: Bytes, bits: Bits) -> None:
+    """Know what the other side holds and take nothing over: where this side holds something else, that has changed."""
+    _put(base, values, bits)
+
+
 def merge(now: Bytes, base: Bytes, values: Bytes, bits: Bits, under_way: Sequence[tuple[int, Bits]]) -> None:
     """Take the other side's bytes over where this side has nothing newer.
 

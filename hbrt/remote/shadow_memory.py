@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sortedcontainers import SortedDict
 
 from hbrt.ddr.file import Ddr, data_runs
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import CHUNK_BYTES
-from hbrt.remote.shadow import Bits, Change, accept, changed_runs, merge, spread, take
+from hbrt.remote.shadow import Bits, Change, accept, changed_runs, learn, merge, spread, take
 
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
@@ -151,6 +152,28 @@ class ShadowMemory:
         with self.lock:
             newer = [(address - phy_addr, ours) for address, ours in under_way()]
             merge(self._bytes[at], self._base[at], values, bits, newer)
+
+    def learn(self, phy_addr: int, change: Change) -> None:
+        """Know what the other side holds, and take nothing over; see ``hbrt.remote.shadow.learn``.
+
+        Raises:
+            MalformedMessageError: it is none, or does not lie in the heap.
+        """
+        values, bits = spread(change)
+        at = self._place(phy_addr, len(values))
+        with self.lock:
+            learn(self._base[at], values, bits)
+
+    def both(self, phy_addr: int, size_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Copies of a range: this side's bytes, and what the other one holds as far as this side knows.
+
+        Args:
+            phy_addr: Start of the range.
+            size_bytes: Its size.
+        """
+        start = self._ddr.offset_of(phy_addr)
+        with self.lock:
+            return self._bytes[start : start + size_bytes].copy(), self._base[start : start + size_bytes].copy()
 
     def forget(self, phy_addr: int, size_bytes: int) -> None:
         """Let the base of a range be zeros again: the block in it has gone."""

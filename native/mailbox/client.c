@@ -281,7 +281,7 @@ int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {
     newest.client = NULL;
     if (enter(client)) {
         answer = fill(client, task, is_checked);
-        if (answer > 0 && !is_served(client, (uint32_t)task->core_mask)) {
+        if (answer > 0 && is_checked != HBRT_ELSEWHERE && !is_served(client, (uint32_t)task->core_mask)) {
             hbrt_store(client->file.states + slot_of(client, answer), HBRT_CANCELLED); /* no other process knows the task */
             release(client, answer);
             answer = HBRT_UNSERVED;

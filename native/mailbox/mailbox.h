@@ -93,7 +93,9 @@ typedef struct {
  * caller has checked the two blocks. */
 int64_t hbrt_submit(hbrt_client *client, const void *request, int is_checked);
 
-/* As hbrt_submit, but the task is left SENT: a relay is to have it queued, or hbrt_publish queues it. */
+/* As hbrt_submit, but the task is left SENT: a relay is to have it queued, or hbrt_publish queues it. With
+ * HBRT_ELSEWHERE for `is_checked`, another board is to run it: no core need serve it, and its blocks are not checked. */
+enum { HBRT_ELSEWHERE = 2 };
 int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked);
 
 /* The first fields of hbDSPRpcCtrlParam and of hbSysMem. */

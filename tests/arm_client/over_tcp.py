@@ -15,6 +15,7 @@ from arm_client.transport.choose import Attachment, Kind, attach
 from hbrt.attach.link import Link
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardRef, RemoteBoard
+from hbrt.board.routes import Routing
 from hbrt.errors import NoDaemonError
 from tests.remote_relay import RemoteRelay
 
@@ -42,7 +43,11 @@ _relays: dict[tuple[Path, int], RemoteRelay] = {}
 
 
 def _attach(
-    paths: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]], *, is_inline: bool = False
+    paths: BoardRef,
+    watch: Callable[[Link, Kind], tuple[Kind, bool]],
+    _routing: Routing,
+    *,
+    is_inline: bool = False,
 ) -> Attachment:
     if is_inline:
         return attach(paths, watch, is_inline=True)

@@ -15,7 +15,7 @@ from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of,
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import EXTRAS, contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
-from arm_client.commands.run.record import record_into, recorded, run_by_seed
+from arm_client.commands.run.record import compare_routes, record_into, recorded, route_by, run_by_seed
 from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, summary_of
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
@@ -93,6 +93,21 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     callback=run_by_seed,
     expose_value=False,
     help="Run a program in one order that can be repeated, as 'hbrt explore' does; 0 is the order without preemption.",
+)
+@click.option(
+    "--route",
+    metavar="COMMAND[-LAST]=ADDRESS",
+    multiple=True,
+    callback=route_by,
+    expose_value=False,
+    help="Have the board at ADDRESS (tcp:// or farm://) run these commands, as HBRT_ROUTE has it; may be repeated.",
+)
+@click.option(
+    "--compare",
+    is_flag=True,
+    callback=compare_routes,
+    expose_value=False,
+    help="Run each task of --route on both boards; a difference is a finding, and exit code 1.",
 )
 @check_option
 @dma_order_option

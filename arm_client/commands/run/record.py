@@ -1,4 +1,4 @@
-"""A run that ``hbrt run`` begins: the findings of all its processes."""
+"""A run that ``hbrt run`` begins: the findings of all its processes, and the settings that its options make."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import click
 
 from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
+from hbrt import settings
+from hbrt.board.routes import routes_of
 from hbrt.board.run_record import FirstProcess
 from hbrt.exploration.seeds import settings_of
 from hbrt.findings.record import Finding
@@ -52,3 +54,31 @@ def run_by_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) 
     """Make ``--seed`` the settings of what the verb starts."""
     if seed is not None:
         os.environ.update(settings_of(seed, os.environ))
+
+
+def route_by(_ctx: click.Context, param: click.Parameter, routes: tuple[str, ...]) -> None:
+    """Make ``--route`` the HBRT_ROUTE of what the verb starts.
+
+    Raises:
+        click.BadParameter: an entry is none.
+    """
+    if not routes:
+        return
+    try:
+        routes_of(",".join(routes))
+    except settings.BadSettingError as error:
+        raise click.BadParameter(str(error), param=param) from None
+    os.environ["HBRT_ROUTE"] = ",".join(routes)
+
+
+def compare_routes(_ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click's
+    """Make ``--compare`` the HBRT_ROUTE_COMPARE of what the verb starts.
+
+    Raises:
+        click.BadParameter: there is nothing to compare.
+    """
+    if not is_wanted:
+        return
+    if not settings.text("HBRT_ROUTE"):
+        raise click.BadParameter("there is no route: name one with --route, or in HBRT_ROUTE.", param=param)
+    os.environ["HBRT_ROUTE_COMPARE"] = "1"

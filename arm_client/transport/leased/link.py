@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from arm_client.cabi.say import warn
 from arm_client.transport.remote_link import RemoteLink
+from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.link import program_name
 from hbrt.board.paths import RemoteBoard
+from hbrt.ddr.file import Ddr
 from hbrt.remote.lease import Lease
 
 
@@ -14,15 +18,16 @@ class LeasedLink(RemoteLink):
 
     Args:
         farm: Its address.
+        new_memory: As of ``RemoteLink``.
 
     Raises:
         BoardError: as of ``Lease`` and ``RemoteLink``.
     """
 
-    def __init__(self, farm: RemoteBoard) -> None:
+    def __init__(self, farm: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory] = RemoteMemory) -> None:
         self._granted = Lease(farm, program_name(), lambda sentence: warn("%s", sentence))
         try:
-            super().__init__(self._granted.board)
+            super().__init__(self._granted.board, new_memory)
         except BaseException:
             self._granted.close()
             raise

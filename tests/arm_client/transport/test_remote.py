@@ -34,7 +34,7 @@ from arm_client.client import Board, connect, private_board
 from arm_client.commands.run.references import CHECKS
 from arm_client.errors import BoardLostError
 from arm_client.session import session as sessions
-from arm_client.transport import remote_channel, remote_link
+from arm_client.transport import remote_channel, remote_link, remote_memory
 from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.protocol.remote import WINDOW_BYTES, Kind, encode
 from hbrt.remote import connection, keys as curve_keys
@@ -367,7 +367,7 @@ class TestEnds:
 
         connect(relay.address).close()  # what is loaded, or kept for the process, by the first one
         before = set(Path("/proc/self/fd").iterdir())
-        monkeypatch.setattr(remote_link, "RemoteMemory", no_memory)
+        monkeypatch.setattr(remote_memory, "RemoteMemory", no_memory)
         with pytest.raises(BoardError, match=r"A copy of the memory of .* cannot be made here: .*Cannot allocate"):
             connect(relay.address)
         assert set(Path("/proc/self/fd").iterdir()) == before

@@ -1,0 +1,1 @@
+"""Tasks of some commands that another board runs (HBRT_ROUTE)."""

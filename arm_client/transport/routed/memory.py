@@ -1,0 +1,71 @@
+"""This board's memory as the board of a route has it: the blocks that this process has there at the same addresses.
+
+No copy of its own: what moves is compared with, and written into, this board's DDR.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from arm_client.transport.remote_memory import RemoteMemory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hbrt.ddr.file import Ddr
+    from hbrt.remote.shadow import Change
+
+
+class MirroredMemory(RemoteMemory):
+    """The blocks of this process that another board has, too.
+
+    Args:
+        ddr: Of the connection's own, for its tables.
+        client_id: This process on the other board.
+        here: This board's DDR.
+    """
+
+    def __init__(self, ddr: Ddr, client_id: int, here: Ddr) -> None:
+        super().__init__(ddr, client_id, here)
+        self._merging = threading.RLock()  # a finalizer may free a block in the middle
+        self._opening = 0
+        self._kept: set[int] | None = None
+
+    def begin(self, phy_addr: int) -> None:
+        """What comes now is what a new block of the other board holds: it goes nowhere, since ours holds the bytes."""
+        self._opening = phy_addr
+
+    def keep_apart(self, *, is_on: bool) -> set[int]:
+        """From now on write nothing that changes on the other board into this one's memory; or do so again.
+
+        Returns:
+            The blocks in which it has changed bytes since this was last called.
+        """
+        with self._merging:
+            changed = self._kept or set()
+            self._kept = set() if is_on else None
+        return changed
+
+    def both(self, phy_addr: int, size_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """As ``ShadowMemory.both``."""
+        return self._shadow.both(phy_addr, size_bytes)
+
+    def let_go(self, phy_addr: int) -> None:
+        """This board is about to free a block: nothing of it goes up any more, and nothing that comes is written."""
+        with self._merging:
+            self._leaving.add(phy_addr)
+
+    def on_data(self, seen: int, phy_addr: int, change: Change) -> None:
+        """As ``RemoteMemory.on_data``."""
+        found = self._holdings.find(phy_addr, 0)
+        with self._merging:
+            if found is None or found[0] in self._leaving:
+                return
+            if self._kept is not None:
+                self._kept.add(found[0])
+            elif found[0] != self._opening:
+                super().on_data(seen, phy_addr, change)
+                return
+            self._shadow.learn(phy_addr, change)

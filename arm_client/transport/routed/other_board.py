@@ -1,0 +1,189 @@
+"""The board of a route, as this process has it: an attachment, its tasks there, and its blocks there.
+
+A block has the same physical address on both boards, since parameters of a task may point at it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.transport.remote_tasks import RemoteTasks
+from arm_client.transport.routed.memory import MirroredMemory
+from hbrt.protocol.remote import TASK_END
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from arm_client.memory.block import Block
+    from arm_client.transport.remote_link import RemoteLink
+    from hbrt.board.paths import RemoteBoard
+    from hbrt.ddr.file import Ddr
+
+    Dial = Callable[[RemoteBoard, Callable[[Ddr, int], MirroredMemory]], RemoteLink]
+
+
+_DETACH_MS = 1000  # as of a session
+
+
+class Ended(NamedTuple):
+    """How a task ended on a board; ``is_refused`` before it was queued."""
+
+    status: int
+    text: str
+    is_refused: bool = False
+
+
+class TasksThere(RemoteTasks):
+    """The tasks on the other board; ``on_ended(handle)`` is called by the connection's thread."""
+
+    on_ended: Callable[[int], None]
+
+    def _on_end(self, raw: bytes, text: bytes) -> None:
+        super()._on_end(raw, text)
+        self.on_ended(TASK_END.unpack(raw)[0])
+
+
+class OtherBoard:
+    """The board of a route.
+
+    Args:
+        board: Its address.
+        here: This board's DDR.
+        dial: Attaches to it.
+        on_ended: Called with this object and a task's handle there, by the connection's thread.
+        on_lost: Called with this object by that thread when the connection is gone.
+
+    Raises:
+        BoardError: it cannot be reached.
+    """
+
+    def __init__(
+        self,
+        board: RemoteBoard,
+        here: Ddr,
+        dial: Dial,
+        on_ended: Callable[[OtherBoard, int], None],
+        on_lost: Callable[[OtherBoard], None],
+    ) -> None:
+        self.name = board.name
+        self.link = dial(board, partial(MirroredMemory, here=here))
+        self.tasks = TasksThere(self.link)
+        self.tasks.on_ended = partial(on_ended, self)
+        self.memory: MirroredMemory = self.link.memory  # type: ignore[assignment]  # as made above
+        self._blocks: set[int] = set()
+        self._leaving: set[int] = set()
+        self.refused: dict[int, str] = {}  # blocks that the board does not have, and why
+        self._lock = threading.RLock()
+        self.link.on_fault = partial(on_lost, self)
+
+    def let_go(self, phy_addr: int) -> None:
+        """This board is about to free a block; the other one does so before its address is used again."""
+        if phy_addr in self._blocks:
+            self.memory.let_go(phy_addr)
+            self._blocks.discard(phy_addr)
+            self._leaving.add(phy_addr)
+
+    def follow(self, blocks: Iterable[Block]) -> None:
+        """Have the blocks of this process there, and no others.
+
+        Raises:
+            RequestRefusedError: the way to the board is gone.
+        """
+        with self._lock:
+            wanted = {block.phy_addr: block for block in blocks}
+            for phy_addr in self._blocks - wanted.keys():
+                self.let_go(phy_addr)
+            self._free_left()
+            self.refused.clear()
+            for phy_addr in wanted.keys() - self._blocks:
+                block = wanted[phy_addr]
+                try:
+                    if block.is_imported:
+                        self.refused[phy_addr] = "It is memory of another library, which stays on its machine."
+                    else:
+                        self._alloc(block.size_bytes, block.allocated_at, phy_addr, is_cached=block.is_cached)
+                except RequestRefusedError as error:
+                    if self.link.fault:
+                        raise
+                    self.refused[phy_addr] = str(error)
+
+    def alloc(self, size_bytes: int, site: str, at: int | None = None, *, is_cached: bool) -> int | None:
+        """A block there for one that this board is to have at its address; None where there is none.
+
+        Args:
+            size_bytes: How many bytes.
+            site: Line of the program.
+            at: Its address; None for any.
+            is_cached: As of ``Blocks.alloc``.
+        """
+        with self._lock:
+            try:
+                self._free_left()
+                return self._alloc(size_bytes, site, at, is_cached=is_cached)
+            except RequestRefusedError:
+                return None
+
+    def fetch(self, phy_addr: int, size_bytes: int) -> None:
+        """Bring what has changed there in a block; nothing happens when it is not there, or the connection is lost."""
+        with contextlib.suppress(RequestRefusedError):
+            self.link.pull(phy_addr, size_bytes)
+
+    def send(self, phy_addr: int) -> None:
+        """Send what has changed here in a block; as ``fetch``."""
+        with contextlib.suppress(RequestRefusedError):
+            self.link.push(phy_addr)
+
+    def run(self, *given: int) -> Ended:
+        """Run a task there and wait for its end; arguments as of ``TaskSlots.submit``."""
+        tasks = self.tasks
+        handle = tasks.submit(*given)
+        if handle < 0:
+            return Ended(handle, tasks.why(), is_refused=True)
+        try:
+            return Ended(tasks.wait(handle, 0), tasks.why())
+        finally:
+            tasks.release(handle)
+
+    def _alloc(self, size_bytes: int, site: str, at: int | None, *, is_cached: bool) -> int:
+        request, cached = self.link.request, int(is_cached)
+        if at is None:
+            at = request("alloc", size=size_bytes, cached=cached, site=site)
+        else:
+            request("alloc", size=size_bytes, cached=cached, site=site, at=at)
+        self.memory.begin(at)
+        try:
+            self.link.pull(at, size_bytes)
+            self._blocks.add(at)
+        except BaseException:
+            self.link.give_back("free", at)
+            raise
+        finally:
+            self.memory.begin(0)
+        return at
+
+    def _free_left(self) -> None:
+        for phy_addr in list(self._leaving):
+            if self.link.fault:
+                return
+            with contextlib.suppress(RequestRefusedError):
+                self.link.request("free", phy=phy_addr)
+            self._leaving.discard(phy_addr)
+
+    def close(self) -> None:
+        """Detach, and leave nothing there."""
+        self.link.on_fault = None
+        self.link.request_ms = _DETACH_MS
+        self._leaving |= self._blocks
+        self._free_left()
+        self.tasks.close()
+        self.link.close()
+        self.tasks.on_ended = lambda _: None  # no cycle keeps this object
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: the connection is the parent's."""
+        self.link.abandon_in_child()
+        self.tasks.abandon_in_child()

@@ -1,0 +1,34 @@
+"""HBRT_ROUTE: which board runs a command."""
+
+from __future__ import annotations
+
+import pytest
+
+from hbrt.board.routes import route_of, routes_of
+from hbrt.settings import BadSettingError
+
+
+def test_a_command_has_the_board_of_its_entry() -> None:
+    routes = routes_of("0x1000-0x10ff=tcp://a:1, 1024=farm://b:2/pool,0x2000=tcp://a:1")
+    assert list(map(str, routes)) == ["0x400=farm://b:2/pool", "0x1000-0x10ff=tcp://a:1", "0x2000=tcp://a:1"]
+    assert [str(route_of(cmd, routes)) for cmd in (0x400, 0x1000, 0x10FF)] == list(map(str, [*routes[:2], routes[1]]))
+    assert [route_of(cmd, routes) for cmd in (0, 0x401, 0xFFF, 0x1100)] == [None] * 4
+    assert routes_of("") == routes_of(" , ") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("0x400", "HBRT_ROUTE has '0x400'; write COMMAND=ADDRESS or FIRST-LAST=ADDRESS"),
+        ("softmax=tcp://a:1", "HBRT_ROUTE has 'softmax=tcp://a:1'; write COMMAND=ADDRESS"),
+        ("0x400-0x3ff=tcp://a:1", "commands are 0 to 0xfffe, the smaller one first"),
+        ("0xffff=tcp://a:1", "commands are 0 to 0xfffe"),
+        ("0x400=default", "whose board is no address: write tcp://HOST:PORT"),
+        ("0x400=tcp://a", "'tcp://a' is not the address of a relay"),
+        ("0x400=tcp://a:1,0x3ff-0x500=tcp://b:1", "sends command 0x400 to two boards: 0x3ff-0x500=tcp://b:1 and 0x400"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_with_the_value(text: str, why: str) -> None:
+    with pytest.raises(BadSettingError) as caught:
+        routes_of(text)
+    assert why in str(caught.value)
