@@ -10,7 +10,8 @@ from tools.markdown import table
 ANSWERS = {
     "accelerators": "nil. The cores for models, which run no process before, start, and tasks may be queued for them",
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
-    "range of that size. `site` is the `file:line` that asks, which findings name",
+    "range of that size. `site` is the `file:line` that asks, which findings name; `use` is the model that a "
+    "runtime keeps it for, which is no leak",
     "free": "nil. `HB_SYS_NOT_ALLOCATED` when no block of this client starts at `phy`. `site` is the `file:line` that "
     "frees, which the finding of a later use of the address names",
     "register": "int: address of the block that holds the range. From then on tasks of this client may use the block, "
@@ -51,7 +52,7 @@ ANSWERS = {
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "
     "of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "
-    "size_bytes, client, cached, imported, site, registered_by}`",
+    "size_bytes, client, cached, imported, site, use, registered_by}`",
     "forget": "nil. The findings so far are dropped; their lines stay in the log",
     "stop": "nil; then the board ends",
     "restart": "nil, once the cores (all, or `core`) run the image: the one that they have, or the file `image`, which "

@@ -24,11 +24,11 @@ class DeviceMemory:
     Blocks are uncached: what another processor writes is seen without a flush. They are freed by ``close``.
     """
 
-    def __init__(self, *, is_runtimes: bool = False) -> None:
+    def __init__(self, use: str = "") -> None:
         """Attach, or start a private board.
 
         Args:
-            is_runtimes: Whether the blocks are the runtime's own, and none of them is the program's to free.
+            use: The model that the runtime keeps the blocks for; empty for those that the program sees as its own.
 
         Raises:
             GraphError: NO_MEMORY: there is no board to have memory on; says why.
@@ -42,7 +42,7 @@ class DeviceMemory:
         self._end = self._start + len(ddr.bytes)
         self._phy_start = -ddr.offset_of(0)
         self._blocks: list[Block] = []
-        self._is_runtimes = is_runtimes
+        self._use = use
 
     @property
     def is_usable(self) -> bool:
@@ -57,10 +57,9 @@ class DeviceMemory:
         """
         count = int(np.prod(shape, dtype=np.int64))
         try:
-            block = self.session.blocks.alloc(max(count * dtype.itemsize, 1))
+            block = self.session.blocks.alloc(max(count * dtype.itemsize, 1), use=self._use)
         except RequestRefusedError as error:
             raise GraphError(Reason.NO_MEMORY, f"Memory for a tensor of shape {list(shape)}: {error}") from None
-        block.is_runtimes = self._is_runtimes
         self._blocks.append(block)
         return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
 

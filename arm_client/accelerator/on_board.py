@@ -155,7 +155,7 @@ class OnBoard:
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
         """As ``Session.bind``."""
-        device = DeviceMemory(is_runtimes=True)
+        device = DeviceMemory(self._label)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session
             self._file = self._placed(before.reader()().SerializeToString())
@@ -177,7 +177,7 @@ class OnBoard:
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
         """What a core says of the model when it has loaded it."""
-        device = DeviceMemory(is_runtimes=True)
+        device = DeviceMemory(self._label)
         try:
             asked = _Asked(device, _ANSWER_BYTES)
             asked.describe(accelerator.pack(Request(self._file.key, self._threads)))

@@ -58,7 +58,13 @@ class Blocks:
         self.on_kept: Callable[[FreedBlock, object], None] | None = None  # a freed block, and what still looks at it
 
     def alloc(
-        self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False, at: int | None = None
+        self,
+        size_bytes: int,
+        *,
+        is_cached: bool = False,
+        is_zeroed: bool = False,
+        use: str = "",
+        at: int | None = None,
     ) -> Block:
         """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
 
@@ -66,6 +72,7 @@ class Blocks:
             size_bytes: How many bytes.
             is_cached: Whether the CPU has a cache for it.
             is_zeroed: Whether it holds zeros.
+            use: The model that the runtime keeps it for; empty for the program's own.
             at: Its physical address, a multiple of a page; None for any.
 
         Raises:
@@ -79,14 +86,15 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        site = call_site(MOST_SITE)
+        site, use = call_site(MOST_SITE), use[-MOST_SITE:]
         # No "**": an interrupt could then come between the request's return and the next line, and lose the block.
         if at is None:
-            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site)
+            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, use=use)
         else:
-            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, at=at)
+            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, use=use, at=at)
         try:
             block = self._adopt(phy_addr, size_bytes, site, is_cached=is_cached)
+            block.is_runtimes = bool(use)
             if (is_zeroed or block.image is not None) and self._link.ddr.has_data(phy_addr, size_bytes):
                 if is_zeroed:
                     block.base[:] = bytes(size_bytes)

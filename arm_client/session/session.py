@@ -140,6 +140,11 @@ class Session:
         process.known.add(self)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether this process has closed it."""
+        return self._is_closed
+
+    @property
     def is_usable(self) -> bool:
         """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
         forked.notice()
@@ -347,9 +352,10 @@ def _inherited_board() -> str | None:
 
 
 def set_default(session: Session | None) -> Session | None:
-    """Make a session the one that the C names use; returns the one before."""
+    """Make a session the one that the C names use, or none for one that has been closed; returns the one before."""
     with process.lock:
-        before, process.default = process.default, session
+        before = process.default
+        process.default = None if session is None or session.is_closed else session
         return before
 
 

@@ -111,10 +111,9 @@ class Accelerator:
         if not self._is_looking:
             self._look_again()
         try:
-            for _, one in bound.unsized:
-                bound.binding.bind_output(one.name)  # a new one
             bound.session.run_with_iobinding(bound.binding, stop.run_options)
         except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
+            _renew(bound)
             raise run_failed(error) from None
         finally:
             self._running.pop()
@@ -211,8 +210,14 @@ def _deliver(bound: _Bound) -> list[list[int]]:
         shapes.append(list(array.shape))
         if 0 < array.nbytes <= one.room_bytes:
             _at(one, array.dtype, array.shape)[...] = array
-        bound.binding.bind_output(one.name)  # the memory goes
+    _renew(bound)
     return shapes
+
+
+def _renew(bound: _Bound) -> None:
+    """Have the next run make the outputs of unknown sizes anew; the memory of the last run's goes."""
+    for _, one in bound.unsized:
+        bound.binding.bind_output(one.name)
 
 
 def _at(tensor: Tensor, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

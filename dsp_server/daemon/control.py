@@ -88,6 +88,7 @@ class Control:
                 self._lease(r).id,
                 is_cached=bool(r.args["cached"]),
                 site=r.args.get("site", ""),
+                use=r.args.get("use", ""),
                 at=r.args.get("at"),
             ),
             "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),

@@ -104,7 +104,7 @@ class Report:
             "cores": [
                 {
                     **_core(core),
-                    "kind": "dsp" if core in self._lifecycle.dsp_cores else _accelerator(),
+                    "kind": "dsp" if core in self._lifecycle.dsp_cores else active().accelerator,
                     "health": beat.word,
                     "beat_age_s": beat.beat_age_s,
                     "problem": problem,
@@ -248,11 +248,6 @@ class Report:
             "slots": len(client.slots),
             "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
         }
-
-
-def _accelerator() -> str:
-    """What the board's accelerator cores are called."""
-    return next((kind for kind in active().cores if kind != "dsp"), "accelerator")
 
 
 def _oldest(waiting: list[Request], now_ns: int) -> dict[str, Any] | None:

@@ -40,14 +40,16 @@ class _LiveBlock:
     """A block of the heap, and the clients that hold it."""
 
     __slots__ = (
-        "block", "freed_at", "imported", "is_cached", "last_owner", "owner", "running", "sharers", "site", "unchecked"
+        "block", "freed_at", "imported", "is_cached", "last_owner", "owner", "running", "sharers", "site", "unchecked",
+        "use"
     )  # fmt: skip
 
-    def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool) -> None:
+    def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool, use: str = "") -> None:
         self.block = block
         self.owner = owner
         self.site = site  # file:line of the allocation, from the program; may be empty
         self.is_cached = is_cached
+        self.use = use  # the model that the runtime keeps it for; empty for a program's own
         self.imported: OpenedMemory | None = None  # what lies in its place: memory of the client's other library
         self.sharers: list[int] = []  # one entry for each registration
         self.last_owner = NOBODY  # of a freed block
@@ -108,7 +110,9 @@ class Memory:
         self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
         self._imports: dict[tuple[int, int, int], _LiveBlock] = {}  # by the key of OpenedMemory
 
-    def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "", at: int | None = None) -> int:
+    def alloc(
+        self, size_bytes: int, client: int, *, is_cached: bool, site: str = "", use: str = "", at: int | None = None
+    ) -> int:
         """Allocate a zeroed block for a client; returns its physical address.
 
         Args:
@@ -116,6 +120,7 @@ class Memory:
             client: The owner.
             is_cached: Whether the program asked for cached memory.
             site: ``file:line`` of the allocation in the program, for findings.
+            use: The model that the program's runtime keeps it for; empty for the program's own.
             at: The physical address; None for any.
 
         Raises:
@@ -126,7 +131,7 @@ class Memory:
         if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
             self._tables.write(block.phy_addr, size_bytes, new)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
-        self._hold(_LiveBlock(block, client, site, is_cached=is_cached))
+        self._hold(_LiveBlock(block, client, site, is_cached=is_cached, use=use))
         return block.phy_addr
 
     def import_(self, opened: OpenedMemory, size_bytes: int, client: int, site: str = "") -> int:
@@ -282,9 +287,9 @@ class Memory:
         return any(life.owner == client and life.imported is not None for life in held)
 
     def owned_places(self, client: int) -> tuple[Place, ...]:
-        """The blocks that a client owns, by address, each with the line that allocated it."""
+        """The blocks that a client owns and its runtime does not keep, by address, each with its allocation's line."""
         held = (self._blocks[phy_addr] for phy_addr in sorted(self._held.get(client, ())))
-        return tuple(life.place() for life in held if life.owner == client)
+        return tuple(life.place() for life in held if life.owner == client and not life.use)
 
     def with_history(self, found: Finding) -> Finding:
         """A finding about a block, with the lines that allocated and freed it if its finder did not know."""
@@ -339,6 +344,7 @@ class Memory:
                 "cached": life.is_cached,
                 "imported": life.imported is not None,
                 "site": life.site,
+                "use": life.use,
                 "registered_by": sorted(set(life.sharers)),
             }
             for life in lives

@@ -175,6 +175,8 @@ class BoardTrace:
         self._facts_due = time.monotonic() + FACTS_SECONDS
         self._ops |= self._now_ops()
         facts: dict[str, Any] = {"board": self._paths.name, "ops": self._ops, "programs": self._programs}
+        first, kind = self._ddr.layout.core_count, active().accelerator
+        facts["kinds"] = {str(core): kind.upper() for core in range(first, first + self._accelerators)}
         if "dsp" in active().cores:
             facts["clock_hz"] = active().clock_hz
         if (known := json.dumps(facts)) == self._known:

@@ -95,6 +95,11 @@ class Profile(NamedTuple):
         return found
 
     @property
+    def accelerator(self) -> str:
+        """Kind of the cores that run models."""
+        return next((kind for kind in self.cores if kind != "dsp"), "accelerator")
+
+    @property
     def codes(self) -> dict[str, int]:
         """The status names that programs on the board see beside those of hbrt.status, with their numbers."""
         return {key.removeprefix(CODES): int(one.value) for key, one in self.constants.items() if key.startswith(CODES)}

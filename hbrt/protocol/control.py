@@ -68,8 +68,8 @@ class Verb(NamedTuple):
 _PHY = Int(0, _U64)
 VERBS: dict[str, Verb] = {
     "alloc": Verb(
-        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE), "at": _PHY},
-        optional=frozenset({"site", "at"}),
+        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE), "use": Text(MOST_SITE), "at": _PHY},
+        optional=frozenset({"site", "use", "at"}),
         leased=True,
     ),
     "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),

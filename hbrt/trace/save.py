@@ -118,5 +118,6 @@ def recording_of(directory: Path) -> tuple[Recording, int]:
         {int(pid): name for pid, name in facts["programs"].items()},
         facts.get("clock_hz", 648_000_000),
         lost,
+        {int(core): kind for core, kind in facts.get("kinds", {}).items()},
     )
     return recording, facts.get("unix_offset_ns", 0)

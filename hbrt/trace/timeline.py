@@ -11,6 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hbrt.mailbox.history import EndedTask
@@ -54,6 +55,7 @@ class Recording(NamedTuple):
     programs: Mapping[int, str]  # names by process
     clock_hz: int = 648_000_000  # of the modelled cycles
     lost: int = 0  # events and tasks that had no place in their rings any more
+    kinds: Mapping[int, str] = MappingProxyType({})  # of the cores that are no DSP cores: BPU, NPU
 
 
 class Written(NamedTuple):
@@ -129,13 +131,13 @@ class _Timeline:
                 flow._replace(is_first=True),
             )
         if answer.start_ns:
-            track = self._track(f"core {answer.core}")
+            track = self._track(self._core_name(answer.core))
             facts = self._facts(task)
             if answer.claim_ns:
                 self._sink.slice(track, "claim", answer.claim_ns, answer.start_ns, None, flow)
             self._sink.slice(track, name, answer.start_ns, answer.done_ns, facts, flow)
         if task.state is not State.DONE:
-            track = self._track(f"core {answer.core}" if answer.claim_ns else "findings")
+            track = self._track(self._core_name(answer.core) if answer.claim_ns else "findings")
             self._sink.instant(
                 track, f"{name} {task.state.name.lower()}: {answer.result}", answer.done_ns, self._facts(task)
             )
@@ -220,7 +222,7 @@ class _Timeline:
         before, runs = 0, None
         for task in tasks:
             answer = task.answer
-            if not answer.start_ns:
+            if not answer.start_ns or answer.core in self._recording.kinds:  # such a core charges no cycles
                 continue
             role = f"core {answer.core}"
             if runs is None:
@@ -292,6 +294,9 @@ class _Timeline:
         }
 
     # -- tracks
+
+    def _core_name(self, core: int) -> str:
+        return f"{self._recording.kinds.get(core, '')} core {core}".lstrip()
 
     def _op(self, cmd: int) -> str:
         return self._recording.ops.get(cmd) or f"{cmd:#x}"

@@ -93,7 +93,7 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
     """Show the models of files: their inputs and outputs, and what runs where."""
     from arm_client.commands.model_exec.models import Models, document_of, text_of
 
-    models = Models(model_file)
+    models = Models(model_file, are_run=False)
     chosen = models.chosen(model_name)
     if as_json:
         show_json({"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,8 @@ import click
 from arm_client import dnn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from arm_client.dnn import Model, Tensor
     from arm_client.dnn.run.plan import Plan
 
@@ -22,6 +26,7 @@ class Models:
 
     Args:
         files: Paths with commas between them.
+        are_run: Whether they are to be run. Else they are loaded in this process, and no board is asked for.
 
     Attributes:
         models: In the order of the files.
@@ -31,12 +36,13 @@ class Models:
         HbrtError: a file cannot be read, or is no model that the runtime can carry.
     """
 
-    def __init__(self, files: str) -> None:
+    def __init__(self, files: str, *, are_run: bool = True) -> None:
         paths = [Path(part.strip()) for part in files.split(",") if part.strip()]
         if not paths:
             raise click.UsageError("Name a model: --model_file=model.onnx, several with commas between them.")
         start = time.perf_counter()
-        self.models: list[Model] = dnn.load(paths)
+        with nullcontext() if are_run else _inline():
+            self.models: list[Model] = dnn.load(paths)
         self._files = dict(zip((model.name for model in self.models), paths, strict=True))
         self.load_ms = (time.perf_counter() - start) * 1e3
 
@@ -77,6 +83,19 @@ class Models:
 
     def _names(self) -> str:
         return ", ".join(model.name for model in self.models)
+
+
+@contextmanager
+def _inline() -> Iterator[None]:
+    before = os.environ.get("HBRT_BPU")
+    os.environ["HBRT_BPU"] = "inline"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HBRT_BPU"]
+        else:
+            os.environ["HBRT_BPU"] = before
 
 
 def text_of(model: Model) -> str:

@@ -40,13 +40,19 @@ class RoutedBlocks(Blocks):
                 there.send(block.phy_addr)
 
     def alloc(
-        self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False, at: int | None = None
+        self,
+        size_bytes: int,
+        *,
+        is_cached: bool = False,
+        is_zeroed: bool = False,
+        use: str = "",
+        at: int | None = None,
     ) -> Block:
         """As ``Blocks.alloc``."""
         if at is None:
             for address in self._routed.addresses(size_bytes, call_site(MOST_SITE), is_cached=is_cached):
                 try:
-                    return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, at=address)
+                    return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, use=use, at=address)
                 except RequestRefusedError:
                     self._routed.forget_block(address)
-        return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, at=at)
+        return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, use=use, at=at)

@@ -86,6 +86,8 @@ def _row(block: dict[str, Any]) -> tuple[object, ...]:
         owner = f"client {block['client']}, which has gone" if block["client"] else "freed, still registered"
     if block["imported"]:
         owner += ", memory of another library"
+    if block["use"]:
+        owner += f", for {block['use']}"
     return (
         f"{block['phy_addr']:#x}",
         block["size_bytes"],

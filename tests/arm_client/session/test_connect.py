@@ -235,6 +235,14 @@ class TestSharing:
             assert hb.hbSysAllocMem(mem, 64) == 0
             assert outer.live_bytes() == 64
 
+    def test_private_boards_that_end_in_the_order_they_began_leave_none_for_the_c_names(self) -> None:
+        first, second = private_board(cores=1), private_board(cores=1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        assert process.default is None
+
     @pytest.mark.parametrize(
         ("asked", "why"),
         [

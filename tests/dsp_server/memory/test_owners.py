@@ -427,6 +427,7 @@ def test_listing_is_by_address_and_limited(bench: Bench) -> None:
         "size_bytes": 10,
         "client": bench.one.id,
         "site": "",
+        "use": "",
         "cached": False,
         "imported": False,
         "registered_by": [bench.two.id],

@@ -80,6 +80,15 @@ def test_a_task_leads_from_its_submission_over_claim_and_op_to_its_end(tmp_path:
     assert trace.unix_offset_ns == UNIX_NS
 
 
+def test_a_core_for_models_has_its_kind_in_its_name_and_no_modelled_time(tmp_path: Path) -> None:
+    ended = task(1000, 3000, 8000, core=2)
+    recording = Recording("b", [lambda: iter([ended])], (), {0x400: "model"}, {}, kinds={2: "BPU"})
+    save_recording(recording, UNIX_NS, tmp_path / "t.pftrace")
+    trace = read(tmp_path / "t.pftrace")
+    assert [one.track for one in trace.of("core 2", "model")] == ["board b / BPU core 2"]
+    assert not trace.of("ops")
+
+
 def test_a_program_that_notes_nothing_has_its_submissions_by_its_tasks(tmp_path: Path) -> None:
     trace = shown(tmp_path, [task(1000, 3000, 8000), task(9000, 9500, 9900, pid=0)])
     [submit] = trace.of("submissions")

@@ -550,8 +550,10 @@ def test_a_step_on_the_dsp_is_shown_and_measured(shell: Shell, tmp_path: Path) -
     )
     shell.environment["HB_DNN_ENABLE_DSP"] = "1"
     code = "from arm_client.commands.model_exec.command import main; main()"
-    told = shell.python("-c", code, "model_info", f"--model_file={model}")
+    shell.environment["HBRT_AUTOSTART"] = "0"
+    told = shell.python("-c", code, "model_info", f"--model_file={model}")  # it runs nothing: it needs no board
     assert (told.returncode, told.stderr) == (0, "")
+    del shell.environment["HBRT_AUTOSTART"]
     steps = told.stdout.partition("\nsteps:\n")[2].splitlines()
     assert [step.partition(": ")[2] for step in steps[:3]] == ["BPU, 1 Exp", "DSP, 1 Softmax", "BPU, 1 Neg"]
     run = shell.python("-c", code, "perf", f"--model_file={model}", "--frame_count=3", "--profile_path=.", "--json")
