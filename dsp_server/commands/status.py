@@ -168,7 +168,8 @@ def _show(status: dict[str, Any]) -> None:
     aging = (
         f" A task that waits gains one level of priority every {status['aging_ms']} ms." if status["aging_ms"] else ""
     )
-    click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running; {leased}.{aging}")
+    routed = f", {status['routed_tasks']} on other boards (HBRT_ROUTE)" if status.get("routed_tasks") else ""
+    click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}")
     if oldest := status["oldest_waiting"]:
         click.echo(
             f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "

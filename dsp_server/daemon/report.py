@@ -77,10 +77,11 @@ class Report:
         running_rows = [self._running_row(one, now_ns) for one in running]
         ready = [self._mailbox.request(slot) for slot in states(State.READY)]
         inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # its program runs it in its own thread
+        sent = [self._mailbox.request(slot) for slot in states(State.SENT)]
         # For a core or a relay.
         waiting = [
             *(one for one in ready if one.core_mask != OF_ITS_OWNER),
-            *(one for one in map(self._mailbox.request, states(State.SENT)) if one.core_mask != OF_ANOTHER_BOARD),
+            *(one for one in sent if one.core_mask != OF_ANOTHER_BOARD),
         ]
         healths = self.healths(running, now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
@@ -111,6 +112,7 @@ class Report:
                 }
                 for core, (beat, problem) in zip(cores, healths, strict=True)
             ],
+            "routed_tasks": sum(one.core_mask == OF_ANOTHER_BOARD for one in sent),
             "tasks": {"ready": len(ready) - inline, "running": len(states(State.RUNNING)) + inline},
             "oldest_waiting": _oldest(waiting, now_ns),
             "waiting": _by_priority(waiting),

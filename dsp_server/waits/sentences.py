@@ -174,6 +174,13 @@ def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, i
     return roots + [(None, tasks[0], len(tasks) - 1) for tasks in queued.values()]
 
 
+def _elsewhere(task: Task, node: Node) -> list[Step]:
+    if task.state != "elsewhere":
+        return []
+    where = f"another board runs it, by HBRT_ROUTE of its program, for {span(task.age_s)}"
+    return [Step(node, f"{where}: 'hbrt why' of that board says more")]
+
+
 def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int, path: list[Node]) -> Chain:
     index = now.board
     others = f" and {more} more" if more else ""
@@ -188,6 +195,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     else:
         who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
         steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
+    steps += _elsewhere(task, path[0])
     steps += [
         Step(Node(Kind.MUTEX, number), f"its thread at {wait.stack[0].site} waits for {wait.lock}")
         for number, (one, wait) in enumerate(locked_out(index))

@@ -37,6 +37,22 @@ with connect() as board:
     print("has", board.session.link.address, flush=True)
     sys.stdin.readline()
 """
+# Programs one after another: a fork each, which takes a lease of its own.
+EACH_A_LEASE = """
+import os, sys
+import numpy as np
+from arm_client import connect, nn
+for _ in range(int(sys.argv[1])):
+    sys.stdout.flush()
+    if (child := os.fork()) == 0:
+        with connect(os.environ["FARM"]) as board:
+            status = board.status()
+            assert status["memory"]["blocks"] == 0 and len(status["clients"]) == 2, status
+            assert nn.softmax(board, np.zeros((1, 4), np.float32)).tolist() == [[0.25] * 4]
+            print(board.session.link.address)
+        break
+    assert os.waitpid(child, 0)[1] == 0
+"""
 IMAGE = """
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
 def main():
@@ -44,6 +60,10 @@ def main():
     hb_dsp_register_fn(0x1001, lambda input, output, tm: 0, 0)
     hb_dsp_start()
 """
+
+
+AT_ONCE, ONE_AFTER_ANOTHER = 4, 2  # programs; a board's start takes 0.7 s of CPU
+SAMPLES = Path(__file__).parents[3] / "samples" / "c"
 
 
 class Farm:
@@ -233,6 +253,51 @@ def test_who_does_nothing_loses_the_board_and_is_told_why(home: Path) -> None:
         board.close()
         with connect(farm.address) as another:  # in its place there is a fresh one
             another.status()
+
+
+def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(home: Path) -> None:
+    with Farm("--boards", 1, "--lease-timeout", 2) as farm:
+        board = connect(farm.address)
+        first = board.session.link.address
+        taken_back = r"It took the board back\. .*2 s, which is the farm's --lease-timeout"
+        with pytest.raises(HbrtError, match=taken_back):
+            used_until_it_goes(board)
+        board.close()
+        with connect(farm.address) as another:
+            assert another.session.link.address != first
+            assert nn.softmax(another, np.zeros((1, 4), np.float32)).tolist() == [[0.25] * 4]
+
+
+def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: Path) -> None:
+    with Farm("--boards", 2) as farm:
+        farm.until_all_free()
+        # A program in C among them; one is killed while it has its board.
+        binary = tmp_path / "softmax"
+        compiled = [sys.executable, "-m", "hbrt", "cc", "-std=c11", str(SAMPLES / "softmax.c"), "-o", str(binary)]
+        subprocess.run(compiled, check=True, capture_output=True)
+        killed = Holder(farm.address)
+        had = killed.board()
+        in_c = subprocess.Popen(
+            [str(binary)], stdout=subprocess.PIPE, text=True, env={**os.environ, "HBRT_BOARD": farm.address}
+        )
+        several = [
+            subprocess.Popen(
+                [sys.executable, "-c", EACH_A_LEASE, str(ONE_AFTER_ANOTHER)],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "FARM": farm.address},
+            )
+            for _ in range(AT_ONCE)
+        ]
+        killed.kill()
+        told = [program.communicate(timeout=PATIENCE_S)[0] for program in several]
+        assert in_c.communicate(timeout=PATIENCE_S)[0].split()[0] == "0.0320586"
+        assert [program.returncode for program in (*several, in_c)] == [0] * (AT_ONCE + 1)
+        boards = [line for lines in told for line in lines.split()]
+        assert len(boards) == len(set(boards)) == AT_ONCE * ONE_AFTER_ANOTHER
+        assert had not in boards
+        farm.until_all_free()
+        assert len(farm.status()["boards"]) == 2
 
 
 def test_status_in_words_and_in_json(farm: Farm) -> None:

@@ -129,6 +129,12 @@ def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(
     assert (f"it has not beaten for {span(silent_s)}, since it is in C code" in chain.text) != is_stopped
 
 
+def test_a_task_of_another_board_says_so() -> None:
+    (chain,) = told(board(program(3), task(19, 3, state="elsewhere"), core(0, stack=())))
+    assert chain.verdict is Verdict.WAITS
+    assert "another board runs it, by HBRT_ROUTE of its program, for" in str(chain)
+
+
 def test_a_program_that_runs_its_op_itself_does_not_hang() -> None:
     (chain,) = told(board(program(3), task(19, 3, state="inline"), core(0, stack=())))
     assert (chain.verdict, chain.steps[0].node) == (Verdict.WAITS, Node(Kind.PROGRAM, 3))

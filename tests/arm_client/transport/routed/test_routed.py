@@ -119,6 +119,8 @@ def test_routed_commands_run_there_and_the_others_here(board: Board, other: Remo
     running, queued = board.submit(HOLD, flag), board.submit(ADD, x, board.empty_like(x))
     with pytest.raises(TimeoutError):
         running.result(0.01)
+    shown = board.status()
+    assert (shown["routed_tasks"], shown["tasks"], shown["waiting"]) == (2, {"ready": 0, "running": 0}, [])
     assert queued.cancel()
     flag.view()[0] = 1
     board.session.blocks.flush(flag.phy_addr, 64, INTO_HELD)
