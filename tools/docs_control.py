@@ -34,8 +34,8 @@ ANSWERS = {
     "verify_lease": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its "
     "token, in hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, profile, image_error, healthy, claim_lock, "
-    "recovery, aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
-    "clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
+    "recovery, aging_ms, cores, routed_tasks, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, "
+    "gateways, clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "profile": "map `{name, title, origin, constants}`: the board's [profile](profiles.md); of each constant a list "
     "of its key, value, lowest and highest value, source and reason",

@@ -505,6 +505,10 @@ class TaskSlots(ABC):
         self.release_abandoned()
         return [handle for handle in self.handles if handle]
 
+    def leave(self) -> list[Link]:
+        """Before ``close``: the attachments to other boards, on which this process then has no memory any more."""
+        return []
+
     def close(self) -> None:
         """End every wait with the link's fault, then close the descriptors of this object."""
         self._forget_all()

@@ -173,12 +173,15 @@ class OtherBoard:
                 self.link.request("free", phy=phy_addr)
             self._leaving.discard(phy_addr)
 
-    def close(self) -> None:
-        """Detach, and leave nothing there."""
-        self.link.on_fault = None
+    def leave(self) -> None:
+        """Free all blocks there."""
         self.link.request_ms = _DETACH_MS
         self._leaving |= self._blocks
         self._free_left()
+
+    def close(self) -> None:
+        """Detach; after ``leave`` nothing of this process is there."""
+        self.link.on_fault = None
         self.tasks.close()
         self.link.close()
         self.tasks.on_ended = lambda _: None  # no cycle keeps this object

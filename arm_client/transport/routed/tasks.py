@@ -322,6 +322,13 @@ class RoutedTasks(TaskSlots):
             self._left.add(ride.there)
         super()._let_go(slot, handle)
 
+    def leave(self) -> list[Link]:
+        """As ``TaskSlots.leave``."""
+        boards = [there for there in self._boards.values() if not there.link.fault]
+        for there in boards:
+            there.leave()
+        return [there.link for there in boards]
+
     def close(self) -> None:
         """As ``TaskSlots.close``, and detach from the other boards."""
         super().close()
@@ -333,6 +340,7 @@ class RoutedTasks(TaskSlots):
     def abandon_in_child(self) -> None:
         """In a fork's child: as ``TaskSlots.abandon_in_child``; the connections are the parent's."""
         super().abandon_in_child()
+        self._dialling, self._comparing = threading.RLock(), threading.RLock()
         for there in self._boards.values():
             there.abandon_in_child()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +28,8 @@ from tests.remote_relay import RemoteRelay
 IMAGE = """
 import time
 import numpy as np
-from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_mem_unmap, hb_dsp_register_fn, hb_dsp_start
+from dsp_server import HB_DSP_REGISTER_NN_ALL, hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+from dsp_server import hb_dsp_mem_map, hb_dsp_mem_unmap
 
 def add(input, output, tm):
     np.add(np.frombuffer(input, np.float32), {number}, out=np.frombuffer(output, np.float32))
@@ -34,7 +38,8 @@ def add(input, output, tm):
 def bump(input, output, tm):
     page = hb_dsp_mem_map(int(np.frombuffer(input, np.uint64)[0]), 4096)
     page[100] += {number}
-    hb_dsp_mem_unmap(page)
+    if not input[8:]:
+        hb_dsp_mem_unmap(page)
     return 0
 
 def fail(input, output, tm):
@@ -47,11 +52,14 @@ def hold(input, output, tm):
 
 def main():
     hb_dsp_env_init()
+    if {number} == 2:
+        HB_DSP_REGISTER_NN_ALL()
     for at, op in enumerate((add, bump, fail, hold)):
         hb_dsp_register_fn(0x1000 + at, op, 0)
         hb_dsp_register_fn(0x2000 + at, op, 0)
     hb_dsp_start()
 """
+SAMPLES = Path(__file__).parents[4] / "samples" / "c"
 ADD, BUMP, FAIL, HOLD = range(0x1000, 0x1004)
 HERE = 0x1000  # add it to a command for the one that this board runs
 INTO_HELD = hb.HB_SYS_MEM_CACHE_CLEAN
@@ -195,6 +203,34 @@ def test_compared_tasks_name_the_first_difference(
         assert f"in its output block ({y.phy_addr:#x}+0x10) {first}" in found[0]
         assert f"({data.phy_addr:#x}+0x2000) byte 100 is 0x01 here and 0x02 there" in found[1]
     assert caplog.text.count("route-difference") == 2
+
+
+def test_what_the_other_board_finds_is_told_at_the_end(
+    images: tuple[Path, Path], other: RemoteRelay, caplog: pytest.LogCaptureFixture
+) -> None:
+    with private_board(images[0], cores=1, route=route_to(other)) as board:
+        data = board.from_array(np.zeros(4096, np.uint8))
+        board.call(BUMP, board.from_array(np.array([data.phy_addr, 0], np.uint64)))
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["left-mapped"]
+    assert f"mapped at {images[1]}" in caplog.text
+
+
+def test_a_program_in_c(images: tuple[Path, Path], other: RemoteRelay, tmp_path: Path) -> None:
+    binary = tmp_path / "softmax"
+    words = [sys.executable, "-m", "hbrt", "cc", "-std=c11", str(SAMPLES / "softmax.c"), "-o", str(binary)]
+    subprocess.run(words, check=True, capture_output=True)
+
+    def run(**settings: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "HBRT_IMAGE": str(images[0]), "HBRT_CORES": "1", **settings}
+        return subprocess.run(
+            [str(binary)], env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        )
+
+    done = run(HBRT_ROUTE=f"0x400={other.address}", HBRT_CHECK="fail")
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "0.0320586", "")
+    done = run(HBRT_ROUTE=f"0x400={other.address}", HBRT_ROUTE_COMPARE="1", HBRT_CHECK="fail")
+    assert done.returncode != 0
+    assert "softmax.c:34: Task 1 of command 0x400 gave another result on the board of the route 0x400=" in done.stderr
 
 
 def test_what_cannot_be_is_refused_with_the_route(other: RemoteRelay, monkeypatch: pytest.MonkeyPatch) -> None:
