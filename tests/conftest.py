@@ -287,7 +287,8 @@ class Shell:
                 process.kill()
             process.communicate()
         for directory in self.home.iterdir():  # no glob: it fails where a board that ends takes its directory away
-            pid = daemon_pid(BoardPaths(directory)) if (directory / "log").exists() else None
+            is_board = not directory.is_symlink() and (directory / "log").exists()
+            pid = daemon_pid(BoardPaths(directory)) if is_board else None
             if pid is not None:
                 pidfd = os.pidfd_open(pid)
                 signal.pidfd_send_signal(pidfd, signal.SIGCONT)
