@@ -258,6 +258,8 @@ class RemoteClient(ConnectionHandler):
             self._reply(self._answer(request))
 
     def _answer(self, request: ControlRequest) -> ControlReply:
+        if request.verb == "leave":
+            self._tasks.empty_released()  # what the program released while it ran is no leak of it
         try:
             return ControlReply(request.id, 0, "", self._memory.ask(request))
         except RequestRefusedError as error:

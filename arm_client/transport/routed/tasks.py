@@ -183,14 +183,14 @@ class RoutedTasks(TaskSlots):
 
     def _compare(self, route: Route, there: OtherBoard, *given: int) -> int:
         """Run a task there, then here, from the same bytes; the program goes on with what this board made of it."""
-        keep_apart = there.memory.keep_apart
+        keep_apart, dtype = there.memory.keep_apart, self._outputs.__dict__.pop("dtype", None)
         keep_apart(is_on=True)
         try:
             ended = there.run(*given)
             if ended.is_refused:
                 return self._refuse_there(route, there, ended.status, *given)
             if there.link.fault:
-                return self.refuse(ended.status, on_route(route, ended.text))
+                return self.refuse(there.link.fault, on_route(route, there.link.why_faulty()))
             changed = keep_apart(is_on=True)
             handle = super().submit(*given)
             if handle < 0:
@@ -208,13 +208,12 @@ class RoutedTasks(TaskSlots):
         if here.status != ended.status:
             self._tell(route, given[0], unlike_ends(here, ended))
         elif not here.status:
-            self._compare_memory(route, there, changed, *given)
+            self._compare_memory(route, there, changed, dtype, *given)
         return handle
 
-    def _compare_memory(self, route: Route, there: OtherBoard, changed: set[int], *given: int) -> None:
+    def _compare_memory(self, route: Route, there: OtherBoard, changed: set[int], dtype: Any, *given: int) -> None:
         """Compare the output block of a task, then the other blocks that it has changed there."""
         cmd, *_, phy_addr, size_bytes = given
-        dtype = self._outputs.__dict__.pop("dtype", None)
         ranges = [(phy_addr, size_bytes, "its output block", dtype)] if size_bytes else []
         ranges += [
             (block.phy_addr, block.size_bytes, f"the block of {block.allocated_at}", None)
@@ -276,9 +275,9 @@ class RoutedTasks(TaskSlots):
     def _settle(self, there: OtherBoard, handle_there: int) -> None:
         """Write the end of a task into its slot here, once."""
         handle = self._riders.pop((there, handle_there), 0)
-        if not handle:
+        ride, tasks = self._rides.get(handle), there.tasks
+        if ride is None:
             return  # it was released, or its submission has not returned
-        ride, tasks = self._rides[handle], there.tasks
         state = tasks.state(handle_there) if not there.link.fault else None
         work: Work = NO_WORK
         if state is None or not tasks.has_ended(handle_there):

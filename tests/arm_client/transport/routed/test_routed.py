@@ -20,6 +20,7 @@ from arm_client.errors import BoardLostError, CallerError, OpFailedError
 from arm_client.session import session as sessions
 from hbrt.board.paths import OF_A_TEST, private_directory
 from hbrt.errors import BoardError, WrongUseError
+from hbrt.mailbox.table import State
 from hbrt.settings import BadSettingError
 from tests.limits import PATIENCE_S
 from tests.remote_relay import RemoteRelay
@@ -62,7 +63,6 @@ def main():
 SAMPLES = Path(__file__).parents[4] / "samples" / "c"
 ADD, BUMP, FAIL, HOLD = range(0x1000, 0x1004)
 HERE = 0x1000  # add it to a command for the one that this board runs
-INTO_HELD = hb.HB_SYS_MEM_CACHE_CLEAN
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_routed_commands_run_there_and_the_others_here(board: Board, other: Remo
     assert (shown["routed_tasks"], shown["tasks"], shown["waiting"]) == (2, {"ready": 0, "running": 0}, [])
     assert queued.cancel()
     flag.view()[0] = 1
-    board.session.blocks.flush(flag.phy_addr, 64, INTO_HELD)
+    board.session.blocks.flush(flag.phy_addr, 64, hb.HB_SYS_MEM_CACHE_CLEAN)
     running.result(PATIENCE_S)
     with pytest.raises(CallerError, match=r"On the board of the route .* dspCoreId is 2"):
         board.call(ADD, x, x, core=2)
@@ -211,6 +211,17 @@ def test_what_the_other_board_finds_is_told_at_the_end(
     with private_board(images[0], cores=1, route=route_to(other)) as board:
         data = board.from_array(np.zeros(4096, np.uint8))
         board.call(BUMP, board.from_array(np.array([data.phy_addr, 0], np.uint64)))
+        # What was released while it ran is no leak there.
+        tasks, flag = board.session.tasks, board.alloc(64)
+        handle = tasks.submit(HOLD, 0, 0, 0, flag.phy_addr, 64, 0, 0)
+        deadline = time.monotonic() + PATIENCE_S
+        while tasks.state(handle) is not State.RUNNING:
+            assert time.monotonic() < deadline
+        tasks.release(handle)
+        flag.view()[0] = 1
+        board.session.blocks.flush(flag.phy_addr, 64, hb.HB_SYS_MEM_CACHE_CLEAN)
+        x = board.from_array(np.zeros(4, np.float32))
+        board.call(ADD, x, x)
     assert [record.message.partition(":")[0] for record in caplog.records] == ["left-mapped"]
     assert f"mapped at {images[1]}" in caplog.text
 
