@@ -13,7 +13,7 @@ from tools.docs_blocks import blocks, run_page
 from tools.docs_tables import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-ASR, COMPILED, IMAGES, PROGRAMS = "asr.md", "compiled-ops.md", "c-images.md", "c-programs.md"
+ASR, COMPILED, FARM, IMAGES, PROGRAMS = "asr.md", "compiled-ops.md", "farm.md", "c-images.md", "c-programs.md"
 RUN = (
     ASR,
     "custom-ops.md",
@@ -32,7 +32,7 @@ RUN = (
     "python.md",
     "fastrpc.md",
     "testing.md",
-    "farm.md",
+    FARM,
     "remote.md",
     "hrt-model-exec.md",
     "dnn.md",
@@ -43,7 +43,7 @@ RUN = (
 )
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name == FARM else ()) for name in RUN])
 def test_a_page_does_what_it_says(name: str, page_environment: dict[str, str], tmp_path: Path) -> None:
     if name in {ASR, COMPILED, IMAGES, PROGRAMS} and shutil.which("cc") is None:
         pytest.skip("no C compiler (cc) on PATH")

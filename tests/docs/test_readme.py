@@ -33,25 +33,30 @@ def place_dependencies(directory: Path) -> None:
 @pytest.fixture
 def newcomer(tmp_path: Path, board_home: Path) -> Iterator[dict[str, str]]:
     """Environment of somebody who has a wheel of hbrt as ``~/hbrt``, and whose pip finds all else without a network."""
-    home, wheels, dependencies = tmp_path / "home", tmp_path / "wheels", tmp_path / "dependencies"
-    for directory in (home, wheels, dependencies):
+    home, wheels, dependencies, programs = (tmp_path / name for name in ("home", "wheels", "dependencies", "programs"))
+    for directory in (home, wheels, dependencies, programs):
         directory.mkdir()
     place_dependencies(dependencies)
+    (programs / "pip").write_text('#!/bin/sh\nexec python -m pip "$@"\n', encoding="utf-8")
+    (programs / "pip").chmod(0o755)
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
     subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True, timeout=PATIENCE_S)
     environment = clean_environment(board_home, Path(sys.executable).parent)
     yield {
         **environment,
+        "PATH": f"{programs}:{environment['PATH']}",
         "HOME": str(home),
         "PYTHONPATH": str(dependencies),
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",
         "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_COMPILE": "1",  # modules that are used are compiled when they are
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     end_boards(board_home)
 
 
+@pytest.mark.long
 def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, board_home: Path) -> None:
     here = tmp_path / "tour"
     here.mkdir()
@@ -59,6 +64,8 @@ def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, bo
     # The page installs from the clone; that builds a wheel of it, for which pip would ask the network for the builder.
     assert TOUR.count("pip install --quiet ~/hbrt") == 2
     page = TOUR.replace("~/hbrt pytest", f"{wheel} pytest").replace("~/hbrt'[dnn]'", f"'{wheel}[dnn]'")
+    assert TOUR.count(" -m venv ") == 1
+    page = page.replace(" -m venv ", " -m venv --without-pip ")  # a quarter of the tour; pip is among what it stands on
     ran = list(run_page(page, here, newcomer, PATIENCE_S))
     assert len(ran) == sum(block.language == "bash" for block in blocks(TOUR))
     assert [path.name for path in board_home.rglob("*") if path.is_file() or path.is_socket()] == ["log"]

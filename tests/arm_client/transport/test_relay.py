@@ -427,6 +427,7 @@ def test_priorities_order_the_tasks_of_all_programs(chip: Chip, peer: Peer) -> N
     assert noted == [number for _, number in sorted(wanted)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", RUNS, ids=" ".join)
 def test_the_same_tests_pass_in_relay_mode(names: list[str], tmp_path: Path) -> None:
     run_again(names, tmp_path / "inner", parts=PARTS, left_out=LEFT_OUT)

@@ -56,7 +56,6 @@ PARTS = {
     STRICT: [
         *STRICT_PARTS,
         "TestProgramsThatAreRight::test_images_in_cached_memory",
-        "TestProgramsThatAreRight::test_point_clouds_whose_steps_share_their_output_out[1]",
     ],
 }
 # What is found before anything moves, or without a board: one test of each kind that is told is enough. What was freed
@@ -553,6 +552,7 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     assert dsp_board.status()["memory"]["used_bytes"] <= before + (5 << 20)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", SAME_TESTS, ids=" ".join)
 def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path) -> None:
     plugin = "tests.arm_client.over_tcp"

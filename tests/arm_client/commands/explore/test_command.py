@@ -238,6 +238,7 @@ def test_the_verb_shows_the_shortest_order_and_a_seed_repeats_it(shell: Shell) -
     assert {one.track[-1] for one in ops} == {"0", "1"}
 
 
+@pytest.mark.long
 def test_a_farm_finds_the_same_run_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
     shell.environment["HBRT_IMAGE"] = str(RACES / "image.py")
     (files := tmp_path / "files").mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow.parquet as pq
+import pytest
 
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
@@ -44,6 +45,7 @@ def killed(title: str, home: str) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_what_kills_break_off_is_gone_on_with_and_each_item_is_there_once(shell: Shell, tmp_path: Path) -> None:
     frames, out = tmp_path / "frames", tmp_path / "out"
     frames.mkdir()

@@ -57,6 +57,7 @@ def results_in(report: Path) -> dict[str, list[str]]:
     return {case.attrib["name"]: [one.tag for one in case] for case in ET.parse(report).iter("testcase")}  # noqa: S314 - our own
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_cluster", [False, True])
 def test_a_board_that_dies_costs_its_test_alone_and_once(shell: Shell, tmp_path: Path, *, is_cluster: bool) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
