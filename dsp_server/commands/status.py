@@ -250,6 +250,6 @@ def _client_row(client: dict[str, Any]) -> tuple[object, ...]:
         client["name"],
         duration(client["age_s"]),
         client["tasks"],
-        client["blocks"],
+        f"{client['blocks']}, {kept} for models" if (kept := client["model_blocks"]) else client["blocks"],
         format_size(client["bytes"]),
     )

@@ -246,6 +246,7 @@ class Report:
             "name": client.name,
             "age_s": time.time() - client.attached_at,
             "blocks": blocks,
+            "model_blocks": self._memory.kept_for_models(client.id),
             "bytes": size_bytes,
             "slots": len(client.slots),
             "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),

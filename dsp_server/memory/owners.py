@@ -281,6 +281,11 @@ class Memory:
         sizes = [life.block.size_bytes for life in held if life.owner == client]
         return len(sizes), sum(sizes)
 
+    def kept_for_models(self, client: int) -> int:
+        """Number of the blocks that a client's runtime keeps for its models."""
+        held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))
+        return sum(life.owner == client and bool(life.use) for life in held)
+
     def has_imported(self, client: int) -> bool:
         """Whether a client owns memory that another library made."""
         held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_TASKS = 32
 MOST_CHAINED = 255
 _NO_TIME_MS = 0.001
+_ENDING_MS = 10_000  # of a run whose process ends
 SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
 Callback = Callable[[int], None]
 
@@ -424,6 +425,9 @@ class Tasks:
                 task.stop.set()
 
         self.carriers.close(give_up)
+        for task in self._handles.values():
+            if task.begun is not None and not task.end.is_set and task.begun.wait(_ENDING_MS):
+                task.begun.close()
         self.bpu.close(give_up)
         if self._caller is not None and self._caller is not threading.current_thread():
             self._callbacks.put(None)

@@ -178,6 +178,7 @@ def test_programs_share_the_cores_by_priority(board: Shell) -> None:
     until(lambda: all((board.cwd / f"{name}-0").exists() for name in programs), "the models do not load")
     assert [core["kind"] for core in board.status()["cores"]] == ["dsp", "bpu", "bpu"]
     assert "(-c), for double.onnx" in board.good("mem")
+    assert "4, 2 for models" in board.good("status", "--clients")
     assert "1 BPU  running" in board.good("status", "--wait-healthy", "--timeout", PATIENCE_S)
     pid = core_of(board, 1)["pid"]
     os.kill(pid, signal.SIGSTOP)
@@ -212,6 +213,24 @@ def test_a_core_that_dies_costs_its_run_alone(board: Shell) -> None:
         assert f"signal {how.value}" in failure[1]
         assert result == [[2, 2, 2, 2]]
         assert core_of(board, 1)["crashes"] == crashes
+
+
+def test_a_program_that_ends_with_runs_nobody_waits_for_leaves_nothing(board: Shell) -> None:
+    """What the model's runtime kept for them is no leak of the program's, which freed its own memory."""
+    code = """
+import arm_client as hb
+from tests.arm_client.dnn.nets import Net, double
+
+net = Net(double())
+net.run()
+tasks = [net.infer() for _ in range(3)]
+for tensor in (net.inputs[0], net.outputs[0]):
+    hb.hbSysFreeMem(tensor.sysMem[0])
+"""
+    ran = board.python("-c", code)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    status = board.status()
+    assert (status["findings"], status["tasks"]) == ([], {"ready": 0, "running": 0})
 
 
 def test_a_core_that_is_killed_under_load_loses_its_running_task_alone(board: Shell) -> None:
