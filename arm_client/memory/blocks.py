@@ -14,7 +14,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from arm_client.cabi.call_site import call_site
+from arm_client.cabi.call_site import call_site, sendable
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, Exporter, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
@@ -86,7 +86,7 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        site, use = call_site(MOST_SITE), use[-MOST_SITE:]
+        site, use = call_site(MOST_SITE), sendable(use[-MOST_SITE:])
         # No "**": an interrupt could then come between the request's return and the next line, and lose the block.
         if at is None:
             phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, use=use)
