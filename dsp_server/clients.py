@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import NamedTuple, TypeAlias
 
-from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_GONE, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
 from hbrt.findings.checks import Check
 from hbrt.findings.record import Place
 from hbrt.mailbox.doorbell import has_room, ring
@@ -136,6 +136,11 @@ class Clients:
         """Whether a task of a client is queued or runs."""
         mm, states = self._mailbox.map, self._mailbox.states
         return any(State.EMPTY < mm[states + slot] < FIRST_END for slot in client.slots)
+
+    def note_end(self, client: Client) -> None:
+        """Keep that a client's lease has ended, also for the cores: a model that runs for it ends at its next node."""
+        client.has_gone = True
+        self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_GONE] = 1
 
     def reclaim_tasks(self, client: Client) -> bool:
         """Cancel the queued tasks of an ended client and take its slots back; True when none of its tasks runs.

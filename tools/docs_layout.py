@@ -152,6 +152,7 @@ _CLIENT = (
     Field(layout.CLIENT_CHECKS, "uint8", "checks", f"what is watched in its tasks: {_CHECKS}"),
     Field(layout.CLIENT_ASKED, "uint8", "asked", "1 when the daemon asks where the client waits: see the verb `waits`"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it has gone"),
+    Field(layout.CLIENT_GONE, "uint8", "gone", "1 when the client's lease has ended: models that run for it end"),
 )
 _HISTORY = (
     (

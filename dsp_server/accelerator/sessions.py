@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from dsp_server import runtime
-from hbrt.ddr.layout import TABLES_GENERATION
+from hbrt.ddr.layout import CLIENT_GONE, TABLES_GENERATION
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.accelerator import (
@@ -42,6 +43,9 @@ _GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
 _MOST_KEPT = 64  # bindings of one model; programs use a few buffers in turn
 _LOOK_S = 0.02  # how late a run sees that its program wants it to end
 _IDLE_S = 2.0
+
+
+_Wish: TypeAlias = Callable[[], bool]
 
 
 @dataclass(eq=False, slots=True)
@@ -76,8 +80,9 @@ class Accelerator:
     def __init__(self) -> None:
         self._board = Path(sys.argv[4]).parent if len(sys.argv) > 4 else Path()
         self._models: dict[tuple[str, int], _Model] = {}
-        self._running: list[tuple[memoryview, Stop]] = []  # an urgent task interrupts another
+        self._running: list[tuple[_Wish, Stop]] = []  # an urgent task interrupts another
         self._stops: list[Stop] = []  # that no run uses, and that were not set
+        self._lock = threading.RLock()  # an interrupted task may have it
         self._wake = threading.Event()
         self._is_looking = False
         self._ended_at = 0.0
@@ -105,9 +110,10 @@ class Accelerator:
             stop = self._stops.pop()
         except IndexError:
             stop = Stop()
-        if request[STOP_AT]:
+        is_unwanted = _wish(request)
+        if is_unwanted():
             stop.set()
-        self._running.append((request, stop))
+        self._running.append((is_unwanted, stop))
         if not self._is_looking:
             self._look_again()
         try:
@@ -116,9 +122,10 @@ class Accelerator:
             _renew(bound)
             raise run_failed(error) from None
         finally:
-            self._running.pop()
+            with self._lock:
+                self._running.pop()
             self._ended_at = time.monotonic()
-            if not request[STOP_AT]:
+            if not stop.is_set:
                 self._stops.append(stop)
 
     def _may_use(self, bound: _Bound) -> bool:
@@ -182,16 +189,25 @@ class Accelerator:
             self._wake.set()
 
     def _look(self) -> None:
-        """See that a program wants its run to end. The thread sleeps while nothing has run for a while."""
+        """See that a program wants its run to end, or has gone. The thread sleeps while nothing has run for a while."""
         while True:
             self._wake.wait()
             while self._running or time.monotonic() - self._ended_at < _IDLE_S:
                 time.sleep(_LOOK_S)
-                for request, stop in list(self._running):
-                    if request[STOP_AT]:
-                        stop.set()
+                with self._lock:  # so that no stop is set of a run that has ended: another run has it then
+                    for is_unwanted, stop in self._running:
+                        if is_unwanted():
+                            stop.set()
             self._wake.clear()
             self._is_looking = False
+
+
+def _wish(request: memoryview) -> _Wish:
+    """Whether the run of the present task is to end: its program has said so, or is not there any more."""
+    ddr = runtime.context.ddr
+    assert ddr is not None  # noqa: S101 - a core has a board
+    mm, gone_at = ddr.map, ddr.layout.client(runtime.context.client_id) + CLIENT_GONE
+    return lambda: bool(request[STOP_AT] or mm[gone_at])
 
 
 def _put(answer: Loaded | Sizes | Failed, output: memoryview) -> None:

@@ -240,7 +240,7 @@ class Leases:
         self._unwatch_process(client.id)
         self._drop(self._connections.pop(client.id))
         self._find_tasks(client)
-        client.has_gone = True
+        self._clients.note_end(client)
         self._ended.append(client)
         self._reclaim()
 

@@ -63,6 +63,7 @@ CLIENT_SLEEPS = 1  # u8: 1 while polling costs the client more than it saves: co
 CLIENT_CHECKS = 2  # u8: what is watched in its tasks, a Check of hbrt.findings.checks
 CLIENT_ASKED = 3  # u8: 1 when the daemon asks where the client waits; a sleeping client answers by the verb "waits"
 CLIENT_PID = 4  # u32
+CLIENT_GONE = 8  # u8: 1 when its lease has ended: a model that still runs for it is to end
 CLIENT_COUNT = 1024
 
 SLOT_RECORD_BYTES = 4096

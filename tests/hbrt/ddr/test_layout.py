@@ -198,7 +198,7 @@ CORE_FIELDS = {
     "CORE_PID": 4,
     "CORE_BEAT_THREAD": 4,
 }
-CLIENT_FIELDS = {"CLIENT_ASLEEP": 1, "CLIENT_PID": 4}
+CLIENT_FIELDS = {"CLIENT_ASLEEP": 1, "CLIENT_PID": 4, "CLIENT_GONE": 1}
 
 
 @pytest.mark.parametrize(

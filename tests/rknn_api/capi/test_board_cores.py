@@ -54,6 +54,20 @@ print(json.dumps([rk.rknn_run(stuck, None), rk.last_error()]), flush=True)
 print(json.dumps(rk.rknn_set_core_mask(batch, rk.RKNN_NPU_CORE_2) or rk.rknn_run(batch, None)), flush=True)
 """
 
+KILLED = """
+exec(open("context.py").read())
+stuck = context("endless.rknn", np.array(1 << 62))
+assert rk.rknn_set_core_mask(stuck, rk.RKNN_NPU_CORE_0) == 0
+rk.rknn_run(stuck, None)
+"""
+OTHER = """
+exec(open("context.py").read())
+other = context("batch.rknn", np.zeros((3, 6, 10, 3), np.uint8))
+assert rk.rknn_set_core_mask(other, rk.RKNN_NPU_CORE_0) == 0
+print("queues", flush=True)
+print(rk.rknn_run(other, None), flush=True)
+"""
+
 
 def until(holds: Callable[[], object], what: str) -> None:
     end = time.monotonic() + PATIENCE_S
@@ -107,3 +121,22 @@ def test_contexts_run_on_the_boards_npu_cores(shell: Shell) -> None:
     inline = shell.python("-c", PROGRAM, "results alone")
     assert inline.returncode == 0, inline.stderr
     np.testing.assert_array_equal(json.loads(inline.stdout)[1], first)  # bit for bit
+
+
+def test_a_killed_programs_model_leaves_its_core_to_the_others(shell: Shell) -> None:
+    """Its run, which would never end, is ended at the next node; the core stays as it is."""
+    (shell.cwd / "batch.rknn").write_bytes(model("batch"))
+    (shell.cwd / "context.py").write_text(PROGRAM.partition("images =")[0])
+    exported(shell.cwd, endless())
+    shell.good("start", "--profile", "rk3588")
+    killed = shell.start("-c", KILLED)
+    until(lambda: shell.status()["longest_running"], "the model does not run")
+    other = shell.start("-c", OTHER)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "queues\n"
+    killed.kill()
+    assert other.wait(PATIENCE_S) == 0
+    assert other.stdout.readline() == "0\n"
+    assert [core["crashes"] for core in shell.status()["cores"]] == [0, 0, 0]
+    killed.wait(PATIENCE_S)
+    shell.good("stop")
