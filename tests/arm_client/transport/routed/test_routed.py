@@ -244,6 +244,15 @@ def test_a_program_in_c(images: tuple[Path, Path], other: RemoteRelay, tmp_path:
     assert "softmax.c:34: Task 1 of command 0x400 gave another result on the board of the route 0x400=" in done.stderr
 
 
+@pytest.fixture
+def _no_board_yet() -> Iterator[None]:
+    """What earlier tests of this process left attached is not this test's board."""
+    before = sessions.set_default(None)
+    yield
+    sessions.set_default(before)
+
+
+@pytest.mark.usefixtures("_no_board_yet")
 def test_what_cannot_be_is_refused_with_the_route(other: RemoteRelay, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BoardError, match=r"The route 0x400=tcp://127.0.0.1:1 .HBRT_ROUTE. cannot be used: No relay"):
         connect(route="0x400=tcp://127.0.0.1:1")
