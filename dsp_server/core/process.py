@@ -132,7 +132,8 @@ class CoreProcess:
             os._exit(0)
         message = control.unpack_map(raw, control.MAX_REQUEST_BYTES)
         event = message.get("event")
-        if event == "client":  # which may have had a task here already
+        if event == "client":
+            self._forget(message["client"])
             (self.client_doorbells[message["client"]],) = _FD.unpack(sent[0][2])
         elif event == "gone":
             self._forget(message["client"])

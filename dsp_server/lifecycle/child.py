@@ -73,9 +73,12 @@ class CoreChild:
         self._send(_Unsent(wire.pack(event="client", client=client_id), client_id, doorbell))
 
     def forget_client(self, client_id: int) -> None:
-        """Make the process forget a client and close its doorbell, which is not sent any more."""
-        self._unsent = deque(message for message in self._unsent if message.client_id != client_id)
-        self.send(event="gone", client=client_id)
+        """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
+        unsent = [message for message in self._unsent if message.client_id == client_id]
+        for message in unsent:
+            self._unsent.remove(message)
+        if not unsent:
+            self.send(event="gone", client=client_id)
 
     def _send(self, message: _Unsent) -> None:
         self._unsent.append(message)

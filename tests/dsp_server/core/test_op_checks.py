@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -125,8 +126,22 @@ def test_an_unmap_of_what_is_not_mapped_is_found(running: Running) -> None:
     assert re.search(r"/leaving\.py:36$", finding["places"][0]["site"])
 
 
+def eventfds(pid: int) -> int:
+    """How many a process has."""
+    count = 0
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            count += str(fd.readlink()) == "anon_inode:[eventfd]"
+    return count
+
+
 def test_each_mistake_is_one_finding_however_often_it_is_made(running: Running) -> None:
+    pid = running.core(0)["pid"]
+    before = eventfds(pid)
     board = running.attach()
+    running.until(
+        lambda: eventfds(pid) > before, "the program's doorbell in the core, which counts anew when it comes,"
+    )
     for _ in range(9):
         call(board, 0x1100)
     (finding,) = found_by(running)
