@@ -132,8 +132,12 @@ class CoreChild:
 
     @property
     def has_stack(self) -> bool:
-        """Whether the process has written its stack since it was asked; an op in C takes longer than one in Python."""
-        return self.pidfd < 0 or os.fstat(self._trace_fd).st_size > 0
+        """Whether the process has written where its op is since it was asked; faulthandler writes a line in parts.
+
+        An op in C takes longer than one in Python.
+        """
+        whole_lines, _, _ = os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").rpartition("\n")
+        return self.pidfd < 0 or bool(frames_of(whole_lines))
 
     def ask_stack(self) -> None:
         """Make the process write the stack of its op, for ``stack``; not while the watchdog has asked for it."""

@@ -91,7 +91,7 @@ def test_status_shows_what_hangs(shell: Shell) -> None:
     shell.good("start", "--image", image, "--cores", 1)
     shell.start("call_slow.py")
     deadline = time.monotonic() + 20
-    while "Tasks: 0 ready, 1 running; " not in (shown := shell.good("status")):
+    while "Tasks: 0 ready, 1 running; " not in (shown := shell.hbrt("status").stdout):  # a busy core may look stuck
         assert time.monotonic() < deadline, shown
     assert "\nRunning longest: slow (0x1000) on core 0, of client 1, for " in shown
 

@@ -115,6 +115,16 @@ def test_process_that_does_not_read_keeps_nobody_waiting_and_gets_all_in_order(s
         os.close(bell)
 
 
+def test_a_stack_is_there_once_its_first_line_is_whole(stage: Stage) -> None:
+    child, _ = stage.child()
+    for part in ("Stack (most recent call first):\n", '  File "/image.py"', ", line 1", "5 in ha", "ng"):
+        os.write(child._trace_fd, part.encode())
+        assert not child.has_stack
+    os.write(child._trace_fd, b"\n")
+    assert child.has_stack
+    assert [str(frame) for frame in child.stack()] == ['  File "/image.py", line 15 in hang']
+
+
 def test_process_that_has_ended_is_told_nothing(stage: Stage) -> None:
     child, peer = stage.child()
     peer.close()
