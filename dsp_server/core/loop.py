@@ -171,7 +171,9 @@ class Core:
         self._deferred: set[int] = set()  # owners of deferred wake-ups
         self._deferred_since_ns = 0
         self._is_rescan_due = False
-        self._unrung: set[int] = set()  # owners that seemed awake when one of their tasks ended
+        self._unrung: set[int] = (
+            set()
+        )  # owners that seemed awake when one of their tasks ended, or had no doorbell here
         counters = COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
         self._tasks, self._busy_ns, self.engines.counter.cycles = counters
 
@@ -241,8 +243,10 @@ class Core:
         with doorbells_in_use:
             for owner in self._take_unrung():
                 doorbell = self._client_doorbells.get(owner)
+                if doorbell is None:
+                    self._unrung.add(owner)  # its message is still to be read
                 # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
-                if doorbell is not None and has_room(doorbell):
+                elif has_room(doorbell):
                     ring(doorbell)
 
     def _take_unrung(self) -> Collection[int]:
@@ -565,7 +569,10 @@ class Core:
         else:
             self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep
             doorbell = self._client_doorbells.get(owner)
-            ring(self._late_doorbell(owner) if doorbell is None else doorbell)
+            if doorbell is None:
+                self._ring_late(owner)
+            else:
+                ring(doorbell)
 
     def _write_work(self, slot: int, spent_cycles: int) -> int:
         """Write what the op charged, if anything; returns whether."""
@@ -579,6 +586,7 @@ class Core:
 
     def forget_client(self, client: int) -> None:
         """Forget a client that has gone, or whose id has a new owner: its doorbell is about to be closed."""
+        self._unrung.discard(client)
 
     def _defer_wakeup(self, owner: int, now_ns: int) -> None:
         """Defer a ring: on a single CPU, the woken caller would stop this core in the middle of its queue."""
@@ -592,10 +600,19 @@ class Core:
         deferred, self._deferred = self._deferred, set()
         for owner in deferred:
             self._map[self._clients + owner * CLIENT_RECORD_BYTES] = 0
-            ring(self._late_doorbell(owner))
+            self._ring_late(owner)
 
-    def _late_doorbell(self, owner: int) -> int:
-        """A doorbell whose message this core has not read yet; -1 when its owner has gone."""
+    def _ring_late(self, owner: int) -> int | None:
+        """Ring an owner whose doorbell may lie in a message that this core has not read yet.
+
+        Returns:
+            The doorbell; None where the daemon has not sent it, because this core's socket was full: the heartbeat rings.
+        """
         while owner not in self._client_doorbells and self._listen():
             pass
-        return self._client_doorbells.get(owner, -1)
+        doorbell = self._client_doorbells.get(owner)
+        if doorbell is None:
+            self._unrung.add(owner)
+        else:
+            ring(doorbell)
+        return doorbell

@@ -15,7 +15,6 @@ from dsp_server.core.op_output import with_output
 from dsp_server.core.progress import Run
 from dsp_server.hardware.tcm import Tile
 from hbrt.ddr.layout import CLIENT_COUNT, CORE_TASKS
-from hbrt.mailbox.doorbell import ring
 from hbrt.mailbox.native import native
 from hbrt.mailbox.schedule import ASLEEP
 from hbrt.mailbox.table import RUN, Answer
@@ -93,6 +92,7 @@ class NativeCore(Core):
 
     def forget_client(self, client: int) -> None:
         """As ``Core.forget_client``."""
+        super().forget_client(client)
         self._lib.hbrt_core_client(self._core, client, -1)
 
     def _next(self) -> int:
@@ -223,8 +223,7 @@ class NativeCore(Core):
 
     def _take_unrung(self) -> Collection[int]:
         count = self._lib.hbrt_core_unrung(self._core, self._owners, CLIENT_COUNT)
-        owners: list[int] = self._ffi.unpack(self._owners, count)
-        return owners
+        return {*self._ffi.unpack(self._owners, count), *super()._take_unrung()}
 
     def _ended(self) -> int:
         ended, _, _ = COUNTERS.unpack_from(self._map, self._record + CORE_TASKS)
@@ -272,8 +271,9 @@ class NativeCore(Core):
         if self._c_answer(self._core, ending) != 1:
             self._ring_late(owner)
 
-    def _ring_late(self, owner: int) -> None:
-        """Ring an owner whose doorbell C does not know."""
-        doorbell = self._late_doorbell(owner)
-        self._lib.hbrt_core_client(self._core, owner, doorbell)
-        ring(doorbell)
+    def _ring_late(self, owner: int) -> int | None:
+        """As ``Core._ring_late``, of an owner whose doorbell C does not know."""
+        doorbell = super()._ring_late(owner)
+        if doorbell is not None:
+            self._lib.hbrt_core_client(self._core, owner, doorbell)
+        return doorbell

@@ -78,7 +78,7 @@ POINTS = [
         "core", "C18", "answer: the client sleeps, about to be marked rung", _ANSWER, "self._asleep[asleep] = 0", "done"
     ),
     Point("core", "C19", "answer: marked rung, not rung", _ANSWER, "doorbell = self._client_doorbells", "done"),
-    Point("core", "C20", "answer: about to ring", _ANSWER, "ring(self._late_doorbell", "done"),
+    Point("core", "C20", "answer: about to ring", _ANSWER, "ring(doorbell)", "done"),
     Point("core", "C21", "wait: nothing left, about to say ASLEEP", _WAIT, "mm[self._activity] = ASLEEP", "done"),
     Point(
         "core",

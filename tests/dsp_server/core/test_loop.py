@@ -332,3 +332,26 @@ def test_last_task_before_a_stop_is_counted(start: Start) -> None:
     assert held.task.exception() is None
     running.ask("stop_core", core=0)
     assert running.core(0)["tasks"] == 1
+
+
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(
+    bench: Bench,
+    is_deferred: bool,  # noqa: FBT001
+) -> None:
+    """The daemon's message waits in a full socket: the core goes on, and loses no wake-up."""
+    bench.core._client_doorbells.clear()
+    if is_deferred:
+        bench.core._deferred.add(CLIENT)
+        bench.core._flush_deferred()
+    else:
+        bench.ddr.map[bench.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
+        assert bench.run(bench.submit(4)) == (State.DONE, 0, "")
+    for _ in range(2):  # beats before the message
+        bench.core._rescan()
+    assert not bench.is_rung(bench.client_bell)
+    bench.core._client_doorbells[CLIENT] = bench.client_bell
+    bench.core._rescan()
+    assert bench.is_rung(bench.client_bell)
+    bench.core._rescan()
+    assert not bench.is_rung(bench.client_bell)
