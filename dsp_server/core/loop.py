@@ -606,7 +606,7 @@ class Core:
         """Ring an owner whose doorbell may lie in a message that this core has not read yet.
 
         Returns:
-            The doorbell; None where the daemon has not sent it, because this core's socket was full: the heartbeat rings.
+            The doorbell; None where the daemon could not send it, as this core's socket was full: the heartbeat rings.
         """
         while owner not in self._client_doorbells and self._listen():
             pass
