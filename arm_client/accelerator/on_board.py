@@ -22,6 +22,7 @@ from hbrt.models.run.accelerator import CMD, HEADER, LENGTH, STOP_AT, Request, T
 from hbrt.models.run.bound_session import Outputs, Values, array_of
 from hbrt.models.run.ort_session import output_types
 from hbrt.models.run.session import LocalSession, Session
+from hbrt.models.run.shared_session import trim_heap
 from hbrt.models.run.stop import Stop
 from hbrt.models.spec.dtypes import NUMPY_TYPES
 from hbrt.models.spec.graph import described
@@ -124,6 +125,7 @@ class OnBoard:
         self._schedule = schedule
         data = proto.SerializeToString()
         self._board = board
+        self._has_run = False
         self._file = self._placed(data)
         del data
         try:
@@ -155,6 +157,9 @@ class OnBoard:
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
         """As ``Session.bind``."""
+        if not self._has_run:
+            self._has_run = True
+            trim_heap()  # of the model: those who loaded it have let go of their copies
         device = DeviceMemory(self._label)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session

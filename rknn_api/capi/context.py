@@ -19,7 +19,8 @@ from arm_client.accelerator.on_board import Schedule
 from arm_client.cabi.arguments import bytes_of
 from rknn_api import layouts, types
 from rknn_api.capi.attributes import Side, View, dims_in, layout_of
-from rknn_api.capi.feeding import Form, from_graph, size_of, to_graph
+from rknn_api.capi.feeding import Form, from_graph, in_place, size_of, to_graph
+from rknn_api.capi.op_memory import OpMemory
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.sram import Region
 from rknn_api.types import RknnFlag, rknn_input, rknn_output, rknn_tensor_attr, rknn_tensor_mem
@@ -82,6 +83,8 @@ class Context:
         self._pending: Future[tuple[list[NDArray[Any]], int]] | None = None
         self._given: dict[int, Any] = {}  # buffers of rknn_outputs_get, by address
         self._bound: dict[tuple[bool, int], Bound] = {}
+        self._staging = OpMemory(memory)  # the graph's arrays, of what the program has in another form
+        self._staged: dict[tuple[bool, int], NDArray[Any]] = {}
         self._outside: dict[str, Held] = {}
         model.users += 1
 
@@ -140,7 +143,7 @@ class Context:
         self.settle()
         self.set = found[0]
         self._feeds, self._results = {}, None
-        self._bound.clear()
+        self._unbind()
 
     # -- the general API
 
@@ -364,25 +367,45 @@ class Context:
         self.settle()
         self._check_ready()
         inputs = self.sides(is_input=True)
-        if self._way is Way.ZERO_COPY:
-            feeds = [self._read(side, self._bound[True, index]) for index, side in enumerate(inputs)]
-        else:
-            feeds = [self._feeds[index] for index in range(len(inputs))]
         self.frame += 1
         self._results = None
-        if not is_waited and self._way is not Way.ZERO_COPY:
+        if self._way is Way.ZERO_COPY:
+            self._run_in_place(inputs)
+            return self.frame
+        feeds = [self._feeds[index] for index in range(len(inputs))]
+        if not is_waited:
             self._thread = self._thread or ThreadPoolExecutor(1, "rknn_run")
             self._pending = self._thread.submit(self._timed, feeds)
             return self.frame
         self._results, self.run_us = self._timed(feeds)
-        if self._way is Way.ZERO_COPY:
-            for index, (side, result) in enumerate(zip(self.sides(is_input=False), self._results, strict=True)):
-                self._write(side, result, self._bound[False, index])
         return self.frame
 
-    def _timed(self, feeds: list[NDArray[Any]]) -> tuple[list[NDArray[Any]], int]:
+    def _run_in_place(self, inputs: Sequence[Side]) -> None:
+        """Run on the memory of the program itself; what has another form there is converted beside it."""
+        outputs = self.sides(is_input=False)
+        feeds = [self._read(index, side, self._bound[True, index]) for index, side in enumerate(inputs)]
+        own = [
+            in_place(self._bound[False, index].held.device(), side, self._bound[False, index].form)
+            for index, side in enumerate(outputs)
+        ]
+        places = [
+            self._stage((False, index), side) if place is None or _shares(place, feeds) else place
+            for index, (side, place) in enumerate(zip(outputs, own, strict=True))
+        ]
+        results, self.run_us = self._timed(feeds, places)
+        for index, (side, place, result) in enumerate(zip(outputs, own, results, strict=True)):
+            bound = self._bound[False, index]
+            if result is not place:
+                made = from_graph(result, side, bound.form)
+                bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
+            if self._invalidates:
+                self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
+
+    def _timed(
+        self, feeds: list[NDArray[Any]], places: Sequence[NDArray[Any] | None] = ()
+    ) -> tuple[list[NDArray[Any]], int]:
         start = perf_counter_ns()
-        results = self.model.run(feeds, self._workers(), self.schedule)
+        results = self.model.run(feeds, self._workers(), self.schedule, places)
         return results, max(1, (perf_counter_ns() - start) // 1000)
 
     def wait(self) -> None:
@@ -435,22 +458,32 @@ class Context:
     def _has_outside(self, what: str) -> bool:
         return what in self._outside and self._outside[what].is_live
 
-    def _read(self, side: Side, bound: Bound) -> NDArray[Any]:
+    def _read(self, index: int, side: Side, bound: Bound) -> NDArray[Any]:
         if self._cleans:
             self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
-        return to_graph(bound.held.device(), side, bound.form)
+        raw = bound.held.device()
+        own = in_place(raw, side, bound.form)
+        return to_graph(raw, side, bound.form, self._stage((True, index), side)) if own is None else own
 
-    def _write(self, side: Side, result: NDArray[Any], bound: Bound) -> None:
-        made = from_graph(result, side, bound.form)
-        bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
-        if self._invalidates:
-            self.memory.sync(bound.held, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
+    def _stage(self, key: tuple[bool, int], side: Side) -> NDArray[Any] | None:
+        """The graph's array of a tensor, in memory of the board; None where only a run tells its size."""
+        if min(side.shape, default=0) < 0:
+            return None
+        staged = self._staged.get(key)
+        if staged is None:
+            staged = self._staged[key] = self._staging.array(side.shape, np.dtype(side.info.dtype))
+        return staged
+
+    def _unbind(self) -> None:
+        self._bound.clear()
+        self._staged.clear()
+        self._staging.close()
 
     def close(self) -> None:
         """Let go of the model and of the program's memory, when no run goes on any more."""
         if self._thread is not None:
             self._thread.shutdown()
-        self._bound.clear()
+        self._unbind()
         self._outside.clear()
         self._given.clear()
         self.model.users -= 1
@@ -465,6 +498,11 @@ class Context:
                 "another context by rknn_init or rknn_dup_context."
             )
         self._way = way
+
+
+def _shares(place: NDArray[Any], feeds: Sequence[NDArray[Any]]) -> bool:
+    """Whether an output lies where an input does: a layer would write over what another one still reads."""
+    return any(np.may_share_memory(place, feed) for feed in feeds)
 
 
 def _layout(number: int, what: str) -> str:

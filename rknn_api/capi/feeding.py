@@ -45,13 +45,38 @@ def size_of(side: Side, form: Form) -> int:
     return prod(dims) * element
 
 
-def to_graph(raw: memoryview, side: Side, form: Form) -> NDArray[Any]:
+def in_place(raw: memoryview, side: Side, form: Form) -> NDArray[Any] | None:
+    """The graph's own array over a program's bytes; None where they are of another type, order or stride.
+
+    Args:
+        raw: At least ``size_of`` bytes.
+        side: The input or output.
+        form: Of the bytes.
+    """
+    dims = dims_in(side, form.layout, form.c2)
+    is_sparse = form.layout == "NHWC" and size_of(side, form) != prod(dims) * np.dtype(form.dtype).itemsize
+    if form.dtype != side.info.dtype or is_sparse or not _is_in_order(dims, form.layout, side):
+        return None
+    array = np.frombuffer(raw, form.dtype, prod(dims)).reshape(side.shape)
+    return array if array.flags.aligned else None
+
+
+def _is_in_order(dims: tuple[int, ...], layout: str, side: Side) -> bool:
+    """Whether elements in a layout lie as in the graph: also where what is transposed has one element."""
+    if layout in {"UNDEFINED", side.info.layout}:
+        return True
+    n, c, h, w = side.nchw
+    return prod(dims) == n * c * h * w and 1 in {c, h * w}
+
+
+def to_graph(raw: memoryview, side: Side, form: Form, made: NDArray[Any] | None = None) -> NDArray[Any]:
     """The array that the graph takes.
 
     Args:
         raw: At least ``size_of`` bytes.
         side: The input.
         form: Of the bytes.
+        made: Where it is written, of the graph's type and shape; a new one when None.
 
     Returns:
         C-contiguous array in the graph's layout and type, a copy.
@@ -69,7 +94,10 @@ def to_graph(raw: memoryview, side: Side, form: Form) -> NDArray[Any]:
     turned = _turned(given, layout, side.info.layout)
     if form.is_stored:
         turned = _real(turned, side.info)
-    return np.array(turned, side.info.dtype, order="C")
+    if made is None:
+        return np.array(turned, side.info.dtype, order="C")
+    np.copyto(made, turned, casting="unsafe")
+    return made
 
 
 def from_graph(array: NDArray[Any], side: Side, form: Form) -> NDArray[Any]:

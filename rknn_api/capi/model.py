@@ -41,7 +41,6 @@ class Model:
 
     Attributes:
         metadata: Its description.
-        proto: Its graph.
         rules: Layouts of its chip.
     """
 
@@ -69,18 +68,27 @@ class Model:
         if is_run and container.metadata.remove_weight:
             container = _with_weights(container, weights_of)
         self.metadata = container.metadata
-        self._container = container if self.metadata.custom_ops else None
+        self._container: Container | None = container  # until the graph is kept elsewhere
         self.rules = rules_of(self.metadata.target_platform)
-        self.proto: ModelProto = ModelProto.FromString(bytes(container.graph))
         self._label, self._device, self._is_run = label, device, is_run
         self._ops, self._registered = CustomOps(), list[COp]()
         self._runner: GraphRunner | None = None
         self._lock = threading.Lock()
         if is_run and not self.metadata.custom_ops:
             self._runner = self._graph_runner()
+            self._container = None
         self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
         self.users = 0
         self._sides: dict[tuple[int, bool], list[Side]] = {}
+
+    @property
+    def proto(self) -> ModelProto:
+        """Its graph, read anew: a context keeps no weights beside those of the board."""
+        if self._container is not None:
+            made: ModelProto = ModelProto.FromString(bytes(self._container.graph))
+            return made
+        assert self._runner is not None  # noqa: S101 - it has taken the container's place
+        return self._runner.read()
 
     def _graph_runner(self) -> GraphRunner:
         return GraphRunner(self.proto, self._label, self._ops, device=self._device, is_on_board=True)
@@ -94,14 +102,15 @@ class Model:
             RknnError: RKNN_ERR_PARAM_INVALID: what one lacks; RKNN_ERR_FAIL: its init failed, or it is there already;
                 RKNN_ERR_MODEL_INVALID: the model cannot be run with it.
         """
-        known = {node.op_type for node in self.proto.graph.node}
+        proto = self.proto
+        known = {node.op_type for node in proto.graph.node}
         names = [checked(op, known) for op in ops]
         if twice := [name for at, name in enumerate(names) if name in self._ops or name in names[:at]]:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL,
                 f"{twice[0]!r} is registered already, for this context or the one that it is a duplicate of.",
             )
-        graph, made = Graph(self.proto), list[COp]()
+        graph, made = Graph(proto), list[COp]()
         try:
             for name, op in zip(names, ops, strict=True):
                 made.append(COp(op, name, graph))
@@ -116,7 +125,7 @@ class Model:
 
     def shared(self) -> Model:
         """What another context runs: this model, or one of its own where a program's ops belong to a context."""
-        if self._container is None:
+        if self._container is None or not self.metadata.custom_ops:
             return self
         twin = Model(self._container, self._label, self._device, is_run=self._is_run)
         if self._registered:
@@ -178,39 +187,62 @@ class Model:
         sides = (*self.sides(0, is_input=True), *self.sides(0, is_input=False))
         return sum(prod(side.shape) * np.dtype(side.info.stored).itemsize for side in sides)
 
-    def run(self, feeds: Sequence[NDArray[Any]], workers: int, schedule: Schedule) -> list[NDArray[Any]]:
+    def run(
+        self,
+        feeds: Sequence[NDArray[Any]],
+        workers: int,
+        schedule: Schedule,
+        places: Sequence[NDArray[Any] | None] = (),
+    ) -> list[NDArray[Any]]:
         """Run once; several threads may.
 
         Args:
             feeds: The inputs in the graph's layout, with all images of a batch.
             workers: Images of a batch that run at the same time.
             schedule: On which of the board's cores, and how urgently.
+            places: Where outputs are written; None, or nothing, where a new array is wanted.
+
+        Returns:
+            The outputs: the arrays that were given, or new ones.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
         """
         batch = self.metadata.rknn_batch_size
+        wanted = [*places, *[None] * (len(self.metadata.outputs) - len(places))]
         if batch == 1:
-            return self._one(feeds, schedule)
-        images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
+            return self._one(feeds, schedule, wanted)
+        wanted = [place if info.shape else None for info, place in zip(self.metadata.outputs, wanted, strict=True)]
+        images, rooms = _by_image(feeds, batch), _by_image(wanted, batch)
         workers = min(workers, batch)
-        if self._pool is None or workers == 1:
-            results = [self._one(image, schedule) for image in images]
-        else:
-            shares = [images[at::workers] for at in range(workers)]
-            made = list(self._pool.map(lambda share: [self._one(image, schedule) for image in share], shares))
-            results = [made[at % workers][at // workers] for at in range(batch)]
-        return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
 
-    def _one(self, feeds: Sequence[NDArray[Any]], schedule: Schedule) -> list[NDArray[Any]]:
+        def share(first: int) -> list[list[NDArray[Any]]]:
+            return [self._one(images[at], schedule, rooms[at]) for at in range(first, batch, workers)]
+
+        if self._pool is None or workers == 1:
+            workers = 1
+            made = [share(0)]
+        else:
+            made = list(self._pool.map(share, range(workers)))
+        results = [made[at % workers][at // workers] for at in range(batch)]
+        return [
+            np.concatenate([np.atleast_1d(array) for array in one]) if place is None else place
+            for one, place in zip(zip(*results, strict=True), wanted, strict=True)
+        ]
+
+    def _one(
+        self, feeds: Sequence[NDArray[Any]], schedule: Schedule, places: Sequence[NDArray[Any] | None]
+    ) -> list[NDArray[Any]]:
         if self._runner is None:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL,
                 "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it.",
             )
+        names = [info.name for info in self.metadata.outputs]
         named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
-        found = self._runner.run(named, schedule)
-        return [found[info.name] for info in self.metadata.outputs]
+        given = {name: place for name, place in zip(names, places, strict=True) if place is not None}
+        found = self._runner.run(named, schedule, given)
+        return [found[name] for name in names]
 
     def close(self) -> None:
         """Let go of it, when no context has it any more."""
@@ -219,6 +251,12 @@ class Model:
         if self._runner is not None:
             self._runner.close()
         self._ops.close()
+
+
+def _by_image(arrays: Sequence[Any], batch: int) -> list[list[Any]]:
+    """What each image of a batch has of arrays; None stays."""
+    parts = [[None] * batch if array is None else np.split(array, batch) for array in arrays]
+    return [[part[at] for part in parts] for at in range(batch)]
 
 
 def _with_weights(container: Container, owner: Model | None) -> Container:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class RKNNLite(Calls):
     def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
         """Begin; see ``Calls``. A verbose one prints each layer's cost when a model is ready."""
         super().__init__(verbose, verbose_file)
-        self._container: Container | None = None
+        self._read: Callable[[], Container] | None = None  # the loaded model, whose weights the board keeps once
         self._runner: Runner | None = None
         self._ops = CustomOps()
 
@@ -38,7 +38,8 @@ class RKNNLite(Calls):
         """Read a model file."""
 
         def read() -> None:
-            self._container = Container.read(path_of(path, "path"))
+            container = Container.read(path_of(path, "path"))
+            self._read = lambda: container
 
         return self.call("load_rknn", read)
 
@@ -50,18 +51,20 @@ class RKNNLite(Calls):
         """
 
         def make_ready() -> None:
-            if self._container is None:
+            if self._read is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; call load_rknn first.")
-            platform = platform_of(self._container.metadata.target_platform)
+            container = self._read()
+            platform = platform_of(container.metadata.target_platform)
             cores = platform.cores_of(core_mask)
             self._stop()
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
-            self._ops = plugins.required(self._container)
-            self._runner = Runner(self._container, self._ops, count, core_mask)
+            self._ops = plugins.required(container)
+            self._runner = Runner(container, self._ops, count, core_mask)
+            self._read = self._runner.read
             if self._runner.note:
                 self._log.warning("init_runtime", self._runner.note)
             if self._log.is_verbose:
-                self._log.text(layers_text(self._container, self._ops, platform, cores))
+                self._log.text(layers_text(container, self._ops, platform, cores))
 
         return self.call("init_runtime", make_ready)
 
@@ -99,8 +102,11 @@ class RKNNLite(Calls):
         found: list[str] = []
 
         def read() -> None:
-            container = self._container if rknn_model is None else Container.read(path_of(rknn_model, "rknn_model"))
-            if container is None:
+            if rknn_model is not None:
+                container = Container.read(path_of(rknn_model, "rknn_model"))
+            elif self._read is not None:
+                container = self._read()
+            else:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; name a file, or call load_rknn first.")
             found.append(container.metadata.target_platform)
 
@@ -111,7 +117,7 @@ class RKNNLite(Calls):
     def release(self) -> None:
         """Let go of everything."""
         self._stop()
-        self._container = None
+        self._read = None
         self._log.close()
 
     def _stop(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from hbrt.models.run.executor import Plan
 from hbrt.models.run.layer import Device
 from hbrt.models.run.session import LocalSession
 from hbrt.models.run.stop import Stop
-from rknn_api.container import Container
+from rknn_api.container import GRAPH, Container
 from rknn_api.errors import RknnError, RknnStatus
 from rknn_api.run.board import why_in_process
 from rknn_api.run.custom_ops import CustomOps, HostMemory
@@ -68,18 +68,28 @@ class GraphRunner:
             raise refused(error) from error
         self._outputs = [value.name for value in graph.graph.output]
 
-    def run(self, feeds: dict[str, NDArray[Any]], schedule: Schedule | None = None) -> dict[str, NDArray[Any]]:
+    def read(self) -> ModelProto:
+        """The graph, read again from where it is kept once: its weights may be large."""
+        return self._plan.read()
+
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        schedule: Schedule | None = None,
+        places: Mapping[str, NDArray[Any]] | None = None,
+    ) -> dict[str, NDArray[Any]]:
         """Run once; may be called by several threads.
 
         Args:
             feeds: The inputs.
             schedule: On which of the board's cores, and how urgently; any when None.
+            places: C-contiguous arrays that outputs are written to; the others get new ones.
 
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
         """
         try:
-            return self._plan.run(feeds, dict.fromkeys(self._outputs), Stop(), schedule)
+            return self._plan.run(feeds, {**dict.fromkeys(self._outputs), **(places or {})}, Stop(), schedule)
         except GraphError as error:
             raise refused(error) from error
 
@@ -150,6 +160,10 @@ class Runner:
         images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
         results = list(self._pool.map(self._one, images) if self._pool is not None else map(self._one, images))
         return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
+
+    def read(self) -> Container:
+        """The model, read again from where it is kept once; also after ``close``."""
+        return Container(self.metadata, {GRAPH: self._graph.read().SerializeToString()})
 
     def _one(self, feeds: list[NDArray[Any]]) -> list[NDArray[Any]]:
         named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}

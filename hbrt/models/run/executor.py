@@ -155,6 +155,7 @@ class Plan:
     end as they began.
 
     Attributes:
+        read: Reads the model that it runs again, also when it is closed; with its weights, which may lie on the board.
         observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
         tracer: The same for all plans of its class, while the process is traced.
     """
@@ -185,7 +186,7 @@ class Plan:
             GraphError: INVALID or INCOMPATIBLE.
         """
         self.observer: Observer | None = None
-        self._read: Callable[[], ModelProto] = lambda: proto
+        self.read: Callable[[], ModelProto] = lambda: proto
         self._label = label
         self._op_types = op_types(proto)
         self._repeats = not _REPEATING.isdisjoint(name for _, name in self._op_types)
@@ -331,11 +332,11 @@ class Plan:
         generation, creators = self._registry.of_types(self._op_types)
         build: _Whole | Layered
         if creators and self._device is not None:
-            build = Layered(self._read(), self._label, creators, self._device, self._threads, self._sessions)
+            build = Layered(self.read(), self._label, creators, self._device, self._threads, self._sessions)
         else:
-            build = _Whole(self._read(), self._label, self._threads, self._sessions)
+            build = _Whole(self.read(), self._label, self._threads, self._sessions)
             if (reader := build.session.reader()) is not None:
-                self._read = reader  # the weights are kept once, where they were loaded
+                self.read = reader  # the weights are kept once, where they were loaded
         self.announce(build.notes)
         return _Use(build, generation, creators)
 

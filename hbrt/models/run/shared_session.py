@@ -81,7 +81,7 @@ def _prepare(file: Path, read: Callable[[], ModelProto], ready: Path, label: str
         part.unlink(missing_ok=True)
         if not is_mine:
             weights.unlink(missing_ok=True)
-        _trim()
+        trim_heap()
 
 
 def _keep_inputs(part: Path, names: set[str]) -> None:
@@ -94,7 +94,7 @@ def _keep_inputs(part: Path, names: set[str]) -> None:
         part.write_bytes(proto.SerializeToString())
 
 
-def _trim() -> None:
-    """Give back to the system what the preparation has used."""
+def trim_heap() -> None:
+    """Give back to the system what loading or preparing a model has used."""
     with contextlib.suppress(AttributeError, OSError):  # a C library that has no such call
         ctypes.CDLL(None).malloc_trim(0)

@@ -93,3 +93,15 @@ def _build(kind: str, platform: str, folder: Path) -> bytes:
     assert rknn.export_rknn(str(file)) == 0, rknn.last_error
     rknn.release()
     return file.read_bytes()
+
+
+def exported(path: Path, folder: Path, **how: Any) -> bytes:
+    """A model file of real numbers for an rk3588, of an ONNX file; ``how`` is of ``build``."""
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(str(path)) == 0, rknn.last_error
+    assert rknn.build(do_quantization=False, **how) == 0, rknn.last_error
+    file = folder / f"{path.stem}.rknn"
+    assert rknn.export_rknn(str(file)) == 0, rknn.last_error
+    rknn.release()
+    return file.read_bytes()

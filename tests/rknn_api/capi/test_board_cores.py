@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
+import pytest
+from onnx import helper
 
-from rknn_api.toolkit.rknn import RKNN
 from tests.arm_client.dnn.nets import endless
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
-from tests.rknn_api.capi.models import model
+from tests.rknn_api import nets
+from tests.rknn_api.capi.models import exported, model
 
 PROGRAM = """
 import json, sys, time
@@ -69,6 +74,31 @@ print(rk.rknn_run(other, None), flush=True)
 """
 
 
+WIDTH = 2000
+HOLDS = """
+import sys
+import numpy as np
+
+if sys.argv[1] == "C names":
+    import rknn_api as rk
+    made, x = rk.rknn_context(), np.zeros((1, 2000), np.float32)
+    assert rk.rknn_init(made, sys.argv[2], 0, 0, None) == 0, rk.last_error()
+    kind, fmt = rk.RKNN_TENSOR_FLOAT32, rk.RKNN_TENSOR_UNDEFINED
+    given = rk.rknn_input(index=0, buf=x.ctypes.data, size=x.nbytes, type=kind, fmt=fmt)
+    assert rk.rknn_inputs_set(made, 1, [given]) == 0, rk.last_error()
+    assert rk.rknn_run(made, None) == 0, rk.last_error()
+else:
+    from rknnlite.api import RKNNLite
+    for _ in range(2):  # made ready twice: the model is read from where it is kept
+        lite = lite if _ else RKNNLite()
+        assert (_ or lite.load_rknn(sys.argv[2])) == (1 if _ else 0)
+        assert lite.init_runtime() == 0
+        assert lite.inference([np.zeros((1, 2000), np.float32)])[0].shape == (1, 2000)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
 def until(holds: Callable[[], object], what: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while not holds():
@@ -76,19 +106,15 @@ def until(holds: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
-def exported(folder: Path, data: bytes) -> None:
+def endless_model(folder: Path) -> None:
     """Write endless.rknn."""
-    (folder / "endless.onnx").write_bytes(data)
-    rknn = RKNN()
-    rknn.config(target_platform="rk3588")
-    assert rknn.load_onnx(folder / "endless.onnx") == 0, rknn.last_error
-    assert rknn.build(do_quantization=False) == 0, rknn.last_error
-    assert rknn.export_rknn(folder / "endless.rknn") == 0, rknn.last_error
+    (folder / "endless.onnx").write_bytes(endless())
+    exported(folder / "endless.onnx", folder)
 
 
 def test_contexts_run_on_the_boards_npu_cores(shell: Shell) -> None:
     (shell.cwd / "batch.rknn").write_bytes(model("batch"))
-    exported(shell.cwd, endless())
+    endless_model(shell.cwd)
     shell.good("start", "--profile", "rk3588")
     assert "start with the first one that a program loads: 3 NPU cores of 1000 MHz." in shell.good("status")
     program = shell.start("-c", PROGRAM)
@@ -127,7 +153,7 @@ def test_a_killed_programs_model_leaves_its_core_to_the_others(shell: Shell) -> 
     """Its run, which would never end, is ended at the next node; the core stays as it is."""
     (shell.cwd / "batch.rknn").write_bytes(model("batch"))
     (shell.cwd / "context.py").write_text(PROGRAM.partition("images =")[0])
-    exported(shell.cwd, endless())
+    endless_model(shell.cwd)
     shell.good("start", "--profile", "rk3588")
     killed = shell.start("-c", KILLED)
     until(lambda: shell.status()["longest_running"], "the model does not run")
@@ -140,3 +166,27 @@ def test_a_killed_programs_model_leaves_its_core_to_the_others(shell: Shell) -> 
     assert [core["crashes"] for core in shell.status()["cores"]] == [0, 0, 0]
     killed.wait(PATIENCE_S)
     shell.good("stop")
+
+
+@pytest.mark.parametrize("names", ["C names", "RKNNLite"])
+def test_a_program_keeps_no_weights_beside_those_of_the_board(shell: Shell, names: str) -> None:
+    """So that n programs with a model take about the memory of one."""
+    held = []
+    shell.good("start", "--profile", "rk3588")
+    for rank in (1, WIDTH):  # the same arrays, few weights and 32 MB
+        weights = {"a": np.ones((WIDTH, rank), np.float32), "b": np.ones((rank, WIDTH), np.float32)}
+        nodes = [helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("MatMul", ["h", "b"], ["y"])]
+        exported(nets.saved(shell.cwd, nodes, {"x": [1, WIDTH]}, ["y"], weights), shell.cwd)
+        (shell.cwd / "program.py").write_text(HOLDS)
+        with subprocess.Popen(
+            [sys.executable, "program.py", names, "net.rknn"],
+            cwd=shell.cwd,
+            env=shell.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "ready\n"
+            held.append(psutil.Process(program.pid).memory_full_info().uss)
+    assert held[1] - held[0] < WIDTH * WIDTH * 8 / 4, held

@@ -9,21 +9,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import helper
 
 import rknn_api as rk
 from arm_client.client import Board
+from hbrt.models.run import accelerator
 from hbrt.profiles.profile import find
 from rknn_api.capi import runtime as runtime_module
 from rknn_api.container import Container
 from rknn_api.errors import RknnStatus
 from rknn_api.layouts import from_native, to_native, with_strides
 from rknn_api.toolkit.build import without_weights
-from tests.rknn_api.capi.models import model
+from tests.rknn_api import nets
+from tests.rknn_api.capi.models import exported, model
 
 Factory = Callable[..., AbstractContextManager[Board]]
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
@@ -264,6 +268,46 @@ class TestZeroCopy:
         assert rk.rknn_run(context, None) == 0, rk.last_error()
         np.testing.assert_array_equal(mems[2].array(np.float32), reference("channels", x)[1].reshape(-1))
         assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
+
+    @pytest.mark.parametrize("batch", [1, 3])
+    def test_what_has_the_graphs_own_form_is_read_and_written_where_it_lies(
+        self, contexts: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+    ) -> None:
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+        weights = np.arange(12, dtype=np.float32).reshape(3, 4)
+        path = nets.saved(tmp_path, nodes, {"x": [1, 3]}, ["y"], {"w": weights})
+        context, told = rk.rknn_context(), list[accelerator.Request]()
+        data = exported(path, tmp_path, rknn_batch_size=batch)
+        assert rk.rknn_init(context, data, len(data), 0, None) == 0, rk.last_error()
+        pack = accelerator.pack
+
+        def packed(asked: accelerator.Request) -> bytes:
+            told.append(asked)
+            return pack(asked)
+
+        monkeypatch.setattr(accelerator, "pack", packed)
+        into, out = attr_of(context, "INPUT"), attr_of(context, "OUTPUT")
+        for attr in (into, out):
+            attr.type, attr.size = rk.RKNN_TENSOR_FLOAT32, attr.n_elems * 4
+        x = np.arange(3 * batch, dtype=np.float32).reshape(batch, 3)
+        mems = [memory(context, x.nbytes), memory(context, batch * 16)]
+        both = memory(context, batch * 16)  # input and output of a run at once: the result is copied
+        for ends in (mems, [both, both]):
+            for mem, attr in zip(ends, (into, out), strict=True):
+                assert rk.rknn_set_io_mem(context, mem, attr) == 0, rk.last_error()
+            ends[0].array(np.float32)[: x.size] = x.reshape(-1)
+            told.clear()
+            assert rk.rknn_run(context, None) == 0, rk.last_error()
+            np.testing.assert_array_equal(ends[1].array(np.float32, (batch, 4)), x @ weights)
+            read = [one.inputs[0].phy_addr for one in told if one.inputs]
+            written = [one.outputs[0].phy_addr for one in told if one.inputs]
+            assert sorted(read) == [ends[0].phys_addr + 12 * at for at in range(batch)]
+            if ends is mems:
+                assert sorted(written) == [mems[1].phys_addr + 16 * at for at in range(batch)]
+            else:
+                assert not set(written) & {both.phys_addr + 16 * at for at in range(batch)}
+        assert rk.rknn_destroy(context) == 0
+        assert [rk.rknn_destroy_mem(0, mem) for mem in (*mems, both)] == [0, 0, 0]
 
     def test_memory_of_the_programs_is_wanted_before_a_run(self, contexts: Callable[..., Any]) -> None:
         context, x = contexts("int8", rk.RKNN_FLAG_MEM_ALLOC_OUTSIDE), picture()
