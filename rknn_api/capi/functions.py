@@ -39,7 +39,6 @@ from rknn_api.run.runner import refused
 from rknn_api.types import (
     RknnFlag,
     rknn_context,
-    rknn_core_mask,
     rknn_custom_string,
     rknn_init_extend,
     rknn_input,
@@ -227,15 +226,7 @@ def rknn_set_core_mask(context: Any, core_mask: int) -> None:
         0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: there is no such core.
     """
     here, found = _found("rknn_set_core_mask", context)
-    mask = number_of("core_mask", core_mask)
-    cores = here.cores if mask == rknn_core_mask.RKNN_NPU_CORE_ALL else mask.bit_length()
-    known = mask in set(rknn_core_mask) and mask != rknn_core_mask.RKNN_NPU_CORE_UNDEFINED
-    if not known or cores > here.cores:
-        raise invalid_parameter(
-            f"core_mask is {mask:#x}; {here.chip} has the cores 0 to {here.cores - 1}: write RKNN_NPU_CORE_AUTO, _0, "
-            "_1 and so on, their sums, or RKNN_NPU_CORE_ALL."
-        )
-    found.schedule = found.schedule._replace(cores=mask)
+    found.schedule = found.schedule._replace(cores=here.mask(number_of("core_mask", core_mask)))
 
 
 @returns_code

@@ -21,7 +21,6 @@ from rknn_api.errors import invalid_parameter
 from rknn_api.layouts import rules_of
 from rknn_api.types import (
     rknn_context,
-    rknn_core_mask,
     rknn_matmul_info,
     rknn_matmul_io_attr,
     rknn_matmul_shape,
@@ -69,7 +68,7 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
     _check_sizes(sizes)
     here = runtime()
     here.check_function(call)
-    made = Matmul(given, sizes, rules_of(here.chip), here.cores, here.memory)
+    made = Matmul(given, sizes, rules_of(here.chip), here.cores, here.memory, here.priority(0))
     for attr, one in zip(attrs, sizes, strict=False):
         made.describe(attr, one)
     target.value = here.add_matmul(made)
@@ -111,11 +110,11 @@ def rknn_matmul_set_io_mem(ctx: Any, mem: Any, attr: Any) -> None:
 
 @returns_code
 def rknn_matmul_set_core_mask(ctx: Any, core_mask: int) -> None:
-    """Choose the NPU cores; on chips with several."""
-    existing(handle_of(ctx)).check_function("rknn_matmul_set_core_mask")
-    _found(ctx)
-    if number_of("core_mask", core_mask) not in set(rknn_core_mask):
-        raise invalid_parameter(f"core_mask is {core_mask!r}; it is one of RKNN_NPU_CORE_*.")
+    """Choose the NPU cores, on chips with several; as rknn_set_core_mask."""
+    here = existing(handle_of(ctx))
+    here.check_function("rknn_matmul_set_core_mask")
+    found = _found(ctx)
+    found.schedule = found.schedule._replace(cores=here.mask(number_of("core_mask", core_mask)))
 
 
 @returns_code
@@ -147,10 +146,10 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
 
 @returns_code
 def rknn_matmul_run(ctx: Any) -> None:
-    """Multiply, and return when C is there.
+    """Multiply on an NPU core, and return when C is there.
 
     Returns:
-        0; RKNN_ERR_FAIL: a matrix has no memory.
+        0; RKNN_ERR_FAIL: a matrix has no memory, or the core failed.
     """
     _found(ctx).run()
 
@@ -159,7 +158,7 @@ def rknn_matmul_run(ctx: Any) -> None:
 def rknn_matmul_destroy(ctx: Any) -> None:
     """End a product; memory stays until rknn_destroy_mem."""
     handle = handle_of(ctx)
-    _found(ctx)
+    _found(ctx).close()
     existing(handle).drop_matmul(handle)
 
 

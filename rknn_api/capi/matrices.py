@@ -126,25 +126,20 @@ def unpacked(raw: memoryview, dims: tuple[int, ...], dtype: str) -> NDArray[Any]
     return ((halves.astype(np.int8) ^ 8) - 8).reshape(dims)
 
 
-def product(kind: Kind, a: NDArray[Any], b: NDArray[Any], of: dict[str, Quantised]) -> NDArray[Any]:
-    """C in its type; integers exactly, float16 in sums of float32.
+def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantised]) -> NDArray[Any]:
+    """C in its type.
 
     Args:
         kind: The types.
-        a: M by K.
-        b: K by N.
+        sums: M by N: of integers as float64, exact; of real numbers C itself.
         of: Quantisation by "A", "B", "C".
     """
     if kind.a == "float16":
-        real: NDArray[Any] = b.astype(np.float32)
-        if kind.b != "float16":
-            real = (real - of["B"].zero) * of["B"].scale
-        return np.asarray(a.astype(np.float32) @ real, kind.c)
-    # Sums of int8 products are exact in float64, which multiplies much faster than integers do.
-    exact: NDArray[Any] = (a.astype(np.float64) - of["A"].zero) @ (b.astype(np.float64) - of["B"].zero)
+        return sums
     if kind.c in {"int32", "int16"}:
-        return exact.astype(np.int64).astype(kind.c)
-    real = exact * (of["A"].scale * of["B"].scale).astype(np.float64)
+        whole: NDArray[Any] = sums.astype(np.int64).astype(kind.c)
+        return whole
+    real: NDArray[Any] = sums * (of["A"].scale * of["B"].scale).astype(np.float64)
     if kind.c == "float32":
         return real.astype(np.float32)
     return quantize(real, of["C"].scale, of["C"].zero, np.dtype(np.int8))

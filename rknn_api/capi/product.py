@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from arm_client.accelerator.on_board import Schedule
 from rknn_api.capi import matrices
 from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
+from rknn_api.capi.product_graph import SUMS, constants, product_graph
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.runner import GraphRunner
 from rknn_api.types import DTYPES, rknn_mem_sync_mode, rknn_tensor_type
 
 if TYPE_CHECKING:
@@ -24,13 +28,17 @@ _TYPES: Final = {**DTYPES, "int4": rknn_tensor_type.RKNN_TENSOR_INT4}
 class Matmul:
     """One product: its sizes, its layouts, and the memory of A, B and C."""
 
-    def __init__(self, info: rknn_matmul_info, shapes: list[Sizes], rules: Rules, cores: int, memory: Memory) -> None:
+    def __init__(
+        self, info: rknn_matmul_info, shapes: list[Sizes], rules: Rules, cores: int, memory: Memory, priority: int
+    ) -> None:
         self.kind: Kind = KINDS[info.type]
         self.layout = {"A": info.AC_layout, "B": info.B_layout, "C": info.AC_layout}
         self.shapes, self.sizes = shapes, shapes[0]
         self.rules, self.has_cores, self.memory = rules, cores > 1, memory
         self.quantised = dict.fromkeys(NAMES, PLAIN)
         self.bound: dict[str, Held] = {}
+        self.schedule = Schedule(priority=priority)
+        self._runners: dict[Sizes, GraphRunner] = {}
 
     def dims(self, which: str, sizes: Sizes) -> tuple[int, ...]:
         """Dimensions of a matrix as it lies in memory."""
@@ -63,19 +71,40 @@ class Matmul:
         self.bound[which] = held
 
     def run(self) -> None:
-        """Multiply."""
+        """Multiply, on an NPU core of the board.
+
+        Raises:
+            RknnError: RKNN_ERR_FAIL: a matrix has no memory, or the core failed, and why.
+        """
         if missing := [which for which in NAMES if which not in self.bound or not self.bound[which].is_live]:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL, f"{missing[0]} has no memory: call rknn_matmul_set_io_mem for it."
             )
-        a, b = (self._read(which) for which in ("A", "B"))
-        made = matrices.product(self.kind, a, b, self.quantised)
+        feeds = {which: np.ascontiguousarray(self._read(which)) for which in ("A", "B")}
+        of = self.quantised
+        numbers = {"a_zero": of["A"].zero, "b_zero": of["B"].zero, "b_scale": of["B"].scale}
+        work = np.float32 if self.kind.a == "float16" else np.float64
+        feeds |= {name: numbers[name].astype(work) for name in constants(self.kind)}
+        made = matrices.in_type(self.kind, self._runner().run(feeds, self.schedule)[SUMS], of)
         dims = self.dims("C", self.sizes)
         if self.layout["C"] == NATIVE:
             made = matrices.to_native("C", made, dims)
         held = self.bound["C"]
         held.device()[: made.nbytes] = np.ascontiguousarray(made).reshape(-1).view(np.uint8).data
         self.memory.sync(held, rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
+
+    def close(self) -> None:
+        """Let go of the graphs."""
+        for runner in self._runners.values():
+            runner.close()
+        self._runners.clear()
+
+    def _runner(self) -> GraphRunner:
+        if (found := self._runners.get(self.sizes)) is None:
+            graph = product_graph(self.kind, self.sizes)
+            found = GraphRunner(graph, "the product of matrices", CustomOps(), is_on_board=True)
+            self._runners[self.sizes] = found
+        return found
 
     def _read(self, which: str) -> Any:
         held = self.bound[which]

@@ -12,6 +12,7 @@ from rknn_api.capi.memory import Memory
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.run import board
 from rknn_api.sram import Region
+from rknn_api.types import rknn_core_mask
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
@@ -63,6 +64,21 @@ class Runtime:
             return self.session.profile.board_priority(given)
         except ValueError as error:
             raise invalid_parameter(str(error)) from None
+
+    def mask(self, given: int) -> int:
+        """The cores of a core mask: 0 for any.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core.
+        """
+        cores = self.cores if given == rknn_core_mask.RKNN_NPU_CORE_ALL else given.bit_length()
+        is_known = given in set(rknn_core_mask) and given != rknn_core_mask.RKNN_NPU_CORE_UNDEFINED
+        if not is_known or cores > self.cores:
+            raise invalid_parameter(
+                f"core_mask is {given:#x}; {self.chip} has the cores 0 to {self.cores - 1}: write RKNN_NPU_CORE_AUTO, "
+                "_0, _1 and so on, their sums, or RKNN_NPU_CORE_ALL."
+            )
+        return given
 
     def add(self, context: Context) -> int:
         """A new context's handle."""

@@ -17,6 +17,7 @@ from rknn_api.layouts import rules_of
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
 from tests.native.conftest import once  # noqa: F401 - which that one takes
+from tests.rknn_api.capi.test_board_cores import until
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
@@ -83,7 +84,6 @@ def test_every_type_and_layout_is_numpys_product(dsp_board: Board, number: int, 
 
 
 def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
-    del dsp_board
     context, info = rk.rknn_context(), rk.rknn_matmul_info(M=1, K=32, N=32, type=2)
     shapes = [rk.rknn_matmul_shape(M=one, K=32, N=32) for one in (1, 4)]
     attrs = [rk.rknn_matmul_io_attr(), rk.rknn_matmul_io_attr()]
@@ -96,11 +96,15 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     assert rk.rknn_matmul_set_dynamic_shape(context, shapes[1]) == 0
     assert rk.rknn_matmul_set_io_mem(context, small, attrs[1].A) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_set_dynamic_shape(context, rk.rknn_matmul_shape(M=3, K=32, N=32)) == rk.RKNN_ERR_PARAM_INVALID
-    assert rk.rknn_matmul_set_core_mask(context, 3) == 0
+    assert rk.rknn_matmul_set_core_mask(context, 8) == rk.RKNN_ERR_PARAM_INVALID
+    assert rk.rknn_matmul_set_core_mask(context, rk.RKNN_NPU_CORE_1) == 0
     mems = [rk.rknn_create_mem(context, size) for size in (128, 1024, 512)]
     for mem, attr in zip(mems, (attrs[1].A, attrs[1].B, attrs[1].C), strict=True):
         assert rk.rknn_matmul_set_io_mem(context, mem, attr) == 0
-    assert rk.rknn_matmul_run(context) == 0
+    assert [rk.rknn_matmul_run(context) for _ in range(3)] == [0, 0, 0]
+    cores = dsp_board.status()["cores"]
+    assert [core["kind"] for core in cores] == ["npu"] * 3
+    until(lambda: dsp_board.status()["cores"][1]["tasks"] >= 3, "the core of the mask does not run them")
     assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
     assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_FAIL
     b, native = np.arange(1024).astype(np.int8).reshape(32, 32), np.zeros(1024, np.int8)

@@ -1,0 +1,61 @@
+"""The graph of a product of matrices, which an NPU core runs. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+    from rknn_api.capi.matrices import Kind, Sizes
+
+SUMS = "sums"
+_OPSET, _IR = 17, 8
+
+
+def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
+    """A product's graph.
+
+    Its inputs are A and B row by row as they are stored, int4 as int8, and 1 or N numbers each of what ``constants``
+    names. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64: exact, and
+    multiplied much faster than integers are.
+
+    Args:
+        kind: The types.
+        sizes: M, K, N.
+    """
+    is_real = kind.a == "float16"
+    work = TensorProto.FLOAT if is_real else TensorProto.DOUBLE
+    nodes = [_made("Cast", "a", of="A", to=work), _made("Cast", "b", of="B", to=work)]
+    left, right = "a", "b"
+    for name in constants(kind):
+        read = left if name == "a_zero" else right
+        nodes.append(_made("Mul" if name == "b_scale" else "Sub", f"{read}_{name}", read, of=name))
+        left, right = (f"{read}_{name}", right) if name == "a_zero" else (left, f"{read}_{name}")
+    nodes.append(_made("MatMul", "product", left, of=right))
+    made = helper.np_dtype_to_tensor_dtype(np.dtype(kind.c)) if is_real else work
+    nodes.append(_made("Cast", SUMS, of="product", to=made))
+    matrices = (("A", kind.a, [sizes.m, sizes.k]), ("B", kind.b, [sizes.k, sizes.n]))
+    inputs = [helper.make_tensor_value_info(name, _type_of(dtype), shape) for name, dtype, shape in matrices]
+    inputs += [helper.make_tensor_value_info(name, work, [f"count of {name}"]) for name in constants(kind)]
+    output = helper.make_tensor_value_info(SUMS, made, [sizes.m, sizes.n])
+    graph = helper.make_graph(nodes, "product", inputs, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
+
+
+def constants(kind: Kind) -> tuple[str, ...]:
+    """The inputs beside A and B, in the order in which they are applied."""
+    if kind.a != "float16":
+        return ("a_zero", "b_zero")
+    return () if kind.b == "float16" else ("b_zero", "b_scale")
+
+
+def _made(op_type: str, name: str, *before: str, of: str, **attributes: Any) -> NodeProto:
+    return helper.make_node(op_type, [*before, of], [name], **attributes)
+
+
+def _type_of(dtype: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype("int8" if dtype == "int4" else dtype)))
