@@ -152,4 +152,5 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("rknn", "custom_op_c"): _custom_op_in_c,
     ("rknn", "dynamic_shape"): _dynamic_shape,
     ("rknn", "multi_batch"): _known_digits,
+    ("rknn", "zero_copy"): _known_digits,
 }

@@ -14,6 +14,7 @@ def test_all_samples_run(shell: Shell) -> None:
     assert document["mode"] == "direct"
     assert not [one for one in document["results"] if "in this process" in one["output"]]  # they run on NPU cores
     by_name = {one["sample"]: one for one in document["results"]}
-    assert {"classification", "custom_op", "custom_op_c", "dynamic_shape", "multi_batch"} <= set(by_name)
+    assert {"classification", "custom_op", "custom_op_c", "dynamic_shape", "multi_batch", "zero_copy"} <= set(by_name)
     assert by_name["classification"]["accuracy"] > 0.97
     assert by_name["multi_batch"]["report"] == ["6 images a run: 356 of 360 right (98.89%)"]
+    assert by_name["zero_copy"]["report"] == ["in memory of the board: 356 of 360 right (98.89%)"]
