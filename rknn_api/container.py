@@ -25,10 +25,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rknn_api.encryption import decrypted, is_encrypted
 from rknn_api.errors import RknnError, RknnStatus, invalid_model
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 MAGIC = b"HBRTRKNN"
 VERSION = 1
@@ -128,6 +131,34 @@ class Container:
     def graph(self) -> bytes | memoryview:
         """The serialised ONNX model."""
         return self.sections[GRAPH]
+
+    def proto(self) -> ModelProto:
+        """The graph, parsed anew.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it is no ONNX model, or not the one that is described.
+        """
+        from google.protobuf.message import DecodeError
+        from onnx import ModelProto
+
+        from hbrt.models.spec.graph_edits import graph_inputs
+
+        name = self.metadata.name
+        try:
+            made: ModelProto = ModelProto.FromString(bytes(self.graph))
+        except DecodeError as error:
+            raise invalid_model(f"The model {name!r} is damaged: its graph is none: {error}.") from None
+        sides = {
+            "inputs": (self.metadata.inputs, graph_inputs(made.graph)),
+            "outputs": (self.metadata.outputs, made.graph.output),
+        }
+        for what, (infos, values) in sides.items():
+            described, has = [info.name for info in infos], [value.name for value in values]
+            if described != has:
+                raise invalid_model(
+                    f"The model {name!r} is damaged: it describes the {what} {described}, and its graph has {has}."
+                )
+        return made
 
     def to_bytes(self) -> bytes:
         """The file's bytes."""

@@ -11,7 +11,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto
 
 from hbrt.models.run.layer import Device
 from hbrt.models.spec.graph import Graph
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from onnx import ModelProto
 
     from arm_client.accelerator.on_board import Schedule
     from rknn_api.custom_op_types import rknn_custom_op
@@ -77,6 +77,8 @@ class Model:
         if is_run and not self.metadata.custom_ops:
             self._runner = self._graph_runner()
             self._container = None
+        else:
+            container.proto()  # refuses what is none
         self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
         self.users = 0
         self._sides: dict[tuple[int, bool], list[Side]] = {}
@@ -85,8 +87,7 @@ class Model:
     def proto(self) -> ModelProto:
         """Its graph, read anew: a context keeps no weights beside those of the board."""
         if self._container is not None:
-            made: ModelProto = ModelProto.FromString(bytes(self._container.graph))
-            return made
+            return self._container.proto()
         assert self._runner is not None  # noqa: S101 - it has taken the container's place
         return self._runner.read()
 
@@ -267,7 +268,7 @@ def _with_weights(container: Container, owner: Model | None) -> Container:
             "extend.ctx the context of a model that has them.",
         )
     known = {one.name: one for one in owner.proto.graph.initializer}
-    proto = ModelProto.FromString(bytes(container.graph))
+    proto = container.proto()
     for tensor in proto.graph.initializer:
         if any(len(getattr(tensor, name)) for name in _DATA) or not int(np.prod(tensor.dims, dtype=np.int64)):
             continue

@@ -7,7 +7,6 @@ from statistics import median
 from time import perf_counter_ns
 
 import numpy as np
-from onnx import ModelProto
 
 from rknn_api.container import Container
 from rknn_api.perf.cost import Chip, cost_of
@@ -55,9 +54,9 @@ def memory_report(container: Container, ops: CustomOps, platform: Platform) -> M
     Raises:
         RknnError: the model cannot be run.
     """
-    model = ModelProto.FromString(bytes(container.graph))
+    model = container.proto()
     return memory_of(model, _layers(container, ops), Chip.of(platform.profile))
 
 
 def _layers(container: Container, ops: CustomOps) -> list[Layer]:
-    return layers_of(ModelProto.FromString(bytes(container.graph)), container.metadata, ops)
+    return layers_of(container.proto(), container.metadata, ops)

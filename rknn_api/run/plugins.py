@@ -12,8 +12,6 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onnx import ModelProto
-
 from hbrt import settings
 from hbrt.models.spec.graph import Graph
 from rknn_api.custom_op_types import rknn_custom_op
@@ -107,7 +105,7 @@ def add(ops: CustomOps, container: Container) -> list[str]:
             name = checked(op, wanted)
             if name in ops:
                 raise invalid_parameter(f"another plug-in has {name!r} as well.")
-            made = COp(op, name, Graph(ModelProto.FromString(bytes(container.graph))), library)
+            made = COp(op, name, Graph(container.proto()), library)
         except RknnError as error:
             problems.append(error.text if error.text.startswith(str(path)) else f"{path}: {error.text}")
         else:

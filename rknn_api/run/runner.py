@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto
 
 from arm_client.accelerator.on_board import Schedule, is_inline, load
 from hbrt.models.errors import GraphError, Reason
@@ -23,6 +22,7 @@ from rknn_api.run.feeds import graph_feeds, layouts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from onnx import ModelProto
 
 _CODES = {
     Reason.NO_MEMORY: RknnStatus.RKNN_ERR_MALLOC_FAIL,
@@ -131,7 +131,7 @@ class Runner:
                 "The model was exported without its weights (remove_weight); it runs beside a model that has them, by "
                 "the flag RKNN_FLAG_SHARE_WEIGHT_MEM of the C API.",
             )
-        graph = ModelProto.FromString(bytes(container.graph))
+        graph = container.proto()
         self.note = why_in_process(self.metadata.target_platform) if mask is not None and not is_inline() else ""
         is_on_board = mask is not None and not is_inline() and not self.note
         label = f"the model {self.metadata.name!r}"

@@ -184,7 +184,7 @@ def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
 
 def without_weights(container: Container) -> Container:
     """What is exported by remove_weight: tensors keep their names and sizes, and lose their elements."""
-    model = ModelProto.FromString(bytes(container.graph))
+    model = container.proto()
     for tensor in model.graph.initializer:
         if int(np.prod(tensor.dims, dtype=np.int64)) >= _WEIGHT:
             for name in ("raw_data", "float_data", "int32_data", "int64_data"):

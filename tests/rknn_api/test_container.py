@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, RknnStatus
+from tests.rknn_api.capi.models import model
 
 TENSOR = TensorInfo("x", (1, 3, 8, 8), "float32", "int8", 0.5, -3, "NCHW", (103.94,), (58.8,), "x_q")
 METADATA = Metadata(
@@ -52,6 +54,28 @@ def test_a_cut_or_a_changed_byte_is_told(*, at: int, is_cut: bool) -> None:
 def test_a_description_that_cannot_be_is_refused(metadata: Metadata) -> None:
     with pytest.raises(RknnError, match="its description cannot be read"):
         Container.from_bytes(replace(MODEL, metadata=metadata).to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (lambda made: replace(made, sections={"graph": b"\xff\xff nonsense"}), "its graph is none: "),
+        (
+            lambda made: replace(made, metadata=replace(made.metadata, outputs=made.metadata.outputs[:1])),
+            r"it describes the outputs \['y'\], and its graph has \['y', 'z'\]",
+        ),
+        (
+            lambda made: replace(made, metadata=replace(made.metadata, inputs=())),
+            r"it describes the inputs \[\], and its graph has \['x'\]",
+        ),
+    ],
+)
+def test_a_graph_that_is_not_the_described_one_is_refused(changed: Callable[[Container], Container], told: str) -> None:
+    made = Container.from_bytes(model("float16"))
+    assert made.proto().graph.input[0].name == "x"
+    with pytest.raises(RknnError, match=told) as caught:
+        changed(made).proto()
+    assert caught.value.status == RknnStatus.RKNN_ERR_MODEL_INVALID
 
 
 def test_a_boards_file_is_refused_with_what_to_do() -> None:
