@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MAGIC = b"HBRTRKNN"
 VERSION = 1
 GRAPH = "graph"
+NORMALISED = "rknn_normalise"
+"""What the names of the graph's nodes begin with that subtract the mean and divide by the deviation."""
 TYPES = frozenset(
     {
         *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),

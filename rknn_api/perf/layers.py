@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto, NodeProto, numpy_helper
 
-from hbrt.models.spec.graph_edits import graph_inputs
-from rknn_api.container import Metadata
+from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
+from rknn_api.container import NORMALISED, Metadata
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
-from rknn_api.toolkit.quantise import with_outputs
-from rknn_api.toolkit.source import NORMALISED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

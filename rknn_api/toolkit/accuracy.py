@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from hbrt.models.spec.graph_edits import graph_inputs
+from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
+from rknn_api.container import NORMALISED
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
-from rknn_api.toolkit.quantise import activations, with_outputs
-from rknn_api.toolkit.source import NORMALISED
+from rknn_api.toolkit.quantise import activations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,12 +13,13 @@ import yaml
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.spec.graph import Graph
+from rknn_api.container import NORMALISED
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.accuracy import analyse
 from rknn_api.toolkit.build import Built, Prepared
 from rknn_api.toolkit.dataset import samples
-from rknn_api.toolkit.source import NORMALISED, Normalisation
+from rknn_api.toolkit.source import Normalisation
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -12,20 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, TensorProto
 from onnxruntime.quantization import CalibrationMethod, QuantType
 from onnxruntime.quantization.calibrate import HistogramCollector, TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
 from hbrt.models.errors import one_line
-from hbrt.models.spec.graph_edits import graph_inputs
+from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
+from rknn_api.container import NORMALISED
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.config import Config
 from rknn_api.toolkit.mean_squares import Histogram
-from rknn_api.toolkit.source import NORMALISED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,17 +41,6 @@ def activations(model: ModelProto) -> list[str]:
     names = [value.name for value in graph_inputs(graph)]
     names += [name for node in graph.node if node.op_type != "Constant" for name in node.output if name]
     return [name for name in names if types.get(name) == TensorProto.FLOAT]
-
-
-def with_outputs(model: ModelProto, names: Iterable[str]) -> ModelProto:
-    """A copy that has these values as its outputs; inputs are left out."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    given = {value.name for value in graph_inputs(copy.graph)}
-    known = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
-    del copy.graph.output[:]
-    copy.graph.output.extend(known.get(name, ValueInfoProto(name=name)) for name in names if name not in given)
-    return copy
 
 
 def ranges_of(

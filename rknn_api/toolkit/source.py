@@ -19,13 +19,11 @@ from hbrt.models.run.layer import TensorType
 from hbrt.models.run.stop import QUIET
 from hbrt.models.spec.graph import bodies, described
 from hbrt.models.spec.graph_edits import free_name, graph_inputs, rename_reads
+from rknn_api.container import NORMALISED
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps, call_shape_infer
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.config import Config
-
-NORMALISED = "rknn_normalise"
-"""What the names of the nodes begin with that subtract the mean and divide by the deviation."""
 
 
 def load(

@@ -1,6 +1,8 @@
-"""Changes to a graph that a description asks for: sizes, a batch, a layout. In place: the caller made a copy."""
+"""Changes to a graph: other outputs, sizes, a batch, a layout. In place where the caller made a copy."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
@@ -17,6 +19,17 @@ def graph_inputs(graph: GraphProto) -> list[ValueInfoProto]:
     """The inputs that a caller gives: those without a default."""
     defaults = {tensor.name for tensor in graph.initializer}
     return [value for value in graph.input if value.name not in defaults]
+
+
+def with_outputs(model: ModelProto, names: Iterable[str]) -> ModelProto:
+    """A copy that has these values as its outputs; inputs are left out."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    given = {value.name for value in graph_inputs(copy.graph)}
+    known = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
+    del copy.graph.output[:]
+    copy.graph.output.extend(known.get(name, ValueInfoProto(name=name)) for name in names if name not in given)
+    return copy
 
 
 def fix_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:

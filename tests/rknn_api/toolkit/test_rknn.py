@@ -15,9 +15,9 @@ from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
 from rknnlite.api import RKNNLite
 
+from rknn_api.commands.benchmark import command as benchmark
 from rknn_api.container import Container
 from rknn_api.errors import RknnError
-from rknn_api.perf.benchmark import command as benchmark
 from rknn_api.toolkit.accuracy import error_between
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
