@@ -14,7 +14,7 @@ import pytest
 
 from hbrt.mailbox.table import State
 from tests.faults.points import Point
-from tests.faults.world import Nursery, Voice, World, await_end, is_stopped, until
+from tests.faults.world import Nursery, Voice, World, await_end, is_blocked, is_stopped, until
 
 actor = "client"
 PROMISED_S = 1.0
@@ -43,7 +43,11 @@ def outlive(world: World, voice: Voice, pid: int) -> str:
     def has_died() -> bool:
         return bool(select.select([voice.connection], [], [], 0)[0])
 
-    until(lambda: has_died() or world.sleeps(voice.client), f"the sleep or the death of client process {pid}")
+    # Not at its flag: on a busy machine the op would end before the client looks once more, and it would not sleep.
+    until(
+        lambda: has_died() or (world.sleeps(voice.client) and is_blocked(pid)),
+        f"the sleep or the death of client process {pid}",
+    )
     if not has_died():
         ddr.map[gate] = 1
         return ""

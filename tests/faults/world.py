@@ -64,8 +64,17 @@ def await_end(pid: int) -> None:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process was stopped by a signal."""
+    return _state_of(pid) == "T"
+
+
+def is_blocked(pid: int) -> bool:
+    """Whether the main thread of a process waits for something."""
+    return _state_of(pid) == "S"
+
+
+def _state_of(pid: int) -> str:
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    return stat.rpartition(")")[2].split()[0] == "T"
+    return stat.rpartition(")")[2].split()[0]
 
 
 class Tokens:
