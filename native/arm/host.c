@@ -370,11 +370,32 @@ static void after_fork_in_child(void) {
   after_fork(python.after_fork_in_child);
 }
 
+/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not.
+ * Block it in this thread; true when it was not, and `unblock_pipe` is to follow. */
+static bool block_pipe(void) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  return host.is_embedded && !pthread_sigmask(SIG_BLOCK, &pipe, &before) && !sigismember(&before, SIGPIPE);
+}
+
+static void unblock_pipe(void) {
+  static const struct timespec AT_ONCE = {0, 0};
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  while (sigtimedwait(&pipe, NULL, &AT_ONCE) < 0 && errno == EINTR) {
+  }
+  pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
+}
+
 /** The process ends: detach, and report findings and leaks. Python itself stays, for threads that run. */
 static void end(void) {
   if (atomic_load(&state) != 1 || !host.is_embedded || atomic_exchange(&host.is_over, 1)) return;
   fflush(NULL); /* the end may set the exit code, which ends the process at once */
+  bool is_pipe_blocked = block_pipe();
   host.end();
+  if (is_pipe_blocked) unblock_pipe();
 }
 
 /** Before the program's own static objects are made: their destructors may still call, since they run before `end`. */
@@ -438,24 +459,6 @@ static void introduce_thread(void) {
   if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
 }
 
-/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not. */
-static void block_pipe(struct hbrt_call *call) {
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  call->is_pipe_blocked = host.is_embedded && !pthread_sigmask(SIG_BLOCK, &pipe, &before) && !sigismember(&before, SIGPIPE);
-}
-
-static void unblock_pipe(void) {
-  static const struct timespec AT_ONCE = {0, 0};
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  while (sigtimedwait(&pipe, NULL, &AT_ONCE) < 0 && errno == EINTR) {
-  }
-  pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
-}
-
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
   current = call->outer;
@@ -474,7 +477,6 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   call->outer = current;
   call->has_answer = false;
   current = call;
-  call->is_pipe_blocked = false;
   call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
   if (!atomic_load(&state)) {
     pthread_mutex_lock(&starting);
@@ -482,7 +484,7 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
     pthread_mutex_unlock(&starting);
   }
   hbrt_function function = NULL;
-  block_pipe(call);
+  call->is_pipe_blocked = block_pipe();
   if (atomic_load(&state) == 1 && !atomic_load(&host.is_over)) {
     if (!is_known) introduce_thread();
     function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,6 +204,13 @@ def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, board_home: Path) -
     assert "Traceback" not in said
 
 
+def kill_board_of(program: subprocess.Popen[Any]) -> None:
+    """Kill the daemon of a program's private board."""
+    for child in Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split():
+        if "hbrt" in Path(f"/proc/{child}/cmdline").read_text():
+            os.kill(int(child), signal.SIGKILL)
+
+
 def test_a_board_that_is_killed_is_a_status(compiled: Compile, board_home: Path) -> None:
     """Not a SIGPIPE, which ends a program of C that does not ignore it."""
     with subprocess.Popen(
@@ -214,13 +222,32 @@ def test_a_board_that_is_killed_is_a_status(compiled: Compile, board_home: Path)
     ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
-        children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-        for child in children:
-            if "hbrt" in Path(f"/proc/{child}/cmdline").read_text():
-                subprocess.run(["kill", "-9", child], check=True)
+        kill_board_of(program)
         out, said = program.communicate(timeout=PATIENCE_S)
     assert (program.returncode, out) == (3, "-6000273\n"), said
     assert "HB_DSP_BOARD_LOST" in said
+
+
+@pytest.mark.parametrize("board", ["goes first", "stays"])
+def test_a_program_ends_with_its_own_code_whoever_has_gone(compiled: Compile, board_home: Path, board: str) -> None:
+    """What it leaves is said at its end: to a board that may have gone, and on a pipe that nobody reads."""
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [compiled("idle.c")],
+        env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=write,
+        preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),  # noqa: PLW1509 - Python ignores it
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        os.close(write)
+        os.close(read)
+        if board == "goes first":
+            kill_board_of(program)
+        program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 7
 
 
 IN_PYTHON = """
