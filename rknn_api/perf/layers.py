@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 from onnx import ModelProto, NodeProto, numpy_helper
 
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 _PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_QUANTISED = {"w8a8": "INT8", "w8a16": "INT16"}
 _ON_CPU = frozenset({"Softmax", "LogSoftmax"})
 """Run on the CPU in published logs."""
 
@@ -69,15 +71,13 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
         RknnError: it cannot be run, which is how shapes are found.
     """
     view = _View(model, _values(model, metadata, ops))
-    stored = {"int8": "INT8", "int16": "INT16"}.get(metadata.inputs[0].stored, "FLOAT16")
-    if not metadata.quantized_dtype:
-        stored = "FLOAT16"
+    quantised = _QUANTISED.get(metadata.quantized_dtype, "FLOAT16")
     fused: Mapping[str, str] = metadata.extra.get("fused", {})
-    layers = [_edge("InputOperator", one.name, stored, one.shape) for one in metadata.inputs]
+    layers = [_edge("InputOperator", one.name, one.stored.upper(), one.shape) for one in metadata.inputs]
     for node in view.operators():
-        inputs = [view.shapes[name] for name in node.input if name and not view.is_weight(name)]
+        inputs = [view.shapes.get(name, ()) for name in node.input if name and not view.is_weight(name)]
         weights = tuple(view.shapes[name] for name in node.input if name and view.is_weight(name))
-        output = view.shapes[node.output[0]]
+        output = view.shapes.get(node.output[0], ())  # a list of tensors has none
         macs, is_depthwise = _macs(node, inputs, weights, output)
         is_quantised = any(view.is_integer(name) for name in (*node.input, *node.output))
         is_on_cpu = node.op_type in ops or node.op_type in _ON_CPU
@@ -85,7 +85,7 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
             Layer(
                 fused.get(node.output[0], node.op_type),
                 node.name or node.output[0],
-                stored if is_quantised else "FLOAT16",
+                quantised if is_quantised else "FLOAT16",
                 "CPU" if is_on_cpu else "NPU",
                 tuple(inputs),
                 output,
@@ -94,7 +94,10 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
                 is_depthwise,
             )
         )
-    return [*layers, *(_edge("OutputOperator", one.name, "FLOAT16", one.shape) for one in metadata.outputs)]
+    for one in metadata.outputs:  # as the guide's table has it, real numbers leave as float16
+        dtype = "FLOAT16" if one.dtype == "float32" else one.dtype.upper()
+        layers.append(_edge("OutputOperator", one.name, dtype, one.shape))
+    return layers
 
 
 def _edge(op_type: str, name: str, dtype: str, shape: Shape) -> Layer:
@@ -102,10 +105,17 @@ def _edge(op_type: str, name: str, dtype: str, shape: Shape) -> Layer:
 
 
 def _values(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, NDArray[Any]]:
-    """Every value of the graph, of a run on zeros."""
+    """Every tensor of the graph, of a run on zeros."""
     held = {tensor.name for tensor in model.graph.initializer}
-    computed = [node for node in model.graph.node if not held.issuperset(node.input)]  # not a weight, dequantised
-    names = [name for node in computed for name in node.output if name]
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    lists = {value.name for value in inferred.value_info if not value.type.HasField("tensor_type")}
+    names = [
+        name
+        for node in model.graph.node
+        if node.op_type != "DequantizeLinear" or not held.issuperset(node.input)  # not a weight, whose shape is known
+        for name in node.output
+        if name and name not in lists
+    ]
     feeds = {one.name: np.zeros(one.shape, one.dtype) for one in metadata.inputs}
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
     try:

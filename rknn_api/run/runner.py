@@ -61,16 +61,19 @@ class GraphRunner:
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op refuses it, and why.
         """
+        self._outputs = [value.name for value in graph.graph.output]
+        self._plan: Plan | ModelProto = graph
+        if not self._outputs:
+            return  # nothing is to be computed, which onnxruntime refuses
         try:
             sessions = load if is_on_board else LocalSession
             self._plan = Plan(graph, label, registry=ops, device=device, threads=threads, sessions=sessions)
         except GraphError as error:
             raise refused(error) from error
-        self._outputs = [value.name for value in graph.graph.output]
 
     def read(self) -> ModelProto:
         """The graph, read again from where it is kept once: its weights may be large."""
-        return self._plan.read()
+        return self._plan.read() if isinstance(self._plan, Plan) else self._plan
 
     def run(
         self,
@@ -88,6 +91,8 @@ class GraphRunner:
         Raises:
             RknnError: RKNN_ERR_FAIL: it failed, and why.
         """
+        if not isinstance(self._plan, Plan):
+            return {}
         try:
             return self._plan.run(feeds, {**dict.fromkeys(self._outputs), **(places or {})}, Stop(), schedule)
         except GraphError as error:
@@ -95,7 +100,8 @@ class GraphRunner:
 
     def close(self) -> None:
         """Let go of what it holds."""
-        self._plan.close()
+        if isinstance(self._plan, Plan):
+            self._plan.close()
 
 
 class Runner:

@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from hbrt.models.spec.graph import Graph
 from hbrt.models.spec.graph_edits import graph_inputs
+from rknn_api.calls import path_of
 from rknn_api.container import GRAPH, TYPES, Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
@@ -74,16 +75,26 @@ class Prepared:
             for at, (value, shape) in enumerate(zip(graph_inputs(self.model.graph), self.sets[which], strict=True))
         ]
 
-    def ranges(self, dataset: str | Path) -> dict[str, tuple[float, float]]:
+    def samples(self, dataset: str | Path | None) -> Iterable[list[NDArray[Any]]]:
+        """Arrays of each sample of a dataset; a model without inputs has one sample, without arrays, and needs none.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: there is no dataset, or it does not fit; the second when it is read.
+        """
+        if not self.inputs:
+            return [[]]
+        if dataset is None:
+            raise invalid_parameter("do_quantization needs a dataset: a text file with the path of a sample a line.")
+        return samples(path_of(dataset, "dataset"), self.wanted())
+
+    def ranges(self, dataset: str | Path | None) -> dict[str, tuple[float, float]]:
         """Range of each activation over a dataset.
 
         Raises:
             RknnError: the dataset cannot be read or does not fit; the model cannot be run.
         """
         levels = (1 << 16 if self.config.quantized_dtype == "w8a16" else 1 << 8) - 1
-        return ranges_of(
-            self.to_quantise, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm, levels
-        )
+        return ranges_of(self.to_quantise, self.ops, self.samples(dataset), self.config.quantized_algorithm, levels)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rknn_api.errors import invalid_parameter
+from hbrt.findings.text import counted
+from hbrt.models.errors import one_line
+from rknn_api.errors import RknnError, invalid_parameter
 from rknn_api.run.feeds import converts
 
 if TYPE_CHECKING:
@@ -32,8 +34,10 @@ class Wanted(NamedTuple):
     is_bgr: bool = False
 
 
-def lines_of(dataset: str | Path) -> list[list[Path]]:
-    """Files of each sample; a relative path is below the dataset's folder, or below the working directory.
+def lines_of(dataset: str | Path) -> list[tuple[int, list[Path]]]:
+    """The number of each line and the files of its sample.
+
+    A relative path is below the dataset's folder, or below the working directory.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the dataset cannot be read, or is empty.
@@ -43,11 +47,17 @@ def lines_of(dataset: str | Path) -> list[list[Path]]:
     path = Path(dataset)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise invalid_parameter(f"The dataset {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
         raise invalid_parameter(
-            f"The dataset {path} cannot be read: {getattr(error, 'strerror', None) or error}."
+            f"The dataset {path} is no text in UTF-8; write the path of a picture or an .npy file in each line."
         ) from None
-    lines = [[_found(name, path.parent) for name in line.split()] for line in text.splitlines() if line.strip()]
+    lines = [
+        (number, [_found(name, path.parent) for name in line.split()])
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip()
+    ]
     if not lines:
         raise invalid_parameter(f"The dataset {path} has no line; write the path of a picture or an .npy file in each.")
     return lines
@@ -61,15 +71,28 @@ def samples(dataset: str | Path, wanted: Sequence[Wanted]) -> Iterator[list[NDAr
         wanted: What each input takes.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: a line or a file that does not fit, and which.
+        RknnError: RKNN_ERR_PARAM_INVALID: a line or a file that does not fit, and which; before the first sample where
+            no file has to be read for that.
     """
-    for number, files in enumerate(lines_of(dataset), 1):
+    lines = lines_of(dataset)
+    for number, files in lines:
         if len(files) != len(wanted):
+            hint = "; a path with spaces is several" if len(files) > len(wanted) else ""
             raise invalid_parameter(
-                f"Line {number} of the dataset {dataset} names {len(files)} files and the model has {len(wanted)} "
-                "inputs; write a file for each, with spaces between them."
+                f"Line {number} of the dataset {dataset} names {counted(len(files), 'file')} and the model has "
+                f"{counted(len(wanted), 'input')}; write a file for each, with spaces between them{hint}."
             )
-        yield [read(file, one) for file, one in zip(files, wanted, strict=True)]
+        for file in files:
+            if not file.is_file():
+                raise invalid_parameter(
+                    f"Line {number} of the dataset {dataset} names {file}, which is no file; a relative path is below "
+                    "the dataset's folder, or below the working directory."
+                )
+    for number, files in lines:
+        try:
+            yield [read(file, one) for file, one in zip(files, wanted, strict=True)]
+        except RknnError as error:
+            raise invalid_parameter(f"Line {number} of the dataset {dataset}: {error.text}") from None
 
 
 def read(file: Path, wanted: Wanted) -> NDArray[Any]:
@@ -78,15 +101,15 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the file cannot be read, or does not fit.
     """
+    if file.suffix.lower() in {".npy", *PICTURES} and not file.is_file():
+        raise invalid_parameter(f"The file {file} is not there; check the path.")
     if file.suffix.lower() == ".npy":
         try:
             with file.open("rb") as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise invalid_parameter(f"The file {file} cannot be read: {error}.") from None
+            raise invalid_parameter(f"The file {file} cannot be read: {one_line(error)}.") from None
         return _fitted(array, wanted, file)
-    if file.suffix.lower() in PICTURES and not file.is_file():
-        raise invalid_parameter(f"The picture {file} is not there; check the path.")
     if file.suffix.lower() in PICTURES:
         return _picture(file, wanted)
     raise invalid_parameter(f"The file {file} is no picture ({', '.join(sorted(PICTURES))}) and no .npy file.")

@@ -18,7 +18,6 @@ from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.accuracy import analyse
 from rknn_api.toolkit.build import Built, Prepared
-from rknn_api.toolkit.dataset import samples
 from rknn_api.toolkit.source import Normalisation
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) 
         RknnError: the dataset or the model cannot be read or run.
     """
     found: dict[str, None] = {}
-    for arrays in islice(samples(dataset, prepared.wanted()), max(1, count)):
+    for arrays in islice(prepared.samples(dataset), max(1, count)):
         feeds = {info.name: array for info, array in zip(built.container.metadata.inputs, arrays, strict=True)}
         layers, _, _ = analyse(built.golden, built.graph, prepared.ops, feeds)
         found |= {one.name: None for one in layers if one.single is not None and not one.single.cos >= _LEAST_COS}

@@ -5,16 +5,14 @@ The ranges are gathered here, by the program's own ops where the model has some,
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod, QuantType
-from onnxruntime.quantization.calibrate import HistogramCollector, TensorData, TensorsData
+from onnxruntime.quantization.calibrate import TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
@@ -25,13 +23,15 @@ from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.config import Config
-from rknn_api.toolkit.mean_squares import Histogram
+from rknn_api.toolkit.histogram import Histogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Ranges = Mapping[str, tuple[float, float]]
-_BINS = 128  # as onnxruntime has it for entropy
+_LEAST_OPSET = 10  # of QuantizeLinear
+_OTHER_REAL = {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+_BEST = {"mmse": Histogram.least_squares, "kl_divergence": Histogram.least_divergence}
 
 
 def activations(model: ModelProto) -> list[str]:
@@ -62,34 +62,27 @@ def ranges_of(
     names = activations(model)
     given = [value.name for value in graph_inputs(model.graph)]
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
-    collector = HistogramCollector("entropy", False, _BINS, _BINS, 99.999, "same")
     found: dict[str, tuple[float, float]] = {}
     histograms: dict[str, Histogram] = {}
-    for arrays in samples:
-        feeds = dict(zip(given, arrays, strict=True))
-        values = {**feeds, **runner.run(feeds)}
-        seen = {name: values[name] for name in names if values[name].size and values[name].dtype == np.float32}
-        for name, array in seen.items():
-            low, high = float(array.min()), float(array.max())
-            if not np.isfinite([low, high]).all():
-                raise invalid_parameter(
-                    f"The value {name!r} is {low} to {high} on the dataset, which is no range. Look at the dataset, "
-                    "and at mean_values and std_values."
-                )
-            before = found.get(name, (low, high))
-            found[name] = (min(low, before[0]), max(high, before[1]))
-            if algorithm == "mmse":
-                histograms.setdefault(name, Histogram()).add(array)
-        if algorithm == "kl_divergence":
-            with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does
-                collector.collect({name: [array] for name, array in seen.items()})
-    runner.close()
-    found |= {name: histogram.best(*found[name], levels) for name, histogram in histograms.items()}
-    if algorithm == "kl_divergence":
-        with contextlib.redirect_stdout(io.StringIO()):
-            found = {
-                name: (float(one[0]), float(one[1])) for name, one in collector.compute_collection_result().items()
-            }
+    try:
+        for number, arrays in enumerate(samples, 1):
+            feeds = dict(zip(given, arrays, strict=True))
+            values = {**feeds, **runner.run(feeds)}
+            seen = {name: values[name] for name in names if values[name].size and values[name].dtype == np.float32}
+            for name, array in seen.items():
+                low, high = float(array.min()), float(array.max())
+                if not np.isfinite([low, high]).all():
+                    raise invalid_parameter(
+                        f"The value {name!r} is {low} to {high} on sample {number} of the dataset, which is no range. "
+                        "Look at that sample, and at mean_values and std_values."
+                    )
+                before = found.get(name, (low, high))
+                found[name] = (min(low, before[0]), max(high, before[1]))
+                if algorithm in _BEST:
+                    histograms.setdefault(name, Histogram()).add(array)
+    finally:
+        runner.close()
+    found |= {name: _BEST[algorithm](histogram, *found[name], levels) for name, histogram in histograms.items()}
     return found
 
 
@@ -108,8 +101,12 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     Source: onnxruntime documentation, Quantize ONNX Models,
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
     """
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    if _opset(model) < _LEAST_OPSET:
+        raise invalid_model(
+            f"The model is of operator set {_opset(model)}, and integers need {_LEAST_OPSET} or later: convert it by "
+            "onnx.version_converter.convert_version, or export it anew."
+        )
+    copy = with_initializers(model)
     is_wide = config.quantized_dtype == "w8a16"
     tensors = {
         name: TensorData(lowest=np.array(low, np.float32), highest=np.array(high, np.float32))
@@ -118,7 +115,8 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     options = {
         "ActivationSymmetric": is_wide,
         "WeightSymmetric": True,
-        "UseQDQContribOps": is_wide and _opset(model) < 21,  # ONNX has 16 bits from 21 on
+        # ONNX has a scale a channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators have both before.
+        "UseQDQContribOps": _opset(model) < (21 if is_wide else 13),
     }
     own = [node.name for node in copy.graph.node if node.name.startswith(NORMALISED)]
     logger = logging.getLogger()
@@ -133,7 +131,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
             QuantType.QInt16 if is_wide else QuantType.QInt8,
             TensorsData(CalibrationMethod.MinMax, tensors),
             [],
-            [*own, *exclude],
+            [*own, *exclude, *_of_other_types(copy)],
             sorted({*QLinearOpsRegistry, *QDQRegistry}),
             options,
         )
@@ -146,6 +144,42 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         logger.setLevel(level)
     made: ModelProto = quantizer.model.model
     return made
+
+
+def with_initializers(model: ModelProto) -> ModelProto:
+    """A copy whose constants are initializers, as onnxruntime's quantiser wants its weights."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    for node in [one for one in graph.node if one.op_type == "Constant"]:
+        tensor = _constant(node.attribute[0])
+        if tensor is not None:
+            tensor.name = node.output[0]
+            graph.initializer.append(tensor)
+            graph.node.remove(node)
+    return copy
+
+
+def _constant(attribute: AttributeProto) -> TensorProto | None:
+    """What a Constant makes; None for texts and sparse tensors."""
+    value = helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        tensor = TensorProto()
+        tensor.CopyFrom(value)
+        return tensor
+    dtype = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    return numpy_helper.from_array(np.array(value, dtype[attribute.name])) if attribute.name in dtype else None
+
+
+def _of_other_types(model: ModelProto) -> list[str]:
+    """Names of the nodes that read or make real numbers of another type than float32, which have no ranges."""
+    graph = model.graph
+    kinds = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    kinds |= {
+        value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)
+    }
+    other = {name for name, kind in kinds.items() if kind in _OTHER_REAL}
+    return [node.name for node in graph.node if other.intersection((*node.input, *node.output))]
 
 
 def _opset(model: ModelProto) -> int:

@@ -190,12 +190,21 @@ class RKNN(Calls):
             if auto_hybrid:
                 raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
             prepared = self._prepare()
-            ranges = self._ranges(prepared, dataset) if do_quantization else None
+            batch = _batch(rknn_batch_size)
+            ranges = prepared.ranges(dataset) if do_quantization else None
             self._tell_sparse(prepared, is_quantised=do_quantization)
-            self._built = built(prepared, self._name, ranges, batch=_batch(rknn_batch_size))
-            self._container = self._built.container
+            self._keep("build", built(prepared, self._name, ranges, batch=batch))
 
         return self.call("build", make)
+
+    def _keep(self, call: str, one: Built) -> None:
+        """What was built is the model now."""
+        self._built, self._container = one, one.container
+        is_meant = bool(one.container.metadata.quantized_dtype)
+        if is_meant and not any(node.op_type == "QuantizeLinear" for node in one.graph.graph.node):
+            self._log.warning(
+                call, "Nothing of the model is quantised: none of its operators on float32 can be; it runs as it was."
+            )
 
     def _tell_sparse(self, prepared: Prepared, *, is_quantised: bool) -> None:
         if prepared.config.sparse is None:
@@ -218,11 +227,6 @@ class RKNN(Calls):
         self._prepared = prepare(self._loaded, self._configured(), self._ops)
         return self._prepared
 
-    def _ranges(self, prepared: Prepared, dataset: str | Path | None) -> dict[str, tuple[float, float]]:
-        if dataset is None:
-            raise invalid_parameter("do_quantization needs a dataset: a text file with the path of a sample a line.")
-        return prepared.ranges(path_of(dataset, "dataset"))
-
     def hybrid_quantization_step1(
         self,
         dataset: str | Path,
@@ -243,7 +247,7 @@ class RKNN(Calls):
 
         def write() -> None:
             prepared = self._prepare()
-            ranges = self._ranges(prepared, dataset)
+            ranges = prepared.ranges(dataset)
             one = built(prepared, self._name, ranges, batch=_batch(rknn_batch_size))
             float_layers = hybrid.between(prepared.model, custom_hybrid or ())
             if proposal:
@@ -262,10 +266,8 @@ class RKNN(Calls):
             model, stored = hybrid.read(Path(model_input), Path(data_input), Path(model_quantization_cfg))
             self._loaded, self._name = model, Path(model_input).stem
             self._prepared = Prepared(model, model, stored.inputs, config, self._ops)
-            self._built = built(
-                self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers
-            )
-            self._container = self._built.container
+            one = built(self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers)
+            self._keep("hybrid_quantization_step2", one)
 
         return self.call("hybrid_quantization_step2", make)
 

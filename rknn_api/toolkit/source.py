@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
@@ -24,6 +24,8 @@ from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps, call_shape_infer
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.config import Config
+
+_CAST, _SETTLED = "InsertedPrecisionFreeCast_", "_as_float32"
 
 
 def load(
@@ -53,6 +55,10 @@ def load(
         model = read_file(path).proto
     except GraphError as error:
         raise refused(error) from None
+    lists = {"inputs": inputs, "outputs": outputs, "input_size_list": input_size_list}
+    for what, one in {**lists, "input_initial_val": input_initial_val}.items():
+        if one is not None and (not isinstance(one, (list, tuple)) or not one):
+            raise invalid_parameter(f"{what} is {one!r}; write a list with an entry for each, or leave it away.")
     model = _cut(model, inputs, outputs, ops)
     given = graph_inputs(model.graph)
     names = list(inputs) if inputs is not None else [value.name for value in given]
@@ -213,7 +219,31 @@ def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
                 hint = " An op of your own is registered by reg_custom_op, between config and load_onnx."
             raise invalid_model(f"onnxruntime refuses the model: {text}.{hint}") from None
         found = onnx.load(options.optimized_model_filepath)
+    _settle_casts(found.graph)
     return found if _same_edges(found, model) else model
+
+
+def _settle_casts(graph: GraphProto) -> None:
+    """Keep the casts of float16 that onnxruntime added: by names that it does not use again, and of weights done."""
+
+    def new(name: str) -> str:
+        return f"{name.removeprefix(_CAST)}{_SETTLED}" if name.startswith(_CAST) else name
+
+    for node in graph.node:
+        node.name = new(node.name)
+        node.input[:] = [new(name) for name in node.input]
+        node.output[:] = [new(name) for name in node.output]
+    for one in (*graph.initializer, *graph.value_info):
+        one.name = new(one.name)
+    halves = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT16}
+    for node in [one for one in graph.node if one.op_type == "Cast" and one.name.endswith(_SETTLED)]:
+        if (half := halves.get(node.input[0])) is not None:
+            whole = numpy_helper.to_array(half).astype(np.float32)
+            graph.initializer.append(numpy_helper.from_array(whole, node.output[0]))
+            graph.node.remove(node)
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    for tensor in [one for one in halves.values() if one.name not in read]:
+        graph.initializer.remove(tensor)
 
 
 def _same_edges(one: ModelProto, other: ModelProto) -> bool:
@@ -253,6 +283,7 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
         mean = config.mean_values[at] if config.mean_values else ()
         std = config.std_values[at] if config.std_values else ()
         name, before = value.name, len(new)
+        dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         for what, numbers, op_type in (("mean_values", mean, "Sub"), ("std_values", std, "Div")):
             if all(number == (op_type == "Div") for number in numbers):
                 continue
@@ -261,8 +292,14 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
                     f"{what} has {len(numbers)} numbers for the input {value.name!r} of shape {list(shape)}; it has "
                     "one a channel, for inputs of four dimensions."
                 )
+            if dtype.kind != "f":
+                raise invalid_parameter(
+                    f"{what} is for inputs of real numbers, and {value.name!r} is of {dtype}: give it "
+                    f"{float(op_type == 'Div'):g} for each channel, and normalise inside the model."
+                )
             result = free_name(graph, f"{value.name}_{op_type.lower()}")
-            constant = numpy_helper.from_array(np.array(numbers, np.float32).reshape(1, -1, 1, 1), f"{result}_by")
+            by = np.array(numbers, dtype).reshape(1, -1, 1, 1)
+            constant = numpy_helper.from_array(by, f"{result}_by")
             graph.initializer.append(constant)
             new.append(helper.make_node(op_type, [name, constant.name], [result], f"{NORMALISED}_{result}"))
             name = result

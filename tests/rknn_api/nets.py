@@ -22,18 +22,26 @@ def digits() -> tuple[NDArray[Any], NDArray[Any]]:
         return held["images"][..., None].astype(np.float32), held["labels"]
 
 
-def saved(folder: Path, nodes: list[NodeProto], inputs: dict[str, Any], outputs: list[str], weights: Any = ()) -> Path:
-    """A model of float32 in a file."""
+def saved(
+    folder: Path,
+    nodes: list[NodeProto],
+    inputs: dict[str, Any],
+    outputs: list[str],
+    weights: Any = (),
+    opset: int = 17,
+    kind: int = TensorProto.FLOAT,
+) -> Path:
+    """A model in a file; its inputs and outputs are of one type."""
     graph = helper.make_graph(
         nodes,
         "net",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, kind, None) for name in outputs],
         [numpy_helper.from_array(array, name) for name, array in dict(weights).items()],
     )
     domains = {node.domain for node in nodes} | {""}
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid(one, 17 if not one else 1) for one in domains], ir_version=9
+        graph, opset_imports=[helper.make_opsetid(one, opset if not one else 1) for one in domains], ir_version=9
     )
     path = folder / "net.onnx"
     onnx.save(model, path)

@@ -473,7 +473,7 @@ def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp
     for arguments, why in (
         (["", "3", "8"], "core_mask is 8"),
         (["a.npy#b.npy"], "2 inputs are given"),
-        (["a.npy"], "No such file"),
+        (["a.npy"], "a.npy is not there"),
     ):
         printed = CliRunner().invoke(benchmark, [str(path), *arguments])
         assert printed.exit_code == 1
