@@ -45,6 +45,17 @@ TYPES = frozenset(
     }
 )
 """What a tensor may be of, as numpy names it."""
+_TYPES_OF_METADATA: Mapping[str, type] = {
+    **dict.fromkeys(("target_platform", "name", "quantized_dtype", "custom_string"), str),
+    **dict.fromkeys(("rknn_batch_size", "optimization_level"), int),
+    "remove_weight": bool,
+    "extra": dict,
+}
+_TYPES_OF_TENSOR: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("name", "dtype", "stored", "stored_name"), str),
+    "scale": (int, float),
+    "zero_point": int,
+}
 _HEAD = struct.Struct("<8sIIII")
 _ALIGN = 64
 _VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
@@ -230,7 +241,7 @@ def written(path: Path, data: bytes) -> None:
     Raises:
         RknnError: RKNN_ERR_FAIL: it cannot be written, and why.
     """
-    new = path.with_name(f".{path.name}.{token_hex(4)}")
+    new = path.parent / f".{path.name}.{token_hex(4)}"
     try:
         new.write_bytes(data)
         new.replace(path)
@@ -292,9 +303,19 @@ def _metadata(read: Mapping[str, Any]) -> Metadata:
         known[name] = tuple(tuple(tuple(int(size) for size in shape) for shape in one) for one in known.get(name, ()))
     known["custom_ops"] = tuple(str(one) for one in known.get("custom_ops", ()))
     made = Metadata(**known)
+    _check_types(made, _TYPES_OF_METADATA)
     if made.rknn_batch_size < 1:
         raise ValueError(f"rknn_batch_size is {made.rknn_batch_size}")
+    for sets, edges in ((made.dynamic_input, made.inputs), (made.dynamic_output, made.outputs)):
+        if any(len(one) != len(edges) for one in sets):
+            raise ValueError(f"sets of shapes are {sets}, for {len(edges)} tensors")
     return made
+
+
+def _check_types(made: Metadata | TensorInfo, types: Mapping[str, type | tuple[type, ...]]) -> None:
+    for name, kind in types.items():
+        if not isinstance(value := getattr(made, name), kind):
+            raise ValueError(f"{name} is {value!r}")  # noqa: TRY004 - of a file, not of a program
 
 
 def _tensor(read: Mapping[str, Any]) -> TensorInfo:
@@ -303,6 +324,7 @@ def _tensor(read: Mapping[str, Any]) -> TensorInfo:
     for name in ("mean", "std"):
         known[name] = tuple(float(number) for number in known.get(name, ()))
     made = TensorInfo(**known)
+    _check_types(made, _TYPES_OF_TENSOR)
     if {made.dtype, made.stored} - TYPES or (made.layout != "UNDEFINED") != (len(made.shape) == 4):
         raise ValueError(f"{made.name} is {made.dtype}, {made.stored} of {made.shape} in {made.layout}")
     return made

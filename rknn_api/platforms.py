@@ -62,7 +62,7 @@ class Platform:
 
         Source: RKNN SDK advanced guide (chapter 5), 5.3.1
         """
-        if mask == CoreMask.NPU_CORE_AUTO:
+        if mask == CoreMask.NPU_CORE_AUTO and isinstance(mask, int):
             return (0,)
         if self.cores == 1:
             raise invalid_parameter(
@@ -70,7 +70,7 @@ class Platform:
             )
         if mask == CoreMask.NPU_CORE_ALL:
             return tuple(range(self.cores))
-        if mask not in set(CoreMask):
+        if mask not in set(CoreMask) or not isinstance(mask, int):
             names = ", ".join(one.name for one in CoreMask)
             raise invalid_parameter(f"core_mask is {mask!r}; it is one of {names}.")
         wanted = tuple(core for core in range(3) if mask >> core & 1)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, helper
 
+from hbrt.findings.text import counted
 from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.models.run.layer import LayerCreator, TensorType
 from rknn_api.errors import invalid_parameter
@@ -182,11 +183,13 @@ class _PythonOp:
         """Call compute, and check what it gives."""
         del ctrl
         try:
-            made = self._op.compute(self._node, [one for one in bottom if one is not None])
+            # Copies: other nodes read the arrays too, and a class may work in place.
+            made = self._op.compute(self._node, [one.copy() for one in bottom if one is not None])
         except (Exception, SystemExit) as error:
             raise self.failure(f"raised {type(error).__name__}: {one_line(error)}") from error
         if not isinstance(made, (list, tuple)) or len(made) != len(top):
-            raise self.failure(f"gave {type(made).__name__}; give a list with an array for each of {len(top)} outputs")
+            gave = counted(len(made), "output") if isinstance(made, (list, tuple)) else type(made).__name__
+            raise self.failure(f"gave {gave}; give a list with an array for each of {len(top)} outputs")
         for array, target in zip(made, top, strict=True):
             given = np.asarray(array)
             if given.shape != target.shape:

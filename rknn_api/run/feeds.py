@@ -63,10 +63,12 @@ def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
         RknnError: RKNN_ERR_INPUT_INVALID: which input does not fit, and what would.
     """
     infos = metadata.inputs
+    if not isinstance(inputs, (list, tuple)):
+        raise _refused(f"inputs is {type(inputs).__name__}; give a list with an array for each input.")
     if len(inputs) != len(infos):
         raise _refused(f"{len(inputs)} inputs are given, and the model has {len(infos)}; give an array for each.")
     sets = shape_sets(metadata)
-    arrays = [np.asarray(given) for given in inputs]
+    arrays = [_array(given, info) for given, info in zip(inputs, infos, strict=True)]
     for at, (info, array, layout) in enumerate(zip(infos, arrays, layouts, strict=True)):
         allowed = list(dict.fromkeys(_as_given(one[at], info, layout) for one in sets))
         if array.shape not in allowed:
@@ -80,6 +82,16 @@ def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
             "dynamic_input; the shapes of one set go together."
         )
     return [_typed(array, info) for array, info in zip(turned, infos, strict=True)]
+
+
+def _array(given: Any, info: TensorInfo) -> NDArray[Any]:
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        array = np.empty((), object)
+    if array.dtype.kind in "OUS" and array is not given:
+        raise _refused(f"The input {info.name!r} is {type(given).__name__}; give an array of numbers.")
+    return array
 
 
 def _as_given(shape: Shape, info: TensorInfo, layout: str) -> Shape:
@@ -102,7 +114,8 @@ def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
         return np.ascontiguousarray(array).reshape(array.shape)  # a scalar stays one
     if not converts(array.dtype, wanted):
         raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
-    return np.ascontiguousarray(array).astype(wanted).reshape(array.shape)  # pixels are turned as bytes
+    with np.errstate(over="ignore"):  # infinity, as C has it
+        return np.ascontiguousarray(array).astype(wanted).reshape(array.shape)  # pixels are turned as bytes
 
 
 def _refused(sentence: str) -> RknnError:

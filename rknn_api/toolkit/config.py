@@ -134,9 +134,9 @@ def read_config(given: Mapping[str, Any]) -> Config:
         _method(args.get("quantized_method", "channel")) == "channel",
         _level(args.get("optimization_level", 3)),
         _custom_string(args.get("custom_string", "")),
-        bool(args.get("remove_weight", False)),
-        bool(args.get("single_core_mode", False)),
-        bool(args.get("model_pruning", False)),
+        _flag("remove_weight", args),
+        _flag("single_core_mode", args),
+        _flag("model_pruning", args),
         _dynamic(args.get("dynamic_input", ()), platform),
         _sparse(args.get("sparse_infer", False), platform),
         tuple(warnings),
@@ -144,8 +144,8 @@ def read_config(given: Mapping[str, Any]) -> Config:
 
 
 def _wrong(name: str, value: object, rule: str) -> RknnError:
-    said = repr(value)
-    return invalid_parameter(f"config: {name} is {said if len(said) < 200 else f'{said[:200]}...'}; {rule}.")
+    said, end = repr(value), "" if rule.endswith("?") else "."
+    return invalid_parameter(f"config: {name} is {said if len(said) < 200 else f'{said[:200]}...'}; {rule}{end}")
 
 
 def _choice(name: str, value: object, known: Sequence[str]) -> str:
@@ -174,7 +174,7 @@ def _method(value: object) -> str:
 
 
 def _level(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value <= 3:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 3:
         raise _wrong("optimization_level", value, "it is 0 to 3")
     return int(value)
 
@@ -198,6 +198,13 @@ def _numbers(name: str, value: object) -> tuple[tuple[float, ...], ...]:
     if not all(isfinite(number) for one in found for number in one):
         raise _wrong(name, value, rule)
     return found
+
+
+def _flag(name: str, args: Mapping[str, Any]) -> bool:
+    value = args.get(name, False)
+    if not isinstance(value, int) or value not in {0, 1}:
+        raise _wrong(name, value, "it is True or False")
+    return bool(value)
 
 
 def _flags(value: object) -> tuple[bool, ...]:

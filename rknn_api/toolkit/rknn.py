@@ -187,6 +187,8 @@ class RKNN(Calls):
 
         def make() -> None:
             self._unbuild()
+            if not isinstance(do_quantization, (bool, int)):
+                raise invalid_parameter(f"do_quantization is {do_quantization!r}; it is True or False.")
             if auto_hybrid:
                 raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
             prepared = self._prepare()
@@ -397,10 +399,8 @@ class RKNN(Calls):
         found: list[Any] = []
 
         def run() -> None:
-            if inputs_pass_through is not None and any(inputs_pass_through):
+            if inputs_pass_through is not None and np.any(inputs_pass_through):
                 raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
-            if not isinstance(inputs, (list, tuple)):
-                raise invalid_parameter(f"inputs is {type(inputs).__name__}; give a list with an array for each input.")
             found.extend(self._running().runner.run(inputs, data_format))
 
         return found if self.call("inference", run) == 0 else None
@@ -474,7 +474,7 @@ class RKNN(Calls):
         def analyse() -> None:
             if self._built is None or self._prepared is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
-            chip = _checked_target(target, device_id, self._built.container)
+            folder, chip = path_of(output_dir, "output_dir"), _checked_target(target, device_id, self._built.container)
             arrays = sample_arrays(self._prepared, inputs)
             feeds = {
                 info.name: array for info, array in zip(self._built.container.metadata.inputs, arrays, strict=True)
@@ -483,7 +483,7 @@ class RKNN(Calls):
             layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds, runs)
             runs.close()
             text = accuracy.table(layers)
-            folder, stems = Path(output_dir), file_stems(golden)
+            stems = file_stems(golden)
             for name, values in (("golden", golden), ("simulator", found)):
                 (folder / name).mkdir(parents=True, exist_ok=True)
                 for value, array in values.items():
@@ -586,9 +586,9 @@ class RKNN(Calls):
 def _batch(given: Any) -> int:
     if given is None:
         return 1
-    if not isinstance(given, int) or given < 1:
+    if not isinstance(given, (int, np.integer)) or given < 1:
         raise invalid_parameter(f"rknn_batch_size is {given!r}; it is a number of images above 0.")
-    return given
+    return int(given)
 
 
 def _checked_target(target: str | None, device_id: str | None, container: Container) -> Platform | None:
@@ -597,11 +597,11 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
     Raises:
         RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another; RKNN_ERR_PARAM_INVALID: there is none.
     """
-    if device_id not in {None, "emulator"}:
+    if device_id not in (None, "emulator"):  # it may be a list
         raise invalid_parameter(f"There is no device {device_id!r}; list_devices names those that there are.")
     if target is None:
         return None
-    chip = platform_of(target)
+    chip = platform_of(str(target))
     made_for = container.metadata.target_platform
     if chip.name != made_for:
         raise RknnError(

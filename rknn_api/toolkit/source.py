@@ -88,6 +88,8 @@ def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str]
     known = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
     for what, names in (("inputs", begin), ("outputs", end)):
         for name in names:
+            if names.count(name) > 1:
+                raise invalid_parameter(f"{what} names {name!r} twice.")
             if name not in known:
                 raise invalid_parameter(f"{what} names {name!r}, and the model has no such value.")
     try:

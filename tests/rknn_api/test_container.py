@@ -48,6 +48,12 @@ def test_a_cut_or_a_changed_byte_is_told(*, at: int, is_cut: bool) -> None:
         replace(METADATA, rknn_batch_size=0),
         replace(METADATA, rknn_batch_size="a"),  # type: ignore[arg-type]  # as a file of another program may have it
         replace(METADATA, inputs=(replace(TENSOR, dtype="object"),)),
+        replace(METADATA, rknn_batch_size=2.5),  # type: ignore[arg-type]
+        replace(METADATA, extra=5),  # type: ignore[arg-type]
+        replace(METADATA, dynamic_input=((),)),
+        replace(METADATA, dynamic_output=(((1, 3, 8, 8), (1,)),)),
+        replace(METADATA, inputs=(replace(TENSOR, name=5),)),  # type: ignore[arg-type]
+        replace(METADATA, inputs=(replace(TENSOR, scale="x"),)),  # type: ignore[arg-type]
         replace(METADATA, outputs=(replace(TENSOR, shape=(1, 3)),)),
     ],
 )

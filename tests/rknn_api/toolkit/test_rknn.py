@@ -177,6 +177,15 @@ def no_list(self: Any, node: Any, inputs: Any) -> Any:
     return inputs[0][0]
 
 
+def two_lists(self: Any, node: Any, inputs: Any) -> Any:
+    return inputs * 2
+
+
+def in_place(self: Any, node: Any, inputs: Any) -> Any:
+    inputs[0] *= 2
+    return inputs
+
+
 def no_batch(self: Any, node: Any, inputs: Any) -> Any:
     return [inputs[0][0]]
 
@@ -188,6 +197,7 @@ def no_batch(self: Any, node: Any, inputs: Any) -> Any:
         ({"shape_infer": one_list}, "give (out_shapes, out_dtypes)"),
         ({"compute": raising}, "compute (node 'cstSoftmax_1') raised ValueError: no idea"),
         ({"compute": no_list}, "gave ndarray; give a list"),
+        ({"compute": two_lists}, "gave 2 outputs; give a list with an array for each of 1 outputs"),
         ({"compute": no_batch}, "gave the shape [4, 4, 4], and shape_infer said [1, "),
     ],
 )
@@ -198,6 +208,17 @@ def test_an_op_that_fails_says_where(rknn: RKNN, tmp_path: Path, members: Any, w
     assert rknn.reg_custom_op(cstSoftmax()) == -1  # too late
     assert rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 3, 4, 4)))) == -1
     assert why in rknn.last_error
+
+
+def test_an_op_that_works_in_place_changes_nothing_that_others_read(rknn: RKNN, tmp_path: Path) -> None:
+    rknn.config(target_platform="rk3566")
+    assert rknn.reg_custom_op(wrong(compute=in_place)) == 0
+    assert rknn.load_onnx(custom_model(tmp_path), outputs=["c", "y"]) == 0, rknn.last_error
+    assert rknn.build(do_quantization=False) == 0, rknn.last_error
+    assert rknn.init_runtime() == 0, rknn.last_error
+    found = rknn.inference([np.ones((1, 4, 4, 3), F)])
+    assert found is not None
+    np.testing.assert_array_equal(found[1], found[0] * 4)
 
 
 def test_a_model_with_an_op_that_nobody_registered_says_what_to_do(rknn: RKNN, tmp_path: Path) -> None:

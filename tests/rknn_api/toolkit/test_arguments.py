@@ -1,0 +1,99 @@
+"""Arguments of another type than a call takes: each has a sentence, and none a traceback."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from rknn.api import RKNN
+from rknnlite.api import RKNNLite
+
+from rknn_api.errors import RknnError
+from tests.rknn_api import nets
+
+IMAGE = np.zeros((1, 8, 8, 1), np.float32)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RKNN]:
+    """The digits' model in real numbers, exported as digits.rknn."""
+    folder = tmp_path_factory.mktemp("arguments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("HBRT_BPU", "inline")
+        rknn = RKNN()
+        rknn.config(target_platform="rk3588")
+        assert rknn.load_onnx(nets.DIGITS) == 0
+        assert rknn.build(do_quantization=False) == 0
+        assert rknn.export_rknn("digits.rknn") == 0
+        assert rknn.init_runtime() == 0
+        yield rknn
+        rknn.release()
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda rknn: rknn.inference(None), "inputs is NoneType; give a list"),
+        (lambda rknn: rknn.inference(IMAGE), "inputs is ndarray; give a list"),
+        (lambda rknn: rknn.inference([None]), "'image' is NoneType; give an array of numbers"),
+        (lambda rknn: rknn.inference(["digit.png"]), "'image' is str; give an array of numbers"),
+        (lambda rknn: rknn.inference([[[1, 2], [3]]]), "'image' is list; give an array of numbers"),
+        (lambda rknn: rknn.inference([IMAGE, IMAGE]), "2 inputs are given, and the model has 1"),
+        (lambda rknn: rknn.inference([IMAGE], inputs_pass_through=1), "inputs_pass_through is for the C API"),
+        (lambda rknn: rknn.init_runtime(core_mask=1.0), "core_mask is 1.0; it is one of NPU_CORE_AUTO"),
+        (lambda rknn: rknn.init_runtime(target=["rk3588"]), "There is no platform \"['rk3588']\""),
+        (lambda rknn: rknn.init_runtime(target="rk3588", device_id=[1]), "There is no device [1]"),
+        (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=None), "output_dir is NoneType"),
+        (lambda rknn: rknn.export_rknn("."), "The model file . cannot be written"),
+    ],
+)
+def test_a_call_says_what_it_takes(built: RKNN, call: Callable[[Any], object], why: str) -> None:
+    assert call(built) in (None, -1)
+    assert why in built.last_error
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"do_quantization": "no"}, "do_quantization is 'no'; it is True or False"),
+        ({"rknn_batch_size": "3"}, "rknn_batch_size is '3'"),
+    ],
+)
+def test_build_says_what_it_takes(tmp_path: Path, how: dict[str, Any], why: str) -> None:
+    rknn = RKNN()
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(nets.DIGITS, inputs=["image"]) == 0
+    assert rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 1, 8, 8))), **how) == -1
+    assert why in rknn.last_error
+    assert rknn.load_onnx(nets.DIGITS, inputs=["image", "image"]) == -1
+    assert rknn.last_error == "inputs names 'image' twice."
+
+
+@pytest.mark.parametrize("name", ["remove_weight", "single_core_mode", "model_pruning"])
+def test_a_flag_of_config_is_true_or_false(name: str) -> None:
+    with pytest.raises(RknnError, match=f"config: {name} is 'no'; it is True or False."):
+        RKNN().config(**{name: "no"})
+
+
+def test_a_question_ends_with_its_mark() -> None:
+    with pytest.raises(RknnError, match=r"did you mean 'normal'\?$"):
+        RKNN().config(quantized_algorithm="norml")
+
+
+def test_a_number_of_numpy_is_a_number_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HBRT_BPU", "inline")
+    rknn, images = RKNN(), cast("int", np.int64(2))
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(nets.DIGITS) == 0
+    assert rknn.build(do_quantization=False, rknn_batch_size=images) == 0, rknn.last_error
+    assert rknn.export_rknn("net.rknn") == 0
+    lite = RKNNLite()
+    assert lite.load_rknn("net.rknn") == 0
+    assert lite.init_runtime() == 0
+    found = lite.inference([np.full((2, 8, 8, 1), 1e300)])  # too large for float32, which is infinity in C
+    assert found is not None
+    assert len(found[0]) == 2
+    lite.release()
