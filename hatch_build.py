@@ -16,6 +16,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # its para
         """Build, and mark the wheel as one for this platform."""
         root = Path(self.root)
         build = runpy.run_path(str(root / "native" / "build.py"))["build"]
+        build_data["artifacts"].append("/native/include/dsp/hbrt/ivp/names.h")
         if not build():
             return
         build_data["pure_python"] = False

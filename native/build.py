@@ -1,7 +1,7 @@
 """Builds what is in C: the libraries that C programs and images link, and the call path's module for Python.
 
-``python native/build.py`` builds what is older than its sources, into ``hbrt/native/``. Without a C compiler it builds
-nothing, says so, and ends well: hbrt then runs in Python alone.
+``python native/build.py`` builds what is older than its sources, into ``hbrt/native/``, and writes the header of the
+intrinsics' names. Without a C compiler it builds nothing more, says so, and ends well: hbrt then runs in Python alone.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def build_module() -> None:
 
 def build() -> bool:
     """Build everything that is old; False, with a sentence, where there is no C compiler."""
+    runpy.run_path(str(NATIVE / "ivp_names.py"))["write_names"]()
     cc = compiler()
     if cc is None or shutil.which(cc[0]) is None:
         print("hbrt: no C compiler is here (cc, gcc or clang): hbrt runs in Python alone, and 'hbrt cc' needs one.")

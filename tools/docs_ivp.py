@@ -1,125 +1,15 @@
-"""Tables of docs/ivp.md: the intrinsics, from the comments ``//!`` of the headers that define them.
-
-A line is ``//! NAME(arguments) | meaning | source``. Braces in a name stand for alternatives (``{U,}``), for a range
-(``{1..31}``) or for a set that a line ``//! each: SET = a,b,c`` has named. ``//! family: TITLE`` begins a table, and
-any other line is a sentence above it.
-"""
+"""Tables of docs/ivp.md: the intrinsics, from the comments of the headers that define them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import product
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable
 
+from native.ivp_names import read
 from tools.ivp_clients import CLIENTS
 from tools.markdown import table
 
-HEADERS = Path(__file__).resolve().parent.parent / "native" / "include" / "dsp"
-_BRACES = re.compile(r"\{([^{}]*)\}")
 _SOURCES = {"guide": "the guide", "halide": "Halide", "tflm": "tflmlib_vision"}
-
-
-_NAMES_HEAD = """/* Each name as a macro of itself, for sources that ask `#ifdef IVP_...` which intrinsics there are.
- *
- * Written by `python -m tools.docs_ivp` from the comments of the other headers.
- */
-#ifndef HBRT_IVP_NAMES_H
-#define HBRT_IVP_NAMES_H
-
-"""
-
-
-class Line(NamedTuple):
-    """One line of a header: a pattern of names, what they take, what they do, and who says so."""
-
-    family: str
-    pattern: str
-    arguments: str
-    meaning: str
-    source: str
-    names: tuple[str, ...]
-
-
-class Reference(NamedTuple):
-    """All that the headers say: lines in order, and the sentences above each family."""
-
-    lines: tuple[Line, ...]
-    sentences: dict[str, list[str]]
-
-    @property
-    def names(self) -> list[str]:
-        """Every name, in order."""
-        return [name for line in self.lines for name in line.names]
-
-
-def headers() -> list[Path]:
-    """The parts of <xtensa/tie/xt_ivpn.h>, in the order in which it includes them."""
-    included = re.findall(r"#include <(hbrt/ivp/\w+\.h)>", (HEADERS / "xtensa/tie/xt_ivpn.h").read_text("utf-8"))
-    return [HEADERS / name for name in included if not name.endswith("/names.h")]
-
-
-def expanded(pattern: str) -> tuple[str, ...]:
-    """Every name of a pattern, in order.
-
-    Raises:
-        ValueError: an upper-case word in braces that no line has named stays as it is, so two names are one.
-    """
-    pieces = _BRACES.split(pattern)  # text, alternatives, text, ...
-    choices = [[piece] if index % 2 == 0 else list(_alternatives(piece)) for index, piece in enumerate(pieces)]
-    names = tuple("".join(name) for name in product(*choices))
-    if len(set(names)) != len(names):
-        raise ValueError(f"{pattern!r} names something twice.")
-    return names
-
-
-def _alternatives(piece: str) -> Iterator[str]:
-    for choice in piece.split(","):
-        first, dots, last = choice.partition("..")
-        if dots:
-            yield from (str(number) for number in range(int(first), int(last) + 1))
-        else:
-            yield choice
-
-
-def read(paths: list[Path] | None = None) -> Reference:
-    """What the headers say.
-
-    Raises:
-        ValueError: a line with other than three parts, or a name that two lines have.
-    """
-    sets: dict[str, str] = {}
-    lines: list[Line] = []
-    sentences: dict[str, list[str]] = {}
-    family = ""
-    for path in paths or headers():
-        for comment in re.findall(r"^//! (.+)$", path.read_text("utf-8"), re.MULTILINE):
-            if comment.startswith("family: "):
-                family = comment.removeprefix("family: ")
-                sentences.setdefault(family, [])
-            elif comment.startswith("each: "):
-                name, _, members = comment.removeprefix("each: ").partition(" = ")
-                sets[name] = members
-            elif " | " not in comment:
-                sentences[family].append(comment)
-            else:
-                lines.append(_line(family, comment, sets))
-    names = [name for line in lines for name in line.names]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"Named twice: {', '.join(sorted(twice))}.")
-    return Reference(tuple(lines), sentences)
-
-
-def _line(family: str, comment: str, sets: dict[str, str]) -> Line:
-    parts = comment.split(" | ")
-    if len(parts) != 3:
-        raise ValueError(f"{comment!r} is not «name | meaning | source».")
-    pattern, bracket, arguments = parts[0].partition("(")
-    pattern = _BRACES.sub(
-        lambda found: "{" + ",".join(sets.get(word, word) for word in found[1].split(",")) + "}", pattern
-    )
-    return Line(family, pattern, bracket + arguments, parts[1], parts[2], expanded(pattern))
 
 
 def _cited(source: str) -> str:
@@ -165,19 +55,4 @@ def count() -> str:
     return f"{len(read().names)} names are here.\n"
 
 
-def defines() -> str:
-    """The text of names.h: a macro of each name, which stands for itself."""
-    lines = "".join(f"#define {name} {name}\n" for name in read().names if name.startswith("IVP_"))
-    return f"{_NAMES_HEAD}{lines}\n#endif /* HBRT_IVP_NAMES_H */\n"
-
-
-def main() -> None:
-    """Write names.h anew."""
-    (HEADERS / "hbrt/ivp/names.h").write_text(defines(), encoding="utf-8")
-
-
 PARTS: dict[str, Callable[[], str]] = {"ivp-intrinsics": intrinsics, "ivp-coverage": coverage, "ivp-count": count}
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from native.ivp_names import read
 from tests.native.ivp.cases import FAMILIES
 from tests.native.ivp.conftest import Load
 from tests.native.ivp.models import (
@@ -28,7 +29,6 @@ from tests.native.ivp.models import (
     limits,
     source,
 )
-from tools.docs_ivp import read
 
 EDGE_FLOATS = [65519.99, 65520.0, 2.9802322e-8, 2.9802326e-8, 1.00048828125, 0.0, -0.0, 1.0,
                -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 8388607.5, 1e-45, -1e-40, 3.4028235e38, -3.4028235e38,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from native.ivp_names import read
 from tests.native.ivp.cases import patterns
 from tests.native.ivp.conftest import INCLUDE, Load
-from tools.docs_ivp import read
 
 KINDS = 7
 OF_THE_RUNTIME = INCLUDE.parents[1] / "dsp"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from native.ivp_names import expanded, headers, read, write_names
 from tests.limits import PATIENCE_S
 from tests.native.ivp.conftest import INCLUDE, Build, Load
-from tools.docs_ivp import defines, expanded, headers, read
 
 NAME = re.compile(r"\b(?:IVP_\w+|xb_\w+_rtor_\w+)")
 
@@ -20,6 +22,13 @@ NAME = re.compile(r"\b(?:IVP_\w+|xb_\w+_rtor_\w+)")
 def preprocessed(build: Build) -> str:
     """The header as the compiler sees it: with all names that macros make."""
     return build("reference.ii", "-E", "-P", text="#include <xtensa/tie/xt_ivpn.h>\n").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def preprocessed_macros(build: Build) -> dict[str, str]:
+    """Every macro that the header leaves, and what it stands for."""
+    text = build("macros.ii", "-E", "-dM", text="#include <xtensa/tie/xt_ivpn.h>\n").read_text(encoding="utf-8")
+    return dict(re.findall(r"^#define (\w+) (.+)$", text, re.MULTILINE))
 
 
 def test_every_name_that_the_headers_make_has_a_meaning(preprocessed: str) -> None:
@@ -95,8 +104,22 @@ def test_the_example_of_the_page_halves_any_number_of_values(load: Load) -> None
         assert (y[count:] == 77).all()
 
 
-def test_each_name_is_a_macro_too() -> None:
-    assert (INCLUDE / "hbrt/ivp/names.h").read_text("utf-8") == defines(), "run: python -m tools.docs_ivp"
+def test_each_name_is_a_macro_too(preprocessed_macros: dict[str, str]) -> None:
+    names = [name for name in read().names if name.startswith("IVP_")]
+    assert {name: preprocessed_macros.get(name) for name in names} == {name: name for name in names}
+
+
+def test_the_macros_are_written_where_they_are_missing_or_old_and_only_there(tmp_path: Path) -> None:
+    target = tmp_path / "names.h"
+    write_names(target)
+    text = target.read_bytes()
+    assert text == (INCLUDE / "hbrt/ivp/names.h").read_bytes(), "run: python native/build.py"
+    os.utime(target, ns=(0, 0))
+    write_names(target)
+    assert target.stat().st_mtime_ns == 0
+    target.write_text("#define IVP_OLD IVP_OLD\n", encoding="utf-8")
+    write_names(target)
+    assert target.read_bytes() == text
 
 
 def test_every_header_is_listed() -> None:
