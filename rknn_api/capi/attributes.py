@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hbrt.findings.text import counted
 from rknn_api import layouts, types
 from rknn_api.container import TensorInfo
+from rknn_api.errors import invalid_model
 from rknn_api.layouts import Rules
 from rknn_api.types import rknn_tensor_attr, rknn_tensor_format, rknn_tensor_qnt_type
 
@@ -85,13 +87,22 @@ def dims_in(side: Side, layout: str, c2: int) -> tuple[int, ...]:
 
 
 def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
-    """Write what a query tells; ``index`` stays the caller's."""
+    """Write what a query tells; ``index`` stays the caller's.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: the structure has no such type, or not as many dimensions.
+    """
+    if side.info.stored not in types.DTYPES or len(side.shape) > types.RKNN_MAX_DIMS:
+        raise invalid_model(
+            f"{side.info.name!r} is of {side.info.stored} and has {counted(len(side.shape), 'dimension')}; "
+            f"the C API has {', '.join(types.DTYPES)}, and {types.RKNN_MAX_DIMS} dimensions."
+        )
     info, layout = side.info, layout_of(side, view, rules)
     dims = dims_in(side, layout, rules.c2.get(info.stored, 0))
     element = np.dtype(info.stored).itemsize
     attr.n_dims = len(dims)
     attr.dims[:] = [*dims, *[0] * (types.RKNN_MAX_DIMS - len(dims))]
-    attr.name = info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]
+    attr.name = info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1].decode(errors="ignore").encode()
     attr.n_elems = prod(dims)
     attr.size = attr.n_elems * element
     attr.fmt = rknn_tensor_format[f"RKNN_TENSOR_{layout}"]

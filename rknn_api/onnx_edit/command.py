@@ -79,11 +79,12 @@ def _edit_dataset(model: ModelProto, edits: Mapping[str, Edit], dataset: Path, t
         for value in values
     ]
     lines, stems = [], file_stems(value.name for value in values)
+    (model_stem,) = file_stems([target.stem]).values()  # a space would end the path in a line
     for number, arrays in enumerate(samples(dataset, wanted)):
         names = []
         for value, array in zip(values, arrays, strict=True):
             edit = edits.get(value.name)
-            names.append(f"{target.stem}_{stems[value.name]}_{number}.npy")
+            names.append(f"{model_stem}_{stems[value.name]}_{number}.npy")
             np.save(target.with_name(names[-1]), array if edit is None else edit.apply(array))
         lines.append(" ".join(names))
     text = "".join(f"{line}\n" for line in lines)

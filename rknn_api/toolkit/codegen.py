@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ import numpy as np
 from rknn_api.container import Container, TensorInfo
 from rknn_api.errors import invalid_parameter
 from rknn_api.run.feeds import TO_NHWC
+from rknn_api.types import DTYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_SAMPLE = re.compile(r"(input|golden)_\d+\.bin")
 _PYTHON = '''\
 """Runs model.rknn by the run time's Python names, and compares with the toolkit's simulator. Made by RKNN.codegen."""
 
@@ -38,7 +41,8 @@ for at, output in enumerate(outputs):
     said = f"output {at}: {list(output.shape)}"
     if os.path.exists(f"golden_{at}.bin"):
         one, other = output.astype(np.float64).ravel(), np.fromfile(f"golden_{at}.bin", np.float32).astype(np.float64)
-        said += f", cosine {one @ other / (np.linalg.norm(one) * np.linalg.norm(other)):.6f}"
+        lengths = np.linalg.norm(one) * np.linalg.norm(other)
+        said += f", cosine {one @ other / lengths if lengths else float(np.array_equal(one, other)):.6f}"
     print(said)
 lite.release()
 '''
@@ -122,7 +126,7 @@ int main(void) {
         one += (double)found[i] * found[i];
         other += (double)golden[i] * golden[i];
       }
-      printf(", cosine %.6f", both / sqrt(one * other));
+      printf(", cosine %.6f", one && other ? both / sqrt(one * other) : one == other);
     }
     printf("\\n");
     free(golden);
@@ -164,7 +168,8 @@ def write(
         outputs: What the simulator makes of them.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: the model is of several shapes, or has custom ops.
+        RknnError: RKNN_ERR_PARAM_INVALID: the model is of several shapes, has custom ops, no inputs, or a type that C
+            programs have not.
         OSError: a file cannot be written.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.12
@@ -172,7 +177,13 @@ def write(
     metadata = container.metadata
     if metadata.dynamic_input or metadata.custom_ops or metadata.rknn_batch_size > 1:
         raise invalid_parameter("codegen is for models of one shape and one image, without custom ops.")
+    other = [one.name for one in (*metadata.inputs, *metadata.outputs) if one.stored not in DTYPES]
+    if other or not metadata.inputs:
+        what = f"; {', '.join(map(repr, other))} is of another type" if other else ", and the model has none"
+        raise invalid_parameter(f"codegen is for models with inputs of the types that the C API has{what}.")
     folder.mkdir(parents=True, exist_ok=True)
+    for old in [one for one in folder.iterdir() if _SAMPLE.fullmatch(one.name)]:
+        old.unlink()  # of another model, or of other inputs
     container.write(folder / "model.rknn")
     for at, (info, array) in enumerate(zip(metadata.inputs, inputs or (), strict=False)):
         turned = array.transpose(TO_NHWC) if info.layout == "NCHW" else array

@@ -140,7 +140,7 @@ def _fitted(array: NDArray[Any], wanted: Wanted, file: Path) -> NDArray[Any]:
     for one in (array, turned):
         if one.shape == shape:
             with np.errstate(over="ignore"):  # who uses the numbers looks whether they are finite
-                return np.ascontiguousarray(one, wanted.dtype)
+                return np.ascontiguousarray(one, wanted.dtype).reshape(shape)  # a scalar stays one
     raise invalid_parameter(
         f"The file {file} has the shape {list(array.shape)}, and the model's input {list(shape)}; save an array of "
         "that shape."

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -71,18 +72,25 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
         raise refused(error) from None
     try:
         stored = json.loads(data.read_text(encoding="utf-8"))
-        text = yaml.safe_load(cfg.read_text(encoding="utf-8"))
+        text = _mapping(yaml.safe_load(cfg.read_text(encoding="utf-8")))
         ranges = {name: (float(low), float(high)) for name, (low, high) in stored["ranges"].items()}
         inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in stored["inputs"]]
         batch = int(stored["rknn_batch_size"])
-        changed = text.get("quantize_parameters") or {}
+        changed = _mapping(text.get("quantize_parameters"))
         ranges |= {name: (float(one["min"][0]), float(one["max"][0])) for name, one in changed.items()}
-        layers = dict(text.get("custom_quantize_layers") or {})
+        layers = _mapping(text.get("custom_quantize_layers"))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise invalid_model(
             f"{data} and {cfg} cannot be read: {type(error).__name__}: {one_line(error)}. Write them by "
             "hybrid_quantization_step1."
         ) from None
+    known = {name for node in proto.graph.node for name in node.output} | {value.name for value in proto.graph.input}
+    for name, (low, high) in ranges.items():
+        if name not in known or not -inf < low <= high < inf:
+            raise invalid_parameter(
+                f"{cfg}: quantize_parameters has {name!r} from {low} to {high}; write the name of a value, and numbers "
+                "with the least one first."
+            )
     by_name = {name: node.name for node in proto.graph.node for name in (node.name, *node.output)}
     for name, dtype in layers.items():
         if name not in by_name or dtype != "float16":
@@ -91,6 +99,13 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
                 "and 'float16'."
             )
     return proto, Stored(inputs, ranges, batch, [by_name[name] for name in layers])
+
+
+def _mapping(read: Any) -> dict[str, Any]:
+    """What a file has under a name; nothing is an empty mapping."""
+    if read is not None and not isinstance(read, dict):
+        raise ValueError(f"{read!r} stands where 'name: value' is wanted")
+    return read or {}
 
 
 def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:

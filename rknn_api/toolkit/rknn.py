@@ -248,6 +248,10 @@ class RKNN(Calls):
         """
 
         def write() -> None:
+            if not isinstance(proposal_dataset_size, int):
+                raise invalid_parameter(
+                    f"proposal_dataset_size is {proposal_dataset_size!r}; it is a number of samples."
+                )
             prepared = self._prepare()
             ranges = prepared.ranges(dataset)
             one = built(prepared, self._name, ranges, batch=_batch(rknn_batch_size))
@@ -265,8 +269,11 @@ class RKNN(Calls):
         def make() -> None:
             config = self._configured()
             self._unbuild()
-            model, stored = hybrid.read(Path(model_input), Path(data_input), Path(model_quantization_cfg))
-            self._loaded, self._name = model, Path(model_input).stem
+            source = path_of(model_input, "model_input")
+            model, stored = hybrid.read(
+                source, path_of(data_input, "data_input"), path_of(model_quantization_cfg, "model_quantization_cfg")
+            )
+            self._loaded, self._name = model, source.stem
             self._prepared = Prepared(model, model, stored.inputs, config, self._ops)
             one = built(self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers)
             self._keep("hybrid_quantization_step2", one)

@@ -11,6 +11,7 @@ from rknn_api.errors import RknnError
 from rknn_api.onnx_edit.command import onnx_edit
 from rknn_api.onnx_edit.formula import Formula
 from rknn_api.onnx_edit.graph import edited
+from rknn_api.toolkit.dataset import Wanted, samples
 
 F = TensorProto.FLOAT
 
@@ -81,3 +82,14 @@ def test_arguments_that_are_wrong_are_said(
     onnx.save(model([2, 3]), tmp_path / "net.onnx")
     assert onnx_edit(**{"model": tmp_path / "net.onnx", "export_path": tmp_path / "new.onnx", **given}) == -1
     assert why in capsys.readouterr().err
+
+
+def test_a_dataset_for_a_model_with_a_space_in_its_name_can_be_read(tmp_path: Path) -> None:
+    onnx.save(model([2, 3]), tmp_path / "old.onnx")
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    (tmp_path / "dataset.txt").write_text("x.npy\n")
+    new = tmp_path / "new model.onnx"
+    assert onnx_edit(tmp_path / "old.onnx", new, {"x": "a,b->b,a"}, dataset=tmp_path / "dataset.txt") == 0
+    wanted = Wanted((3, 2), np.dtype(np.float32))
+    ((array,),) = samples(tmp_path / "dataset_for_new model.txt", [wanted])
+    np.testing.assert_array_equal(array, [[0, 3], [1, 4], [2, 5]])

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from onnx import helper
+from onnx import TensorProto, helper
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
 from rknnlite.api import RKNNLite
@@ -332,9 +332,19 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
     assert convolutions == [True, True, True, False, True]
     assert rknn.init_runtime() == 0
     assert rknn.inference([np.zeros((1, nets.SIDE, nets.SIDE, 3), np.uint8)]) is not None
-    Path("net.quantization.cfg").write_text("custom_quantize_layers: {none: float16}\n")
-    assert rknn.hybrid_quantization_step2(*files) == -1
-    assert "custom_quantize_layers has 'none'" in rknn.last_error
+    for changed, why in (
+        ("custom_quantize_layers: {none: float16}", "custom_quantize_layers has 'none'"),
+        ("custom_quantize_layers: [r2]", "['r2'] stands where 'name: value' is wanted"),
+        ("- r2", "['r2'] stands where 'name: value' is wanted"),
+        ("quantize_parameters: {none: {min: [0], max: [1]}}", "quantize_parameters has 'none' from 0.0 to 1.0"),
+        ("quantize_parameters: {r2: {min: [5], max: [1]}}", "quantize_parameters has 'r2' from 5.0 to 1.0"),
+        ("quantize_parameters: {r2: {min: [.nan], max: [1]}}", "quantize_parameters has 'r2' from nan to 1.0"),
+    ):
+        Path("net.quantization.cfg").write_text(changed)
+        assert rknn.hybrid_quantization_step2(*files) == -1
+        assert why in rknn.last_error
+    Path("net.quantization.cfg").write_text("")
+    assert rknn.hybrid_quantization_step2(*files) == 0, rknn.last_error  # nothing is changed
 
 
 @pytest.mark.parametrize(
@@ -480,6 +490,32 @@ def test_programs_are_written_for_a_model_and_agree_with_the_simulator(
         )
         assert answer.returncode == 0, answer.stderr
         assert answer.stdout.endswith(", cosine 1.000000\n")
+    assert rknn.codegen("demo", overwrite=True) == 0, rknn.last_error
+    assert not list(Path("demo").glob("*_0.bin"))  # of the former inputs
+
+
+@pytest.mark.parametrize(("kind", "inputs"), [(TensorProto.DOUBLE, {"x": [1, 3]}), (TensorProto.FLOAT, {})])
+def test_programs_that_c_has_no_words_for_are_not_written(
+    rknn: RKNN, tmp_path: Path, kind: int, inputs: dict[str, Any]
+) -> None:
+    node = (
+        helper.make_node("Identity", ["x"], ["y"]) if inputs else helper.make_node("RandomNormal", [], ["y"], shape=[1])
+    )
+    build(rknn, nets.saved(tmp_path, [node], inputs, ["y"], kind=kind), None)
+    assert rknn.codegen("demo") == -1
+    assert "codegen is for models with inputs of the types that the C API has" in rknn.last_error
+    assert not Path("demo").exists()
+
+
+def test_a_program_for_an_output_of_zeros_says_that_it_agrees(rknn: RKNN, tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    build(rknn, nets.saved(tmp_path, [node], {"x": []}, ["y"]), None)
+    np.save("scalar.npy", F(-3))
+    assert rknn.codegen("demo", inputs=["scalar.npy"]) == 0, rknn.last_error
+    answer = subprocess.run(
+        [sys.executable, "main.py"], cwd="demo", check=False, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (answer.stdout, answer.stderr) == ("output 0: [], cosine 1.000000\n", "")
 
 
 def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp_path: Path) -> None:
