@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rknn_api.capi import functions, matmul
+from rknn_api.capi import functions, matmul, queries
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
 from rknn_api.types import (
     rknn_context,
@@ -49,7 +49,7 @@ def hbrt_rknn_dup_context(context_in: int, context_out: int) -> int:
 
 def hbrt_rknn_query(context: int, cmd: int, info: int, size: int) -> int:
     """As rknn_query."""
-    return functions.rknn_query(context, cmd, _at(functions.info_of(cmd), info), size)
+    return functions.rknn_query(context, cmd, _at(queries.info_of(cmd), info), size)
 
 
 def hbrt_rknn_inputs_set(context: int, n_inputs: int, inputs: int) -> int:

@@ -9,26 +9,24 @@ Emulator: arrays are lists, tuples or ctypes arrays; a sentence on standard erro
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec
 
-from arm_client.cabi.arguments import bytes_of, deref, integer
+from arm_client.cabi.arguments import bytes_of
 from arm_client.cabi.last_error import note
 from hbrt.errors import RequestRefusedError
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
-from rknn_api import sram, types
+from rknn_api import sram
 from rknn_api.calls import path_of
-from rknn_api.capi import attributes
-from rknn_api.capi.attributes import View
+from rknn_api.capi.arguments import array_of, handle_of, handle_or_none, number_of, structure_of
 from rknn_api.capi.context import Context
-from rknn_api.capi.groups import has_query
 from rknn_api.capi.model import Model
 from rknn_api.capi.op_memory import OpMemory
+from rknn_api.capi.queries import answer
 from rknn_api.capi.runtime import Runtime, existing, runtime
 from rknn_api.container import Container
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
@@ -39,28 +37,17 @@ from rknn_api.run.runner import refused
 from rknn_api.types import (
     RknnFlag,
     rknn_context,
-    rknn_custom_string,
     rknn_init_extend,
     rknn_input,
-    rknn_input_output_num,
-    rknn_input_range,
-    rknn_mem_size,
     rknn_output,
     rknn_output_extend,
-    rknn_perf_detail,
-    rknn_perf_run,
-    rknn_query_cmd,
     rknn_run_extend,
-    rknn_sdk_version,
     rknn_tensor_attr,
     rknn_tensor_mem,
 )
-from rknn_api.version import sdk_version
 
 _P = ParamSpec("_P")
-_S = TypeVar("_S", bound="ctypes.Structure | ctypes.c_uint64")
 _log: Final = Log()
-_Q: Final = rknn_query_cmd
 _OF_BOARD: Final = {
     int(Status.HB_SYS_OUT_OF_MEMORY): RknnStatus.RKNN_ERR_MALLOC_FAIL,
     int(Status.HB_SYS_INVALID_ARGUMENT): RknnStatus.RKNN_ERR_PARAM_INVALID,
@@ -70,19 +57,6 @@ _ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _KNOWN_FLAGS: Final = sum(RknnFlag)
 _PRIORITY: Final = int(RknnFlag.RKNN_FLAG_PRIOR_MEDIUM | RknnFlag.RKNN_FLAG_PRIOR_LOW)
 _SHOWS_SRAM: Final = frozenset("3456")  # levels of RKNN_LOG_LEVEL
-_VIEWS: Final = {
-    _Q.RKNN_QUERY_INPUT_ATTR: (True, View.PLAIN),
-    _Q.RKNN_QUERY_OUTPUT_ATTR: (False, View.PLAIN),
-    _Q.RKNN_QUERY_NATIVE_INPUT_ATTR: (True, View.NATIVE),
-    _Q.RKNN_QUERY_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
-    _Q.RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR: (True, View.NATIVE_NHWC),
-    _Q.RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR: (False, View.NATIVE_NHWC),
-    _Q.RKNN_QUERY_CURRENT_INPUT_ATTR: (True, View.CURRENT),
-    _Q.RKNN_QUERY_CURRENT_OUTPUT_ATTR: (False, View.CURRENT),
-    _Q.RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR: (True, View.NATIVE),
-    _Q.RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
-}
-_CURRENT: Final = frozenset(one for one in _VIEWS if "CURRENT" in one.name)
 
 
 def _failed(call: str, error: Exception) -> int:
@@ -306,121 +280,7 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
         were chosen.
     """
     here, found = _found("rknn_query", context)
-    number = number_of("cmd", cmd)
-    if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
-        raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
-    command = _Q(number)
-    if not has_query(here.column, command):
-        raise RknnError(
-            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH, f"{here.chip} has no {command.name}: see the table by chip."
-        )
-    kind = info_of(command)
-    wanted = ctypes.sizeof(kind)
-    if number_of("size", size) < wanted:
-        raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
-    target = structure_of("info", info, kind)
-    if command in {_Q.RKNN_QUERY_PERF_RUN, _Q.RKNN_QUERY_PERF_DETAIL}:
-        found.wait()
-    with found.lock:
-        if isinstance(target, rknn_tensor_attr):
-            if command in _CURRENT and (found.set is None or not found.model.sets):
-                raise RknnError(
-                    RknnStatus.RKNN_ERR_FAIL, f"{command.name} tells of shapes that rknn_set_input_shapes has chosen."
-                )
-            is_input, view = _VIEWS[command]
-            attributes.fill(target, found.side(target.index, is_input=is_input), view, found.model.rules)
-        else:
-            _ANSWERS[command](here, found, target)
-
-
-def info_of(command: int) -> type[ctypes.Structure]:
-    """The structure that a query fills."""
-    found: type[ctypes.Structure] = (
-        _INFOS.get(_Q(command), rknn_tensor_attr) if command in set(_Q) else rknn_tensor_attr
-    )
-    return found
-
-
-def _in_out_num(_here: Runtime, found: Context, info: Any) -> None:
-    info.n_input, info.n_output = len(found.model.metadata.inputs), len(found.model.metadata.outputs)
-
-
-def _perf_detail(_here: Runtime, found: Context, info: Any) -> None:
-    if not found.flags & RknnFlag.RKNN_FLAG_COLLECT_PERF_MASK:
-        raise RknnError(
-            RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
-        )
-    text = f"Total time, measured on this machine: {_run_us(found)} us\n".encode()
-    kept = ctypes.create_string_buffer(text)
-    found.kept[:] = [kept]
-    info.perf_data, info.data_len = ctypes.addressof(kept), len(text)
-
-
-def _perf_run(_here: Runtime, found: Context, info: Any) -> None:
-    info.run_duration = _run_us(found)
-
-
-def _run_us(found: Context) -> int:
-    found.settle()
-    if found.run_us is None:
-        raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The context has not run yet: call rknn_run first.")
-    return found.run_us
-
-
-def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
-    info.api_version, info.drv_version = f"2.3.2, {sdk_version()}".encode(), b"0.9.8 (emulator)"
-
-
-def _mem_size(here: Runtime, found: Context, info: Any) -> None:
-    info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
-    info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
-    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_free
-
-
-def _custom_string(_here: Runtime, found: Context, info: Any) -> None:
-    info.string = found.model.metadata.custom_string.encode()[: ctypes.sizeof(rknn_custom_string) - 1]
-
-
-def _device_mem(_here: Runtime, found: Context, info: Any) -> None:
-    info.virt_addr, info.phys_addr, info.fd, info.size = None, 0, -1, found.model.weight_bytes
-
-
-def _range(_here: Runtime, found: Context, info: Any) -> None:
-    model = found.model
-    if not model.sets:
-        raise invalid_parameter("The model has one set of shapes: it was converted without dynamic_input.")
-    index = info.index
-    found.side(index, is_input=True)
-    sides = [model.sides(at, is_input=True)[index] for at in range(model.sets)]
-    layout = "NHWC" if sides[0].is_picture else "UNDEFINED"
-    shapes = [attributes.dims_in(side, layout, 0) for side in sides][: types.RKNN_MAX_DYNAMIC_SHAPE_NUM]
-    info.shape_number, info.n_dims = len(shapes), len(shapes[0])
-    info.fmt = types.rknn_tensor_format[f"RKNN_TENSOR_{layout}"]
-    info.name = sides[0].info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]
-    for row, shape in zip(info.dyn_range, shapes, strict=False):
-        row[: len(shape)] = shape
-
-
-_INFOS: Final[dict[rknn_query_cmd, type[ctypes.Structure]]] = {
-    _Q.RKNN_QUERY_IN_OUT_NUM: rknn_input_output_num,
-    _Q.RKNN_QUERY_PERF_DETAIL: rknn_perf_detail,
-    _Q.RKNN_QUERY_PERF_RUN: rknn_perf_run,
-    _Q.RKNN_QUERY_SDK_VERSION: rknn_sdk_version,
-    _Q.RKNN_QUERY_MEM_SIZE: rknn_mem_size,
-    _Q.RKNN_QUERY_CUSTOM_STRING: rknn_custom_string,
-    _Q.RKNN_QUERY_DEVICE_MEM_INFO: rknn_tensor_mem,
-    _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: rknn_input_range,
-}
-_ANSWERS: Final[dict[rknn_query_cmd, Callable[[Runtime, Context, Any], None]]] = {
-    _Q.RKNN_QUERY_IN_OUT_NUM: _in_out_num,
-    _Q.RKNN_QUERY_PERF_DETAIL: _perf_detail,
-    _Q.RKNN_QUERY_PERF_RUN: _perf_run,
-    _Q.RKNN_QUERY_SDK_VERSION: _sdk_version,
-    _Q.RKNN_QUERY_MEM_SIZE: _mem_size,
-    _Q.RKNN_QUERY_CUSTOM_STRING: _custom_string,
-    _Q.RKNN_QUERY_DEVICE_MEM_INFO: _device_mem,
-    _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: _range,
-}
+    answer(here, found, number_of("cmd", cmd), info, number_of("size", size))
 
 
 def hbrt_rknn_sram() -> str:
@@ -580,7 +440,7 @@ def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
 def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_mem:
     """Memory of the board by flags: RKNN_FLAG_MEMORY_*; with RKNN_MEM_FLAG_ALLOC_NO_CONTEXT the context may be 0."""
     flags = number_of("alloc_flags", alloc_flags)
-    if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not _handle_or_none(context):
+    if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not handle_or_none(context):
         return runtime().memory.create(number_of("size", size), flags)
     here = _runtime_of("rknn_create_mem2", context)
     return here.memory.create(number_of("size", size), flags)
@@ -609,7 +469,7 @@ def rknn_destroy_mem(context: Any, mem: Any) -> None:
     Returns:
         0; RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
     """
-    handle = _handle_or_none(context)
+    handle = handle_or_none(context)
     existing(handle or 0).memory.destroy(structure_of("mem", mem, rknn_tensor_mem))
 
 
@@ -620,8 +480,8 @@ def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
     Returns:
         0; RKNN_ERR_PARAM_INVALID: no such direction.
     """
-    here = existing(_handle_or_none(context) or 0)
-    if not _handle_or_none(context) and here.column not in {1, 2}:
+    here = existing(handle_or_none(context) or 0)
+    if not handle_or_none(context) and here.column not in {1, 2}:
         raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"rknn_mem_sync needs a context on {here.chip}.")
     here.memory.sync(here.memory.of(structure_of("mem", mem, rknn_tensor_mem)), number_of("mode", mode))
 
@@ -687,46 +547,3 @@ def _runtime_of(call: str, context: Any) -> Runtime:
     here.check_handle(handle)
     here.check_function(call)
     return here
-
-
-def handle_of(context: Any) -> int:
-    """The number of a context; raises RKNN_ERR_CTX_INVALID for 0."""
-    if not (handle := _handle_or_none(context)):
-        raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, "The context is 0: rknn_init has not filled it.")
-    return handle
-
-
-def _handle_or_none(context: Any) -> int | None:
-    found = deref(context, rknn_context)  # type: ignore[type-var]  # a number, where other handles are pointers
-    return integer(context if found is None else found.value)
-
-
-def structure_of(name: str, given: Any, kind: type[_S]) -> _S:
-    """The structure behind an argument; raises RKNN_ERR_PARAM_INVALID."""
-    found: _S | None = deref(given, kind)  # type: ignore[type-var]  # the handle is a number, not a pointer
-    if found is None:
-        raise invalid_parameter(
-            f"{name} is {type(given).__name__ if given is not None else 'NULL'}; pass a {kind.__name__}."
-        )
-    return found
-
-
-def number_of(name: str, given: Any) -> int:
-    """The whole number behind an argument; raises RKNN_ERR_PARAM_INVALID."""
-    if (found := integer(given)) is None:
-        raise invalid_parameter(f"{name} is {given!r}; pass a whole number.")
-    return found
-
-
-def array_of(name: str, given: Any, count: Any, kind: type[_S]) -> list[_S]:
-    """The structures of an array argument; raises RKNN_ERR_PARAM_INVALID."""
-    number = number_of(f"the number of {name}", count)
-    try:
-        elements = [given] if isinstance(given, kind) else list(given)[: max(0, number)]
-    except TypeError:
-        first = structure_of(name, given, kind)
-        pointer = ctypes.cast(ctypes.byref(first), ctypes.POINTER(kind))
-        elements = [pointer[at] for at in range(max(0, number))]
-    if number < 1 or len(elements) < number:
-        raise invalid_parameter(f"{name} has {len(elements)}, and the number of them is {number}.")
-    return [structure_of(name, one, kind) for one in elements]

@@ -13,7 +13,8 @@ import numpy as np
 
 from arm_client.cabi.arguments import bytes_of
 from rknn_api.capi import matrices
-from rknn_api.capi.functions import array_of, handle_of, number_of, returns_code, structure_of
+from rknn_api.capi.arguments import array_of, handle_of, number_of, structure_of
+from rknn_api.capi.functions import returns_code
 from rknn_api.capi.matrices import KINDS, PLAIN, Quantised, Sizes
 from rknn_api.capi.product import NAMES, NATIVE, NORM, TURNED, Matmul
 from rknn_api.capi.runtime import existing, runtime

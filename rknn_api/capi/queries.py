@@ -1,0 +1,154 @@
+"""What rknn_query tells: for each command the structure that it fills, and what stands in it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, Final
+
+from rknn_api import types
+from rknn_api.capi import attributes
+from rknn_api.capi.arguments import structure_of
+from rknn_api.capi.attributes import View
+from rknn_api.capi.context import Context
+from rknn_api.capi.groups import has_query
+from rknn_api.capi.runtime import Runtime
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.types import (
+    RknnFlag,
+    rknn_custom_string,
+    rknn_input_output_num,
+    rknn_input_range,
+    rknn_mem_size,
+    rknn_perf_detail,
+    rknn_perf_run,
+    rknn_query_cmd,
+    rknn_sdk_version,
+    rknn_tensor_attr,
+    rknn_tensor_mem,
+)
+from rknn_api.version import sdk_version
+
+_Q: Final = rknn_query_cmd
+_VIEWS: Final = {
+    _Q.RKNN_QUERY_INPUT_ATTR: (True, View.PLAIN),
+    _Q.RKNN_QUERY_OUTPUT_ATTR: (False, View.PLAIN),
+    _Q.RKNN_QUERY_NATIVE_INPUT_ATTR: (True, View.NATIVE),
+    _Q.RKNN_QUERY_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
+    _Q.RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR: (True, View.NATIVE_NHWC),
+    _Q.RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR: (False, View.NATIVE_NHWC),
+    _Q.RKNN_QUERY_CURRENT_INPUT_ATTR: (True, View.CURRENT),
+    _Q.RKNN_QUERY_CURRENT_OUTPUT_ATTR: (False, View.CURRENT),
+    _Q.RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR: (True, View.NATIVE),
+    _Q.RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
+}
+_CURRENT: Final = frozenset(one for one in _VIEWS if "CURRENT" in one.name)
+
+
+def answer(here: Runtime, found: Context, number: int, info: Any, size: int) -> None:
+    """Fill the structure of a command.
+
+    Raises:
+        RknnError: no such command or index, a structure of another size, or nothing to tell yet.
+    """
+    if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
+        raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
+    command = _Q(number)
+    if not has_query(here.column, command):
+        raise RknnError(
+            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH, f"{here.chip} has no {command.name}: see the table by chip."
+        )
+    kind = info_of(command)
+    wanted = ctypes.sizeof(kind)
+    if size < wanted:
+        raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
+    target = structure_of("info", info, kind)
+    if command in {_Q.RKNN_QUERY_PERF_RUN, _Q.RKNN_QUERY_PERF_DETAIL}:
+        found.wait()
+    with found.lock:
+        if isinstance(target, rknn_tensor_attr):
+            if command in _CURRENT and (found.set is None or not found.model.sets):
+                raise RknnError(
+                    RknnStatus.RKNN_ERR_FAIL, f"{command.name} tells of shapes that rknn_set_input_shapes has chosen."
+                )
+            is_input, view = _VIEWS[command]
+            attributes.fill(target, found.side(target.index, is_input=is_input), view, found.model.rules)
+        else:
+            _ANSWERS[command][1](here, found, target)
+
+
+def info_of(command: int) -> type[ctypes.Structure]:
+    """The structure that a query fills."""
+    return _ANSWERS[_Q(command)][0] if command in _ANSWERS else rknn_tensor_attr
+
+
+def _in_out_num(_here: Runtime, found: Context, info: Any) -> None:
+    info.n_input, info.n_output = len(found.model.metadata.inputs), len(found.model.metadata.outputs)
+
+
+def _perf_detail(_here: Runtime, found: Context, info: Any) -> None:
+    if not found.flags & RknnFlag.RKNN_FLAG_COLLECT_PERF_MASK:
+        raise RknnError(
+            RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
+        )
+    text = f"Total time, measured on this machine: {_run_us(found)} us\n".encode()
+    kept = ctypes.create_string_buffer(text)
+    found.kept[:] = [kept]
+    info.perf_data, info.data_len = ctypes.addressof(kept), len(text)
+
+
+def _perf_run(_here: Runtime, found: Context, info: Any) -> None:
+    info.run_duration = _run_us(found)
+
+
+def _run_us(found: Context) -> int:
+    found.settle()
+    if found.run_us is None:
+        raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The context has not run yet: call rknn_run first.")
+    return found.run_us
+
+
+def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
+    info.api_version, info.drv_version = f"2.3.2, {sdk_version()}".encode(), b"0.9.8 (emulator)"
+
+
+def _mem_size(here: Runtime, found: Context, info: Any) -> None:
+    info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
+    info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
+    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_free
+
+
+def _custom_string(_here: Runtime, found: Context, info: Any) -> None:
+    info.string = found.model.metadata.custom_string.encode()[: ctypes.sizeof(rknn_custom_string) - 1]
+
+
+def _device_mem(_here: Runtime, found: Context, info: Any) -> None:
+    info.virt_addr, info.phys_addr, info.fd, info.size = None, 0, -1, found.model.weight_bytes
+
+
+def _range(_here: Runtime, found: Context, info: Any) -> None:
+    model = found.model
+    if not model.sets:
+        raise invalid_parameter("The model has one set of shapes: it was converted without dynamic_input.")
+    index = info.index
+    found.side(index, is_input=True)
+    sides = [model.sides(at, is_input=True)[index] for at in range(model.sets)]
+    layout = "NHWC" if sides[0].is_picture else "UNDEFINED"
+    shapes = [attributes.dims_in(side, layout, 0) for side in sides][: types.RKNN_MAX_DYNAMIC_SHAPE_NUM]
+    info.shape_number, info.n_dims = len(shapes), len(shapes[0])
+    info.fmt = types.rknn_tensor_format[f"RKNN_TENSOR_{layout}"]
+    info.name = sides[0].info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]
+    for row, shape in zip(info.dyn_range, shapes, strict=False):
+        row[: len(shape)] = shape
+
+
+_ANSWERS: Final[dict[rknn_query_cmd, tuple[type[ctypes.Structure], Callable[[Runtime, Context, Any], None]]]] = {
+    _Q.RKNN_QUERY_IN_OUT_NUM: (rknn_input_output_num, _in_out_num),
+    _Q.RKNN_QUERY_PERF_DETAIL: (rknn_perf_detail, _perf_detail),
+    _Q.RKNN_QUERY_PERF_RUN: (rknn_perf_run, _perf_run),
+    _Q.RKNN_QUERY_SDK_VERSION: (rknn_sdk_version, _sdk_version),
+    _Q.RKNN_QUERY_MEM_SIZE: (rknn_mem_size, _mem_size),
+    _Q.RKNN_QUERY_CUSTOM_STRING: (rknn_custom_string, _custom_string),
+    _Q.RKNN_QUERY_DEVICE_MEM_INFO: (rknn_tensor_mem, _device_mem),
+    _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: (rknn_input_range, _range),
+}
