@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tools.docs_tables import REPOSITORY
 from tools.markdown import table
@@ -13,22 +13,34 @@ from tools.markdown import table
 def folders() -> str:
     """One table a package, the highest floor first."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = settings["tool"]["importlinter"]["contracts"]
-    return "\n".join(
-        f"`{container}`:\n\n{_floors(container, contract['layers'])}"
-        for contract in contracts
+    floors = {
+        container: contract["layers"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
         if contract["type"] == "layers"
         for container in contract.get("containers", ())
+    }
+    return "\n".join(
+        f"`{container}`:\n\n{_table(container, layers, floors.keys())}" for container, layers in floors.items()
     )
 
 
-def _floors(container: str, layers: list[str]) -> str:
+def _table(container: str, layers: list[str], containers: Collection[str]) -> str:
     rows = [
-        (str(len(layers) - number), f"`{name}`", _first_sentence(f"{container}.{name}"))
+        (str(len(layers) - number), f"`{name.replace('.', '/')}`", _first_sentence(f"{container}.{name}"))
         for number, layer in enumerate(layers)
-        for name in sorted(layer.replace(" ", "").split("|"))
+        for module in sorted(layer.replace(" ", "").split("|"))
+        for name in (module, *_inner(container, module, containers))
     ]
     return table(("floor", "module", "what it holds"), rows)
+
+
+def _inner(container: str, module: str, containers: Collection[str]) -> list[str]:
+    """Packages below a module, from its container: those of one that has floors stand in its own table."""
+    if f"{container}.{module}" in containers:
+        return []
+    folder = REPOSITORY / container.replace(".", "/")
+    files = sorted((folder / module).glob("*/**/__init__.py"))
+    return [".".join(file.parent.relative_to(folder).parts) for file in files]
 
 
 def _first_sentence(module: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REPOSITORY_PAGES = {"index.md": "README.md", "changes.md": "CHANGELOG.md"}
 PAGES = set(REPOSITORY_PAGES.values())
+_OURS = {"arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -50,9 +51,11 @@ def outside(path: Path) -> str:
 
 def api_pages() -> dict[str, str]:
     """Every API page by its path."""
-    arm, dsp, dnn = (
-        stub_names(REPOSITORY / package / "__init__.pyi") for package in ("arm_client", "dsp_server", "arm_client/dnn")
+    arm, dsp, dnn, fastrpc, rknn = (
+        stub_names(REPOSITORY / package / "__init__.pyi")
+        for package in ("arm_client", "dsp_server", "arm_client/dnn", "fastrpc", "rknn_api")
     )
+    toolkits = {"RKNN": "rknn_api.toolkit.rknn", "RKNNLite": "rknn_api.lite.rknn_lite"}
     in_c = {name: module for name, module in arm.items() if name.startswith(("hb", "HB_")) and "dnn" not in module}
     models = {name: module for name, module in arm.items() if name.startswith("hb") and "dnn" in module} | dnn
     habits = {name: module for name, module in arm.items() if name not in in_c and name not in models}
@@ -63,6 +66,12 @@ def api_pages() -> dict[str, str]:
         "api/python.md": page("ARM side: Python", "`from arm_client import connect, nn, cv`", habits),
         "api/dnn.md": page("Models", "`import arm_client as hb` and `from arm_client import dnn`", models),
         "api/dsp.md": page("DSP side", "`from dsp_server import ...`", dsp),
+        "api/fastrpc.md": page("FastRPC", "`import fastrpc`", fastrpc),
+        "api/rknn.md": page(
+            "RKNN",
+            "`import rknn_api`, `from rknn.api import RKNN` and `from rknnlite.api import RKNNLite`",
+            rknn | toolkits,
+        ),
     }
 
 
@@ -71,7 +80,7 @@ def page(title: str, how: str, names: Mapping[str, str]) -> str:
     homes: dict[str, list[str]] = {}
     for name, module in names.items():
         found = getattr(import_module(module), name, None)
-        is_ours = getattr(found, "__module__", "").partition(".")[0] in {"arm_client", "dsp_server", "hbrt"}
+        is_ours = getattr(found, "__module__", "").partition(".")[0] in _OURS
         if is_ours and (inspect.isclass(found) or inspect.isroutine(found)):
             homes.setdefault(found.__module__, []).append(found.__qualname__)
     return f"# {title}\n\n{how}\n\n" + "\n".join(section(*home) for home in sorted(homes.items()))
