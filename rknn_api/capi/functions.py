@@ -26,7 +26,7 @@ from rknn_api.capi.arguments import array_of, handle_of, handle_or_none, number_
 from rknn_api.capi.context import Context
 from rknn_api.capi.model import Model
 from rknn_api.capi.op_memory import OpMemory
-from rknn_api.capi.queries import answer
+from rknn_api.capi.queries import answer, layers
 from rknn_api.capi.runtime import Runtime, existing, runtime
 from rknn_api.container import Container
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
@@ -56,7 +56,7 @@ _OF_BOARD: Final = {
 _ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _KNOWN_FLAGS: Final = sum(RknnFlag)
 _PRIORITY: Final = int(RknnFlag.RKNN_FLAG_PRIOR_MEDIUM | RknnFlag.RKNN_FLAG_PRIOR_LOW)
-_SHOWS_SRAM: Final = frozenset("3456")  # levels of RKNN_LOG_LEVEL
+_SHOWS_SRAM, _SHOWS_LAYERS = frozenset("3456"), frozenset("456")  # levels of RKNN_LOG_LEVEL
 
 
 def _failed(call: str, error: Exception) -> int:
@@ -136,8 +136,11 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     made = Context(loaded, here.memory, flags, here.cores, priority)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
         made.sram = sram.take(loaded.internal_bytes, here.sram_bytes, here.sram)
-    if os.environ.get("RKNN_LOG_LEVEL", "").strip() in _SHOWS_SRAM:
+    level = os.environ.get("RKNN_LOG_LEVEL", "").strip()
+    if level in _SHOWS_SRAM:
         sys.stderr.write(f"{sram.table(loaded.placed, made.sram, here.sram_base, loaded.edge_bytes)}\n")
+    if level in _SHOWS_LAYERS and is_run:
+        sys.stderr.write(f"{layers(made)}\n")
     target.value = here.add(made)
 
 

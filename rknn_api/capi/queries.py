@@ -14,6 +14,9 @@ from rknn_api.capi.context import Context
 from rknn_api.capi.groups import has_query
 from rknn_api.capi.runtime import Runtime
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.perf.report import layers_text, measured_line
+from rknn_api.platforms import platform_of
+from rknn_api.run.custom_ops import CustomOps
 from rknn_api.types import (
     RknnFlag,
     rknn_custom_string,
@@ -91,10 +94,24 @@ def _perf_detail(_here: Runtime, found: Context, info: Any) -> None:
         raise RknnError(
             RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
         )
-    text = f"Total time, measured on this machine: {_run_us(found)} us\n".encode()
+    text = f"{layers(found)}\n\n{measured_line(_run_us(found))}\n".encode()
     kept = ctypes.create_string_buffer(text)
     found.kept[:] = [kept]
     info.perf_data, info.data_len = ctypes.addressof(kept), len(text)
+
+
+def layers(found: Context) -> str:
+    """The table of a context's layers, modelled.
+
+    Raises:
+        RknnError: the model cannot be run.
+    """
+    metadata = found.model.metadata
+    if metadata.custom_ops:  # shapes are found by a run, and the program's callbacks run in its own runs alone
+        return f"The layers are not told: {', '.join(metadata.custom_ops)} of the program's own have no modelled cost."
+    platform = platform_of(metadata.target_platform)
+    cores = platform.cores_of(found.schedule.cores)
+    return layers_text(found.model.proto, metadata, CustomOps(), platform, cores)
 
 
 def _perf_run(_here: Runtime, found: Context, info: Any) -> None:

@@ -64,7 +64,7 @@ class RKNNLite(Calls):
             if self._runner.note:
                 self._log.warning("init_runtime", self._runner.note)
             if self._log.is_verbose:
-                self._log.text(layers_text(container, self._ops, platform, cores))
+                self._log.text(layers_text(container.proto(), container.metadata, self._ops, platform, cores))
 
         return self.call("init_runtime", make_ready)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rknn_api.container import Container
+from rknn_api.container import Container, Metadata
 from rknn_api.perf.cost import Chip, cost_of
-from rknn_api.perf.layers import Layer, layers_of
+from rknn_api.perf.layers import layers_of
 from rknn_api.perf.memory import Memory, memory_of
 from rknn_api.perf.table import layer_table
 from rknn_api.platforms import Platform
@@ -18,17 +19,27 @@ from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.feeds import shape_sets
 from rknn_api.run.runner import Runner
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 _RUNS = 10
 
 
-def layers_text(container: Container, ops: CustomOps, platform: Platform, cores: Sequence[int]) -> str:
+def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform: Platform, cores: Sequence[int]) -> str:
     """The table of layers, modelled.
+
+    Args:
+        model: The graph of a model file.
+        metadata: Of the file.
+        ops: The program's.
+        platform: The chip.
+        cores: Its NPU cores that share the layers.
 
     Raises:
         RknnError: the model cannot be run.
     """
-    layers, chip = _layers(container, ops), Chip.of(platform.profile)
-    taken = tuple(cores)[:1] if container.metadata.extra.get("single_core_mode") else tuple(cores)
+    layers, chip = layers_of(model, metadata, ops), Chip.of(platform.profile)
+    taken = tuple(cores)[:1] if metadata.extra.get("single_core_mode") else tuple(cores)
     return layer_table(layers, [cost_of(one, chip, taken, platform.cores) for one in layers])
 
 
@@ -45,7 +56,12 @@ def measured_text(runner: Runner) -> str:
         start = perf_counter_ns()
         runner.run(inputs, "nchw")
         times.append((perf_counter_ns() - start) / 1000)
-    return f"Measured on this machine, by onnxruntime, which says nothing of the chip: {median(times):.0f} us a run."
+    return measured_line(median(times))
+
+
+def measured_line(run_us: float) -> str:
+    """A time of this machine, as no modelled one is written."""
+    return f"Measured on this machine, by onnxruntime, which says nothing of the chip: {run_us:.0f} us a run."
 
 
 def memory_report(container: Container, ops: CustomOps, platform: Platform) -> Memory:
@@ -55,8 +71,4 @@ def memory_report(container: Container, ops: CustomOps, platform: Platform) -> M
         RknnError: the model cannot be run.
     """
     model = container.proto()
-    return memory_of(model, _layers(container, ops), Chip.of(platform.profile))
-
-
-def _layers(container: Container, ops: CustomOps) -> list[Layer]:
-    return layers_of(container.proto(), container.metadata, ops)
+    return memory_of(model, layers_of(model, container.metadata, ops), Chip.of(platform.profile))

@@ -427,7 +427,8 @@ class RKNN(Calls):
 
         def evaluate() -> None:
             ready = self._on_board("eval_perf")
-            text = layers_text(ready.container, self._ops, ready.platform, ready.cores)
+            container = ready.container
+            text = layers_text(container.proto(), container.metadata, self._ops, ready.platform, ready.cores)
             if not ready.perf_debug:  # the totals alone
                 text = "\n".join(line for line in text.splitlines() if line.startswith("Total "))
             found.append(f"{text}\n\n{measured_text(ready.runner)}")

@@ -552,6 +552,28 @@ def test_a_context_has_pages_of_sram_until_it_ends(
     assert rk.hbrt_rknn_sram().endswith("used: 0, free: 978944")
 
 
+def test_layers_are_modelled_and_the_run_is_measured(
+    contexts: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RKNN_LOG_LEVEL", "4")
+    context, x, detail = contexts("int8", rk.RKNN_FLAG_COLLECT_PERF_MASK), picture(), rk.rknn_perf_detail()
+    table = capsys.readouterr().err
+    table = table[table.index("Network Layer Information Table") :]
+    assert "Modelled, not measured" in table
+    assert [line.split()[1] for line in table.splitlines()[3:5]] == ["InputOperator", "ConvRelu"]
+    assert "100.0%/0.0%/0.0%" in table
+    assert rk.rknn_query(context, rk.RKNN_QUERY_PERF_DETAIL, detail, 16) == rk.RKNN_ERR_FAIL
+    assert rk.rknn_set_core_mask(context, rk.RKNN_NPU_CORE_0_1) == 0
+    assert rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
+    assert rk.rknn_run(context, None) == 0
+    assert rk.rknn_query(context, rk.RKNN_QUERY_PERF_DETAIL, detail, 16) == 0
+    text = ctypes.string_at(detail.perf_data or 0, detail.data_len).decode()
+    assert text.startswith(table.rstrip())  # the mask leaves so small a layer on one core
+    modelled, _, measured = text.partition("\n\nMeasured on this machine")
+    assert "Total Operator Elapsed Time(us), modelled: " in modelled
+    assert measured.endswith(" us a run.\n")
+
+
 def test_a_board_that_dies_and_a_fork_take_their_contexts_with_them(dsp_board_factory: Factory) -> None:
     with dsp_board_factory(profile="rk3588", fresh=True) as board:
         context, gone = init("int8"), rk.RKNN_ERR_CTX_INVALID
