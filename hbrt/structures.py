@@ -22,13 +22,13 @@ float32_t: TypeAlias = Annotated[float, ctypes.c_float]
 float64_t: TypeAlias = Annotated[float, ctypes.c_double]
 void_p: TypeAlias = Annotated[int | None, ctypes.c_void_p]
 
-_Structure = TypeVar("_Structure", bound=ctypes.Structure)
-_set = ctypes.Structure.__setattr__
+_Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.Union")
+_set = object.__setattr__
 _CLOSE_ENOUGH = 0.6
 
 
-class CStructure(ctypes.Structure):
-    """A C structure that refuses a field that it does not have, as a C compiler does.
+class _Checked:
+    """Refuses a field that is not there, as a C compiler does.
 
     A subclass that keeps something beside its fields gives that attribute a default in the class.
     """
@@ -40,13 +40,21 @@ class CStructure(ctypes.Structure):
             AttributeError: the structure has no such field; says which one is nearest.
         """
         if not hasattr(self.__class__, name):
-            raise AttributeError(_no_field(type(self), name), name=name, obj=self)
+            raise AttributeError(_no_field(type(self), name))  # no name, or Python adds a hint of its own
         _set(self, name, value)
 
     def __repr__(self) -> str:
         """The fields with their values: addresses in hex, a pointer as what it holds."""
         values = ", ".join(f"{name}={_shown(kind, getattr(self, name))}" for name, kind in _fields_of(type(self)))
         return f"{type(self).__name__}({values})"
+
+
+class CStructure(_Checked, ctypes.Structure):
+    """A C structure that refuses a field that it does not have."""
+
+
+class CUnion(_Checked, ctypes.Union):
+    """A C union that refuses a field that it does not have."""
 
 
 def structure(cls: type[_Structure]) -> type[_Structure]:
@@ -90,12 +98,12 @@ class OtherSpelling:
         setattr(structure, self.field, value)
 
 
-def _fields_of(kind: type[ctypes.Structure]) -> list[tuple[str, Any]]:
+def _fields_of(kind: type[Any]) -> list[tuple[str, Any]]:
     """Name and type of every field, those of base structures first."""
     return [(one[0], one[1]) for base in reversed(kind.__mro__) for one in base.__dict__.get("_fields_", ())]
 
 
-def _no_field(kind: type[ctypes.Structure], name: str) -> str:
+def _no_field(kind: type[Any], name: str) -> str:
     import difflib  # loads what a program without a mistake need not wait for
 
     fields = [field for field, _ in _fields_of(kind)]

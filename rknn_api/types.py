@@ -213,6 +213,10 @@ Reserved112: TypeAlias = Annotated[Any, ctypes.c_uint8 * 112]
 class rknn_context(ctypes.c_uint64):
     """Handle of a context; ``value`` is 0 until rknn_init fills it."""
 
+    def __repr__(self) -> str:
+        """The handle's number."""
+        return f"rknn_context({self.value:#x})"
+
 
 @structure
 class rknn_input_output_num(CStructure):

@@ -23,6 +23,7 @@ from hbrt.quantize import matrix as qm
 from hbrt.quantize.matrix import BLOCK_COLUMNS, Bytes, Matrix
 from hbrt.samples_dir import samples_dir
 from hbrt.status import Status
+from hbrt.structures import CStructure, float64_t, structure, uint32_t, uint64_t
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -45,59 +46,57 @@ class Per(StrEnum):
     OPERATION = "operation"
 
 
-class TensorHead(ctypes.Structure):
+@structure
+class TensorHead(CStructure):
     """A tensor of the block of tensors, as the op knows it."""
 
-    _fields_ = (
-        ("scale", ctypes.c_double),
-        ("zero_point", ctypes.c_uint32),
-        ("rows", ctypes.c_uint32),
-        ("columns", ctypes.c_uint32),
-        ("offset", ctypes.c_uint32),
-    )
-    scale: float
-    zero_point: int
-    rows: int
-    columns: int
-    offset: int
+    scale: float64_t
+    zero_point: uint32_t
+    rows: uint32_t
+    columns: uint32_t
+    offset: uint32_t
 
 
-class StepRecord(ctypes.Structure):
+@structure
+class StepRecord(CStructure):
     """An operation in the block of operations."""
 
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("kind", "source", "target", "other", "stride", "terms", "columns")),
-        ("zero_point", ctypes.c_uint32),
-        ("scale", ctypes.c_double),
-        ("weights", ctypes.c_uint64),
-    )
-    terms: int
-    columns: int
-    zero_point: int
-    scale: float
-    weights: int
+    kind: uint32_t
+    source: uint32_t
+    target: uint32_t
+    other: uint32_t
+    stride: uint32_t
+    terms: uint32_t
+    columns: uint32_t
+    zero_point: uint32_t
+    scale: float64_t
+    weights: uint64_t
 
 
-class ForwardParam(ctypes.Structure):
+@structure
+class ForwardParam(CStructure):
     """The op's input block; addresses are physical."""
 
-    _fields_ = (
-        *((name, ctypes.c_uint64) for name in ("steps", "weights", "tensors")),
-        *((name, ctypes.c_uint32) for name in ("weights_bytes", "tensors_bytes", "first", "count")),
-        *((name, ctypes.c_uint32) for name in ("sums", "denominator", "is_exact", "output_bytes")),
-    )
-    first: int
-    count: int
-    output_bytes: int
+    steps: uint64_t
+    weights: uint64_t
+    tensors: uint64_t
+    weights_bytes: uint32_t
+    tensors_bytes: uint32_t
+    first: uint32_t
+    count: uint32_t
+    sums: uint32_t
+    denominator: uint32_t
+    is_exact: uint32_t
+    output_bytes: uint32_t
 
 
-class OutputHead(ctypes.Structure):
+@structure
+class OutputHead(CStructure):
     """What the op's output block begins with."""
 
-    _fields_ = (("tensor", TensorHead), ("least_multiplier", ctypes.c_uint32), ("maps", ctypes.c_uint32))
     tensor: TensorHead
-    least_multiplier: int
-    maps: int
+    least_multiplier: uint32_t
+    maps: uint32_t
 
 
 class Pass(NamedTuple):

@@ -8,36 +8,38 @@ Source: qualcomm/fastrpc, remote.h, rpcmem.h and dspqueue.h, https://github.com/
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+from hbrt.structures import CStructure, CUnion, int32_t, structure, uint32_t, uint64_t, void_p
 
 remote_handle = ctypes.c_uint32
 remote_handle64 = ctypes.c_uint64
 
 
-class remote_buf(ctypes.Structure):
+@structure
+class remote_buf(CStructure):
     """A buffer: its address and its bytes."""
 
-    pv: int | None
-    nLen: int
-    _fields_ = (("pv", ctypes.c_void_p), ("nLen", ctypes.c_size_t))
+    pv: void_p
+    nLen: uint64_t
 
 
-class remote_dma_handle(ctypes.Structure):
+@structure
+class remote_dma_handle(CStructure):
     """A part of shared memory: its file descriptor, and where it begins."""
 
-    fd: int
-    offset: int
-    _fields_ = (("fd", ctypes.c_int32), ("offset", ctypes.c_uint32))
+    fd: int32_t
+    offset: uint32_t
 
 
-class remote_arg(ctypes.Union):
+@structure
+class remote_arg(CUnion):
     """An argument of an invocation: a buffer, or a handle."""
 
     buf: remote_buf
-    h: int
-    h64: int
+    h: uint32_t
+    h64: uint64_t
     dma: remote_dma_handle
-    _fields_ = (("buf", remote_buf), ("h", ctypes.c_uint32), ("h64", ctypes.c_uint64), ("dma", remote_dma_handle))
 
 
 RPCMEM_HEAP_ID_SECURE: Final = 9
@@ -92,231 +94,203 @@ FASTRPC_DSP_SSR: Final = 4
 
 fastrpc_async_callback: Any = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int)
 fastrpc_notif_fn: Any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int)
+AsyncCallback: TypeAlias = Annotated[Any, fastrpc_async_callback]
+NotifFn: TypeAlias = Annotated[Any, fastrpc_notif_fn]
 
 
-class fastrpc_async_callback_t(ctypes.Structure):
+@structure
+class fastrpc_async_callback_t(CStructure):
     """Who is called at the end of an invocation: ``fn(jobid, context, result)``."""
 
-    fn: Any
-    context: int | None
-    _fields_ = (("fn", fastrpc_async_callback), ("context", ctypes.c_void_p))
+    fn: AsyncCallback
+    context: void_p
 
 
-class fastrpc_async_descriptor(ctypes.Structure):
+@structure
+class fastrpc_async_descriptor(CStructure):
     """How the end of an asynchronous invocation is told, and its job; ``fn`` and ``context`` are those of ``cb``."""
 
-    type: int
-    jobid: int
-    cb: fastrpc_async_callback_t
-    fn: Any
-    context: int | None
     _anonymous_ = ("cb",)
-    _fields_ = (("type", ctypes.c_int32), ("jobid", ctypes.c_uint64), ("cb", fastrpc_async_callback_t))
+    type: int32_t
+    jobid: uint64_t
+    cb: fastrpc_async_callback_t
+    if TYPE_CHECKING:  # the fields of cb
+        fn: Any
+        context: int | None
 
 
-class remote_rpc_thread_params(ctypes.Structure):
+@structure
+class remote_rpc_thread_params(CStructure):
     """Of the threads of a domain: priority, 1 (the highest) to 255; bytes of the stack."""
 
-    domain: int
-    prio: int
-    stack_size: int
-    _fields_ = (("domain", ctypes.c_int), ("prio", ctypes.c_int), ("stack_size", ctypes.c_int))
+    domain: int32_t
+    prio: int32_t
+    stack_size: int32_t
 
 
-class remote_rpc_control_unsigned_module(ctypes.Structure):
+@structure
+class remote_rpc_control_unsigned_module(CStructure):
     """Whether skeletons that nobody signed may be loaded."""
 
-    domain: int
-    enable: int
-    _fields_ = (("domain", ctypes.c_int), ("enable", ctypes.c_int))
+    domain: int32_t
+    enable: int32_t
 
 
-class remote_rpc_domain(ctypes.Structure):
+@structure
+class remote_rpc_domain(CStructure):
     """A domain to act on, for the requests that say no more. Emulator: the name; C has one for each of them."""
 
-    domain: int
-    _fields_ = (("domain", ctypes.c_int),)
+    domain: int32_t
 
 
-class remote_rpc_relative_thread_priority(ctypes.Structure):
+@structure
+class remote_rpc_relative_thread_priority(CStructure):
     """How far the priority of a domain's threads is from the default one, 192; below 0 is a higher priority."""
 
-    domain: int
-    relative_thread_priority: int
-    _fields_ = (("domain", ctypes.c_int), ("relative_thread_priority", ctypes.c_int))
+    domain: int32_t
+    relative_thread_priority: int32_t
 
 
-class remote_rpc_control_pd_dump(ctypes.Structure):
+@structure
+class remote_rpc_control_pd_dump(CStructure):
     """Whether a domain that crashes leaves a dump."""
 
-    domain: int
-    enable: int
-    _fields_ = (("domain", ctypes.c_int), ("enable", ctypes.c_int))
+    domain: int32_t
+    enable: int32_t
 
 
-class remote_process_type(ctypes.Structure):
+@structure
+class remote_process_type(CStructure):
     """A question about a domain, and its answer: PROCESS_TYPE_SIGNED or PROCESS_TYPE_UNSIGNED."""
 
-    domain: int
-    process_type: int
-    _fields_ = (("domain", ctypes.c_int), ("process_type", ctypes.c_int))
+    domain: int32_t
+    process_type: int32_t
 
 
-class remote_rpc_set_max_thread(ctypes.Structure):
+@structure
+class remote_rpc_set_max_thread(CStructure):
     """Threads of an unsigned process domain, 128 to 256."""
 
-    domain: int
-    max_num_threads: int
-    _fields_ = (("domain", ctypes.c_int), ("max_num_threads", ctypes.c_uint))
+    domain: int32_t
+    max_num_threads: uint32_t
 
 
-class remote_rpc_reserve_new_session(ctypes.Structure):
+@structure
+class remote_rpc_reserve_new_session(CStructure):
     """A session of one's own on a domain: its name in; its number, and its effective domain, out."""
 
-    domain_name: int | None
-    domain_name_len: int
-    session_name: int | None
-    session_name_len: int
-    effective_domain_id: int
-    session_id: int
-    _fields_ = (
-        ("domain_name", ctypes.c_void_p),
-        ("domain_name_len", ctypes.c_uint32),
-        ("session_name", ctypes.c_void_p),
-        ("session_name_len", ctypes.c_uint32),
-        ("effective_domain_id", ctypes.c_uint32),
-        ("session_id", ctypes.c_uint32),
-    )
+    domain_name: void_p
+    domain_name_len: uint32_t
+    session_name: void_p
+    session_name_len: uint32_t
+    effective_domain_id: uint32_t
+    session_id: uint32_t
 
 
-class remote_rpc_effective_domain_id(ctypes.Structure):
+@structure
+class remote_rpc_effective_domain_id(CStructure):
     """Domain and session in; the effective domain out."""
 
-    domain_name: int | None
-    domain_name_len: int
-    session_id: int
-    effective_domain_id: int
-    _fields_ = (
-        ("domain_name", ctypes.c_void_p),
-        ("domain_name_len", ctypes.c_uint32),
-        ("session_id", ctypes.c_uint32),
-        ("effective_domain_id", ctypes.c_uint32),
-    )
+    domain_name: void_p
+    domain_name_len: uint32_t
+    session_id: uint32_t
+    effective_domain_id: uint32_t
 
 
-class remote_rpc_get_uri(ctypes.Structure):
+@structure
+class remote_rpc_get_uri(CStructure):
     """Domain, session and an interface's URI in; the URI to open out, in ``uri`` of ``uri_len`` bytes."""
 
-    domain_name: int | None
-    domain_name_len: int
-    session_id: int
-    module_uri: int | None
-    module_uri_len: int
-    uri: int | None
-    uri_len: int
-    _fields_ = (
-        ("domain_name", ctypes.c_void_p),
-        ("domain_name_len", ctypes.c_uint32),
-        ("session_id", ctypes.c_uint32),
-        ("module_uri", ctypes.c_void_p),
-        ("module_uri_len", ctypes.c_uint32),
-        ("uri", ctypes.c_void_p),
-        ("uri_len", ctypes.c_uint32),
-    )
+    domain_name: void_p
+    domain_name_len: uint32_t
+    session_id: uint32_t
+    module_uri: void_p
+    module_uri_len: uint32_t
+    uri: void_p
+    uri_len: uint32_t
 
 
-class fastrpc_context_create(ctypes.Structure):
+@structure
+class fastrpc_context_create(CStructure):
     """Effective domains in; a number for all of them out."""
 
-    effec_domain_ids: int | None
-    num_domain_ids: int
-    flags: int
-    ctx: int
-    _fields_ = (
-        ("effec_domain_ids", ctypes.c_void_p),
-        ("num_domain_ids", ctypes.c_uint32),
-        ("flags", ctypes.c_uint64),
-        ("ctx", ctypes.c_uint64),
-    )
+    effec_domain_ids: void_p
+    num_domain_ids: uint32_t
+    flags: uint64_t
+    ctx: uint64_t
 
 
-class fastrpc_context_destroy(ctypes.Structure):
+@structure
+class fastrpc_context_destroy(CStructure):
     """The number of fastrpc_context_create."""
 
-    ctx: int
-    flags: int
-    _fields_ = (("ctx", ctypes.c_uint64), ("flags", ctypes.c_uint64))
+    ctx: uint64_t
+    flags: uint64_t
 
 
-class remote_rpc_pd_initmem_size(ctypes.Structure):
+@structure
+class remote_rpc_pd_initmem_size(CStructure):
     """Memory of a process domain at its start."""
 
-    domain: int
-    pd_initmem_size: int
-    _fields_ = (("domain", ctypes.c_int), ("pd_initmem_size", ctypes.c_uint32))
+    domain: int32_t
+    pd_initmem_size: uint32_t
 
 
-class remote_rpc_notif_register(ctypes.Structure):
+@structure
+class remote_rpc_notif_register(CStructure):
     """Who is told of the states of a domain: ``notifier_fn(context, domain, session, status)``."""
 
-    context: int | None
-    domain: int
-    notifier_fn: Any
-    _fields_ = (("context", ctypes.c_void_p), ("domain", ctypes.c_int), ("notifier_fn", fastrpc_notif_fn))
+    context: void_p
+    domain: int32_t
+    notifier_fn: NotifFn
 
 
-class remote_rpc_control_latency(ctypes.Structure):
+@structure
+class remote_rpc_control_latency(CStructure):
     """How a program waits: 0 as ever, 1 to 3 with so many microseconds of latency."""
 
-    enable: int
-    latency: int
-    _fields_ = (("enable", ctypes.c_uint32), ("latency", ctypes.c_uint32))
+    enable: uint32_t
+    latency: uint32_t
 
 
-class remote_dsp_capability(ctypes.Structure):
+@structure
+class remote_dsp_capability(CStructure):
     """A question about a domain, and its answer."""
 
-    domain: int
-    attribute_ID: int
-    capability: int
-    _fields_ = (("domain", ctypes.c_uint32), ("attribute_ID", ctypes.c_uint32), ("capability", ctypes.c_uint32))
+    domain: uint32_t
+    attribute_ID: uint32_t
+    capability: uint32_t
 
 
-class remote_rpc_control_wakelock(ctypes.Structure):
+@structure
+class remote_rpc_control_wakelock(CStructure):
     """Whether calls keep the CPU awake."""
 
-    enable: int
-    _fields_ = (("enable", ctypes.c_uint32),)
+    enable: uint32_t
 
 
-class remote_rpc_get_domain(ctypes.Structure):
+@structure
+class remote_rpc_get_domain(CStructure):
     """Out: the effective domain of a handle."""
 
-    domain: int
-    _fields_ = (("domain", ctypes.c_int),)
+    domain: int32_t
 
 
-class remote_control_custom_path(ctypes.Structure):
+@structure
+class remote_control_custom_path(CStructure):
     """A path of a key: in, or out into ``value`` of ``value_size`` bytes."""
 
-    value_size: int
-    path: int | None
-    value: int | None
-    _fields_ = (("value_size", ctypes.c_int32), ("path", ctypes.c_void_p), ("value", ctypes.c_void_p))
+    value_size: int32_t
+    path: void_p
+    value: void_p
 
 
-class dspqueue_buffer(ctypes.Structure):
+@structure
+class dspqueue_buffer(CStructure):
     """A buffer that a packet names; ``ptr`` is its address on the side that reads, 0 where it has none."""
 
-    fd: int
-    size: int
-    offset: int
-    flags: int
-    ptr: int | None
-    _fields_ = (
-        ("fd", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("offset", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("ptr", ctypes.c_void_p),
-    )
+    fd: uint32_t
+    size: uint32_t
+    offset: uint32_t
+    flags: uint32_t
+    ptr: void_p

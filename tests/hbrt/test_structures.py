@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import ctypes
 import pickle
+import traceback
 
 import pytest
 
 from hbrt.cv_types import hbDSPCvFlipParam
 from hbrt.dnn_types import hbDNNQuantiScale, hbDNNTaskHandle_t, hbDNNTensorProperties
+from hbrt.fastrpc.types import fastrpc_async_descriptor, remote_arg, remote_rpc_thread_params
 from hbrt.nn_types import hbDSPSoftmaxParam
-from hbrt.structures import CStructure, initializer
+from hbrt.structures import CStructure, CUnion, initializer
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
 
@@ -24,9 +26,14 @@ from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
         (hbSysMem(), "phyAdr", "phyAddr"),
         (hbDSPCvFlipParam(), "scr", "src"),
         (hbDNNTensorProperties().validShape, "numDimension", "numDimensions"),
+        (remote_rpc_thread_params(), "stacksize", "stack_size"),
+        (remote_arg().buf, "nlen", "nLen"),
+        (remote_arg(), "buffer", "buf"),
     ],
 )
-def test_a_misspelt_field_is_refused_with_the_nearest_name(structure: CStructure, misspelt: str, nearest: str) -> None:
+def test_a_misspelt_field_is_refused_with_the_nearest_name(
+    structure: CStructure | CUnion, misspelt: str, nearest: str
+) -> None:
     kind = type(structure)
     sentence = f"{kind.__name__} has no field '{misspelt}'; did you mean '{nearest}'?"
     with pytest.raises(AttributeError) as caught:
@@ -61,7 +68,21 @@ def test_a_print_shows_values_addresses_in_hex_and_what_pointers_hold() -> None:
     assert repr(scale) == ("hbDNNQuantiScale(scaleLen=1, scaleData=c_float(0.5), zeroPointLen=0, zeroPointData=NULL)")
     assert "dimensionSize=[0, 0, 0, 0, 0, 0, 0, 0]" in repr(hbDNNTensorProperties())
     assert (repr(hbDSPTask_t()), repr(hbDSPTask_t(0xAB))) == ("hbDSPTask_t(NULL)", "hbDSPTask_t(0xab)")
+    assert repr(remote_rpc_thread_params(3, 100)) == "remote_rpc_thread_params(domain=3, prio=100, stack_size=0)"
+    assert repr(remote_arg(h=7)).startswith("remote_arg(buf=remote_buf(pv=0x7, nLen=0x0), h=7, h64=0x7, dma=")
     assert repr(hbDNNTaskHandle_t(7)) == "hbDNNTaskHandle_t(0x7)"
+
+
+def test_the_fields_of_an_anonymous_member_are_those_of_its_structure() -> None:
+    descriptor = fastrpc_async_descriptor(type=1)
+    descriptor.context = 5
+    assert (descriptor.cb.context, descriptor.context) == (5, 5)
+
+
+def test_the_interpreter_adds_no_hint_of_its_own() -> None:
+    with pytest.raises(AttributeError) as caught:
+        hbSysMem().phyAdr = 1
+    assert "".join(traceback.format_exception(caught.value)).lower().count("did you mean") == 1
 
 
 def test_structures_go_on_being_copied_and_pickled() -> None:

@@ -38,10 +38,13 @@ def wanted() -> dict[str, int]:
     found = dict(RINGS)
     text = "".join((INCLUDE / name).read_text(encoding="utf-8") for name in ("remote.h", "rpcmem.h", "dspqueue.h"))
     for name, one in vars(types).items():
-        if isinstance(one, int) and not name.startswith("_"):
+        if isinstance(one, int) and not (name.startswith("_") or name == "TYPE_CHECKING"):
             found[name] = one
         elif (
-            isinstance(one, type) and issubclass(one, (ctypes.Structure, ctypes.Union)) and name != "remote_rpc_domain"
+            isinstance(one, type)
+            and issubclass(one, (ctypes.Structure, ctypes.Union))
+            and one.__module__ == types.__name__
+            and name != "remote_rpc_domain"
         ):
             kind = name if re.search(rf"\}} {name};", text) else f"struct {name}"
             found[f"sizeof({kind})"] = ctypes.sizeof(one)
