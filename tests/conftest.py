@@ -28,7 +28,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.group import group
 from tests.limits import PATIENCE_S
-from tests.nursery import Nursery
+from tests.nursery import Nursery, Program, run_program
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -60,6 +60,8 @@ def pytest_configure() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pytest keeps what it made of a test's file, for this run's inner ones and the next: two thirds of collecting, 5 s.
     sys.dont_write_bytecode = False
+    # Nor do the programs that tests start compile the product anew: half of what loading it takes.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,17 +136,19 @@ def left() -> type[Left]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nursery() -> Iterator[Nursery]:
-    """Boards that this process starts fork from a warm process: a third of the work of a start."""
+    """Boards and programs that this process starts fork from warm processes: a third of the work of a start."""
     nursery = Nursery(launch.start_process)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "start_process", nursery.start)
+        patch.setattr(Program, "nursery", nursery)
         yield nursery
 
 
 @pytest.fixture
 def new_interpreters(_nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boards that this process starts are new interpreters, as those of users: for tests of just that."""
+    """Boards and programs of this process are new interpreters, as those of users: for tests of just that."""
     monkeypatch.setattr(launch, "start_process", _nursery.start_new)
+    monkeypatch.setattr(Program, "nursery", None)
 
 
 @pytest.fixture
@@ -245,20 +249,11 @@ class Shell:
 
     def python(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the interpreter with these arguments to its end."""
-        return subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        return run_program(arguments, PATIENCE_S, cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start the interpreter with these arguments, in a process group of its own, as a terminal would."""
-        process = subprocess.Popen(
+        process = Program(
             [sys.executable, *map(str, arguments)],
             cwd=self.cwd,
             env=self.environment,

@@ -1,8 +1,9 @@
-"""Daemons of boards that fork from one warm process: nothing is imported again, a third of the work of a start.
+"""Daemons of boards, and programs, that fork from a warm process: what it has imported is not imported again.
 
-A test process has such a process beside it. A daemon out of it is the test process's own child, in a session of its
-own, with the environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
-change, such as another limit of descriptors, has a new interpreter started; so has every ``hbrt start`` of the tests.
+A test process has such processes beside it. What forks from one is the test process's own child, with the session or
+process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
+change, such as another limit of descriptors, has a new interpreter started; so has the daemon of every ``hbrt start``.
+A daemon finds the product imported, a program the libraries alone: it imports the product itself, as a user's does.
 """
 
 from __future__ import annotations
@@ -10,26 +11,39 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import inspect
+import io
 import json
 import os
 import resource
+import runpy
 import signal
 import socket
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 _SOCKET_FD, _HIGH_FD = 3, 100
 _MESSAGE_BYTES = 1 << 18
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 # Read while modules are imported, by the interpreter, or by the dynamic linker.
-_OF_A_PROCESS = ("PYTHON", "LD_", "MSGPACK_", "OPENBLAS_", "HBRT_PROFILE")
+_OF_A_PROCESS = (
+    *("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_"),
+    *("MSGPACK_", "NPY_", "OPENBLAS_", "OMP_", "HBRT_PROFILE"),
+)
+_IMPORTED = {
+    "daemon": ("dsp_server.daemon.daemon", "dsp_server.core.process"),
+    "program": ("numpy", "zmq", "msgpack", "click", "concurrent.futures.thread", "tomllib", "tempfile"),
+}
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
 _LIMITS = [getattr(resource, name) for name in sorted(dir(resource)) if name.startswith("RLIMIT_")]
-_PROGRAM = f"import sys; sys.path.append({str(ROOT)!r}); from tests.nursery import serve; serve()"
+_PROGRAM = f"import sys; sys.path.append({str(ROOT)!r}); from tests.nursery import serve; serve(sys.argv[1])"
 
 Start = Callable[[list[str], Mapping[str, str], Mapping[int, int]], int]
 
@@ -49,34 +63,50 @@ def _what_stays(environment: Mapping[str, str]) -> str:
     return repr(stays)
 
 
+class Request(NamedTuple):
+    """What is to fork."""
+
+    arguments: list[str]  # as of an interpreter: "-c" and a program, "-m" and a module, or a file; then its own
+    environment: Mapping[str, str]
+    directory: str
+    places: Mapping[int, int]  # its descriptors: which of this process's is at which number
+    group: str = ""  # "session" or "group" for one of its own
+
+
 class Nursery:
-    """The warm processes, from the test process's side: one for each state that tests start boards in more than once.
+    """The warm processes, from the test process's side: one for each state that tests start things in more than once.
 
     Args:
-        start: Starts a new interpreter, for what a fork cannot be.
+        start: Starts a daemon as a new interpreter, for what a fork cannot be.
     """
 
     def __init__(self, start: Start) -> None:
         self.start_new = start
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._warm: dict[str, tuple[int, socket.socket] | None] = {}
+        self._warm: dict[tuple[str, str], tuple[int, socket.socket] | None] = {}
 
     def start(self, argv: list[str], environment: Mapping[str, str], places: Mapping[int, int]) -> int:
         """Start a daemon; takes and returns what ``hbrt.board.launch.start_process`` does."""
-        stays = _what_stays(environment)
+        pid = self.fork("daemon", Request(argv[2:], environment, str(Path.cwd()), places, "session"))
+        return self.start_new(argv, environment, places) if pid is None else pid
+
+    def fork(self, kind: str, request: Request) -> int | None:
+        """Fork a process; returns its id, or None where it has to be a new interpreter."""
+        state = kind, _what_stays(request.environment)
         with self._lock:
-            is_file = os.sep in environment.get("HBRT_PROFILE", "")  # which a test may have written anew
-            if os.getpid() != self._owner or is_file or stays not in self._warm:
-                self._warm[stays] = None
-                return self.start_new(argv, environment, places)
-            if (found := self._warm[stays]) is None:
-                found = self._warm[stays] = _warm_process(environment)
-            request = json.dumps([argv[3:], dict(environment), str(Path.cwd()), list(places)])
-            return _fork_of(found[1], request, list(places.values()))
+            is_file = os.sep in request.environment.get("HBRT_PROFILE", "")  # which a test may have written anew
+            if os.getpid() != self._owner or is_file or state not in self._warm:
+                self._warm[state] = None
+                return None
+            if (found := self._warm[state]) is None:
+                found = self._warm[state] = _warm_process(kind, request.environment)
+            places = request.places
+            text = json.dumps(request._replace(environment=dict(request.environment), places=dict.fromkeys(places, -1)))
+            return _fork_of(found[1], text, list(places.values()))
 
     def close(self) -> None:
-        """End the warm processes; their daemons go on."""
+        """End the warm processes; what has forked goes on."""
         if os.getpid() == self._owner:
             for found in filter(None, self._warm.values()):
                 found[1].close()
@@ -84,11 +114,66 @@ class Nursery:
         self._warm.clear()
 
 
-def _warm_process(environment: Mapping[str, str]) -> tuple[int, socket.socket]:
+class Program(subprocess.Popen[str]):
+    """A ``subprocess.Popen`` that forks ``sys.executable`` from a warm process, where that is the same."""
+
+    nursery: ClassVar[Nursery | None] = None
+
+    def _execute_child(self, *given: Any) -> None:
+        start = getattr(super(), "_execute_child")  # noqa: B009 - Popen without its start: nothing public has that
+        call = inspect.signature(start).bind(*given).arguments
+        pid = self._fork(call)
+        if pid is None:
+            start(*given)
+            return
+        self.pid, self._child_created = pid, True
+        ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*map(call.get, ends))  # type: ignore[attr-defined]
+
+    def _fork(self, call: Mapping[str, Any]) -> int | None:
+        unusual = ("executable", "preexec_fn", "pass_fds", "startupinfo", "shell", "gid", "gids", "uid")
+        places = {
+            place: place if call[end] == -1 else call[end]
+            for place, end in enumerate(("p2cread", "c2pwrite", "errwrite"))
+        }
+        if (
+            self.nursery is None
+            or not isinstance(call["args"], list)
+            or any(call[name] for name in unusual)
+            or call["umask"] >= 0
+            or call["process_group"] > 0
+            or not call["restore_signals"]
+            or any(map(os.isatty, places.values()))
+        ):
+            return None
+        interpreter, *arguments = map(os.fsdecode, call["args"])
+        directory = os.path.abspath(os.fsdecode(call["cwd"] or "."))  # noqa: PTH100 - of any kind of path
+        is_program = arguments[:1] in (["-c"], ["-m"]) or Path(directory, *arguments[:1]).is_file()
+        if interpreter != sys.executable or not is_program:
+            return None
+        group = "session" if call["start_new_session"] else "group" if call["process_group"] == 0 else ""
+        environment = os.environ if call["env"] is None else call["env"]
+        return self.nursery.fork("program", Request(arguments, environment, directory, places, group))
+
+
+def run_program(arguments: Sequence[object], timeout: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a ``Program`` of these arguments to its end; returns what it printed, as ``subprocess.run`` does."""
+    command = [sys.executable, *map(str, arguments)]
+    with Program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _warm_process(kind: str, environment: Mapping[str, str]) -> tuple[int, socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET_FD)]
-        argv = [sys.executable, "-P", "-c", _PROGRAM]
+        flags = ["-P"] if kind == "daemon" else []
+        argv = [sys.executable, *flags, "-c", _PROGRAM, kind]
         return os.posix_spawn(sys.executable, argv, environment, file_actions=actions), ours
 
 
@@ -100,71 +185,139 @@ def _fork_of(channel: socket.socket, request: str, fds: list[int]) -> int:
         answer = channel.recv(64)
     finally:
         libc.prctl(_SUBREAPER, 0, 0, 0, 0)
-    assert answer, "The process that daemons of tests fork from has ended: see its traceback in what was captured."
+    assert answer, "The process that forks for tests has ended, or its fork: see the traceback in what was captured."
     return int(answer)
 
 
-def serve() -> NoReturn:
-    """Be the warm process: fork for every request, until the test process ends."""
+def serve(kind: str) -> None:
+    """Be the warm process: fork for every request, until the test process ends. It returns in a program, at its end."""
     import gc
 
     gc.disable()
-    for module in ("dsp_server.daemon.daemon", "dsp_server.core.process"):
+    os.set_inheritable(_SOCKET_FD, False)
+    os.closerange(_SOCKET_FD + 1, os.sysconf("SC_OPEN_MAX"))  # what the test process itself was given
+    for module in _IMPORTED[kind]:
         with contextlib.suppress(Exception):  # as without a DSP core: a fork that needs it hears the same
             importlib.import_module(module)
     gc.freeze()
-    os.set_inheritable(_SOCKET_FD, False)
-    with socket.socket(fileno=_SOCKET_FD) as channel:
-        while True:
-            raw, fds, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 16)
-            if not raw:
+    channel = socket.socket(fileno=_SOCKET_FD)
+    while True:
+        raw, fds, _, _ = socket.recv_fds(channel, _MESSAGE_BYTES, 16)
+        if not raw:
+            os._exit(0)
+        read, write = os.pipe()
+        between = os.fork()
+        if between == 0:
+            between = os.getpid()
+            if os.fork():
                 os._exit(0)
-            channel.send(str(_orphan(raw, fds)).encode())
-            for fd in fds:
-                os.close(fd)
+            break
+        os.close(write)
+        os.waitpid(between, 0)
+        with os.fdopen(read, "rb") as answer:
+            channel.send(answer.read())
+        for fd in fds:
+            os.close(fd)
+    channel.detach()
+    arguments = _become(raw, fds, between, write)
+    if kind == "daemon":
+        _run_daemon(arguments)
+    gc.enable()
+    _run(arguments)
 
 
-def _orphan(raw: bytes, fds: Sequence[int]) -> int:
-    """Fork a process whose parent has ended; returns its id."""
-    read, write = os.pipe()
-    parent = os.fork()
-    if parent == 0:
-        pid = os.fork()
-        if pid == 0:
-            _be_program(raw, fds)
-        os.write(write, str(pid).encode())
-        os._exit(0)
-    os.close(write)
-    os.waitpid(parent, 0)
-    with os.fdopen(read, "rb") as answer:
-        return int(answer.read())
-
-
-def _be_program(raw: bytes, fds: Sequence[int]) -> NoReturn:
-    """Become what ``python -P -c program arguments`` would be."""
+def _become(raw: bytes, fds: Sequence[int], parent: int, answer: int) -> list[str]:
+    """Be a process as a new interpreter would be, whose parent has ended, and say its id; returns its arguments."""
     try:
-        (program, *arguments), environment, directory, places = json.loads(raw)
-        os.setsid()
-        os.chdir(directory)
+        request = Request(*json.loads(raw))
+        if request.group == "session":
+            os.setsid()
+        elif request.group:
+            os.setpgid(0, 0)
+        os.chdir(request.directory)
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(request.environment)
+        while os.getppid() == parent:  # a program may ask whose child it is
+            time.sleep(0.0001)
+        os.write(answer, str(os.getpid()).encode())
         import fcntl
 
         sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in fds]
         os.closerange(_SOCKET_FD, _HIGH_FD)
-        for source, place in zip(sources, places, strict=True):
-            os.dup2(source, place)
+        for source, place in zip(sources, request.places, strict=True):
+            os.dup2(source, int(place))
         os.closerange(_HIGH_FD, max(sources) + 1)
-        sys.path.remove(str(ROOT))
-        sys.argv = ["-c", *arguments]
+        del sys.path[-1]
         for name in ("tests", "tests.nursery"):
             sys.modules.pop(name, None)
-        exec(program, {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - as -c does
     except BaseException:  # noqa: BLE001 - its standard error gets any error, and this process ends here
-        import traceback
+        _end_with_traceback()
+    return request.arguments
 
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError):
-            sys.stderr.flush()
-        os._exit(1)
+
+def _end_with_traceback() -> NoReturn:
+    import traceback
+
+    traceback.print_exc()
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(1)
+
+
+def _run_daemon(arguments: list[str]) -> NoReturn:
+    """Be what ``python -P -c program arguments`` is."""
+    try:
+        sys.argv = ["-c", *arguments[2:]]
+        exec(arguments[1], {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - as -c does
+    except BaseException:  # noqa: BLE001 - its standard error gets any error, and this process ends here
+        _end_with_traceback()
+    os._exit(1)
+
+
+def _run(arguments: list[str]) -> None:
+    """Be what ``python arguments`` is; this process ends as its interpreter's end has it."""
+    _open_streams()
+    importlib.invalidate_caches()
+    names = vars(sys.modules["__main__"])
+    for name in [name for name in names if not name.startswith("__")]:
+        del names[name]
+    first, *others = arguments
+    file = os.path.join(os.getcwd(), first)  # noqa: PTH109, PTH118 - which python leaves as it is written
+    places = {"-c": "", "-m": str(Path.cwd())}
+    sys.argv = [first, *others[first in places :]]
+    if not sys.flags.safe_path:
+        sys.path[0] = places.get(first, str(Path(file).resolve().parent))
+    try:
+        if first == "-m":
+            getattr(runpy, "_run_module_as_main")(others[0])  # noqa: B009 - what -m calls, which has no public name
+        elif first == "-c":
+            exec(compile(others[0], "<string>", "exec", dont_inherit=True), names)  # noqa: S102
+        else:
+            names.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+            exec(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True), names)  # noqa: S102
+    except SystemExit:
+        raise
+    except BaseException as error:  # what an interpreter says has no line of this file
+        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        if isinstance(error, KeyboardInterrupt):
+            sys.excepthook = lambda *_: None
+            raise
+        sys.exit(1)
+
+
+def _open_streams() -> None:
+    """Make the standard streams anew: those of the warm process have asked what its own descriptors are."""
+    is_direct = bool(os.environ.get("PYTHONUNBUFFERED"))
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        if old is None:
+            continue
+        is_raw = is_direct and fd > 0
+        is_by_line = fd == 2 and not is_direct
+        binary: Any = open(fd, "wb" if fd else "rb", 0 if is_raw else -1, closefd=False)  # noqa: SIM115
+        (binary if is_raw else binary.raw).name = f"<{name}>"
+        stream = io.TextIOWrapper(binary, old.encoding, old.errors, "\n", is_by_line, is_direct)
+        stream.mode = "w" if fd else "r"  # type: ignore[misc]
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)

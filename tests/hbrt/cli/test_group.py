@@ -89,6 +89,7 @@ def test_every_verb_has_help_and_refuses_an_option_that_it_does_not_have(name: s
     assert "No such option" in refused.output
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_help_lists_every_verb_and_loads_none(shell: Shell) -> None:
     shown = shell.good("--help")
     for name, verb in VERBS.items():
@@ -97,6 +98,7 @@ def test_help_lists_every_verb_and_loads_none(shell: Shell) -> None:
     assert not {"arm_client", "dsp_server", "numpy", "zmq", "rich"} & loaded_by(shell, "--help")
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_a_verb_loads_its_own_side_and_nothing_heavy(shell: Shell) -> None:
     loaded = loaded_by(shell, "version")
     assert "dsp_server.commands.version" in loaded
