@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, numpy_helper
 
+from hbrt.models.spec.graph import described
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
 from rknn_api.container import NORMALISED, Metadata
+from rknn_api.errors import RknnError
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
 
@@ -70,7 +68,7 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
     Raises:
         RknnError: it cannot be run, which is how shapes are found.
     """
-    view = _View(model, _values(model, metadata, ops))
+    view = _View(model, _shapes(model, metadata, ops))
     quantised = _QUANTISED.get(metadata.quantized_dtype, "FLOAT16")
     fused: Mapping[str, str] = metadata.extra.get("fused", {})
     layers = [_edge("InputOperator", one.name, one.stored.upper(), one.shape) for one in metadata.inputs]
@@ -104,30 +102,34 @@ def _edge(op_type: str, name: str, dtype: str, shape: Shape) -> Layer:
     return Layer(op_type, name, dtype, "CPU", (shape,), shape)
 
 
-def _values(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, NDArray[Any]]:
-    """Every tensor of the graph, of a run on zeros."""
-    held = {tensor.name for tensor in model.graph.initializer}
-    inferred = onnx.shape_inference.infer_shapes(model).graph
-    lists = {value.name for value in inferred.value_info if not value.type.HasField("tensor_type")}
-    names = [
-        name
-        for node in model.graph.node
-        if node.op_type != "DequantizeLinear" or not held.issuperset(node.input)  # not a weight, whose shape is known
-        for name in node.output
-        if name and name not in lists
-    ]
+def _shapes(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, Shape]:
+    """Shapes of the tensors: of a run on zeros; of constants, which onnxruntime does not give, as they are inferred."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" or (node.input and constants.issuperset(filter(None, node.input))):
+            constants.update(node.output)
+    values = onnx.shape_inference.infer_shapes(model).graph.value_info
+    lists = {value.name for value in values if not value.type.HasField("tensor_type")}
+    known = {value.name: described(value)[1] or () for value in values if value.name in constants}
+    beside = constants | lists
+    names = [name for node in model.graph.node for name in node.output if name and name not in beside]
     feeds = {one.name: np.zeros(one.shape, one.dtype) for one in metadata.inputs}
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
     try:
-        return {**feeds, **runner.run({value.name: feeds[value.name] for value in graph_inputs(model.graph)})}
+        made = runner.run({value.name: feeds[value.name] for value in graph_inputs(model.graph)})
+    except RknnError as error:
+        raise RknnError(
+            error.status, f"The layers are counted by a run on zeros, which the model does not take. {error.text}"
+        ) from None
     finally:
         runner.close()
+    return known | {name: array.shape for name, array in (*feeds.items(), *made.items())}
 
 
 class _View:
     """A graph without the pairs of QuantizeLinear and DequantizeLinear."""
 
-    def __init__(self, model: ModelProto, values: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, model: ModelProto, shapes: Mapping[str, Shape]) -> None:
         self._nodes = list(model.graph.node)
         self._constants = {tensor.name for tensor in model.graph.initializer}
         self.shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
@@ -141,7 +143,7 @@ class _View:
             if node.op_type == "DequantizeLinear" and node.input[0] in self._constants:
                 self._constants.add(node.output[0])
                 self.shapes[node.output[0]] = self.shapes[node.input[0]]
-        self.shapes |= {name: array.shape for name, array in values.items()}
+        self.shapes |= shapes
 
     def operators(self) -> Iterator[NodeProto]:
         """The nodes that compute."""

@@ -56,12 +56,18 @@ def ranges_of(
             least, by entropy and by the mean of the squares.
         levels: Steps of the quantised numbers.
 
+    Returns:
+        The ranges; values that are not finite on some sample, or have no elements, have none.
+
     Raises:
-        RknnError: RKNN_ERR_FAIL: the model cannot be run; RKNN_ERR_PARAM_INVALID: a value is no number.
+        RknnError: RKNN_ERR_FAIL: the model cannot be run; RKNN_ERR_PARAM_INVALID: an input is not finite, as given or
+            normalised.
     """
     names = activations(model)
     given = [value.name for value in graph_inputs(model.graph)]
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
+    edges = {*given, *(node.output[0] for node in model.graph.node if node.name.startswith(NORMALISED))}
+    endless: set[str] = set()
     found: dict[str, tuple[float, float]] = {}
     histograms: dict[str, Histogram] = {}
     try:
@@ -72,6 +78,9 @@ def ranges_of(
             for name, array in seen.items():
                 low, high = float(array.min()), float(array.max())
                 if not np.isfinite([low, high]).all():
+                    if name not in edges:
+                        endless.add(name)
+                        continue
                     raise invalid_parameter(
                         f"The value {name!r} is {low} to {high} on sample {number} of the dataset, which is no range. "
                         "Look at that sample, and at mean_values and std_values."
@@ -83,7 +92,7 @@ def ranges_of(
     finally:
         runner.close()
     found |= {name: _BEST[algorithm](histogram, *found[name], levels) for name, histogram in histograms.items()}
-    return found
+    return {name: found[name] for name in names if name in found and name not in endless}
 
 
 def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequence[str] = ()) -> ModelProto:
@@ -92,8 +101,8 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     Args:
         model: Of real numbers, with the types of its values; is not changed.
         config: Says types, and whether weights have a scale a channel.
-        ranges: Of the activations.
-        exclude: Names of nodes that stay in real numbers.
+        ranges: Of the activations. What reads or makes one without a range stays in real numbers.
+        exclude: Names of other nodes that do.
 
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime cannot quantise it, and why.
@@ -131,7 +140,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
             QuantType.QInt16 if is_wide else QuantType.QInt8,
             TensorsData(CalibrationMethod.MinMax, tensors),
             [],
-            [*own, *exclude, *_of_other_types(copy)],
+            [*own, *exclude, *_beside(copy, without_ranges(copy, ranges))],
             sorted({*QLinearOpsRegistry, *QDQRegistry}),
             options,
         )
@@ -171,15 +180,21 @@ def _constant(attribute: AttributeProto) -> TensorProto | None:
     return numpy_helper.from_array(np.array(value, dtype[attribute.name])) if attribute.name in dtype else None
 
 
-def _of_other_types(model: ModelProto) -> list[str]:
-    """Names of the nodes that read or make real numbers of another type than float32, which have no ranges."""
+def without_ranges(model: ModelProto, ranges: Ranges) -> list[str]:
+    """Names of real numbers that cannot be quantised: not finite on the dataset, or of another type than float32."""
     graph = model.graph
-    kinds = {tensor.name: tensor.data_type for tensor in graph.initializer}
-    kinds |= {
-        value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)
-    }
-    other = {name for name, kind in kinds.items() if kind in _OTHER_REAL}
-    return [node.name for node in graph.node if other.intersection((*node.input, *node.output))]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)}
+    kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    found = [name for name in activations(model) if name not in ranges]
+    found += [name for name, kind in kinds.items() if kind in _OTHER_REAL]
+    floats = [tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT]
+    return found + [tensor.name for tensor in floats if not np.isfinite(numpy_helper.to_array(tensor)).all()]
+
+
+def _beside(model: ModelProto, names: Iterable[str]) -> list[str]:
+    """Names of the nodes that read or make a value."""
+    found = set(names)
+    return [node.name for node in model.graph.node if found.intersection((*node.input, *node.output))]
 
 
 def _opset(model: ModelProto) -> int:

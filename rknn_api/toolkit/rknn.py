@@ -22,6 +22,7 @@ from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_array
 from rknn_api.toolkit.config import Config, read_config
 from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
+from rknn_api.toolkit.quantise import without_ranges
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
 from rknn_api.version import sdk_version
 
@@ -203,6 +204,13 @@ class RKNN(Calls):
         """What was built is the model now."""
         self._built, self._container = one, one.container
         is_meant = bool(one.container.metadata.quantized_dtype)
+        lost = [f"{name!r}" for name in without_ranges(one.golden, one.ranges)] if is_meant else []
+        if lost:
+            self._log.warning(
+                call,
+                f"The layers that read or make {', '.join(lost[:5])}{', ...' if len(lost) > 5 else ''} stay in real "
+                "numbers: values that are not finite on the dataset, or of another type than float32.",
+            )
         if is_meant and not any(node.op_type == "QuantizeLinear" for node in one.graph.graph.node):
             self._log.warning(
                 call, "Nothing of the model is quantised: none of its operators on float32 can be; it runs as it was."

@@ -207,6 +207,14 @@ def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
     """
     if level == 0 or any(node.op_type in ops or any(bodies(node)) for node in model.graph.node):
         return model
+    found = _folded(model)
+    held = {tensor.name for tensor in found.graph.initializer}
+    if any(node.input and held.issuperset(node.input) for node in found.graph.node):
+        found = _folded(found)  # what it made constant last: of casts, or of a function's nodes
+    return found if _same_edges(found, model) else model
+
+
+def _folded(model: ModelProto) -> ModelProto:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = QUIET
@@ -222,7 +230,7 @@ def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
             raise invalid_model(f"onnxruntime refuses the model: {text}.{hint}") from None
         found = onnx.load(options.optimized_model_filepath)
     _settle_casts(found.graph)
-    return found if _same_edges(found, model) else model
+    return found
 
 
 def _settle_casts(graph: GraphProto) -> None:

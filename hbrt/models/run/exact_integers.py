@@ -5,6 +5,7 @@ uint8 by uint8 are exact. Products of int8 by int8 are exact too, but several ti
 
 - Between QuantizeLinear and DequantizeLinear, onnxruntime itself changes int8 to uint8. It does so for pairs alone. A
   node at the edge of the graph, whose partner is the caller's, gets a pair of uint8 beside it here.
+- A constant of int8 that several nodes read has a copy for each: onnxruntime changes it once for each of them.
 - An operator on integers, such as QLinearConv, gets its second operand as uint8 here.
 - An operator of int8 by int8 stays. onnxruntime then cannot load the model with its option for exact weights. It runs
   without the option, and what lies between QuantizeLinear and DequantizeLinear runs in float.
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from hbrt.models.spec.graph import Graph
+from hbrt.models.spec.graph import Graph, reads
 from hbrt.models.spec.graph_edits import free_name
 
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
@@ -58,6 +59,8 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
     Source: onnxruntime documentation, Quantize ONNX Models, Data type selection,
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
     """
+    if saturates:
+        model = _unshared(model)
     graph = Graph(model)
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS and node.domain in _DOMAINS]
     edges: set[str] = set()
@@ -86,6 +89,51 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
     del copy.graph.node[:]
     copy.graph.node.extend(edit.nodes)
     return copy, config
+
+
+def _unshared(model: ModelProto) -> ModelProto:
+    """The model where no two nodes read one dequantised constant: onnxruntime's option changes each for each reader.
+
+    It gives what it changes a name that it makes of the constant's, and refuses to make it twice.
+    """
+    given = {value.name for value in model.graph.input}  # a constant that a program may set is none
+    held = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.INT8} - given
+    makers = {
+        node.output[0]: at
+        for at, node in enumerate(model.graph.node)
+        if node.op_type == "DequantizeLinear" and node.domain in _DOMAINS and node.input[0] in held
+    }
+    nodes = model.graph.node
+    uses = [(at, place) for at, node in enumerate(nodes) for place, name in enumerate(node.input) if name in makers]
+    taken: set[str] = set()
+    twice = []
+    for at, place in uses:
+        parts = set(nodes[makers[nodes[at].input[place]]].input) & held
+        if parts & taken:
+            twice.append((at, place))
+        taken |= parts
+    if not twice:
+        return model
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    pairs = []
+    for number, (at, place) in enumerate(twice):
+        pair = NodeProto()
+        pair.CopyFrom(nodes[makers[nodes[at].input[place]]])
+        for which in (one for one in (0, 2) if _input(pair, one) in held):
+            tensor = graph.initializer.add()
+            tensor.CopyFrom(tensors[pair.input[which]])
+            tensor.name = pair.input[which] = free_name(graph, f"{tensor.name}_{number}")
+        pair.name, pair.output[0] = f"{pair.name}_{number}", free_name(graph, f"{pair.output[0]}_{number}")
+        graph.node[at].input[place] = pair.output[0]
+        pairs.append(pair)
+    read = {name for node in graph.node for name in reads(node)} | {value.name for value in graph.output}
+    pairs += [node for node in graph.node if not makers.keys() & set(node.output) - read]
+    del graph.node[:]
+    graph.node.extend(pairs)
+    return copy
 
 
 def _input(node: NodeProto, at: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime as ort
 
+from hbrt.models.errors import GraphError, Reason
 from hbrt.models.spec import nibbles
 from hbrt.models.spec.dtypes import NIBBLE_TYPES, onnx_type_of
 
@@ -28,7 +29,13 @@ def value_of(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def array_of(value: ort.OrtValue) -> NDArray[Any]:
-    """The array of an OrtValue."""
+    """The array of an OrtValue.
+
+    Raises:
+        GraphError: RUN_FAILED: it is a list of tensors, or nothing.
+    """
+    if not value.is_tensor():
+        raise GraphError(Reason.RUN_FAILED, f"A value is {value.data_type()}, and no tensor.")
     dtype = _TYPES.get(value.element_type())
     if dtype is None:
         found: NDArray[Any] = value.numpy()

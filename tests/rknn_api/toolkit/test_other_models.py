@@ -164,12 +164,36 @@ def test_a_mean_for_an_input_of_whole_numbers_is_refused(rknn: RKNN, tmp_path: P
 
 
 @pytest.mark.parametrize("algorithm", ["normal", "kl_divergence"])
-def test_numbers_that_are_no_range_name_their_sample(rknn: RKNN, tmp_path: Path, algorithm: str) -> None:
+def test_inputs_that_are_no_range_name_their_sample(rknn: RKNN, tmp_path: Path, algorithm: str) -> None:
     model = nets.saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 3]}, ["y"])
     rknn.config(target_platform="rk3588", quantized_algorithm=algorithm)
     assert rknn.load_onnx(model) == 0
     assert rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 3)), [[1, np.inf, 2]])) == -1
     assert "The value 'x' is 1.0 to inf on sample 2 of the dataset" in rknn.last_error
+
+
+@pytest.mark.parametrize("algorithm", ["normal", "mmse", "kl_divergence"])
+def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantised(
+    rknn: RKNN, tmp_path: Path, algorithm: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["scores"]),
+        helper.make_node("Add", ["scores", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["share"], axis=-1),
+        helper.make_node("MatMul", ["share", "w"], ["y"]),
+    ]
+    mask = np.where(np.tri(4, dtype=bool), 0, -np.inf).astype(F)
+    model = nets.saved(tmp_path, nodes, {"x": [4, 4]}, ["y"], {"w": RNG.standard_normal((4, 4), F), "mask": mask})
+    x = RNG.standard_normal((4, 4), F)
+    ready(rknn, model, nets.arrays(tmp_path, np.zeros((4, 4)), x), quantized_algorithm=algorithm)
+    assert "'masked', 'mask' stay in real numbers" in capfd.readouterr().err
+    assert ["MatMul", "INT8", "NPU"] in rows(rknn)
+    found = rknn.inference([x])
+    ready(rknn, model, quantised=False)
+    golden = rknn.inference([x])
+    assert found is not None
+    assert golden is not None
+    assert 0 < np.abs(found[0] - golden[0]).max() < 0.1
 
 
 def test_a_list_that_is_none_is_refused(rknn: Any) -> None:
@@ -199,3 +223,16 @@ def test_nothing_is_lost_where_all_names_are_odd(rknn: RKNN, tmp_path: Path) -> 
     assert rknn.accuracy_analysis([f"{at}.npy" for at in range(4)]) == 0, rknn.last_error
     assert rknn.export_rknn("net.rknn") == 0
     assert [one.name for one in Container.read(Path("net.rknn")).metadata.inputs] == names
+
+
+def test_a_list_as_an_output_is_refused(rknn: RKNN, tmp_path: Path) -> None:
+    nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"])]
+    value = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])
+    graph = helper.make_graph(nodes, "net", [given], [value])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "list.onnx").write_bytes(model.SerializeToString())
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(tmp_path / "list.onnx") == 0, rknn.last_error
+    assert rknn.build(do_quantization=False) == -1
+    assert rknn.last_error == "'s' is no tensor; an input or output of a model has numbers."

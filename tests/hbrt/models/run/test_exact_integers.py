@@ -139,3 +139,27 @@ def test_operators_of_int8_by_int8_stay_as_they_are() -> None:
     edited, config = exact_integers(model)
     assert edited is model
     assert config == {"session.disable_quant_qdq": "1"}
+
+
+@pytest.mark.parametrize("is_one_pair", [True, False])
+def test_a_constant_that_two_nodes_read_is_exact_for_both(*, is_one_pair: bool) -> None:
+    a, b = operand(np.int8, (DEPTH, DEPTH), 1), operand(np.int8, (DEPTH, DEPTH), 2)
+    names = ["bd", "bd" if is_one_pair else "cd"]
+    nodes = [helper.make_node("DequantizeLinear", ["b", "bs", "bz"], [name]) for name in dict.fromkeys(names)]
+    nodes += [
+        helper.make_node("DequantizeLinear", ["a", "as", "az"], ["ad"]),
+        helper.make_node("MatMul", ["ad", names[0]], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "ys", "yz"], ["mq"]),
+        helper.make_node("DequantizeLinear", ["mq", "ys", "yz"], ["md"]),
+        helper.make_node("MatMul", ["md", names[1]], ["n"]),
+        helper.make_node("QuantizeLinear", ["n", "ys", "yz"], ["y"]),
+    ]
+    model = graph_of(nodes, a, b, TensorProto.INT8, is_constant=True, opset=13)
+    first = requantized(products(a, b), np.int8).astype(np.int64) - 7
+    sums = (first @ (b.astype(np.int64) - 1)).astype(np.float32)
+    factor = np.float32(SCALES["ys"]) * np.float32(SCALES["bs"]) / np.float32(SCALES["ys"])
+    np.testing.assert_array_equal(run(model, a, b), np.clip(np.rint(sums * factor) + 7, -128, 127).astype(np.int8))
+    shared, config = exact_integers(model, saturates=True)
+    assert config["session.x64quantprecision"] == "1"
+    read = [node.input[0] for node in shared.graph.node if node.op_type == "DequantizeLinear"]
+    assert len(read) == len(set(read))
