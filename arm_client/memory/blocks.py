@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site, sendable
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.memory.block import Block, Exporter, Writes, address_of, block_users
+from arm_client.memory.block import Block, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
+from arm_client.memory.kept_views import KeptViews
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
-from hbrt.ddr.imported import ImportedFile
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from arm_client.memory.beside import Beside
     from hbrt.attach.link import Link
@@ -46,6 +46,7 @@ class Blocks:
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
         self._abandoned: deque[Block] = deque()
         self.freed = Freed(link)
+        self.views = KeptViews(link, self.freed)
         self._beside: Beside | None = None
         self.is_strict = is_strict
         # Set by strict mode: called when a range of a cached block was flushed.
@@ -55,7 +56,6 @@ class Blocks:
         # Set by the check memory: called when a block is freed once more, with the line.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
-        self.on_kept: Callable[[FreedBlock, object], None] | None = None  # a freed block, and what still looks at it
 
     def alloc(
         self,
@@ -146,32 +146,8 @@ class Blocks:
             return  # the board is gone or does not answer: it takes all back with the lease
 
     def keep_views(self) -> None:
-        """Before this process lets everything go: what looks at its blocks keeps their last bytes, in private pages."""
-        ddr = self._link.ddr
-        ranges = []
-        try:
-            for block in list(self._blocks.values()):
-                if block.image is not None or (viewed := block.viewed()) is None:
-                    continue
-                start = ddr.offset_of(block.phy_addr)
-                end = block.end_of_pages(start)
-                if block.is_imported:
-                    self._keep(block, start, viewed)
-                    continue
-                if block.address == ddr.address + start:
-                    ranges.append((start, end))
-                else:
-                    ddr.private.exchange(block.address, start, end, [(start, end)])
-            ddr.private.keep_finally(ranges)
-        except OSError as error:
-            from arm_client.cabi.say import warn
-
-            warn(
-                "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
-                "from now on. Copy results before the board is closed.",
-                len(ranges),
-                error.strerror,
-            )
+        """Before this process lets everything go: what looks at its blocks keeps their last bytes."""
+        self.views.keep_all(list(self._blocks.values()))
 
     def abandon_in_child(self) -> None:
         """In a fork's child: what it writes into its parent's blocks reaches nobody."""
@@ -224,7 +200,7 @@ class Blocks:
     def _let_go(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         asked = Question()
         try:
-            with self._keeping_views(block, asked, freed_at):
+            with self.views.around(block, asked, freed_at):
                 self._link.request("free", asked, phy=phy_addr, site=freed_at)
         except RequestRefusedError:
             raise
@@ -238,83 +214,14 @@ class Blocks:
 
     def _forgo(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         # Of a board that has gone: so has the block.
-        with contextlib.suppress(RequestRefusedError), self._keeping_views(block, Question(), freed_at):
+        with contextlib.suppress(RequestRefusedError), self.views.around(block, Question(), freed_at):
             self._link.request("unregister", phy=phy_addr)
-
-    @contextlib.contextmanager
-    def _keeping_views(self, block: Block | None, asked: Question, freed_at: str) -> Iterator[None]:
-        """Around the request that lets a block go: what still looks at it keeps its last bytes, in private pages.
-
-        Nothing else in this process reaches the block afterwards.
-
-        Raises:
-            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory for them.
-        """
-        viewed = block.viewed() if block is not None and not self._link.fault else None
-        if block is None or viewed is None or block.image is not None:  # an image is private already
-            yield
-            if block is not None and viewed is None:
-                self._note_freed(block, freed_at)
-            elif block is not None:
-                self._note_kept(block, freed_at, viewed)
-            return
-        ddr = self._link.ddr
-        start = ddr.offset_of(block.phy_addr)
-        is_mapped = block.address == ddr.address + start
-        try:
-            if is_mapped:
-                self._keep(block, start, viewed)
-            else:  # pages of its own, which nobody shares any more
-                ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
-        except OSError as error:
-            raise RequestRefusedError(
-                Status.HB_SYS_OUT_OF_MEMORY,
-                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot go while arrays look at it: there is no "
-                f"memory to keep their bytes in ({error.strerror}). Let go of arrays of freed blocks first.",
-            ) from None
-        try:
-            yield
-        except BaseException as error:
-            is_held = isinstance(error, RequestRefusedError) or not asked.is_begun
-            if is_held and is_mapped and not self._link.fault:
-                ddr.private.share(start)
-                if (entry := ddr.block_at(block.phy_addr)) is not None:
-                    ddr.reach(entry)
-            raise
-        self._note_freed(block, freed_at)
-        self._note_kept(block, freed_at, viewed)
-
-    def _note_kept(self, block: Block, freed_at: str, viewed: object) -> None:
-        if self.on_kept is not None:
-            self.on_kept(FreedBlock.of(block, freed_at), viewed)
-
-    def _keep(self, block: Block, start: int, viewed: Exporter) -> None:
-        """Keep a block's last bytes for what looks at them; ``start`` is its place in the DDR file."""
-        ddr = self._link.ddr
-        if not (word := ddr.imports.word_at(start)):
-            ddr.private.keep(start, block.end_of_pages(start), viewed)
-            return
-        fd = ddr.imports.open(word)
-        try:
-            ddr.private.keep(start, block.end_of_pages(start), viewed, (fd, ImportedFile.of(word).offset))
-        finally:
-            os.close(fd)
-        ddr.imports.forget(start)
 
     def isolate(self) -> None:
         """From now on this process reaches its own and registered blocks only; before it has any."""
         from arm_client.memory.isolation import watch  # a program that is not isolated does not pay for it
 
         watch(self._link)
-
-    def _note_freed(self, block: Block, freed_at: str) -> None:
-        ddr = self._link.ddr
-        start = ddr.offset_of(block.phy_addr)
-        ddr.imports.hide(start)
-        ddr.private.close(start, start + len(block.base) + len(block.behind))
-        is_mapped = block.address == ddr.address + start
-        if (is_mapped or block.image is not None) and not self._link.fault:
-            self.freed.add(block, freed_at)
 
     def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
         """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
@@ -391,7 +298,7 @@ class Blocks:
         is_last = block.registrations == 1 and (block.is_imported or not self._is_owned(block))
         asked, site = Question(), where or call_site(MOST_SITE)
         try:
-            with self._keeping_views(block if is_last else None, asked, site):
+            with self.views.around(block if is_last else None, asked, site):
                 self._link.request("unregister", asked, phy=phy_addr, site=site)
         except RequestRefusedError:
             raise

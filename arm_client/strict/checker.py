@@ -173,7 +173,7 @@ class TaskChecker:
             blocks.on_double_free = lambda gone, freed_at: report(double_free(gone, freed_at))
             blocks.on_late_flush = lambda gone: report(late_flush(gone))
             self._late_views = LateViews(report)
-            blocks.on_kept = self._late_views.close_kept
+            blocks.views.on_kept = self._late_views.close_kept
         self._here = _Here()
         self._known: dict[tuple[int, ...], tuple[bytes, bytes, TaskFootprint]] = {}  # with generation and parameters
         self._tasks.note_each(self._note)
@@ -240,7 +240,7 @@ class TaskChecker:
         for watch in (self.stale, self._late_views):
             if watch is not None:
                 watch.close()
-        self._blocks.on_kept = None
+        self._blocks.views.on_kept = None
         self._blocks.on_flush = self._blocks.before_flush = None
         self._blocks.on_double_free = self._blocks.on_late_flush = None
         self._entries.clear()

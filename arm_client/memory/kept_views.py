@@ -1,0 +1,129 @@
+"""What still looks at a block that goes keeps the block's last bytes, in private pages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.memory.freed import Freed, FreedBlock
+from hbrt.ddr.imported import ImportedFile
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from arm_client.memory.block import Block, Exporter
+    from hbrt.attach.link import Link
+    from hbrt.attach.question import Question
+
+
+class KeptViews:
+    """Arrays, and other views, of blocks that this process frees, unregisters, or leaves behind."""
+
+    def __init__(self, link: Link, freed: Freed) -> None:
+        self._link = link
+        self._freed = freed
+        # Set by the check memory: called with a block that is freed, and what still looks at it.
+        self.on_kept: Callable[[FreedBlock, object], None] | None = None
+
+    def keep_all(self, blocks: list[Block]) -> None:
+        """Before this process lets all its blocks go."""
+        ddr = self._link.ddr
+        ranges = []
+        try:
+            for block in blocks:
+                if block.image is not None or (viewed := block.viewed()) is None:
+                    continue
+                start = ddr.offset_of(block.phy_addr)
+                end = block.end_of_pages(start)
+                if block.is_imported:
+                    self._keep(block, start, viewed)
+                    continue
+                if block.address == ddr.address + start:
+                    ranges.append((start, end))
+                else:
+                    ddr.private.exchange(block.address, start, end, [(start, end)])
+            ddr.private.keep_finally(ranges)
+        except OSError as error:
+            from arm_client.cabi.say import warn
+
+            warn(
+                "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
+                "from now on. Copy results before the board is closed.",
+                len(ranges),
+                error.strerror,
+            )
+
+    @contextlib.contextmanager
+    def around(self, block: Block | None, asked: Question, freed_at: str) -> Iterator[None]:
+        """Around the request that lets a block go, after which nothing else in this process reaches it.
+
+        Args:
+            block: The block; None where it stays.
+            asked: How far the request is.
+            freed_at: The line that lets it go.
+
+        Raises:
+            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory to keep its bytes in.
+        """
+        viewed = block.viewed() if block is not None and not self._link.fault else None
+        if block is None or viewed is None or block.image is not None:  # an image is private already
+            yield
+            if block is not None and viewed is None:
+                self._note_freed(block, freed_at)
+            elif block is not None:
+                self._note_kept(block, freed_at, viewed)
+            return
+        ddr = self._link.ddr
+        start = ddr.offset_of(block.phy_addr)
+        is_mapped = block.address == ddr.address + start
+        try:
+            if is_mapped:
+                self._keep(block, start, viewed)
+            else:  # pages of its own, which nobody shares any more
+                ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
+        except OSError as error:
+            raise RequestRefusedError(
+                Status.HB_SYS_OUT_OF_MEMORY,
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot go while arrays look at it: there is no "
+                f"memory to keep their bytes in ({error.strerror}). Let go of arrays of freed blocks first.",
+            ) from None
+        try:
+            yield
+        except BaseException as error:
+            is_held = isinstance(error, RequestRefusedError) or not asked.is_begun
+            if is_held and is_mapped and not self._link.fault:
+                ddr.private.share(start)
+                if (entry := ddr.block_at(block.phy_addr)) is not None:
+                    ddr.reach(entry)
+            raise
+        self._note_freed(block, freed_at)
+        self._note_kept(block, freed_at, viewed)
+
+    def _note_kept(self, block: Block, freed_at: str, viewed: object) -> None:
+        if self.on_kept is not None:
+            self.on_kept(FreedBlock.of(block, freed_at), viewed)
+
+    def _keep(self, block: Block, start: int, viewed: Exporter) -> None:
+        """Keep a block's last bytes for what looks at them; ``start`` is its place in the DDR file."""
+        ddr = self._link.ddr
+        if not (word := ddr.imports.word_at(start)):
+            ddr.private.keep(start, block.end_of_pages(start), viewed)
+            return
+        fd = ddr.imports.open(word)
+        try:
+            ddr.private.keep(start, block.end_of_pages(start), viewed, (fd, ImportedFile.of(word).offset))
+        finally:
+            os.close(fd)
+        ddr.imports.forget(start)
+
+    def _note_freed(self, block: Block, freed_at: str) -> None:
+        ddr = self._link.ddr
+        start = ddr.offset_of(block.phy_addr)
+        ddr.imports.hide(start)
+        ddr.private.close(start, start + len(block.base) + len(block.behind))
+        is_mapped = block.address == ddr.address + start
+        if (is_mapped or block.image is not None) and not self._link.fault:
+            self._freed.add(block, freed_at)
