@@ -1,0 +1,236 @@
+/* The side that waits for its tasks: hbrt/attach/waiting.py is its readable twin. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "clock.h"
+
+enum { POLLS_PER_YIELD = 200 };
+
+uint32_t hbrt_client_waiting(hbrt_client *client) {
+    return __atomic_load_n(&client->waiting, __ATOMIC_SEQ_CST) + __atomic_load_n(&client->inside, __ATOMIC_SEQ_CST);
+}
+
+static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+static int has_ended(const hbrt_client *client, uint64_t handle) {
+    uint32_t slot = slot_of(client, (int64_t)handle);
+    return hbrt_load(client->file.states + slot) >= HBRT_DONE || live(client, slot) != handle;
+}
+
+static int is_due(const hbrt_client *client, const waiter *me) {
+    if (me->for_nudges && __atomic_load_n(&client->nudges, __ATOMIC_ACQUIRE) != me->seen) return 1;
+    for (uint32_t n = 0; n < me->count; n++)
+        if (has_ended(client, me->handles[n])) return 1;
+    return 0;
+}
+
+static void wake_follower(waiter *who) {
+    __atomic_store_n(&who->bell, 1, __ATOMIC_RELEASE);
+    futex_wake(&who->bell);
+}
+
+/* Wake the followers that are due, or all. */
+static void wake_followers(hbrt_client *client, int all) {
+    pthread_mutex_lock(&client->lock);
+    for (waiter *who = client->followers.next; who != &client->followers; who = who->next)
+        if (all || is_due(client, who)) wake_follower(who);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Wait until readable: 1; 0 when the time is over, -1 after a signal. */
+static int await_doorbell(int doorbell, int64_t deadline_ns) {
+    uint64_t rings;
+    if (deadline_ns >= 0) {
+        int64_t left = deadline_ns - (int64_t)hbrt_now_ns();
+        if (left <= 0) return 0;
+        struct timespec patience = {left / 1000000000, left % 1000000000};
+        struct pollfd bell = {doorbell, POLLIN, 0};
+        int ready = ppoll(&bell, 1, &patience, NULL);
+        if (ready <= 0) return ready < 0 ? -1 : 0;
+    }
+    return read(doorbell, &rings, sizeof rings) < 0 && errno == EINTR ? -1 : 1;
+}
+
+/* Sleep on the doorbell, for this thread and for the followers. */
+static int lead(hbrt_client *client, const waiter *me, int64_t deadline_ns) {
+    int answer;
+    for (;;) {
+        hbrt_store(&client->record->asleep, 1);
+        hbrt_full_fence(); /* the flag before the states: pairs with the fence of a core that has answered */
+        if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 0);
+        if (is_due(client, me)) {
+            answer = 1;
+            break;
+        }
+        if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) {
+            answer = HBRT_GONE;
+            break;
+        }
+        if (hbrt_load(&client->record->asked)) {
+            answer = HBRT_ASKED;
+            break;
+        }
+        int rung = await_doorbell(client->doorbell, deadline_ns);
+        if (rung > 0) continue;
+        answer = rung < 0 ? HBRT_INTERRUPTED : HBRT_TIMEOUT;
+        break;
+    }
+    hbrt_store(&client->record->asleep, 0);
+    return answer;
+}
+
+/* Sleep until a leader wakes this thread. The caller holds the lock, and has it again afterwards. */
+static int follow(hbrt_client *client, waiter *me, int64_t deadline_ns) {
+    me->bell = 0;
+    me->next = &client->followers;
+    me->previous = client->followers.previous;
+    me->previous->next = client->followers.previous = me;
+    __atomic_add_fetch(&client->follower_count, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&client->lock);
+    int answer = HBRT_ASK;
+    hbrt_full_fence(); /* in the list before the states: pairs with the leader's scan of the list */
+    while (!__atomic_load_n(&me->bell, __ATOMIC_ACQUIRE) && !is_due(client, me)) {
+        struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+        /* FUTEX_WAIT_BITSET takes a point in time, of CLOCK_MONOTONIC. */
+        long slept = syscall(SYS_futex, &me->bell, FUTEX_WAIT_BITSET_PRIVATE, 0, deadline_ns < 0 ? NULL : &until, NULL,
+                             FUTEX_BITSET_MATCH_ANY);
+        if (slept < 0 && errno == EINTR) answer = HBRT_INTERRUPTED;
+        if (slept < 0 && errno == ETIMEDOUT) answer = HBRT_TIMEOUT;
+        if (answer != HBRT_ASK) break;
+    }
+    pthread_mutex_lock(&client->lock);
+    me->previous->next = me->next;
+    me->next->previous = me->previous;
+    __atomic_sub_fetch(&client->follower_count, 1, __ATOMIC_SEQ_CST);
+    return answer;
+}
+
+static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns) {
+    int answer = HBRT_ASK;
+    __atomic_add_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&client->lock);
+    while (answer == HBRT_ASK) {
+        if (is_due(client, me)) {
+            answer = 1;
+        } else if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) {
+            answer = HBRT_GONE;
+        } else if (client->has_leader) {
+            answer = follow(client, me, deadline_ns);
+        } else {
+            client->has_leader = 1;
+            pthread_mutex_unlock(&client->lock);
+            answer = lead(client, me, deadline_ns);
+            pthread_mutex_lock(&client->lock);
+            client->has_leader = 0;
+        }
+    }
+    /* A thread that leaves passes the lead on: its own, or one that it was given and does not need any more. */
+    if (!client->has_leader && client->followers.next != &client->followers) wake_follower(client->followers.next);
+    pthread_mutex_unlock(&client->lock);
+    __atomic_sub_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);
+    return answer;
+}
+
+/* Poll; 1 when due. */
+static int poll_until_due(hbrt_client *client, const waiter *me, int64_t poll_ns, int *polled) {
+    int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
+    int due = 0;
+    do {
+        for (int n = 0; n < POLLS_PER_YIELD && !(due = is_due(client, me)); n++) hbrt_relax();
+        if (!due) sched_yield();
+        now_ns = (int64_t)hbrt_now_ns();
+    } while (!due && now_ns < end_ns);
+    *polled = hbrt_polled(due, now_ns - end_ns);
+    return due;
+}
+
+static int64_t deadline_of(int64_t timeout_ns) {
+    return timeout_ns < 0 ? -1 : (int64_t)hbrt_now_ns() + timeout_ns;
+}
+
+void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) { client->polling.budget_ns = budget_ns; }
+
+static int64_t begin_polling(hbrt_client *client) {
+    if (client->polling.budget_ns <= 0) return 0;
+    pthread_mutex_lock(&client->lock);
+    int64_t poll_ns = hbrt_habit_begin(&client->polling);
+    pthread_mutex_unlock(&client->lock);
+    return poll_ns;
+}
+
+static void note_polling(hbrt_client *client, int polled) {
+    pthread_mutex_lock(&client->lock);
+    hbrt_habit_note(&client->polling, polled);
+    pthread_mutex_unlock(&client->lock);
+}
+
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+    uint32_t slot = slot_of(client, handle);
+    uint64_t wanted = (uint64_t)handle;
+    *polled = HBRT_POLL_NONE;
+    if (handle <= 0 || live(client, slot) != wanted) return HBRT_ASK;
+    uint8_t state = hbrt_load(client->file.states + slot);
+    if (state < HBRT_DONE) {
+        waiter me = {.handles = &wanted, .count = 1};
+        int is_alone = __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0; /* others need the CPU, or the lead */
+        int by_habit = poll_ns < 0;
+        if (by_habit) poll_ns = is_alone ? begin_polling(client) : 0;
+        int has_ended = poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled);
+        if (by_habit && *polled) note_polling(client, *polled);
+        if (!has_ended && poll_ns > 0 && !by_habit && *polled) return HBRT_INTERRUPTED;
+        if (!has_ended) {
+            int answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
+            if (answer != 1) return answer;
+        }
+        state = hbrt_load(client->file.states + slot);
+    }
+    return live(client, slot) == wanted ? state : HBRT_ASK;
+}
+
+int hbrt_end(hbrt_client *client, int64_t handle, int waits) {
+    uint32_t slot = slot_of(client, handle);
+    int polled;
+    if (handle <= 0 || live(client, slot) != (uint64_t)handle) return HBRT_ASK;
+    uint8_t state = hbrt_load(client->file.states + slot);
+    if (state >= HBRT_DONE) return live(client, slot) == (uint64_t)handle ? state : HBRT_ASK;
+    return waits ? hbrt_wait(client, handle, -1, 0, &polled) : HBRT_NOTHING;
+}
+
+int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {
+    int state = hbrt_wait(client, handle, -1, poll_ns, polled);
+    if (state == HBRT_DONE && hbrt_release(client, handle) != 1) return HBRT_ASK;
+    return state;
+}
+
+int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns) {
+    waiter me = {.handles = handles, .count = count, .seen = seen, .for_nudges = 1};
+    return sleep_until_due(client, &me, deadline_of(timeout_ns));
+}
+
+uint32_t hbrt_nudges(hbrt_client *client) { return __atomic_load_n(&client->nudges, __ATOMIC_ACQUIRE); }
+
+void hbrt_nudge(hbrt_client *client) {
+    __atomic_add_fetch(&client->nudges, 1, __ATOMIC_SEQ_CST);
+    hbrt_wake(client);
+}
+
+void hbrt_wake(hbrt_client *client) {
+    pthread_mutex_lock(&client->lock);
+    int has_leader = client->has_leader;
+    pthread_mutex_unlock(&client->lock);
+    if (has_leader) hbrt_ring(client->doorbell);
+    else if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 1);
+}
+
+void hbrt_client_leave(hbrt_client *client) {
+    __atomic_store_n(&client->has_left, 1, __ATOMIC_SEQ_CST);
+    wake_followers(client, 1);
+    if (hbrt_client_waiting(client)) hbrt_ring(client->doorbell);
+}
