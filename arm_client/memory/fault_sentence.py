@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from hbrt.findings.record import Place
 
 _NOTE_MS = 2000
+_PIPE = {signal.SIGPIPE}
 _tellers: list[Callable[[int], str]] = []
 
 
@@ -37,6 +40,12 @@ def note(link: Link, kind: str, text: str, *places: Place) -> str:
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     sentence = next((found for teller in _tellers if (found := teller(address))), "")
     if sentence:
-        sys.stderr.flush()
-        os.write(2, f"{sentence}\n".encode())
+        # Nobody may read standard error any more. The process is to end by the fault, and not by SIGPIPE.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _PIPE)
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+            os.write(2, f"{sentence}\n".encode())
+        if not _PIPE & before:
+            signal.sigtimedwait(_PIPE, 0)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PIPE)
     return False

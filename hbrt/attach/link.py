@@ -331,7 +331,7 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
     Raises:
         NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: its answer has another form. OSError.
     """
-    lease.send(wire.pack(pid=os.getpid(), name=name, run=run))
+    lease.send(wire.pack(pid=os.getpid(), name=name, run=run), socket.MSG_NOSIGNAL)
     raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
     if flags & socket.MSG_CTRUNC:  # this process has no room for all descriptors
         for fd in fds:

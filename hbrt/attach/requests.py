@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hbrt.board.paths import BoardPaths
 
 _READ_BYTES = 1 << 18
+_NO_SIGNAL = (int(socket.MSG_NOSIGNAL),)  # a program may have SIGPIPE end it, when its daemon has gone
 _LOOK_MS = 50  # a handler may have read the answer while its request slept
 _SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests go on
 
@@ -208,7 +209,7 @@ class Requests:
 
     def _send(self) -> None:
         if self._out and self._socket is not None:
-            taking_out = map(self._out.__delitem__, map(slice, map(self._socket.send, (self._out,))))
+            taking_out = map(self._out.__delitem__, map(slice, map(self._socket.send, (self._out,), _NO_SIGNAL)))
             with contextlib.suppress(OSError):  # full, or gone, which the next poll shows
                 deque(taking_out, 0)  # one call of C: sent bytes are no longer in the list
 
@@ -279,11 +280,11 @@ def _dialled(path: str, give_up_at: float) -> socket.socket | None:
     try:
         made.settimeout(max(give_up_at - time.monotonic(), 0.0))
         made.connect(path)
-        made.sendall(zmtp.GREETING)
+        made.sendall(zmtp.GREETING, *_NO_SIGNAL)
         left_bytes = len(zmtp.GREETING)
         while left_bytes and (got := made.recv(left_bytes)):  # a message before its end is refused
             left_bytes -= len(got)
-        made.sendall(zmtp.READY)
+        made.sendall(zmtp.READY, *_NO_SIGNAL)
         made.setblocking(False)
     except OSError:
         made.close()

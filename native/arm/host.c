@@ -98,6 +98,7 @@ static _Atomic int state; /* 0 not tried, 1 ready, -1 failed */
 static __thread bool is_known;  /* Python keeps a thread state for this thread */
 static __thread enum { HOLDS_NOTHING, HOLDS_START, HOLDS_PYTHON } in_fork;
 static __thread int gil_before_fork;
+static __thread bool is_pipe_blocked_in_fork;
 static __thread void *call_site;
 static __thread int32_t this_thread; /* as the kernel numbers it, 0 before it is asked */
 static __thread char site_text[PATH_MAX + 32];
@@ -322,6 +323,25 @@ static bool start_python(void) {
   return true;
 }
 
+/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not.
+ * Block it in this thread while Python runs; true when it was not, and `unblock_pipe` is to follow. */
+static bool block_pipe(void) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  return !pthread_sigmask(SIG_BLOCK, &pipe, &before) && !sigismember(&before, SIGPIPE);
+}
+
+static void unblock_pipe(void) {
+  static const struct timespec AT_ONCE = {0, 0};
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  while (sigtimedwait(&pipe, NULL, &AT_ONCE) < 0 && errno == EINTR) {
+  }
+  pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
+}
+
 /* glibc's: before the keys of pthread go, Python's own among them. Where it is missing, a thread's state stays. */
 extern int __cxa_thread_atexit_impl(void (*)(void *), void *, void *) __attribute__((weak));
 extern void *__dso_handle;
@@ -330,9 +350,11 @@ extern void *__dso_handle;
 static void forget_thread(void *unused) {
   (void)unused;
   if (atomic_load(&host.is_over)) return;
+  bool is_pipe_blocked = block_pipe();
   python.gil_ensure();
   python.gil_release(GIL_LOCKED);
   python.gil_release(GIL_UNLOCKED);
+  if (is_pipe_blocked) unblock_pipe();
 }
 
 /** Around a fork by C. Python's own fork (os.fork) does all this itself, and sets `forking` before. */
@@ -341,6 +363,7 @@ static void before_fork(void) {
   pthread_mutex_lock(&starting);
   in_fork = HOLDS_START;
   if (atomic_load(&state) != 1) return;
+  is_pipe_blocked_in_fork = block_pipe();
   gil_before_fork = python.gil_ensure();
   python.before_fork();
   in_fork = HOLDS_PYTHON;
@@ -350,6 +373,7 @@ static void after_fork(void (*python_does)(void)) {
   if (in_fork == HOLDS_PYTHON) {
     python_does();
     python.gil_release(gil_before_fork);
+    if (is_pipe_blocked_in_fork) unblock_pipe();
   }
   if (in_fork) pthread_mutex_unlock(&starting);
   in_fork = HOLDS_NOTHING;
@@ -368,25 +392,6 @@ static void forget_lent(void) {
 static void after_fork_in_child(void) {
   forget_lent();
   after_fork(python.after_fork_in_child);
-}
-
-/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not.
- * Block it in this thread; true when it was not, and `unblock_pipe` is to follow. */
-static bool block_pipe(void) {
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  return host.is_embedded && !pthread_sigmask(SIG_BLOCK, &pipe, &before) && !sigismember(&before, SIGPIPE);
-}
-
-static void unblock_pipe(void) {
-  static const struct timespec AT_ONCE = {0, 0};
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  while (sigtimedwait(&pipe, NULL, &AT_ONCE) < 0 && errno == EINTR) {
-  }
-  pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
 }
 
 /** The process ends: detach, and report findings and leaks. Python itself stays, for threads that run. */
@@ -477,6 +482,7 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   call->outer = current;
   call->has_answer = false;
   current = call;
+  call->is_pipe_blocked = block_pipe(); /* before Python starts */
   call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
   if (!atomic_load(&state)) {
     pthread_mutex_lock(&starting);
@@ -484,7 +490,6 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
     pthread_mutex_unlock(&starting);
   }
   hbrt_function function = NULL;
-  call->is_pipe_blocked = block_pipe();
   if (atomic_load(&state) == 1 && !atomic_load(&host.is_over)) {
     if (!is_known) introduce_thread();
     function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);

@@ -305,6 +305,24 @@ class TestRestart:
         board.close()
         stop(second)
 
+    def test_a_request_to_the_dead_daemon_raises_no_sigpipe(
+        self, homeless: Path, serve: Callable[[Path], Launched]
+    ) -> None:
+        """Which would end a program that has that signal's default."""
+        raised: list[int] = []
+        first = serve(homeless / "default")
+        board = connect()
+        before = signal.signal(signal.SIGPIPE, lambda number, _frame: raised.append(number))
+        try:
+            board.alloc(4)
+            stop(first)
+            with pytest.raises(BoardLostError):
+                board.alloc(4)
+        finally:
+            signal.signal(signal.SIGPIPE, before)
+        assert raised == []
+        board.close()
+
     def test_nobody_noticed_the_end(self, homeless: Path, serve: Callable[[Path], Launched]) -> None:
         first = serve(homeless / "default")
         board = connect()

@@ -250,6 +250,24 @@ def test_a_program_ends_with_its_own_code_whoever_has_gone(compiled: Compile, bo
     assert program.returncode == 7
 
 
+def test_sigpipe_stays_the_programs_own(compiled: Compile, board_home: Path) -> None:
+    """A call to a board that has gone is no SIGPIPE; the program's own broken pipe is one, before and after."""
+    with subprocess.Popen(
+        [compiled("pipe.c")],
+        env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        kill_board_of(program)
+        out, said = program.communicate(timeout=PATIENCE_S)
+    assert (program.returncode, out) == (-signal.SIGPIPE, "-6000134 1\n"), said
+    assert "HB_SYS_BOARD_LOST" in said
+
+
 IN_PYTHON = """
     import ctypes, os, sys, threading
     library = ctypes.CDLL(sys.argv[1])
@@ -290,6 +308,19 @@ def line_in(program: str, part: str) -> str:
 def test_a_stale_read_in_c_is_named(compiled: Compile, run: Run) -> None:
     answer = run(compiled("stale.c", "-Wno-unused-parameter"), HBRT_CHECK="coherence")
     assert f"{line_in('stale.c', 'o[1]')} reads byte 4 of the cached block" in answer.stderr
+
+
+def test_a_use_after_free_whose_sentence_nobody_reads_is_still_the_fault(compiled: Compile, board_home: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with subprocess.Popen(
+        [compiled("stale.c", "-Wno-unused-parameter"), "past", "late"],
+        env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin", "HBRT_CHECK": "memory"},
+        stdout=subprocess.DEVNULL,
+        stderr=write,
+    ) as program:
+        os.close(write)
+        assert program.wait(PATIENCE_S) == -signal.SIGSEGV
 
 
 def test_a_use_after_free_in_c_is_named_with_its_lines(compiled: Compile, run: Run) -> None:
@@ -343,6 +374,26 @@ def test_hbrt_why_names_the_lines_at_which_c_waits(
         shell.hbrt("stop")
         assert waiting.wait(PATIENCE_S) == 7
     assert wanted.search(now), now
+
+
+def test_an_answer_to_hbrt_why_that_comes_after_the_daemons_end_is_no_sigpipe(
+    compiled: Compile, shell: Shell, tmp_path: Path
+) -> None:
+    image = tmp_path / "slow_image.py"
+    image.write_text(textwrap.dedent(SLOW))
+    program = compiled("locked.c")
+    shell.good("start", "--image", image)
+    with subprocess.Popen([program], env=shell.environment, stderr=subprocess.PIPE, text=True) as waiting:
+        deadline = time.monotonic() + PATIENCE_S
+        while "waits for the mutex" not in shell.hbrt("why").stdout and time.monotonic() < deadline:
+            time.sleep(0.1)
+        waiting.send_signal(signal.SIGSTOP)
+        shell.hbrt("why")  # asks, and has no answer
+        os.kill(shell.pid(), signal.SIGKILL)
+        waiting.send_signal(signal.SIGCONT)
+        _, said = waiting.communicate(timeout=PATIENCE_S)
+    assert waiting.returncode == 7, said
+    assert "HB_DSP_BOARD_LOST" in said
 
 
 INTERRUPTED = """
