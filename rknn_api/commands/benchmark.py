@@ -13,7 +13,7 @@ from hbrt.models.errors import GraphError
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_parameter
 from rknn_api.platforms import CoreMask, platform_of
-from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run import plugins
 from rknn_api.run.feeds import shape_sets
 from rknn_api.run.runner import Runner
 from rknn_api.toolkit.dataset import Wanted, read
@@ -50,7 +50,8 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
     platform = platform_of(metadata.target_platform)
     cores = platform.cores_of(core_mask)
     workers = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
-    runner = Runner(container, CustomOps(), workers, core_mask)
+    ops = plugins.required(container)
+    runner = Runner(container, ops, workers, core_mask)
     if runner.note:
         click.echo(runner.note, err=True)
     arrays = _arrays(metadata, inputs)
@@ -68,6 +69,7 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
         times.append((perf_counter_ns() - start) / 1000)
         click.echo(f"{at:4}: {times[-1]:.0f} us")
     runner.close()
+    ops.close()
     mean = sum(times) / count
     click.echo(f"average {mean:.0f} us, {1e6 / mean:.1f} runs a second")
 

@@ -35,9 +35,11 @@ class RKNNLite(Calls):
         self._ops = CustomOps()
 
     def load_rknn(self, path: str | Path) -> int:
-        """Read a model file."""
+        """Read a model file; one that was ready before is no longer."""
 
         def read() -> None:
+            self._stop()
+            self._read = None
             container = Container.read(path_of(path, "path"))
             self._read = lambda: container
 

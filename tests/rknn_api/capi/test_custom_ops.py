@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from hbrt.native.files import include_dir
+from rknn_api.commands.benchmark import command as benchmark
 from rknn_api.lite.rknn_lite import RKNNLite
 from rknn_api.run import plugins
 from rknn_api.toolkit.rknn import RKNN
@@ -118,6 +120,8 @@ def test_plugins_compute_where_a_board_would_and_say_why_they_do_not(
     assert outputs is not None
     np.testing.assert_array_equal(outputs[0], np.full((1, 4, 2, 3), 27, np.float32))
     lite.release()
+    measured = CliRunner().invoke(benchmark, [str(file), "", "1"])
+    assert measured.exit_code == 0, measured.output
 
     rknn = RKNN()
     rknn.config(target_platform="rk3588")

@@ -97,3 +97,15 @@ def test_a_number_of_numpy_is_a_number_of_images(tmp_path: Path, monkeypatch: py
     assert found is not None
     assert len(found[0]) == 2
     lite.release()
+
+
+def test_a_model_that_is_loaded_takes_the_place_of_the_one_before(built: RKNN) -> None:
+    lite = RKNNLite()
+    assert lite.load_rknn("digits.rknn") == 0
+    assert lite.init_runtime() == 0
+    assert lite.load_rknn("digits.rknn") == 0
+    assert lite.inference([IMAGE]) is None
+    assert lite.last_error == "The runtime is not there; call init_runtime first."
+    assert lite.load_rknn("none.rknn") == -1
+    assert lite.init_runtime() == -1
+    assert lite.last_error == "No model is loaded; call load_rknn first."
