@@ -24,9 +24,9 @@ HBRT_IVP xb_vecN_2xf32 abs_f(const xb_vecN_2xf32 &a) {
 HBRT_IVP xb_vecN_2xf32 divide(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
   return from_native<xb_vecN_2xf32>(lanes(a) / lanes(b));
 }
-template <float (*FUNCTION)(float)>
-HBRT_IVP xb_vecN_2xf32 each(const xb_vecN_2xf32 &a) {
-  xb_vecN_2xf32 r;
+template <float (*FUNCTION)(float), class V>
+HBRT_IVP V each(const V &a) {
+  V r;
   for (int i = 0; i < r.size; ++i) r.lane[i] = FUNCTION(a.lane[i]);
   return r;
 }
@@ -57,6 +57,53 @@ HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
 }
 
 }  // namespace hbrt_ivp::rule
+
+/* What single and half precision share, of the lanes V with booleans B: names that end with TYPE, and two rules of them. */
+#define HBRT_FLOATING(TYPE, V, B, NEGATE, FUSED)                                                          \
+  HBRT_BINARY(MAX, TYPE, V, max_or_nan)                                                                   \
+  HBRT_BINARY(MIN, TYPE, V, min_or_nan)                                                                   \
+  HBRT_BINARY(MAXNUM, TYPE, V, max_number)                                                                \
+  HBRT_BINARY(MINNUM, TYPE, V, min_number)                                                                \
+  HBRT_UNARY(NEG, TYPE, V, NEGATE)                                                                        \
+  HBRT_UNARY(FIROUND, TYPE, V, each<hbrt_ivp::rule::away>)                                                \
+  HBRT_UNARY(FIRINT, TYPE, V, each<hbrt_ivp::rule::even>)                                                 \
+  HBRT_UNARY(FIFLOOR, TYPE, V, each<hbrt_ivp::rule::down>)                                                \
+  HBRT_UNARY(FICEIL, TYPE, V, each<hbrt_ivp::rule::up>)                                                   \
+  HBRT_UNARY(FITRUNC, TYPE, V, each<hbrt_ivp::rule::cut>)                                                 \
+  template <class R>                                                                                      \
+  HBRT_IVP void IVP_MUL##TYPE##T(R &r, const V &a, const V &b, B where) {                                 \
+    r = hbrt_ivp::blend(where, IVP_MUL##TYPE(a, b), V(r));                                                \
+  }                                                                                                       \
+  template <class R>                                                                                      \
+  HBRT_IVP void IVP_MUL##TYPE##F(R &r, const V &a, const V &b, B where) {                                 \
+    r = hbrt_ivp::blend(~where, IVP_MUL##TYPE(a, b), V(r));                                               \
+  }                                                                                                       \
+  HBRT_IVP void IVP_MULA##TYPE(V &r, const V &a, const V &b) {                                            \
+    HBRT_CYCLES_COUNT(MUL);                                                                               \
+    r = hbrt_ivp::rule::FUSED(a, b, r);                                                                   \
+  }                                                                                                       \
+  HBRT_IVP void IVP_MULS##TYPE(V &r, const V &a, const V &b) {                                            \
+    HBRT_CYCLES_COUNT(MUL);                                                                               \
+    r = hbrt_ivp::rule::FUSED(hbrt_ivp::rule::NEGATE(a), b, r);                                           \
+  }                                                                                                       \
+  HBRT_IVP void IVP_MULA##TYPE##T(V &r, const V &a, const V &b, B where) {                                \
+    HBRT_CYCLES_COUNT(MUL);                                                                               \
+    r = hbrt_ivp::blend(where, hbrt_ivp::rule::FUSED(a, b, r), r);                                        \
+  }                                                                                                       \
+  HBRT_IVP void IVP_MULS##TYPE##T(V &r, const V &a, const V &b, B where) {                                \
+    HBRT_CYCLES_COUNT(MUL);                                                                               \
+    r = hbrt_ivp::blend(where, hbrt_ivp::rule::FUSED(hbrt_ivp::rule::NEGATE(a), b, r), r);                \
+  }                                                                                                       \
+  HBRT_FLOATING_COMPARE(LT, TYPE, V, B, a < b, ~(a >= b))                                                 \
+  HBRT_FLOATING_COMPARE(LE, TYPE, V, B, a <= b, ~(a > b))                                                 \
+  HBRT_FLOATING_COMPARE(GT, TYPE, V, B, a > b, ~(a <= b))                                                 \
+  HBRT_FLOATING_COMPARE(GE, TYPE, V, B, a >= b, ~(a < b))                                                 \
+  HBRT_FLOATING_COMPARE(EQ, TYPE, V, B, a == b, ~(a < b) & ~(a > b))                                      \
+  HBRT_FLOATING_COMPARE(NEQ, TYPE, V, B, (a < b) | (a > b), a != b)                                       \
+  HBRT_IVP B IVP_UN##TYPE(const V &a, const V &b) { return (a != a) | (b != b); }
+#define HBRT_FLOATING_COMPARE(NAME, TYPE, V, B, ORDERED, UNORDERED)                 \
+  HBRT_IVP B IVP_O##NAME##TYPE(const V &a, const V &b) { return ORDERED; }          \
+  HBRT_IVP B IVP_U##NAME##TYPE(const V &a, const V &b) { return UNORDERED; }
 
 //! family: Floating point
 //! IVP_ADDN_2XF32{,T,F}(a, b) | a + b | guide
@@ -90,17 +137,7 @@ HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
 //! IVP_UNN_2XF32(a, b) | true where either is NaN | guide
 HBRT_BINARY(ADD, N_2XF32, xb_vecN_2xf32, add)
 HBRT_BINARY(SUB, N_2XF32, xb_vecN_2xf32, sub)
-HBRT_BINARY(MAX, N_2XF32, xb_vecN_2xf32, max_or_nan)
-HBRT_BINARY(MIN, N_2XF32, xb_vecN_2xf32, min_or_nan)
-HBRT_BINARY(MAXNUM, N_2XF32, xb_vecN_2xf32, max_number)
-HBRT_BINARY(MINNUM, N_2XF32, xb_vecN_2xf32, min_number)
-HBRT_UNARY(NEG, N_2XF32, xb_vecN_2xf32, neg)
 HBRT_UNARY(ABS, N_2XF32, xb_vecN_2xf32, abs_f)
-HBRT_UNARY(FIROUND, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::away>)
-HBRT_UNARY(FIRINT, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::even>)
-HBRT_UNARY(FIFLOOR, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::down>)
-HBRT_UNARY(FICEIL, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::up>)
-HBRT_UNARY(FITRUNC, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::cut>)
 
 #define HBRT_FLOAT(NAME, COUNT, PARAMETERS, RESULT)          \
   HBRT_IVP xb_vecN_2xf32 IVP_##NAME PARAMETERS {             \
@@ -115,30 +152,7 @@ HBRT_FLOAT(RSQRTN_2XF32, DIVIDE, (const xb_vecN_2xf32 &a), each<hbrt_ivp::rule::
 HBRT_FLOAT(FLOATN_2X32, ALU, (const xb_vecN_2x32v &a, int scale), floated(a, scale))
 HBRT_FLOAT(UFLOATN_2X32U, ALU, (const xb_vecN_2x32Uv &a, int scale), floated(a, scale))
 
-template <class R>
-HBRT_IVP void IVP_MULN_2XF32T(R &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
-  r = hbrt_ivp::blend(where, IVP_MULN_2XF32(a, b), xb_vecN_2xf32(r));
-}
-template <class R>
-HBRT_IVP void IVP_MULN_2XF32F(R &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
-  r = hbrt_ivp::blend(~where, IVP_MULN_2XF32(a, b), xb_vecN_2xf32(r));
-}
-HBRT_IVP void IVP_MULAN_2XF32(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::rule::fused(a, b, r);
-}
-HBRT_IVP void IVP_MULSN_2XF32(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::rule::fused(hbrt_ivp::rule::neg(a), b, r);
-}
-HBRT_IVP void IVP_MULAN_2XF32T(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::blend(where, hbrt_ivp::rule::fused(a, b, r), r);
-}
-HBRT_IVP void IVP_MULSN_2XF32T(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::blend(where, hbrt_ivp::rule::fused(hbrt_ivp::rule::neg(a), b, r), r);
-}
+HBRT_FLOATING(N_2XF32, xb_vecN_2xf32, vboolN_2, neg, fused)
 HBRT_IVP xb_vecN_2x32v IVP_TRUNCN_2XF32(const xb_vecN_2xf32 &a, int scale) {
   HBRT_CYCLES_COUNT(ALU);
   return hbrt_ivp::rule::truncated<int32_t>(a, scale);
@@ -148,17 +162,5 @@ HBRT_IVP xb_vecN_2x32Uv IVP_UTRUNCN_2XF32(const xb_vecN_2xf32 &a, int scale) {
   return hbrt_ivp::rule::truncated<uint32_t>(a, scale);
 }
 
-#define HBRT_FLOAT_COMPARE(NAME, ORDERED, UNORDERED)                                                        \
-  HBRT_IVP vboolN_2 IVP_O##NAME##N_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return ORDERED; }  \
-  HBRT_IVP vboolN_2 IVP_U##NAME##N_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return UNORDERED; }
-HBRT_FLOAT_COMPARE(LT, a < b, ~(a >= b))
-HBRT_FLOAT_COMPARE(LE, a <= b, ~(a > b))
-HBRT_FLOAT_COMPARE(GT, a > b, ~(a <= b))
-HBRT_FLOAT_COMPARE(GE, a >= b, ~(a < b))
-HBRT_FLOAT_COMPARE(EQ, a == b, ~(a < b) & ~(a > b))
-HBRT_FLOAT_COMPARE(NEQ, (a < b) | (a > b), a != b)
-HBRT_IVP vboolN_2 IVP_UNN_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return (a != a) | (b != b); }
-
 #undef HBRT_FLOAT
-#undef HBRT_FLOAT_COMPARE
 #endif /* HBRT_IVP_FLOAT_H */

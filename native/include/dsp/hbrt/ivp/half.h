@@ -21,12 +21,6 @@ inline float difference_of(float x, float y) { return x - y; }
 inline float product_of(float x, float y) { return x * y; }
 inline float quotient_of(float x, float y) { return x / y; }
 
-template <float (*FUNCTION)(float)>
-HBRT_IVP xb_vecNxf16 each_half(const xb_vecNxf16 &a) {
-  xb_vecNxf16 r;
-  for (int i = 0; i < r.size; ++i) r.lane[i] = FUNCTION(a.lane[i]);
-  return r;
-}
 inline double inverse_d(float x) { return 1.0 / static_cast<double>(x); }
 inline double inverse_root_d(float x) { return 1.0 / __builtin_sqrt(static_cast<double>(x)); }
 template <double (*FUNCTION)(float)>
@@ -158,17 +152,7 @@ HBRT_HALF_COMPARISON(!=, is_neq)
 //! IVP_UNNXF16(a, b) | true where either is NaN | assumed
 HBRT_BINARY(ADD, NXF16, xb_vecNxf16, each_pair<hbrt_ivp::rule::sum_of>)
 HBRT_BINARY(SUB, NXF16, xb_vecNxf16, each_pair<hbrt_ivp::rule::difference_of>)
-HBRT_BINARY(MAX, NXF16, xb_vecNxf16, max_or_nan)
-HBRT_BINARY(MIN, NXF16, xb_vecNxf16, min_or_nan)
-HBRT_BINARY(MAXNUM, NXF16, xb_vecNxf16, max_number)
-HBRT_BINARY(MINNUM, NXF16, xb_vecNxf16, min_number)
-HBRT_UNARY(NEG, NXF16, xb_vecNxf16, half_neg)
 HBRT_UNARY(ABS, NXF16, xb_vecNxf16, half_abs)
-HBRT_UNARY(FIROUND, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::away>)
-HBRT_UNARY(FIRINT, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::even>)
-HBRT_UNARY(FIFLOOR, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::down>)
-HBRT_UNARY(FICEIL, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::up>)
-HBRT_UNARY(FITRUNC, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::cut>)
 
 #define HBRT_HALF(NAME, COUNT, R, PARAMETERS, RESULT)  \
   HBRT_IVP R IVP_##NAME PARAMETERS {                   \
@@ -178,46 +162,13 @@ HBRT_UNARY(FITRUNC, NXF16, xb_vecNxf16, each_half<hbrt_ivp::rule::cut>)
 HBRT_HALF(MULNXF16, MUL, xb_vecNxf16, (const xb_vecNxf16 &a, const xb_vecNxf16 &b), each_pair<hbrt_ivp::rule::product_of>(a, b))
 HBRT_HALF(DIVNXF16, DIVIDE, xb_vecNxf16, (const xb_vecNxf16 &a, const xb_vecNxf16 &b), each_pair<hbrt_ivp::rule::quotient_of>(a, b))
 HBRT_HALF(RECIPNXF16, DIVIDE, xb_vecNxf16, (const xb_vecNxf16 &a), each_by_double<hbrt_ivp::rule::inverse_d>(a))
-HBRT_HALF(SQRTNXF16, DIVIDE, xb_vecNxf16, (const xb_vecNxf16 &a), each_half<hbrt_ivp::rule::root>(a))
+HBRT_HALF(SQRTNXF16, DIVIDE, xb_vecNxf16, (const xb_vecNxf16 &a), each<hbrt_ivp::rule::root>(a))
 HBRT_HALF(RSQRTNXF16, DIVIDE, xb_vecNxf16, (const xb_vecNxf16 &a), each_by_double<hbrt_ivp::rule::inverse_root_d>(a))
 HBRT_HALF(FLOAT16NX16, ALU, xb_vecNxf16, (const xb_vecNx16 &a, int scale), half_floated(a, scale))
 HBRT_HALF(TRUNC16NXF16, ALU, xb_vecNx16, (const xb_vecNxf16 &a, int scale), half_truncated<xb_vecNx16>(a, scale))
 
-#define HBRT_HALF_COMPARE(NAME, ORDERED, UNORDERED)                                                     \
-  HBRT_IVP vboolN IVP_O##NAME##NXF16(const xb_vecNxf16 &a, const xb_vecNxf16 &b) { return ORDERED; }    \
-  HBRT_IVP vboolN IVP_U##NAME##NXF16(const xb_vecNxf16 &a, const xb_vecNxf16 &b) { return UNORDERED; }
-HBRT_HALF_COMPARE(LT, a < b, ~(a >= b))
-HBRT_HALF_COMPARE(LE, a <= b, ~(a > b))
-HBRT_HALF_COMPARE(GT, a > b, ~(a <= b))
-HBRT_HALF_COMPARE(GE, a >= b, ~(a < b))
-HBRT_HALF_COMPARE(EQ, a == b, ~(a < b) & ~(a > b))
-HBRT_HALF_COMPARE(NEQ, (a < b) | (a > b), a != b)
-HBRT_IVP vboolN IVP_UNNXF16(const xb_vecNxf16 &a, const xb_vecNxf16 &b) { return (a != a) | (b != b); }
+HBRT_FLOATING(NXF16, xb_vecNxf16, vboolN, half_neg, half_fused)
 
-template <class R>
-HBRT_IVP void IVP_MULNXF16T(R &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b, vboolN where) {
-  r = hbrt_ivp::blend(where, IVP_MULNXF16(a, b), xb_vecNxf16(r));
-}
-template <class R>
-HBRT_IVP void IVP_MULNXF16F(R &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b, vboolN where) {
-  r = hbrt_ivp::blend(~where, IVP_MULNXF16(a, b), xb_vecNxf16(r));
-}
-HBRT_IVP void IVP_MULANXF16(xb_vecNxf16 &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::rule::half_fused(a, b, r);
-}
-HBRT_IVP void IVP_MULSNXF16(xb_vecNxf16 &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::rule::half_fused(hbrt_ivp::rule::half_neg(a), b, r);
-}
-HBRT_IVP void IVP_MULANXF16T(xb_vecNxf16 &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b, vboolN where) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::blend(where, hbrt_ivp::rule::half_fused(a, b, r), r);
-}
-HBRT_IVP void IVP_MULSNXF16T(xb_vecNxf16 &r, const xb_vecNxf16 &a, const xb_vecNxf16 &b, vboolN where) {
-  HBRT_CYCLES_COUNT(MUL);
-  r = hbrt_ivp::blend(where, hbrt_ivp::rule::half_fused(hbrt_ivp::rule::half_neg(a), b, r), r);
-}
 HBRT_IVP xb_vecN_2xf32 IVP_CVTF32NXF16_0(const xb_vecNxf16 &a) {
   HBRT_CYCLES_COUNT(ALU);
   xb_vecN_2xf32 r;
@@ -238,5 +189,6 @@ HBRT_IVP xb_vecNxf16 IVP_CVTF16N_2XF32_0(const xb_vecN_2xf32 &a) {
 }
 
 #undef HBRT_HALF
-#undef HBRT_HALF_COMPARE
+#undef HBRT_FLOATING
+#undef HBRT_FLOATING_COMPARE
 #endif /* HBRT_IVP_HALF_H */
