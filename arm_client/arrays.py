@@ -116,7 +116,7 @@ class Buffer:
     def __init__(
         self, session: Session, size_bytes: int, *, is_cached: bool, make: Callable[[], Block] | None = None
     ) -> None:
-        """``make`` gives a block that is there already, which this buffer then lets go of."""
+        """``make`` gives a block that is there already, which this buffer then releases."""
         block: Block = asked(make or (lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True)))
         try:
             block.is_managed = True

@@ -155,7 +155,7 @@ class Block:
 
 
 class Writes:
-    """Who wrote which bytes of a block's image since they were flushed, as far as that is noted."""
+    """The lines that wrote the bytes of a block's image since they were flushed, as far as that is noted."""
 
     def __init__(self) -> None:
         self._latest: deque[tuple[int, int, str]] = deque(maxlen=MOST_WRITES)  # start, end, file:line

@@ -52,7 +52,7 @@ class RemoteChannel:
             os.close(self._bell)
             raise
         self._socket = self._connection.socket
-        self.outbox: deque[FrameSource] = deque()
+        self.send_queue: deque[FrameSource] = deque()
         self._window = SendWindow()
         # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
         self._bell_lock = threading.RLock()
@@ -81,11 +81,11 @@ class RemoteChannel:
 
     def put(self, source: FrameSource) -> None:
         """Have the frames of a source made, by the thread of this connection, and sent; any thread."""
-        self.outbox.append(source)
+        self.send_queue.append(source)
         self.ring()
 
     def ring(self) -> None:
-        """Have the thread of this connection look into ``outbox``."""
+        """Have the thread of this connection look into ``send_queue``."""
         with self._bell_lock:
             if self._bell >= 0:  # else the thread has ended, and has reported it
                 os.eventfd_write(self._bell, 1)
@@ -156,8 +156,8 @@ class RemoteChannel:
             if bell in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(bell)
-                while self.outbox:
-                    self._window.add(self.outbox.popleft())
+                while self.send_queue:
+                    self._window.add(self.send_queue.popleft())
             with contextlib.suppress(zmq.Again):
                 while True:
                     self._take_in(decode(socket.recv(_NOBLOCK), RELAY_SAYS), on_message)

@@ -218,9 +218,9 @@ class RemoteLink(Link):
     def _put(self, question: Question, number: int, frames_for: Callable[[int], FrameSource]) -> float:
         if self.fault and not self.is_detaching:
             return 0
-        frames, outbox = frames_for(number), self._channel.outbox
+        frames, send_queue = frames_for(number), self._channel.send_queue
         question.is_begun = True  # no call of ours from here to the next: an interrupt comes after it
-        outbox.append(frames)
+        send_queue.append(frames)
         self._channel.ring()
         return self.request_ms / 1000
 

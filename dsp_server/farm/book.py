@@ -1,4 +1,4 @@
-"""Who has which board of a farm, and who gets the next one. Pure: no clock, no socket, no process.
+"""Which program has which board of a farm, and which one gets the next. Pure: no clock, no socket, no process.
 
 Rules
     Requests of a pool are served in the order of their arrival. One whose user has the most boards that a user may have
@@ -45,7 +45,6 @@ class Book:
     def __init__(self, pools: dict[str, list[int]], per_user: int = 0) -> None:
         self.pools = pools
         self._per_user = per_user
-        self._pool_of = {seat: pool for pool, seats in pools.items() for seat in seats}
         self._free: set[int] = set()
         self.lessees: dict[int, bytes] = {}
         self.requests: dict[bytes, Request] = {}  # in the order of their arrival

@@ -1,4 +1,4 @@
-"""Who holds a lock, as the kernel knows a thread: for sentences and diagnosis, never for who may do what."""
+"""The thread that holds a lock, as the kernel knows it: for sentences and diagnosis, never for who may do what."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ NotifFn: TypeAlias = Annotated[Any, fastrpc_notif_fn]
 
 @structure
 class fastrpc_async_callback_t(CStructure):
-    """Who is called at the end of an invocation: ``fn(jobid, context, result)``."""
+    """What is called at the end of an invocation: ``fn(jobid, context, result)``."""
 
     fn: AsyncCallback
     context: void_p
@@ -238,7 +238,7 @@ class remote_rpc_pd_initmem_size(CStructure):
 
 @structure
 class remote_rpc_notif_register(CStructure):
-    """Who is told of the states of a domain: ``notifier_fn(context, domain, session, status)``."""
+    """What is called at each state of a domain: ``notifier_fn(context, domain, session, status)``."""
 
     context: void_p
     domain: int32_t

@@ -26,8 +26,6 @@ class Check(IntFlag):
 
 
 ALL = Check.MEMORY | Check.COHERENCE | Check.DMA | Check.LAYOUT | Check.RACE
-OF_CORES = Check.MEMORY | Check.COHERENCE | Check.DMA
-"""The checks for which a core watches ops."""
 OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.LAYOUT | Check.RACE | Check.ADVICE
 """The checks for which a program examines each task that it submits."""
 _WORDS = {"all": ALL, "advice": Check.ADVICE, "fail-fast": Check.FAIL_FAST} | {

@@ -14,8 +14,6 @@ from hbrt.cli.options import ImageFile, any_board_option, json_option, to_comman
 from hbrt.profiles.profile import Profile, active, find
 from hbrt.settings import BadSettingError
 
-_SELF_CHECK = "self-check"
-
 
 class _Estimate(click.Group):
     """Subcommands by name; any other first word is a program or a command number."""

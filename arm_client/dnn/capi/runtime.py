@@ -47,7 +47,7 @@ class Loaded:
     names: dict[str, ctypes.c_char_p] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """One memo a tensor."""
+        """One cache a tensor."""
         self.input_caches = [BindingCache() for _ in self.model.inputs]
         self.output_caches = [BindingCache() for _ in self.model.outputs]
 
