@@ -137,6 +137,10 @@ class Ddr:
         """File offset of a physical address."""
         return phy_addr - self._base
 
+    def phy_of(self, offset: int) -> int:
+        """Physical address of a place in the file, as of ``offset_of``."""
+        return offset + self._base
+
     def has_data(self, phy_addr: int, size_bytes: int) -> bool:
         """Whether anybody has written into the pages of a range since they were fresh."""
         offset = self.offset_of(phy_addr)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Final, ParamSpec
 
-from arm_client.cabi.arguments import bytes_of
+from arm_client.cabi.arguments import bytes_of, integer
 from arm_client.cabi.last_error import note
 from hbrt.errors import RequestRefusedError
 from hbrt.models.errors import GraphError
@@ -451,10 +451,19 @@ def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_m
 
 @_returns_memory
 def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, offset: int) -> rknn_tensor_mem:
-    """Memory of another library by its file descriptor: a memfd or shared memory; the offset begins at a page."""
-    del virt_addr  # the board maps the memory itself
+    """Memory by a file descriptor; the offset is a multiple of a page.
+
+    Args:
+        context: Any of the process.
+        fd: Of a memfd or of shared memory of another library, or the field fd of memory of rknn_create_mem.
+        virt_addr: The field virt_addr of that memory, or an address in it; otherwise it has no effect.
+        size: Bytes.
+        offset: Where the memory begins in the file; with such an address, how far behind it.
+    """
     here = _runtime_of("rknn_create_mem_from_fd", context)
-    return here.memory.from_fd(number_of("fd", fd), number_of("size", size), number_of("offset", offset))
+    return here.memory.from_fd(
+        number_of("fd", fd), integer(virt_addr) or 0, number_of("size", size), number_of("offset", offset)
+    )
 
 
 @_returns_memory

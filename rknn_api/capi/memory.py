@@ -28,6 +28,7 @@ class Held:
     def __init__(self, block: Block, offset: int, size: int, way: rknn_tensor_mem_flags) -> None:
         self.block, self.offset, self.size, self.way = block, offset, size, way
         self.is_live = True
+        self.address = 0  # where the program sees it
 
     @property
     def phy_addr(self) -> int:
@@ -62,10 +63,23 @@ class Memory:
         _check_size(size)
         is_cached = not flags & rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE
         block = self.session.blocks.alloc(size, is_cached=is_cached)
-        return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE), -1)
+        held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE)
+        link = self.session.link
+        offset = link.ddr.offset_of(held.phy_addr)
+        # The file of a board of another machine is a copy, and the structure's offset has 31 bits.
+        has_file = link.can_import and offset < 1 << 31
+        mem = self._filled(held, link.ddr.fd if has_file else -1)
+        mem.offset = offset if has_file else 0
+        return mem
 
-    def from_fd(self, fd: int, size: int, offset: int) -> rknn_tensor_mem:
+    def from_fd(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
         """Memory behind a file descriptor, which stays the program's.
+
+        Args:
+            fd: Of another library, or of memory of ``create``.
+            virt_addr: Address of memory of ``create``, whose descriptor ``fd`` is; anything else has no effect.
+            size: Bytes.
+            offset: From the address on, or in the file where the address has no effect.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: no such file, or a range that is not in it or does not begin at a page.
@@ -74,13 +88,29 @@ class Memory:
         if offset < 0 or offset % _PAGE:
             raise invalid_parameter(f"The offset is {offset}; memory begins at a page, a multiple of {_PAGE}.")
         try:
-            os.fstat(fd)
+            is_boards = os.path.samestat(os.fstat(fd), os.fstat(self.session.link.ddr.fd))
         except (OSError, OverflowError) as error:
             raise invalid_parameter(f"The file descriptor is {fd}: {getattr(error, 'strerror', error)}.") from None
+        if is_boards:
+            return self._of_board(fd, virt_addr, size, offset)
         block = self.session.blocks.import_(fd, size, offset)
-        held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD)
-        mem = self._filled(held, fd)
-        mem.offset = 0
+        return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
+
+    def _of_board(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
+        """A part of memory of ``create``, by the descriptor of all such memory."""
+        ddr = self.session.link.ddr
+        beside = ((held, virt_addr - held.address) for held in self._held.values())
+        found = next(((held, at) for held, at in beside if 0 <= at < held.size), None)
+        phys = ddr.phy_of(offset)
+        if found is not None and (offset, found[1]) != (ddr.offset_of(found[0].phy_addr), 0):  # its own field `offset`
+            phys = found[0].phy_addr + found[1] + offset
+            if found[1] + offset + size > found[0].size:
+                raise invalid_parameter(
+                    f"The offset is {offset}, of {size} bytes: the memory has {found[0].size - found[1]} bytes from "
+                    "virt_addr on."
+                )
+        mem = self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD, fd)
+        mem.offset = ddr.offset_of(phys)
         return mem
 
     def from_phys(self, phys: int, size: int) -> rknn_tensor_mem:
@@ -90,11 +120,14 @@ class Memory:
             RknnError: RKNN_ERR_PARAM_INVALID: it lies in no live block.
         """
         _check_size(size)
+        return self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS, -1)
+
+    def _registered(self, phys: int, size: int, way: rknn_tensor_mem_flags, fd: int) -> rknn_tensor_mem:
         try:
             block, offset = self.session.blocks.register(phys, size)
         except RequestRefusedError as error:
             raise invalid_parameter(f"The physical address is {phys:#x}, of {size} bytes: {error.text}") from None
-        return self._filled(Held(block, offset, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS), -1)
+        return self._filled(Held(block, offset, size, way), fd)
 
     def destroy(self, mem: rknn_tensor_mem) -> None:
         """Free memory, or let go of what was wrapped; a context that has a tensor there runs no more without other.
@@ -140,7 +173,7 @@ class Memory:
     def _filled(self, held: Held, fd: int) -> rknn_tensor_mem:
         view = held.block.view[held.offset : held.offset + held.size]
         mem = rknn_tensor_mem()
-        mem.virt_addr = ctypes.addressof(ctypes.c_char.from_buffer(view))
+        mem.virt_addr = held.address = ctypes.addressof(ctypes.c_char.from_buffer(view))
         mem.phys_addr, mem.fd, mem.size, mem.flags = held.phy_addr, fd, held.size, int(held.way)
         mem.priv_data, mem.backing = self._next, view
         self._held[self._next] = held

@@ -354,6 +354,36 @@ class TestZeroCopy:
         finally:
             os.close(fd)
 
+    def test_memory_of_the_board_is_wrapped_by_its_descriptor(self, contexts: Callable[..., Any]) -> None:
+        context = contexts("int8")
+        first, whole = rk.rknn_create_mem(context, 4096), rk.rknn_create_mem(context, 3 * 4096)
+        assert first is not None
+        assert whole is not None
+        assert os.pwrite(whole.fd, b"middle", whole.offset + 4096) == 6  # it is a file, of which this is the place
+        assert rk.rknn_mem_sync(context, whole, rk.RKNN_MEMORY_SYNC_FROM_DEVICE) == 0
+        assert bytes(whole.array(np.uint8)[4096:4102]) == b"middle"
+        for virt_addr, offset, phys_addr in (
+            (whole.virt_addr, 0, whole.phys_addr),
+            (whole.virt_addr, whole.offset, whole.phys_addr),
+            (whole.virt_addr, 4096, whole.phys_addr + 4096),
+            (ctypes.c_void_p((whole.virt_addr or 0) + 4096), 0, whole.phys_addr + 4096),
+            (None, whole.offset + 4096, whole.phys_addr + 4096),
+            (None, first.offset, first.phys_addr),
+        ):
+            part = rk.rknn_create_mem_from_fd(context, whole.fd, virt_addr, 4096, offset)
+            assert part is not None, rk.last_error()
+            assert (part.phys_addr, part.offset - first.offset) == (phys_addr, phys_addr - first.phys_addr)
+            assert rk.rknn_destroy_mem(context, part) == 0
+        for virt_addr, size, offset, sentence in (
+            (whole.virt_addr, 4097, 8192, "The offset is 8192, of 4097 bytes: the memory has 12288 bytes from"),
+            (whole.virt_addr, 4096, 4, "begins at a page"),
+            (None, 4096, 0, "The physical address is"),
+            (None, 4096, 1 << 50, "The physical address is"),
+        ):
+            assert rk.rknn_create_mem_from_fd(context, whole.fd, virt_addr, size, offset) is None
+            assert sentence in rk.last_error()
+        assert [rk.rknn_destroy_mem(context, one) for one in (first, whole)] == [0, 0]
+
 
 def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | None, str]]:
     """What a program does wrong, the code, and a part of the sentence; of a context that has nothing set."""
