@@ -5,12 +5,7 @@ a program's own begins with ``Layer`` or ``DspLayer``. ``__init__.pyi`` lists th
 loaded when it is first used.
 """
 
-import os
-
+import hbrt.models  # noqa: F401 - before onnxruntime, which reads the environment when it is loaded
 from hbrt.lazy import attach
-
-# From 1.31 on onnxruntime reports its use to its vendor, and keeps a number of the machine in the user's home. It reads
-# this when it is loaded, which is after here; a program that wants the reports sets it to 0.
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
