@@ -2,8 +2,9 @@
 
 A test process has such processes beside it. What forks from one is the test process's own child, with the session or
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
-change, such as another limit of descriptors, has a new interpreter started; so has the daemon of every ``hbrt start``.
-A daemon finds the product imported, a program the libraries alone: it imports the product itself, as a user's does.
+change, such as another limit of descriptors, has a new interpreter started; so have the daemon of every ``hbrt start``
+and a user's program, whose findings and stacks name the lines that led to it: in a fork there are some of this file.
+A daemon finds the product imported, a verb of ``hbrt`` or a relay the libraries alone: it imports the product itself.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -66,7 +66,7 @@ def _what_stays(environment: Mapping[str, str]) -> str:
 class Request(NamedTuple):
     """What is to fork."""
 
-    arguments: list[str]  # as of an interpreter: "-c" and a program, "-m" and a module, or a file; then its own
+    arguments: list[str]  # as of an interpreter: "-c" and a program, or "-m" and a module; then its own
     environment: Mapping[str, str]
     directory: str
     places: Mapping[int, int]  # its descriptors: which of this process's is at which number
@@ -115,9 +115,10 @@ class Nursery:
 
 
 class Program(subprocess.Popen[str]):
-    """A ``subprocess.Popen`` that forks ``sys.executable`` from a warm process, where that is the same."""
+    """A ``subprocess.Popen`` that forks ``sys.executable -m module`` from a warm process, where that is the same."""
 
     nursery: ClassVar[Nursery | None] = None
+    ways: ClassVar[tuple[str, ...]] = ("-m",)  # by which the interpreter is given what is no program of a user
 
     def _execute_child(self, *given: Any) -> None:
         start = getattr(super(), "_execute_child")  # noqa: B009 - Popen without its start: nothing public has that
@@ -148,18 +149,25 @@ class Program(subprocess.Popen[str]):
             return None
         interpreter, *arguments = map(os.fsdecode, call["args"])
         directory = os.path.abspath(os.fsdecode(call["cwd"] or "."))  # noqa: PTH100 - of any kind of path
-        is_program = arguments[:1] in (["-c"], ["-m"]) or Path(directory, *arguments[:1]).is_file()
-        if interpreter != sys.executable or not is_program:
+        if interpreter != sys.executable or not arguments or arguments[0] not in self.ways:
             return None
         group = "session" if call["start_new_session"] else "group" if call["process_group"] == 0 else ""
         environment = os.environ if call["env"] is None else call["env"]
         return self.nursery.fork("program", Request(arguments, environment, directory, places, group))
 
 
-def run_program(arguments: Sequence[object], timeout: float, **options: Any) -> subprocess.CompletedProcess[str]:
+class Server(Program):
+    """A ``Program`` of the product alone, also one that is given as text."""
+
+    ways = ("-m", "-c")
+
+
+def run_program(
+    arguments: Sequence[object], timeout: float, kind: type[Program] = Program, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run a ``Program`` of these arguments to its end; returns what it printed, as ``subprocess.run`` does."""
     command = [sys.executable, *map(str, arguments)]
-    with Program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+    with kind(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
         try:
             output, errors = process.communicate(timeout=timeout)
         except BaseException:
@@ -281,20 +289,15 @@ def _run(arguments: list[str]) -> None:
     names = vars(sys.modules["__main__"])
     for name in [name for name in names if not name.startswith("__")]:
         del names[name]
-    first, *others = arguments
-    file = os.path.join(os.getcwd(), first)  # noqa: PTH109, PTH118 - which python leaves as it is written
-    places = {"-c": "", "-m": str(Path.cwd())}
-    sys.argv = [first, *others[first in places :]]
+    way, what, *others = arguments
+    sys.argv = [way, *others]
     if not sys.flags.safe_path:
-        sys.path[0] = places.get(first, str(Path(file).resolve().parent))
+        sys.path[0] = "" if way == "-c" else str(Path.cwd())
     try:
-        if first == "-m":
-            getattr(runpy, "_run_module_as_main")(others[0])  # noqa: B009 - what -m calls, which has no public name
-        elif first == "-c":
-            exec(compile(others[0], "<string>", "exec", dont_inherit=True), names)  # noqa: S102
+        if way == "-m":
+            getattr(runpy, "_run_module_as_main")(what)  # noqa: B009 - what -m calls, which has no public name
         else:
-            names.update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
-            exec(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True), names)  # noqa: S102
+            exec(compile(what, "<string>", "exec", dont_inherit=True), names)  # noqa: S102 - as -c does
     except SystemExit:
         raise
     except BaseException as error:  # what an interpreter says has no line of this file

@@ -16,7 +16,7 @@ import pytest
 
 from hbrt.board.paths import RemoteBoard, board_ref
 from tests.limits import PATIENCE_S, with_limits
-from tests.nursery import Program
+from tests.nursery import Server
 
 BRISK_BEAT_S = 0.1  # draining counts beats of the gateway
 BRISK = {"dsp_server.gateway.gateway.BEAT_SECONDS": BRISK_BEAT_S}
@@ -52,7 +52,7 @@ class RemoteRelay:
         self.of = board
         command = relay_command(board, keys, limits, listen)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - until close; no pipe: one that nobody reads gets full
-        self.process = Program(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        self.process = Server(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

@@ -16,9 +16,10 @@ import pytest
 from hbrt.board import launch
 from tests.conftest import heed_ctrl_c
 from tests.limits import PATIENCE_S
-from tests.nursery import Nursery, Program, run_program
+from tests.nursery import Nursery, Program, Server, run_program
 
 IGNORED = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+LOADED = "import sys; print('numpy' in sys.modules)"
 # What a program finds, and what may be otherwise in each process, as what it is to its parent and to itself.
 LOOKING = """
 import atexit, gc, json, os, resource, signal, sys, threading
@@ -78,7 +79,7 @@ def warm() -> Any:
     nursery = Nursery(launch.start_process)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "nursery", nursery)
-        run_program(["-c", ""], PATIENCE_S)
+        run_program(["-c", ""], PATIENCE_S, Server)
     yield nursery
     nursery.close()
 
@@ -87,18 +88,18 @@ def run(nursery: Nursery | None, arguments: list[str], **options: Any) -> tuple[
     """Exit code and what a program printed, as a fork of the nursery or a new interpreter."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "nursery", nursery)
-        done = run_program(arguments, PATIENCE_S, **options)
+        done = run_program(arguments, PATIENCE_S, Server, **options)
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
 @pytest.mark.parametrize("group", [{}, {"process_group": 0}, {"start_new_session": True}], ids=["", "group", "session"])
-@pytest.mark.parametrize("way", ["-c", "-m", "a file", "a file here"])
+@pytest.mark.parametrize("way", ["-c", "-m"])
 def test_a_program_that_forks_finds_what_a_new_interpreter_finds(
     warm: Nursery, tmp_path: Path, way: str, group: dict[str, Any]
 ) -> None:
     file = tmp_path / "looks.py"
     file.write_text(LOOKING)
-    arguments = {"-c": ["-c", LOOKING], "-m": ["-m", "looks"], "a file": [str(file)], "a file here": ["./looks.py"]}
+    arguments = {"-c": ["-c", LOOKING], "-m": ["-m", "looks"]}
     options = {**group, "cwd": tmp_path, "env": {**os.environ, "ONE": "more"}}
     answers = []
     for nursery in (None, warm):
@@ -111,13 +112,13 @@ def test_a_program_that_forks_finds_what_a_new_interpreter_finds(
     assert json.loads(forked[1][0]) == json.loads(new[1][0])
 
 
-@pytest.mark.parametrize("way", ["-c", "-m", "a file"])
+@pytest.mark.parametrize("way", ["-c", "-m"])
 @pytest.mark.parametrize("end", ENDS)
 def test_a_program_that_forks_ends_as_a_new_interpreter_does(warm: Nursery, tmp_path: Path, way: str, end: str) -> None:
     text = "import atexit, os, signal, sys\nme = os.getpid()\natexit.register(print, 'at exit')\n" + ENDS[end]
     file = tmp_path / "ends.py"
     file.write_text(text)
-    arguments = {"-c": ["-c", text], "-m": ["-m", "ends"], "a file": [str(file)]}[way]
+    arguments = {"-c": ["-c", text], "-m": ["-m", "ends"]}[way]
     new = run(None, arguments, cwd=tmp_path)
     assert run(warm, arguments, cwd=tmp_path) == new
 
@@ -125,10 +126,10 @@ def test_a_program_that_forks_ends_as_a_new_interpreter_does(warm: Nursery, tmp_
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        (["-I", "-c", "import sys; print('numpy' in sys.modules)"], {}),
-        (["-c", "import sys; print('numpy' in sys.modules)"], {"env": {**os.environ, "LANG": "xx"}}),
-        (["-c", "import sys; print('numpy' in sys.modules)"], {"pass_fds": [2]}),
-        (["-c", "import sys; print('numpy' in sys.modules)"], {"umask": 0o77}),
+        (["-I", "-c", LOADED], {}),
+        (["-c", LOADED], {"env": {**os.environ, "LANG": "xx"}}),
+        (["-c", LOADED], {"pass_fds": [2]}),
+        (["-c", LOADED], {"umask": 0o77}),
     ],
     ids=["an option", "another language", "a descriptor", "a umask"],
 )
@@ -138,11 +139,19 @@ def test_what_a_fork_cannot_be_is_a_new_interpreter(
     assert run(warm, arguments, **options) == (0, ["False"], "")
 
 
+@pytest.mark.parametrize("arguments", [["-c", LOADED], ["looks.py"]], ids=["-c", "a file"])
+def test_a_program_of_a_user_is_a_new_interpreter(warm: Nursery, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "looks.py").write_text(LOADED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Program, "nursery", warm)
+        assert run_program(arguments, PATIENCE_S, cwd=tmp_path).stdout == "False\n"
+
+
 def test_a_program_that_forks_is_waited_for_and_killed_as_a_new_interpreter(warm: Nursery) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "nursery", warm)
         text = "print('here', flush=True); input()"
-        with Program([sys.executable, "-c", text], stdin=-1, stdout=-1, text=True, process_group=0) as process:
+        with Server([sys.executable, "-c", text], stdin=-1, stdout=-1, text=True, process_group=0) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "here\n"
             assert process.poll() is None
@@ -151,4 +160,4 @@ def test_a_program_that_forks_is_waited_for_and_killed_as_a_new_interpreter(warm
         with contextlib.suppress(ChildProcessError):
             pytest.fail(f"This process has another child: {os.waitpid(process.pid, os.WNOHANG)}")
         with pytest.raises(subprocess.TimeoutExpired):
-            run_program(["-c", "import time; time.sleep(1000)"], 0.1)
+            run_program(["-c", "import time; time.sleep(1000)"], 0.1, Server)
