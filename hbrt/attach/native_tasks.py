@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from ctypes import addressof
 from typing import TYPE_CHECKING, Any
 
-from hbrt.attach.completion_time import LEAST_NS, poll_window
+from hbrt.attach.native_waiting import ASK, ASKED, INTERRUPTED, NO_SLOT, NOTHING, NativeWaiters
 from hbrt.attach.tasks import DirectTasks
-from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Waiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox.handle import serial_of
@@ -20,15 +18,9 @@ from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
 from hbrt.mailbox.spin import Spinner
 from hbrt.mailbox.submission import unserved
 from hbrt.mailbox.table import (
-    ANSWER,
-    ANSWER_OFFSET,
-    CLAIM,
     CORE_MASK,
     CORE_MASK_AT,
     FIRST_END,
-    REQUEST,
-    REQUEST_CMD_AT,
-    State,
 )
 
 if TYPE_CHECKING:
@@ -37,13 +29,9 @@ if TYPE_CHECKING:
     from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
 
 _REQUEST = struct.Struct("=4q4Q")  # hbrt_request
-_DONE, _RUNNING = int(FIRST_END), int(State.RUNNING)
-_EVER = -1
-# Answers of native/mailbox/mailbox.h.
-_ASK, _NO_SLOT, _TIMEOUT, _INTERRUPTED, _, _ASKED = range(0, -6, -1)
-_NOTHING = -6
+_DONE = int(FIRST_END)
 _ELSEWHERE = 2  # of hbrt_prepare: another board runs the task
-_GO_ON = frozenset({_INTERRUPTED, _ASKED, _NOTHING})  # a wait that is not over
+_GO_ON = frozenset({INTERRUPTED, ASKED, NOTHING})  # a wait that is not over
 
 
 class _FreeSlots(list[int]):
@@ -65,131 +53,6 @@ class _FreeSlots(list[int]):
             if slot < 0:
                 raise
             return slot
-
-
-class NativeWaiters(Waiters):
-    """Threads that wait in C. When to poll is the same choice; sleeping, leading and following are in C."""
-
-    def __init__(self, link: Link, handles: Any, *, polls: bool, client: Any) -> None:
-        super().__init__(link, handles, polls=polls)
-        module, _ = native()
-        assert module is not None  # noqa: S101 - the caller has checked
-        self._ffi, self._lib, self._client = module.ffi, module.lib, client
-        self.c_wait = module.lib.hbrt_wait
-        self.polled = module.ffi.new("int *")
-        self._is_lease_watched = False
-        self._polled_no_more = module.ffi.new("int *")
-        self.only_sleeps = False  # waits have no limit, and the lease is watched
-        link.on_fault = self.leave
-
-    def wake(self) -> None:
-        """As ``Waiters.wake``."""
-        self._lib.hbrt_wake(self._client)
-
-    def nudge(self) -> None:
-        """As ``Waiters.nudge``."""
-        self._lib.hbrt_nudge(self._client)
-
-    def leave(self) -> None:
-        """Have every waiting thread return."""
-        self._lib.hbrt_client_leave(self._client)
-
-    def close(self) -> None:
-        """As ``Waiters.close``."""
-        self.leave()
-        deadline = time.monotonic() + PARTING_SECONDS
-        while self._lib.hbrt_client_waiting(self._client) and time.monotonic() < deadline:
-            self.leave()
-            time.sleep(0.0002)
-        self._epoll.close()
-
-    def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
-        """As ``Waiters.wait_for``."""
-        return self.state_at_end(slot, handle, timeout_ms) >= 0
-
-    def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool]) -> None:
-        """As ``Waiters.sleep_until_any``."""
-        lib, client = self._lib, self._client
-        while True:
-            seen, watched = lib.hbrt_nudges(client), list(handles)
-            if ready():
-                return
-            self.see_lease()
-            found = lib.hbrt_wait_any(client, watched, len(watched), seen, _EVER)
-            if found == _ASKED:
-                self._report_waits()
-            elif found != _INTERRUPTED:
-                return
-
-    def state_at_end(self, slot: int, handle: int, timeout_ms: float) -> int:
-        """Wait until a task has ended: the state of its slot, or an answer below 1 of ``hbrt_wait``."""
-        choice = self.choice
-        timeout_ns = int(timeout_ms * 1e6) if 0 < timeout_ms <= MOST_WAIT_MS else _EVER
-        polls = choice.polls
-        state = self._in_c_around(slot, handle, timeout_ns) if polls else self._in_c(handle, timeout_ns, 0)
-        if self.polls and state >= _DONE:
-            if choice.measures:
-                self.measure(slot)
-            else:
-                choice.skip()
-        return state
-
-    def _in_c(self, handle: int, timeout_ns: int, poll_ns: int) -> int:
-        """Wait in C, and go on after a signal's handler, or a question of the daemon."""
-        self.see_lease()
-        end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
-        polled = self.polled
-        while True:
-            found: int = self.c_wait(self._client, handle, timeout_ns, poll_ns, polled)
-            if found == _ASKED:
-                self._report_waits()
-            elif found != _INTERRUPTED:
-                return found
-            poll_ns, polled = 0, self._polled_no_more
-            if timeout_ns >= 0:
-                timeout_ns = max(end_ns - time.monotonic_ns(), 0)
-
-    def _in_c_around(self, slot: int, handle: int, timeout_ns: int) -> int:
-        """Poll for the end of a task, or for a longer one around the time when it is expected; then sleep."""
-        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        call = mm[record + REQUEST_CMD_AT : record + REQUEST.size]
-        expected_ns, begin_ns = self._times.of(call), time.monotonic_ns()
-        if not expected_ns:
-            found = self._in_c(handle, timeout_ns, self._spinner.begin())
-            self._spinner.note(self.polled[0])
-        else:
-            found = self._doze(slot, handle, expected_ns, timeout_ns)
-        if found == _DONE and (expected_ns or time.monotonic_ns() - begin_ns > LEAST_NS):
-            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
-            self._times.note(call, done_ns - claim_ns)
-        return found
-
-    def _doze(self, slot: int, handle: int, expected_ns: int, timeout_ns: int) -> int:
-        """Sleep until a task is about to end, then poll, then sleep."""
-        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        sleep_ns, poll_ns = poll_window(expected_ns)
-        if mm[self._states + slot] == _RUNNING:
-            sleep_ns -= time.monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
-        if 0 <= timeout_ns < sleep_ns + poll_ns:
-            return self._in_c(handle, timeout_ns, 0)
-        if sleep_ns >= LEAST_DOZE_NS:
-            found = self._in_c(handle, sleep_ns, 0)
-            if found != _TIMEOUT:
-                return found
-            timeout_ns -= sleep_ns if timeout_ns >= 0 else 0
-        # A task that no core has claimed by now ends much later.
-        polls_now = mm[self._states + slot] >= _RUNNING
-        found = self._in_c(handle, timeout_ns, self._late.begin(poll_ns) if polls_now else 0)
-        if polls_now:
-            self._late.note(self.polled[0])
-        return found
-
-    def see_lease(self) -> None:
-        """Have waiters woken when the board goes."""
-        if not self._is_lease_watched:
-            self._link.watch_lease()
-            self._is_lease_watched = True
-            self.only_sleeps = not self.polls
 
 
 class NativeTasks(DirectTasks):
@@ -273,7 +136,7 @@ class NativeTasks(DirectTasks):
             except BaseException:
                 self.release(handle)
                 raise
-            if published == _ASK:
+            if published == ASK:
                 self.release(handle)  # this attachment is leaving the board
             return published
 
@@ -327,7 +190,7 @@ class NativeTasks(DirectTasks):
         except struct.error:
             return self.refuse_unpacked(*given)
         try:
-            while (handle := self._c_prepare(self._client, request, _ELSEWHERE)) == _NO_SLOT:
+            while (handle := self._c_prepare(self._client, request, _ELSEWHERE)) == NO_SLOT:
                 slot = self.lease_more()
                 if slot < 0:
                     return slot
@@ -367,16 +230,16 @@ class NativeTasks(DirectTasks):
 
     def _submit_rarely(self, answer: int, request: bytes, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""
-        if answer == _ASK and (found := self._refusal(*given)) is not None:
+        if answer == ASK and (found := self._refusal(*given)) is not None:
             return self.refuse(*found)
-        while answer in {_ASK, _NO_SLOT}:
-            if answer == _NO_SLOT:
+        while answer in {ASK, NO_SLOT}:
+            if answer == NO_SLOT:
                 slot = self.lease_more()
                 if slot < 0:
                     return slot
                 self._lib.hbrt_slots_give(self._client, (slot,), 1)
             answer = self._c_submit(self._client, request, 1)
-            if answer == _ASK:
+            if answer == ASK:
                 return self.refuse_unpacked(*given)
         return answer if answer > 0 else self.refuse(*unserved(self.link.core_count))
 
@@ -397,7 +260,7 @@ class NativeTasks(DirectTasks):
             return 0
         if state > _DONE:
             return self._why_failed(handle & SLOT_COUNT - 1)
-        return self.refuse_handle(handle) if state == _ASK else self.why_not_ended(timeout_ms)
+        return self.refuse_handle(handle) if state == ASK else self.why_not_ended(timeout_ms)
 
     def finish(self, handle: int) -> int:
         """As ``TaskSlots.finish``."""
