@@ -57,7 +57,7 @@ def load(
         raise refused(error) from None
     lists = {"inputs": inputs, "outputs": outputs, "input_size_list": input_size_list}
     for what, one in {**lists, "input_initial_val": input_initial_val}.items():
-        if one is not None and (not isinstance(one, (list, tuple)) or not one):
+        if one is not None and (not isinstance(one, (list, tuple)) or (what == "outputs" and not one)):
             raise invalid_parameter(f"{what} is {one!r}; write a list with an entry for each, or leave it away.")
     model = _cut(model, inputs, outputs, ops)
     given = graph_inputs(model.graph)

@@ -53,6 +53,18 @@ def test_a_model_without_inputs_has_a_cost_and_needs_no_dataset(
     assert ("W build: Nothing of the model is quantised" in capfd.readouterr().err) == quantised
 
 
+def test_a_model_without_inputs_may_be_loaded_with_empty_lists(rknn: RKNN, tmp_path: Path) -> None:
+    value = numpy_helper.from_array(np.ones((1, 2), F))
+    model = nets.saved(tmp_path, [helper.make_node("Constant", [], ["y"], value=value)], {}, ["y"])
+    rknn.config(target_platform="rk3588")
+    assert rknn.load_onnx(model, inputs=[], input_size_list=[], input_initial_val=[]) == 0, rknn.last_error
+    assert rknn.build(do_quantization=False) == 0, rknn.last_error
+    assert rknn.init_runtime() == 0, rknn.last_error
+    found = rknn.inference([])
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [[1, 1]])
+
+
 def test_a_model_that_computes_nothing_has_a_cost(rknn: RKNN, tmp_path: Path) -> None:
     ready(rknn, nets.saved(tmp_path, [], {"x": [1, 4]}, ["x"]), quantised=False)
     assert rows(rknn) == [["InputOperator", "FLOAT16", "CPU"], ["OutputOperator", "FLOAT16", "CPU"]]
