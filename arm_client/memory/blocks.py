@@ -456,7 +456,7 @@ def _check_shareable(fd: int, size_bytes: int, offset: int) -> None:
         why = f"File descriptor {fd} is not open; pass that of a memfd or of shared memory, before it is closed."
     else:
         if way != os.O_RDWR:
-            why = f"File descriptor {fd} is not open for writing; a DSP writes: open the memory with O_RDWR."
+            why = f"File descriptor {fd} is not open for writing, and a core writes: open the memory with O_RDWR."
         elif not 0 < size_bytes <= SIZE_LIMIT:
             why = f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} are to be registered."
         elif offset < 0 or offset % PAGE_BYTES:

@@ -160,8 +160,12 @@ def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | Non
         raise invalid_parameter(f"size is {size}, and model has {len(data)} bytes.")
     data = data[:size]
     if flags & RknnFlag.RKNN_FLAG_MODEL_BUFFER_ZERO_COPY and extend is not None and extend.real_model_size:
-        start = extend.real_model_offset
-        data = data[start : start + extend.real_model_size] if start >= 0 else b""
+        start, end = extend.real_model_offset, extend.real_model_offset + extend.real_model_size
+        if start < 0 or end > size:
+            raise invalid_parameter(
+                f"real_model_offset is {start} and real_model_size {extend.real_model_size}; there are {size} bytes."
+            )
+        data = data[start:end]
     return Container.from_bytes(data if isinstance(model, bytes) else bytes(data)), "the model"
 
 
@@ -319,6 +323,10 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
     """
     _, found = _found("rknn_inputs_set", context)
     given = array_of("inputs", inputs, n_inputs, rknn_input)
+    if len(given) > (most := len(found.model.metadata.inputs)):  # in C nothing is there behind them
+        raise RknnError(
+            RknnStatus.RKNN_ERR_INPUT_INVALID, f"n_inputs is {len(given)}; the model has the inputs 0 to {most - 1}."
+        )
     with found.lock:
         found.set_inputs(given)
 

@@ -137,10 +137,13 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
             f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C have one, or B and C "
             f"one a column, {found.sizes.n}."
         )
+    for field, address, count in (("scale", given.scale, given.scale_len), ("zp", given.zp, given.zp_len)):
+        if count and not address:
+            raise invalid_parameter(f"{field} of {which!r} is NULL, and {field}_len is {count}.")
     scale, zero = PLAIN
-    if given.scale and given.scale_len:
+    if given.scale_len:
         scale = np.frombuffer(bytes_of(given.scale, 4 * given.scale_len), np.float32).copy()
-    if given.zp and given.zp_len:
+    if given.zp_len:
         zero = np.frombuffer(bytes_of(given.zp, 4 * given.zp_len), np.int32).copy()
     found.quantised[which] = Quantised(scale, zero)
 

@@ -94,9 +94,15 @@ class Runtime:
             RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
         """
         if (found := self._contexts.get(handle)) is None:
-            was = "was destroyed" if _FIRST_HANDLE <= handle < self._next else "is none of rknn_init"
-            raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} {was}.")
+            raise self._invalid(handle, "rknn_init")
         return found
+
+    def _invalid(self, handle: int, maker: str) -> RknnError:
+        """The refusal of a handle that is none of what a function makes."""
+        is_other = handle in self._matmuls or handle in self._contexts
+        is_gone = _FIRST_HANDLE <= handle < self._next and not is_other
+        what = "was destroyed" if is_gone else f"is none of {maker}"
+        return RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} {what}.")
 
     def drop(self, handle: int) -> Context:
         """Forget a context; raises as ``context``."""
@@ -117,7 +123,7 @@ class Runtime:
             RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
         """
         if (found := self._matmuls.get(handle)) is None:
-            raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} is none of rknn_matmul_create.")
+            raise self._invalid(handle, "rknn_matmul_create")
         return found
 
     def check_handle(self, handle: int) -> None:

@@ -391,8 +391,14 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
     good = given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)
     data, size = model("int8"), ctypes.sizeof(attr)
     other, p, i = rk.rknn_context(), rk.RKNN_ERR_PARAM_INVALID, rk.RKNN_ERR_INPUT_INVALID
+
+    def cut(start: int, count: int) -> rk.rknn_init_extend:
+        return rk.rknn_init_extend(real_model_offset=start, real_model_size=count)
+
     return [
         (lambda: rk.rknn_init(other, None, 0, 0, None), p, "model is NULL"),
+        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(-1, 5)), p, "real_model_offset is -1 and"),
+        (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(1, len(data))), p, "real_model_offset is 1 and"),
         (lambda: rk.rknn_init(other, data, len(data) + 1, 0, None), p, "and model has"),
         (lambda: rk.rknn_init(other, data, -1, 0, None), p, "size is -1"),
         (lambda: rk.rknn_init(other, data, len(data), 1 << 30, None), p, "is no flag of rknn_init"),
@@ -425,6 +431,7 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_set_io_mem(context, mem, attr), p, "holds no memory"),
         (lambda: rk.rknn_set_internal_mem(context, mem), p, "holds no memory"),
         (lambda: rk.rknn_inputs_set(context, 1, [good, good][:0]), p, "has 0"),
+        (lambda: rk.rknn_inputs_set(context, 2, [good, good]), i, "n_inputs is 2; the model has the inputs 0 to 0"),
         (lambda: rk.rknn_inputs_set(context, 1, [rk.rknn_input(index=4)]), i, "index is 4"),
         (lambda: rk.rknn_inputs_set(context, 1, [given(x, 11, 1)]), i, "type 11"),
         (lambda: rk.rknn_inputs_set(context, 1, [given(x, 3, 2)]), i, "fmt 2"),

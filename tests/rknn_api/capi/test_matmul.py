@@ -114,6 +114,12 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     for name, code in ((b"A", rk.RKNN_ERR_PARAM_INVALID), (b"B", rk.RKNN_SUCC)):
         params = rk.rknn_quant_params(name=name, zp=zeros.ctypes.data, zp_len=32)
         assert rk.rknn_matmul_set_quant_params(context, params) == code
+    for field in ("scale", "zp"):
+        params = rk.rknn_quant_params(**{"name": b"B", f"{field}_len": 32})
+        assert rk.rknn_matmul_set_quant_params(context, params) == rk.RKNN_ERR_PARAM_INVALID
+        assert f"{field} of 'B' is NULL, and {field}_len is 32" in rk.last_error()
+    assert rk.rknn_run(context, None) == rk.RKNN_ERR_CTX_INVALID
+    assert "is none of rknn_init" in rk.last_error()
     misfits: list[tuple[Any, Any, int]] = [
         (b[:3], native, 32),
         (b, bytearray(3), 32),
@@ -124,6 +130,7 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
         assert rk.rknn_B_normal_layout_to_native_layout(given_b, output, k, 32, info) == rk.RKNN_ERR_PARAM_INVALID
     assert rk.rknn_matmul_destroy(context) == 0
     assert rk.rknn_matmul_run(context) == rk.RKNN_ERR_CTX_INVALID
+    assert "was destroyed" in rk.last_error()
     assert rk.rknn_create_mem(context, 32) is None
     assert rk.rknn_destroy_mem(0, small) == 0
     for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}, {"M": 1 << 30}):
