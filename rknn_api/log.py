@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 
+def shown(name: str) -> str:
+    """A model's name for something, for a line of a table: what does not print is escaped."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in name)
+
+
 class Log:
     """Errors and warnings always; hints when it is verbose."""
 

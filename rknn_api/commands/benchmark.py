@@ -12,6 +12,7 @@ import numpy as np
 from hbrt.models.errors import GraphError
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_parameter
+from rknn_api.log import shown
 from rknn_api.platforms import CoreMask, platform_of
 from rknn_api.run import plugins
 from rknn_api.run.feeds import shape_sets
@@ -91,4 +92,4 @@ def _arrays(metadata: Metadata, inputs: str) -> list[NDArray[Any]]:
 def _said(info: TensorInfo) -> str:
     rule = f", scale {info.scale:g}, zero point {info.zero_point}" if info.stored_name else ""
     layout = f" {info.layout}" if info.layout != "UNDEFINED" else ""
-    return f"{info.name} {list(info.shape)}{layout} {info.dtype}, stored as {info.stored}{rule}"
+    return f"{shown(info.name)} {list(info.shape)}{layout} {info.dtype}, stored as {info.stored}{rule}"

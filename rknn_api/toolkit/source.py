@@ -13,6 +13,7 @@ import onnx
 import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from hbrt.findings.text import counted
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.layer import TensorType
@@ -286,7 +287,7 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     values = graph_inputs(graph)
     for what, given in (("mean_values", config.mean_values), ("std_values", config.std_values)):
         if given and len(given) != len(values):
-            raise invalid_parameter(f"{what} is for {len(given)} inputs, and the model has {len(values)}.")
+            raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, and the model has {len(values)}.")
     found: list[Normalisation] = []
     new: list[NodeProto] = []
     for at, (value, shape) in enumerate(zip(values, shapes_of(copy), strict=True)):

@@ -235,6 +235,9 @@ def test_nothing_is_lost_where_all_names_are_odd(rknn: RKNN, tmp_path: Path) -> 
     assert rknn.accuracy_analysis([f"{at}.npy" for at in range(4)]) == 0, rknn.last_error
     assert rknn.export_rknn("net.rknn") == 0
     assert [one.name for one in Container.read(Path("net.rknn")).metadata.inputs] == names
+    text = Path("snapshot/error_analysis.txt").read_text(encoding="utf-8")
+    assert "日本" in text
+    assert "[Sum] s\\n " in text
 
 
 def test_a_list_as_an_output_is_refused(rknn: RKNN, tmp_path: Path) -> None:
