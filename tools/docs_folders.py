@@ -5,17 +5,23 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Callable, Collection
+from typing import Any
 
 from tools.docs_tables import REPOSITORY
 from tools.markdown import table
 
 
+def _contracts() -> list[dict[str, Any]]:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
+    return contracts
+
+
 def folders() -> str:
     """One table a package, the highest floor first."""
-    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     floors = {
         container: contract["layers"]
-        for contract in settings["tool"]["importlinter"]["contracts"]
+        for contract in _contracts()
         if contract["type"] == "layers"
         for container in contract.get("containers", ())
     }
@@ -50,4 +56,11 @@ def _first_sentence(module: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).replace("``", "`")
 
 
-PARTS: dict[str, Callable[[], str]] = {"folders": folders}
+def pure_rules() -> str:
+    """The modules whose contract is that they touch no process and no socket."""
+    (modules,) = (one["source_modules"] for one in _contracts() if one["name"] == "rules are pure")
+    rows = [(f"`{name.replace('.', '/')}`", _first_sentence(name)) for name in sorted(modules)]
+    return table(("module", "what it holds"), rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {"folders": folders, "pure-rules": pure_rules}
