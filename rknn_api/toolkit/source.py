@@ -285,7 +285,9 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     copy.CopyFrom(model)
     graph = copy.graph
     values = graph_inputs(graph)
-    for what, given in (("mean_values", config.mean_values), ("std_values", config.std_values)):
+    flags = config.is_bgr if len(config.is_bgr) > 1 else ()  # one is for all inputs
+    lists = (("mean_values", config.mean_values), ("std_values", config.std_values), ("quant_img_RGB2BGR", flags))
+    for what, given in lists:
         if given and len(given) != len(values):
             raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, and the model has {len(values)}.")
     found: list[Normalisation] = []

@@ -208,6 +208,16 @@ def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantised(
     assert 0 < np.abs(found[0] - golden[0]).max() < 0.1
 
 
+@pytest.mark.parametrize(
+    "how", [{"mean_values": [[1], [2]]}, {"std_values": [[1], [2]]}, {"quant_img_RGB2BGR": [True, False]}]
+)
+def test_a_list_for_more_inputs_than_there_are_is_refused(rknn: RKNN, how: dict[str, Any]) -> None:
+    rknn.config(target_platform="rk3588", **how)
+    assert rknn.load_onnx(nets.DIGITS) == 0
+    assert rknn.build(do_quantization=False) == -1
+    assert rknn.last_error == f"{next(iter(how))} is for 2 inputs, and the model has 1."
+
+
 def test_a_list_that_is_none_is_refused(rknn: Any) -> None:
     rknn.config(target_platform="rk3588")
     wrong: list[dict[str, Any]] = [
