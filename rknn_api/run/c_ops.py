@@ -162,7 +162,7 @@ class _Node:
         self.info, self.lock = info, threading.Lock()
         self.types = _output_types(info)
         self.context = rknn_custom_op_context(target=op.target, internal_ctx=next(_numbers))
-        self._texts: list[Any] = []  # what answers of get_op_attr point to
+        self._told: dict[str, tuple[int, int, Any]] = {}  # type, elements, and what answers of get_op_attr point to
         self._steps = [
             (name, rknn_custom_op_callback(getattr(op, name))) for name in ("prepare", "compute") if getattr(op, name)
         ]
@@ -200,11 +200,9 @@ class _Node:
         value = self.info.attributes.get(name, self.info.name if name == "name" else None)
         if value is None:
             return
-        if isinstance(value, str):
-            held: Any = ctypes.create_string_buffer(value.encode())
-            attr.n_elems, attr.data = len(held) - 1, ctypes.addressof(held)
-        else:
-            held = np.ascontiguousarray(value)
+        if name not in self._told:
+            is_text = isinstance(value, str)
+            held = np.frombuffer(f"{value}\0".encode(), np.uint8) if is_text else np.ascontiguousarray(value)
             if held.dtype == np.float64:  # ONNX's attributes are float32
                 held = held.astype(np.float32)
             if held.dtype.name not in DTYPES:
@@ -212,14 +210,15 @@ class _Node:
                     "rknn_custom_op_get_op_attr", f"{said(self.info)}: the attribute {name!r} is no number and no text."
                 )
                 return
-            attr.dtype, attr.n_elems, attr.data = DTYPES[held.dtype.name], held.size, held.ctypes.data
-        self._texts.append(held)
+            self._told[name] = int(DTYPES[held.dtype.name]), held.size - is_text, held
+        attr.dtype, attr.n_elems, held = self._told[name]
+        attr.data = held.ctypes.data
 
     def close(self) -> None:
-        """Call destroy."""
-        _nodes.pop(self.context.internal_ctx, None)
+        """Call destroy, which may still ask for attributes."""
         if self._destroy is not None and (status := self._destroy(ctypes.byref(self.context))):
             _log.warning("rknn_destroy", f"destroy of {said(self.info)} returned {status}.")
+        _nodes.pop(self.context.internal_ctx, None)
 
 
 def get_op_attr(context: rknn_custom_op_context, name: str, attr: rknn_custom_op_attr) -> None:

@@ -49,6 +49,10 @@ static int scale(rknn_custom_op_context *op, rknn_custom_op_tensor *in, uint32_t
 }
 
 static int end(rknn_custom_op_context *op) {
+  rknn_custom_op_attr mode, again;
+  rknn_custom_op_get_op_attr(op, "mode", &mode);
+  rknn_custom_op_get_op_attr(op, "mode", &again);
+  if (mode.n_elems != 5 || strcmp((char *)mode.data, "plain") != 0 || again.data != mode.data) return __LINE__;
   free(op->priv_data);
   ended++;
   return 0;
