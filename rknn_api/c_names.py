@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rknn_api.capi import functions, matmul, queries
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
@@ -26,6 +26,43 @@ from rknn_api.types import (
 
 _S = TypeVar("_S", bound=ctypes.Structure)
 _made: dict[int, rknn_tensor_mem] = {}  # by address: C has the pointers
+
+
+class _Array(NamedTuple):
+    """An argument that is the address of structures; another argument says how many."""
+
+    kind: type[ctypes.Structure]
+    count_at: int
+
+
+_Kind = type[Any] | _Array | None
+
+
+def _by_address(call: Callable[..., int], *kinds: _Kind) -> Callable[..., int]:
+    """A call whose arguments of these kinds, in order, are addresses; None for one that is handed on."""
+
+    def called(*given: int) -> int:
+        return call(*(_argument(kind, value, given) for kind, value in zip(kinds, given, strict=True)))
+
+    return called
+
+
+def _argument(kind: _Kind, value: int, given: tuple[int, ...]) -> Any:
+    if kind is None:
+        return value
+    if isinstance(kind, _Array):
+        count = max(0, min(given[kind.count_at], 4096))
+        return (kind.kind * count).from_address(value) if value else None
+    return _mem(value) if kind is rknn_tensor_mem else _at(kind, value)
+
+
+def _at(kind: type[_S], address: int) -> _S | None:
+    return kind.from_address(address) if address else None
+
+
+def _mem(address: int) -> rknn_tensor_mem | None:
+    """The structure that Python made; one that the program copied is read as it is."""
+    return _made.get(address) or _at(rknn_tensor_mem, address)
 
 
 def hbrt_rknn_init(context: int, model: int, size: int, flag: int, extend: int) -> int:
@@ -50,62 +87,6 @@ def hbrt_rknn_dup_context(context_in: int, context_out: int) -> int:
 def hbrt_rknn_query(context: int, cmd: int, info: int, size: int) -> int:
     """As rknn_query."""
     return functions.rknn_query(context, cmd, _at(queries.info_of(cmd), info), size)
-
-
-def hbrt_rknn_inputs_set(context: int, n_inputs: int, inputs: int) -> int:
-    """As rknn_inputs_set."""
-    return functions.rknn_inputs_set(context, n_inputs, _array(rknn_input, inputs, n_inputs))
-
-
-def hbrt_rknn_outputs_get(context: int, n_outputs: int, outputs: int, extend: int) -> int:
-    """As rknn_outputs_get."""
-    given = _array(rknn_output, outputs, n_outputs)
-    return functions.rknn_outputs_get(context, n_outputs, given, _at(rknn_output_extend, extend))
-
-
-def hbrt_rknn_run(context: int, extend: int) -> int:
-    """As rknn_run."""
-    return functions.rknn_run(context, _at(rknn_run_extend, extend))
-
-
-def hbrt_rknn_outputs_release(context: int, n_outputs: int, outputs: int) -> int:
-    """As rknn_outputs_release."""
-    return functions.rknn_outputs_release(context, n_outputs, _array(rknn_output, outputs, n_outputs))
-
-
-def hbrt_rknn_set_input_shapes(context: int, n_inputs: int, attr: int) -> int:
-    """As rknn_set_input_shapes."""
-    return functions.rknn_set_input_shapes(context, n_inputs, _array(rknn_tensor_attr, attr, n_inputs))
-
-
-def hbrt_rknn_set_input_shape(context: int, attr: int) -> int:
-    """As rknn_set_input_shape."""
-    return functions.rknn_set_input_shape(context, attr)
-
-
-def hbrt_rknn_set_io_mem(context: int, mem: int, attr: int) -> int:
-    """As rknn_set_io_mem."""
-    return functions.rknn_set_io_mem(context, _mem(mem), _at(rknn_tensor_attr, attr))
-
-
-def hbrt_rknn_set_weight_mem(context: int, mem: int) -> int:
-    """As rknn_set_weight_mem."""
-    return functions.rknn_set_weight_mem(context, _mem(mem))
-
-
-def hbrt_rknn_set_internal_mem(context: int, mem: int) -> int:
-    """As rknn_set_internal_mem."""
-    return functions.rknn_set_internal_mem(context, _mem(mem))
-
-
-def hbrt_rknn_mem_sync(context: int, mem: int, mode: int) -> int:
-    """As rknn_mem_sync."""
-    return functions.rknn_mem_sync(context, _mem(mem), mode)
-
-
-def hbrt_rknn_register_custom_ops(context: int, op: int, custom_op_num: int) -> int:
-    """As rknn_register_custom_ops."""
-    return functions.rknn_register_custom_ops(context, _array(rknn_custom_op, op, custom_op_num), custom_op_num)
 
 
 def hbrt_rknn_custom_op_get_op_attr(op_ctx: int, attr_name: int, op_attr: int) -> int:
@@ -135,46 +116,32 @@ def _kept(create: Callable[..., rknn_tensor_mem | None]) -> Callable[..., int]:
     return created
 
 
-def hbrt_rknn_matmul_create(ctx: int, info: int, io_attr: int) -> int:
-    """As rknn_matmul_create."""
-    return matmul.rknn_matmul_create(
-        _at(rknn_context, ctx), _at(rknn_matmul_info, info), _at(rknn_matmul_io_attr, io_attr)
-    )
-
-
-def hbrt_rknn_matmul_create_dynamic_shape(
-    ctx: int, info: int, shape_num: int, dynamic_shapes: int, io_attrs: int
-) -> int:
-    """As rknn_matmul_create_dynamic_shape."""
-    return matmul.rknn_matmul_create_dynamic_shape(
-        _at(rknn_context, ctx),
-        _at(rknn_matmul_info, info),
-        shape_num,
-        _array(rknn_matmul_shape, dynamic_shapes, shape_num),
-        _array(rknn_matmul_io_attr, io_attrs, shape_num),
-    )
-
-
-def hbrt_rknn_matmul_set_dynamic_shape(ctx: int, shape: int) -> int:
-    """As rknn_matmul_set_dynamic_shape."""
-    return matmul.rknn_matmul_set_dynamic_shape(ctx, _at(rknn_matmul_shape, shape))
-
-
-def hbrt_rknn_matmul_set_io_mem(ctx: int, mem: int, attr: int) -> int:
-    """As rknn_matmul_set_io_mem."""
-    return matmul.rknn_matmul_set_io_mem(ctx, _mem(mem), _at(rknn_matmul_tensor_attr, attr))
-
-
-def hbrt_rknn_matmul_set_quant_params(ctx: int, params: int) -> int:
-    """As rknn_matmul_set_quant_params."""
-    return matmul.rknn_matmul_set_quant_params(ctx, _at(rknn_quant_params, params))
-
-
-def hbrt_rknn_B_normal_layout_to_native_layout(b_input: int, b_output: int, k: int, n: int, info: int) -> int:
-    """As rknn_B_normal_layout_to_native_layout."""
-    return matmul.rknn_B_normal_layout_to_native_layout(b_input, b_output, k, n, _at(rknn_matmul_info, info))
-
-
+hbrt_rknn_inputs_set = _by_address(functions.rknn_inputs_set, None, None, _Array(rknn_input, 1))
+hbrt_rknn_outputs_get = _by_address(functions.rknn_outputs_get, None, None, _Array(rknn_output, 1), rknn_output_extend)
+hbrt_rknn_run = _by_address(functions.rknn_run, None, rknn_run_extend)
+hbrt_rknn_outputs_release = _by_address(functions.rknn_outputs_release, None, None, _Array(rknn_output, 1))
+hbrt_rknn_set_input_shapes = _by_address(functions.rknn_set_input_shapes, None, None, _Array(rknn_tensor_attr, 1))
+hbrt_rknn_set_io_mem = _by_address(functions.rknn_set_io_mem, None, rknn_tensor_mem, rknn_tensor_attr)
+hbrt_rknn_set_weight_mem = _by_address(functions.rknn_set_weight_mem, None, rknn_tensor_mem)
+hbrt_rknn_set_internal_mem = _by_address(functions.rknn_set_internal_mem, None, rknn_tensor_mem)
+hbrt_rknn_mem_sync = _by_address(functions.rknn_mem_sync, None, rknn_tensor_mem, None)
+hbrt_rknn_register_custom_ops = _by_address(functions.rknn_register_custom_ops, None, _Array(rknn_custom_op, 2), None)
+hbrt_rknn_matmul_create = _by_address(matmul.rknn_matmul_create, rknn_context, rknn_matmul_info, rknn_matmul_io_attr)
+hbrt_rknn_matmul_create_dynamic_shape = _by_address(
+    matmul.rknn_matmul_create_dynamic_shape,
+    rknn_context,
+    rknn_matmul_info,
+    None,
+    _Array(rknn_matmul_shape, 2),
+    _Array(rknn_matmul_io_attr, 2),
+)
+hbrt_rknn_matmul_set_dynamic_shape = _by_address(matmul.rknn_matmul_set_dynamic_shape, None, rknn_matmul_shape)
+hbrt_rknn_matmul_set_io_mem = _by_address(matmul.rknn_matmul_set_io_mem, None, rknn_tensor_mem, rknn_matmul_tensor_attr)
+hbrt_rknn_matmul_set_quant_params = _by_address(matmul.rknn_matmul_set_quant_params, None, rknn_quant_params)
+hbrt_rknn_B_normal_layout_to_native_layout = _by_address(
+    matmul.rknn_B_normal_layout_to_native_layout, None, None, None, None, rknn_matmul_info
+)
+hbrt_rknn_set_input_shape = functions.rknn_set_input_shape
 hbrt_rknn_matmul_set_core_mask = matmul.rknn_matmul_set_core_mask
 hbrt_rknn_matmul_run = matmul.rknn_matmul_run
 hbrt_rknn_matmul_destroy = matmul.rknn_matmul_destroy
@@ -186,16 +153,3 @@ hbrt_rknn_destroy = functions.rknn_destroy
 hbrt_rknn_wait = functions.rknn_wait
 hbrt_rknn_set_core_mask = functions.rknn_set_core_mask
 hbrt_rknn_set_batch_core_num = functions.rknn_set_batch_core_num
-
-
-def _at(kind: type[_S], address: int) -> _S | None:
-    return kind.from_address(address) if address else None
-
-
-def _mem(address: int) -> rknn_tensor_mem | None:
-    """The structure that Python made; one that the program copied is read as it is."""
-    return _made.get(address) or _at(rknn_tensor_mem, address)
-
-
-def _array(kind: type[_S], address: int, count: int) -> Any:
-    return (kind * max(0, min(count, 4096))).from_address(address) if address else None
