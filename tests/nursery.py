@@ -2,9 +2,9 @@
 
 A test process has such processes beside it. What forks from one is the test process's own child, with the session or
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
-change, such as another limit of descriptors, has a new interpreter started; so have the daemon of every ``hbrt start``
+change, such as another limit of descriptors, has a new interpreter started; so have every verb of ``hbrt``, its daemon
 and a user's program, whose findings and stacks name the lines that led to it: in a fork there are some of this file.
-A daemon finds the product imported, a verb of ``hbrt`` or a relay the libraries alone: it imports the product itself.
+A daemon finds the product imported, a relay the libraries alone: it imports the product itself.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ class Nursery:
 
 
 class Program(subprocess.Popen[str]):
-    """A ``subprocess.Popen`` that forks ``sys.executable -m module`` from a warm process, where that is the same."""
+    """A ``subprocess.Popen`` of text; a kind of it may fork from a warm process, where that is the same."""
 
     nursery: ClassVar[Nursery | None] = None
-    ways: ClassVar[tuple[str, ...]] = ("-m",)  # by which the interpreter is given what is no program of a user
+    ways: ClassVar[tuple[str, ...]] = ()  # by which the interpreter is given what may fork
 
     def _execute_child(self, *given: Any) -> None:
         start = getattr(super(), "_execute_child")  # noqa: B009 - Popen without its start: nothing public has that
@@ -157,7 +157,7 @@ class Program(subprocess.Popen[str]):
 
 
 class Server(Program):
-    """A ``Program`` of the product alone, also one that is given as text."""
+    """A relay: it has neither a user's lines nor a daemon of its own, and forks."""
 
     ways = ("-m", "-c")
 
