@@ -74,7 +74,7 @@ class Histogram:
             high: The largest.
             levels: Steps of the quantised numbers: 255 of int8.
 
-        Source: S. Migacz, 8-bit Inference with TensorRT (GTC 2017, session S7310)
+        Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration
         """
         half, groups = _BINS // 2, (levels + 1) // 2
         magnitudes = self._counts[half:] + self._counts[half - 1 :: -1]
