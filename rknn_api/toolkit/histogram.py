@@ -74,7 +74,8 @@ class Histogram:
             high: The largest.
             levels: Steps of the quantised numbers: 255 of int8.
 
-        Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration
+        Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration,
+        https://on-demand.gputechconf.com/gtc/2017/presentation/s7310-8-bit-inference-with-tensorrt.pdf
         """
         half, groups = _BINS // 2, (levels + 1) // 2
         magnitudes = self._counts[half:] + self._counts[half - 1 :: -1]
