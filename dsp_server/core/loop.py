@@ -171,9 +171,8 @@ class Core:
         self._deferred: set[int] = set()  # owners of deferred wake-ups
         self._deferred_since_ns = 0
         self._is_rescan_due = False
-        self._unrung: set[int] = (
-            set()
-        )  # owners that seemed awake when one of their tasks ended, or had no doorbell here
+        # Owners that seemed awake when one of their tasks ended, or had no doorbell here.
+        self._unrung: set[int] = set()
         counters = COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
         self._tasks, self._busy_ns, self.engines.counter.cycles = counters
 

@@ -384,17 +384,14 @@ class Context:
         """Run on the memory of the program itself; what has another form there is converted beside it."""
         outputs = self.sides(is_input=False)
         feeds = [self._read(index, side, self._bound[True, index]) for index, side in enumerate(inputs)]
-        own = [
-            in_place(self._bound[False, index].held.device(), side, self._bound[False, index].form)
-            for index, side in enumerate(outputs)
-        ]
+        bounds = [self._bound[False, index] for index in range(len(outputs))]
+        own = [in_place(one.held.device(), side, one.form) for side, one in zip(outputs, bounds, strict=True)]
         places = [
             self._stage((False, index), side) if place is None or _shares(place, feeds) else place
             for index, (side, place) in enumerate(zip(outputs, own, strict=True))
         ]
         results, self.run_us = self._timed(feeds, places)
-        for index, (side, place, result) in enumerate(zip(outputs, own, results, strict=True)):
-            bound = self._bound[False, index]
+        for side, bound, place, result in zip(outputs, bounds, own, results, strict=True):
             if result is not place:
                 made = from_graph(result, side, bound.form)
                 bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
