@@ -27,7 +27,7 @@ from hbrt.board.forked import notice
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
-from hbrt.errors import BoardError, WrongUseError
+from hbrt.errors import BoardError, RefusedError, WrongUseError
 from hbrt.findings.checks import without_cores
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
@@ -40,6 +40,7 @@ from hbrt.trace import switch
 from hbrt.trace.switch import Switch
 
 _MOST_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
+_BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
 
 
@@ -289,6 +290,8 @@ class RemoteLink(Link):
             self.memory.on_taken(fields[0])
         elif kind == Kind.REPLY:
             reply = decode_reply(fields[1])
+            if reply.status in _BOARD_LOST:  # it ends this connection: whoever lent the board knows a better reason
+                raise RefusedError(reply.status, reply.text)
             self._questions.answer(reply.id, reply)
         elif kind == Kind.STATE:
             self._questions.answer(fields[0], fields[2])

@@ -21,7 +21,7 @@ from hbrt.status import Status
 SILENT_SECONDS = 6 * PLACE_SECONDS
 ANSWER_SECONDS = 10.0
 SAY_SECONDS = 10.0  # between two sentences on a place that changes
-_LAST_WORD_SECONDS = 0.3
+_LAST_WORD_SECONDS = 2.0  # longer than a farm needs to find that a board has ended
 
 
 class Lease:

@@ -19,12 +19,15 @@ import pytest
 from arm_client import nn
 from arm_client.client import Board, connect
 from arm_client.errors import HbrtError
+from arm_client.transport import remote_link
 from dsp_server.farm.hosted_board import KEYS_PREFIX
 from hbrt.board.paths import board_ref
 from hbrt.board.temporary import remove_abandoned
 from hbrt.errors import BoardError, RefusedError
-from hbrt.remote import keys as curve_keys
+from hbrt.protocol.control import ControlReply, decode_reply
+from hbrt.remote import keys as curve_keys, lease
 from hbrt.remote.lease import status_of
+from hbrt.status import Status
 from tests.limits import PATIENCE_S
 
 # Takes a board, says its address and its daemon's process, and keeps it until a line comes.
@@ -267,6 +270,20 @@ def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(home: Path) -> None
         with connect(farm.address) as another:
             assert another.session.link.address != first
             assert nn.softmax(another, np.zeros((1, 4), np.float32)).tolist() == [[0.25] * 4]
+
+
+def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_a_board_that_has_gone(raw: bytes) -> ControlReply:
+        return decode_reply(raw)._replace(status=int(Status.HB_DSP_BOARD_LOST), text="The daemon has gone.")
+
+    with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
+        # The gateway of a board that ends answers what is under way; the farm's word comes over another connection.
+        monkeypatch.setattr(remote_link, "decode_reply", of_a_board_that_has_gone)
+        monkeypatch.setattr(lease, "_LAST_WORD_SECONDS", PATIENCE_S)
+        with pytest.raises(HbrtError, match="--lease-timeout"):
+            board.status()
 
 
 def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: Path) -> None:
