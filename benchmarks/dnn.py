@@ -10,21 +10,12 @@ the program, and not on the board's BPU cores.
 
 from __future__ import annotations
 
-import json
-import statistics
-import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
-import onnx
-import onnxruntime as ort
 import psutil
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -33,48 +24,12 @@ import arm_client as hb
 from arm_client import dnn
 from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
 from benchmarks._board_model import BoardModel, check
-from benchmarks._measure import Rounds, machine, table
-from hbrt.models.run.ort_session import session_options
+from benchmarks._measure import Rounds
+from benchmarks._models import Bare, Line, command, model_of, throughput, times_us, tiny
 from samples.dnn.build_mobilenet import build
 
 SOFTMAX_LAYERS = 4
 SOFTMAX_SIZE = 1000
-FREE_CPUS = 1.8  # from here on two cores are held to their goal
-
-
-@dataclass(frozen=True)
-class Line:
-    """One measured quantity.
-
-    Attributes:
-        text: What was measured.
-        value: Median of the rounds.
-        spread: Distance of the best from the worst round, as a fraction of the median.
-        unit: Of the value.
-        limit: What it is held to; None for what is only told.
-        is_most: Whether the limit is the most it may be; else the least.
-    """
-
-    text: str
-    value: float
-    spread: float
-    unit: str
-    limit: float | None = None
-    is_most: bool = True
-
-    @property
-    def verdict(self) -> str:
-        """Whether the limit is kept."""
-        if self.limit is None:
-            return ""
-        is_met = self.value <= self.limit if self.is_most else self.value >= self.limit
-        return f"{'<=' if self.is_most else '>='} {self.limit:g}: {'met' if is_met else 'missed'}"
-
-
-def tiny() -> bytes:
-    """Twice the positive part, of four numbers."""
-    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["r", "r"], ["y"])]
-    return _model(nodes, [1, 4])
 
 
 def softmaxes() -> bytes:
@@ -87,14 +42,14 @@ def softmaxes() -> bytes:
         ]
         at = f"s{layer}"
     nodes.append(helper.make_node("Relu", [at], ["y"]))
-    return _model(nodes, [1, SOFTMAX_SIZE])
+    return model_of(nodes, [1, SOFTMAX_SIZE])
 
 
 def product(rows: int | str) -> bytes:
     """A product of (rows, 256) with a constant matrix, then Relu; ``rows`` is a number, or a name for an open size."""
     weights = np.random.default_rng(1).normal(0, 0.1, (256, 256)).astype(np.float32)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
-    return _model(nodes, [rows, 256], [numpy_helper.from_array(weights, "w")])
+    return model_of(nodes, [rows, 256], [numpy_helper.from_array(weights, "w")])
 
 
 def convolutions() -> bytes:
@@ -104,35 +59,7 @@ def convolutions() -> bytes:
         values = rng.normal(0, 0.1, (16, depth, 3, 3)).astype(np.float32)
         weights.append(numpy_helper.from_array(values, f"w{at}"))
         nodes.append(helper.make_node("Conv", [names[at], f"w{at}"], [names[at + 1]], pads=[1] * 4))
-    return _model(nodes, [1, 3, "h", "w"], weights, [1, 16, "h", "w"])
-
-
-def _model(
-    nodes: Sequence[onnx.NodeProto],
-    shape: Sequence[int | str],
-    weights: Sequence[TensorProto] = (),
-    output: Sequence[int | str] | None = None,
-) -> bytes:
-    sizes = (("x", shape), ("y", output or shape))
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, of) for name, of in sizes]
-    graph = helper.make_graph(list(nodes), "net", values[:1], values[1:], list(weights))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    return bytes(model.SerializeToString())
-
-
-class Bare:
-    """A model in bare onnxruntime."""
-
-    def __init__(self, model: bytes, feed: NDArray[Any]) -> None:
-        self._session = ort.InferenceSession(model, session_options(), providers=["CPUExecutionProvider"])
-        self._names = [value.name for value in self._session.get_outputs()]
-        self._feeds = {self._session.get_inputs()[0].name: feed}
-        self.output = self()
-
-    def __call__(self) -> NDArray[Any]:
-        """Run once; the first output."""
-        found: NDArray[Any] = self._session.run(self._names, self._feeds)[0]
-        return found
+    return model_of(nodes, [1, 3, "h", "w"], weights, [1, 16, "h", "w"])
 
 
 def on_board(model: bytes, feed: NDArray[Any], core: int = 0) -> tuple[BoardModel, Callable[[], object]]:
@@ -141,16 +68,6 @@ def on_board(model: bytes, feed: NDArray[Any], core: int = 0) -> tuple[BoardMode
     loaded.ctrl.bpuCoreId = core
     loaded([feed])
     return loaded, lambda: check(loaded.run())
-
-
-def times_us(run: Callable[[], object], count: int) -> float:
-    """The median time of a run, in microseconds."""
-    taken = []
-    for _ in range(count):
-        start = time.perf_counter_ns()
-        run()
-        taken.append(time.perf_counter_ns() - start)
-    return statistics.median(taken) / 1000
 
 
 def overhead(name: str, model: bytes, feed: NDArray[Any], rounds: int, count: int) -> tuple[Rounds, Rounds]:
@@ -170,6 +87,18 @@ def from_python(model: bytes, feed: NDArray[Any], rounds: int, count: int) -> Ro
     (loaded,) = dnn.load(model)
     np.testing.assert_array_equal(loaded(feed)[0], bare.output)
     return Rounds(tuple(times_us(lambda: loaded(feed), count) - times_us(bare, count) for _ in range(rounds)))
+
+
+def several_inputs(rounds: int, count: int) -> Rounds:
+    """Microseconds of a call of a small model of three inputs."""
+    names = ["a", "b", "c"]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 16]) for name in (*names, "y")]
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "net", values[:3], values[3:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    (loaded,) = dnn.load(model.SerializeToString())
+    feeds = [np.full((1, 16), number, np.float32) for number in range(len(names))]
+    np.testing.assert_array_equal(loaded(*feeds)[0], sum(feeds))
+    return Rounds(tuple(times_us(lambda: loaded(*feeds), count) for _ in range(rounds)))
 
 
 def used_cpu_s() -> float:
@@ -215,47 +144,6 @@ def softmax_layers(rounds: int, count: int) -> Rounds:
     return Rounds(tuple(more))
 
 
-def per_second(runs: Sequence[Callable[[], object]], seconds: float) -> float:
-    """Runs a second of all threads together, one a callable."""
-    counts = [0] * len(runs)
-    until = time.perf_counter() + seconds
-
-    def work(at: int) -> None:
-        while time.perf_counter() < until:
-            runs[at]()
-            counts[at] += 1
-
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(len(runs))]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.perf_counter() - start)
-
-
-def two_cores(model: bytes, feed: NDArray[Any], rounds: int, seconds: float) -> tuple[Rounds, Rounds, Rounds]:
-    """How many times the throughput of one model two models have: on two BPU cores, and in two bare threads.
-
-    The third value says how many CPUs the two bare threads got: less than two, and nothing can be said of the others.
-    """
-    bares = [Bare(model, feed) for _ in range(2)]
-    boards = [on_board(model, feed, core) for core in (1, 2)]
-    runs = [run for _, run in boards]
-    try:
-        ours, theirs, cpus = [], [], []
-        for _ in range(rounds):
-            ours.append(per_second(runs, seconds) / per_second(runs[:1], seconds))
-            wall, used = time.perf_counter(), time.process_time()
-            both = per_second(bares, seconds)
-            cpus.append((time.process_time() - used) / (time.perf_counter() - wall))
-            theirs.append(both / per_second(bares[:1], seconds))
-    finally:
-        for loaded, _ in boards:
-            loaded.__exit__()
-    return Rounds(tuple(ours)), Rounds(tuple(theirs)), Rounds(tuple(cpus))
-
-
 def measure(*, quick: bool) -> list[Line]:
     """All lines."""
     rounds = 5 if quick else 15
@@ -286,36 +174,22 @@ def measure(*, quick: bool) -> list[Line]:
         )
     shapes = alternating_shapes(rounds, 40)
     lines.append(Line("model of open sizes, two shapes alternate, CPU time", shapes.median, shapes.spread, "x", 1.2))
+    forward = several_inputs(rounds, 300)
+    lines.append(Line("small model of three inputs, forward from Python", forward.median, forward.spread, "us", 400))
     softmax = softmax_layers(rounds, 200)
     text = f"Softmax of {SOFTMAX_SIZE} on the DSP takes longer by, a layer"
     lines.append(Line(text, softmax.median, softmax.spread, "us", 100))
-    ours, theirs, cpus = two_cores(mobilenet, picture, rounds, 0.5 if quick else 1.0)
-    limit = 1.6 if cpus.median >= FREE_CPUS else None
-    lines += [
-        Line("two MobileNets in two bare threads, CPUs that were free for them", cpus.median, cpus.spread, ""),
-        Line("two MobileNets in two bare threads, throughput", theirs.median, theirs.spread, "x"),
-        Line("two MobileNets on two BPU cores, throughput", ours.median, ours.spread, "x", limit, is_most=False),
-    ]
+    boards = [on_board(mobilenet, picture, core) for core in (1, 2)]
+    bares = [Bare(mobilenet, picture) for _ in boards]
+    try:
+        lines += throughput(bares, [run for _, run in boards], rounds, 0.5 if quick else 1.0, "BPU cores")
+    finally:
+        for loaded, _ in boards:
+            loaded.__exit__()
     return lines
 
 
-@click.command()
-@click.option("--quick", is_flag=True, help="A third of the rounds.")
-@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the numbers here.")
-def main(*, quick: bool, markdown: bool, json_file: Path | None) -> None:
-    """Measure hbDNN beside bare onnxruntime."""
-    about = machine()
-    lines = measure(quick=quick)
-    rows = [[line.text, f"{line.value:.2f} {line.unit}".rstrip(), f"{line.spread:.0%}", line.verdict] for line in lines]
-    print(
-        f"{about['cpu']}, {about['cpus']} CPUs, Python {about['python']}, onnxruntime {ort.__version__}, "
-        f"{session_options().intra_op_num_threads} thread(s) a session; load before the run: {about['load_1min']}.\n"
-    )
-    print(table(["quantity", "median", "spread", "goal"], rows, markdown=markdown))
-    if json_file:
-        json_file.write_text(json.dumps({"machine": about, "lines": [asdict(line) for line in lines]}, indent=1) + "\n")
-    sys.exit(any("missed" in line.verdict for line in lines))
+main = command(measure, "Measure hbDNN beside bare onnxruntime.")
 
 
 if __name__ == "__main__":

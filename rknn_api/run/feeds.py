@@ -48,8 +48,8 @@ def batched(shape: Shape, batch: int) -> Shape:
     return (shape[0] * batch, *shape[1:]) if shape and batch > 1 else shape
 
 
-def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str]) -> list[NDArray[Any]]:
-    """The graph's inputs, with all images of a batch.
+def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str]) -> list[NDArray[Any]]:
+    """What a program gives, checked, as views in the graph's layout: nothing is copied; ``typed`` makes feeds of them.
 
     Args:
         metadata: Of the model.
@@ -57,7 +57,7 @@ def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
         layouts: Of each.
 
     Returns:
-        C-contiguous arrays in the graph's layout and types.
+        Arrays in the graph's layout, with all images of a batch; of any type that ``typed`` takes.
 
     Raises:
         RknnError: RKNN_ERR_INPUT_INVALID: which input does not fit, and what would.
@@ -81,7 +81,18 @@ def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
             f"The inputs have the shapes {[list(array.shape) for array in arrays]}, each of another set of "
             "dynamic_input; the shapes of one set go together."
         )
-    return [_typed(array, info) for array, info in zip(turned, infos, strict=True)]
+    for array, info in zip(turned, infos, strict=True):
+        wanted = np.dtype(info.dtype)
+        if array.dtype != wanted and not converts(array.dtype, wanted):
+            raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
+    return turned
+
+
+def typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
+    """A C-contiguous array of the graph's type, of a view or of one image of it."""
+    with np.errstate(over="ignore"):  # infinity, as C has it
+        # Pixels are turned as bytes. A scalar stays one.
+        return np.ascontiguousarray(array).astype(info.dtype, copy=False).reshape(array.shape)
 
 
 def _array(given: Any, info: TensorInfo) -> NDArray[Any]:
@@ -106,16 +117,6 @@ def _turned(array: NDArray[Any], info: TensorInfo, layout: str) -> NDArray[Any]:
 def converts(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether numbers of a type are turned into another for a program: all but real numbers into whole ones."""
     return given.kind in "biuf" and not (wanted.kind in "iub" and given.kind == "f")
-
-
-def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
-    wanted = np.dtype(info.dtype)
-    if array.dtype == wanted:
-        return np.ascontiguousarray(array).reshape(array.shape)  # a scalar stays one
-    if not converts(array.dtype, wanted):
-        raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
-    with np.errstate(over="ignore"):  # infinity, as C has it
-        return np.ascontiguousarray(array).astype(wanted).reshape(array.shape)  # pixels are turned as bytes
 
 
 def _refused(sentence: str) -> RknnError:

@@ -18,7 +18,7 @@ from rknn_api.container import GRAPH, Container
 from rknn_api.errors import RknnError, RknnStatus
 from rknn_api.run.board import why_in_process
 from rknn_api.run.custom_ops import CustomOps, HostMemory
-from rknn_api.run.feeds import graph_feeds, layouts_of
+from rknn_api.run.feeds import graph_views, layouts_of, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,11 +159,11 @@ class Runner:
         Raises:
             RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit; RKNN_ERR_FAIL: the run failed.
         """
-        feeds = graph_feeds(self.metadata, inputs, layouts_of(data_format, len(self.metadata.inputs)))
+        views = graph_views(self.metadata, inputs, layouts_of(data_format, len(self.metadata.inputs)))
         batch = self.metadata.rknn_batch_size
         if batch == 1:
-            return self._one(feeds)
-        images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
+            return self._one(views)
+        images = zip(*(np.split(array, batch) for array in views), strict=True)
         results = list(self._pool.map(self._one, images) if self._pool is not None else map(self._one, images))
         return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
 
@@ -171,9 +171,9 @@ class Runner:
         """The model, read again from where it is kept once; also after ``close``."""
         return Container(self.metadata, {GRAPH: self._graph.read().SerializeToString()})
 
-    def _one(self, feeds: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
-        found = self._graph.run(named, self._schedule)
+    def _one(self, views: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        feeds = {info.name: typed(view, info) for info, view in zip(self.metadata.inputs, views, strict=True)}
+        found = self._graph.run(feeds, self._schedule)
         return [found[info.name] for info in self.metadata.outputs]
 
     def close(self) -> None:
