@@ -337,6 +337,7 @@ class BoundOnBoard:
         self._asked = _Asked(device)
         self._rooms: dict[str, NDArray[np.uint8]] = {}
         self._told: tuple[Tensor, ...] = ()  # of the last run
+        self._places: dict[str, tuple[NDArray[Any], Tensor]] = {}  # of arrays of the last runs that lie in the DDR
         self._begun: _Begun | None = None
 
     @property
@@ -359,8 +360,8 @@ class BoundOnBoard:
         unsized: dict[str, _Output] = {}
         for name in self._outputs:
             target = outputs.get(name, self._buffers.get(name))
-            phy_addr = None if target is None else device.phy_addr_of(target)
-            if target is None or phy_addr is None:
+            told = None if target is None else self._place_of(name, target)
+            if target is None or told is None:
                 known = self._known[name]
                 assert known is not None  # noqa: S101 - such a model is not loaded here
                 if known.shape is None:
@@ -368,9 +369,9 @@ class BoundOnBoard:
                     wanted.append(None)
                     continue
                 target = self._room(name, known.dtype, known.shape)
-                phy_addr = _phy(device, target)
+                told = _told(name, _phy(device, target), target)
             values[name] = target
-            wanted.append(_told(name, phy_addr, target))
+            wanted.append(told)
         self._begun = begun = _Begun(
             values, inputs, wanted, unsized, stop, _ANY if ctrl is None else self._schedule(ctrl)
         )
@@ -425,12 +426,24 @@ class BoundOnBoard:
         return Tensor(name, _phy(self._device, room), begun.unsized[name].dtype.str, None, room.nbytes)
 
     def _given(self, name: str, array: NDArray[Any]) -> Tensor:
-        phy_addr = self._device.phy_addr_of(array) if array.size else 0
-        if phy_addr is None:
+        told = self._place_of(name, array)
+        if told is None:
             staged = self._room(name, array.dtype, array.shape)
             staged[...] = array
             return _told(name, _phy(self._device, staged), staged)
-        return _told(name, phy_addr, array)
+        return told
+
+    def _place_of(self, name: str, array: NDArray[Any]) -> Tensor | None:
+        """What a core is told of an array; None for one that does not lie in the DDR."""
+        seen = self._places.get(name)
+        if seen is not None and seen[0] is array:
+            return seen[1]
+        phy_addr = self._device.phy_addr_of(array) if array.size else 0
+        if phy_addr is None:
+            return None
+        told = _told(name, phy_addr, array)
+        self._places[name] = array, told
+        return told
 
     def _room(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         size = _size(dtype, shape)

@@ -24,7 +24,7 @@ from arm_client.dnn.capi.arguments import (
     tensors_behind,
     text_behind,
 )
-from arm_client.dnn.capi.infer import job_of
+from arm_client.dnn.capi.infer import bound_tensors, job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec.properties import fill_properties
@@ -242,7 +242,8 @@ def hbDNNInfer(
     out = out_behind(task, hbDNNTaskHandle_t, "task")
     loaded = model_behind(model)
     how = checked_ctrl(ctrl)
-    job = job_of(loaded, tensors_behind(output, "output"), tensors_behind(input, "input"), how, device_memory())
+    outputs, inputs = tensors_behind(output, "output"), tensors_behind(input, "input")
+    job = job_of(loaded, bound_tensors(loaded, outputs, inputs, device_memory()), how)
     runtime.tasks.add(
         out,
         job,

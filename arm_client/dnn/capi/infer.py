@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.dnn.capi.runtime import look_at_inputs
 from arm_client.dnn.tensors.binding import Feed, Take, Target, array_of, feeds_of, targets_of
@@ -24,14 +24,20 @@ if TYPE_CHECKING:
     from hbrt.models.run.stop import Stop
 
 
-def job_of(
+class BoundTensors(NamedTuple):
+    """A model's tensors, bound to memory."""
+
+    feeds: list[Feed]
+    targets: list[Target]
+
+
+def bound_tensors(
     loaded: Loaded,
     output: Sequence[hbDNNTensor],
     input: Sequence[hbDNNTensor],
-    ctrl: hbDNNInferCtrlParam,
     ddr: Ddr,
     takes: Sequence[Take | None] = (),
-) -> Inference:
+) -> BoundTensors:
     """Check the tensors and bind them; ``takes`` as of ``targets_of``.
 
     Raises:
@@ -39,9 +45,17 @@ def job_of(
     """
     model = loaded.model
     feeds = feeds_of(model.inputs, loaded.input_caches, input, ddr)
-    targets = targets_of(model.outputs, loaded.output_caches, output, ddr, takes)
-    look_at_inputs(tuple(one for feed in feeds for one in feed.ranges))
-    return _Inference(model.plan, feeds, targets, ctrl)
+    return BoundTensors(feeds, targets_of(model.outputs, loaded.output_caches, output, ddr, takes))
+
+
+def job_of(loaded: Loaded, bound: BoundTensors, ctrl: hbDNNInferCtrlParam) -> Inference:
+    """An inference over the tensors.
+
+    Raises:
+        ModelError: as ``look_at_inputs``.
+    """
+    look_at_inputs(tuple(one for feed in bound.feeds for one in feed.ranges))
+    return _Inference(loaded.model.plan, *bound, ctrl)
 
 
 @dataclass(eq=False, slots=True)

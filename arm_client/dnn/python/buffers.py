@@ -51,6 +51,7 @@ class TensorBuffer:
         self.tensor = hbDNNTensor() if tensor is None else tensor
         self._mem: hbSysMem | None = None  # an empty tensor needs none
         self._taken: NDArray[Any] | None = None
+        self._view: NDArray[Any] | None = None  # of the values, as they lie now
         fill_properties(spec, self.tensor.properties)
         self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
         self.size = spec.aligned_bytes
@@ -119,7 +120,9 @@ class TensorBuffer:
             return self._taken
         if self._mem is None or not math.prod(self.valid_shape):
             return np.empty(self.valid_shape, self.dtype)
-        return np.ndarray(self.valid_shape, self.dtype, self._mem.view(), 0, self.stride)
+        if self._view is None:
+            self._view = np.ndarray(self.valid_shape, self.dtype, self._mem.view(), 0, self.stride)
+        return self._view
 
     def raw(self) -> bytes:
         """The bytes as they lie in memory, padding included."""
@@ -149,7 +152,7 @@ class TensorBuffer:
         """Give the memory back; again does nothing."""
         if self._mem is not None:
             hbSysFreeMem(self._mem)
-            self._mem = None
+            self._mem = self._view = None
 
     def free_later(self) -> None:
         """As ``free``, at this process's next call that asks the daemon for anything: for finalizers."""
@@ -157,7 +160,7 @@ class TensorBuffer:
         block = session.blocks.holding(self._mem.phyAddr) if self._mem is not None and session is not None else None
         if block is not None and session is not None:
             session.blocks.free_later(block)
-        self._mem = None
+        self._mem = self._view = None
 
     def _make_room(self) -> None:
         """Have memory for the data. What is there stays when it is large enough, else it is replaced."""
@@ -180,6 +183,7 @@ class TensorBuffer:
             raise bad_argument(f"{self.spec.name!r} has the shape {list(wanted)} (-1 is open), not {list(shape)}.")
         if not self.spec.is_dynamic:
             return
+        self._view = None
         self.valid_shape = self.aligned_shape = shape
         count = math.prod(shape)
         self.size = (count + 1) // 2 if self.spec.tensor_type in NIBBLES else count * self.dtype.itemsize

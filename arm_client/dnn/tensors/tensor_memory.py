@@ -84,7 +84,7 @@ class BindingCache:
             ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile, or is another's.
         """
         raw = bytes(tensor)
-        generation = _GENERATION.unpack_from(ddr.map, TABLES_GENERATION)[0]
+        generation = generation_of(ddr)
         known = self._known.get(raw)
         if known is not None and known[0] is ddr:
             if known[1] == generation:
@@ -98,6 +98,12 @@ class BindingCache:
             self._known.clear()
         self._known[raw] = (ddr, generation, binding)
         return binding
+
+
+def generation_of(ddr: Ddr) -> int:
+    """A number that any allocation and any free on the board changes."""
+    number: int = _GENERATION.unpack_from(ddr.map, TABLES_GENERATION)[0]
+    return number
 
 
 def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
