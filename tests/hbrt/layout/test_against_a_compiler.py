@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hbrt.layout.c_declaration import of_declaration
+from hbrt.layout.c_declaration import Reader, parse
 from hbrt.layout.ctypes_class import of_class
 from hbrt.layout.rules import differences
 from hbrt.layout.structure import Structure
@@ -117,7 +117,8 @@ def test_a_compiler_ctypes_and_libclang_agree(declared: list[Declared]) -> None:
         directory = Path(made)
         header = directory / "declared.h"
         header.write_text(declarations)
-        in_c = {name: of_declaration(header, name) for name in names}
+        reader = Reader(parse(header))  # as of_declaration, of which each would parse the header
+        in_c = {name: reader.structure(header, name) for name in names}
         printed = printed_by_c(declarations, in_c, directory)
     in_python = {name: of_class(one.kind) for name, one in names.items()}
     assert {name: numbers_of(structure) for name, structure in in_c.items()} == printed
