@@ -19,18 +19,12 @@ from arm_client import HB_DSP_RPC_CMD_PING, Board, BoardArray, Task
 from arm_client.client import private_board
 from hbrt.ddr.layout import CORE_ACTIVITY
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 ECHO, HOLD, FAIL, GIVE_BACK, GIVE_NONE, GIVE_NUMPY, FETCH, TAKE_TCM, NOTE, WHICH, ADD_ONE = range(0x1000, 0x100B)
 CORE_0, CORE_1 = 1, 2
 
 pytestmark = pytest.mark.dsp_board(image="arm_client/images/ops.py")
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-        time.sleep(0.0005)
 
 
 class Gate:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board
-from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 # A process that executes what it is told, one JSON line each way.
 PEER = """
@@ -84,14 +83,7 @@ class Chip:
     def hold_all(self) -> list[Hold]:
         return [self.hold(1 << core) for core in range(self.board.core_count)]
 
-    @staticmethod
-    def until(condition: Callable[[], Any], what: str) -> Any:
-        """The first true value of ``condition``; for what nobody can be told of."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-            time.sleep(0.001)
-        return value
+    until = staticmethod(until)
 
     def programs(self) -> list[dict[str, Any]]:
         """The clients of the board, but for a relay that carries their tasks."""

@@ -7,7 +7,6 @@ import os
 import secrets
 import select
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, home
 from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S, with_limits
+from tests.waiting import until
 
 LIVES = Path(__file__).parent / "images" / "lives.py"
 NO_LIMITS: Mapping[str, float] = {}
@@ -82,14 +82,7 @@ class Running:
         os.kill(self.pid, number)
         os.waitpid(self.pid, 0)
 
-    @staticmethod
-    def until(condition: Callable[[], Any], what: str) -> Any:
-        """The first true value of ``condition``; for what nobody can be told of."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-            time.sleep(0.002)
-        return value
+    until = staticmethod(until)
 
     @staticmethod
     def await_end(pid: int) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from tests.faults import tracer
 from tests.faults.points import everywhere, of
-from tests.faults.world import Nursery, World, until
+from tests.faults.world import Nursery, World
+from tests.waiting import until
 
 _COLUMNS = ("POINT", "WHAT WAS ABOUT TO HAPPEN", "HOW", "OUTCOME")
 

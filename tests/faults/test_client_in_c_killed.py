@@ -16,8 +16,9 @@ from hbrt.mailbox.table import State
 from tests.faults import tracer
 from tests.faults.test_client_killed import outlive, speaks
 from tests.faults.watchpoint import Watchpoint, why_not
-from tests.faults.world import Nursery, Voice, World, await_end, until
+from tests.faults.world import Nursery, Voice, World, await_end
 from tests.mailboxes import in_c
+from tests.waiting import until
 
 pytestmark = [in_c, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

@@ -20,8 +20,9 @@ from hbrt.mailbox.table import ANSWER_OFFSET, FIRST_END, State
 from tests.faults import ops, tracer
 from tests.faults.test_core_killed import check
 from tests.faults.watchpoint import Watchpoint, why_not
-from tests.faults.world import Call, World, await_end, until
+from tests.faults.world import Call, World, await_end
 from tests.mailboxes import in_c
+from tests.waiting import until
 
 pytestmark = [in_c, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 IMAGE = """

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from hbrt.status import Status
 from tests.faults import ops
-from tests.faults.world import await_end, until
+from tests.faults.world import await_end
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.faults.world import Nursery, World

@@ -16,8 +16,9 @@ from dsp_server.process.event_loop import MOST_DEFECTS, Loop
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply
 from hbrt.status import Status
-from tests.faults.world import World, until
+from tests.faults.world import World
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 BAD, GONE, REFUSED = (

@@ -30,7 +30,8 @@ from hbrt.ddr.layout import (
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Request, State
 from hbrt.status import Status
 from tests.faults import ops
-from tests.faults.world import World, until
+from tests.faults.world import World
+from tests.waiting import until
 
 U16, U32, U64 = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
 ADDRESS, UNALIGNED = Status.HB_DSP_INVALID_ADDRESS, Status.HB_DSP_UNALIGNED_ADDRESS

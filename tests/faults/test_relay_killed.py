@@ -18,7 +18,8 @@ from hbrt.mailbox.table import State
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import REPOSITORY, Call, World, await_end, until
+from tests.faults.world import REPOSITORY, Call, World, await_end
+from tests.waiting import until
 
 actor = "relay"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.faults.world import until
+from tests.waiting import until
 
 _SEIZE, _INTERRUPT, _CONT, _POKEUSER, _DETACH = 0x4206, 0x4207, 7, 6, 17
 _ALL: Final = 0x40000000  # __WALL: waits for a process that is no child, too

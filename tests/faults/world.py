@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,20 +34,12 @@ from tests.faults import ops
 from tests.faults.points import Point
 from tests.faults.tracer import DIRECTORY
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 IMAGE = Path(__file__).parent / "image.py"
 REPOSITORY = Path(__file__).resolve().parents[2]
 DDR_BYTES = 16 << 20
 HARMLESS = {"leak", "claim-lock", "ping-blocks"}  # of a client that is killed, or stopped and killed; of nonsense
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of ``condition``; for what nobody can be told of."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-        time.sleep(0.001)
-    return value
 
 
 def await_end(pid: int) -> None:

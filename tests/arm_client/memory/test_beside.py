@@ -16,6 +16,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.ddr.layout import PAGE_BYTES
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 from tests.watched import shared_board
 
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
@@ -45,6 +46,10 @@ def stray(paths: BoardPaths, at: int, way: str, **settings: str) -> subprocess.C
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
+def found_on(paths: BoardPaths) -> list[str]:
+    return [one["kind"] for one in ask(paths, "status")["findings"]]
+
+
 @pytest.mark.parametrize("settings", [{"HBRT_CHECK": "coherence"}, {"HBRT_CACHE": "strict"}], ids=str)
 @pytest.mark.parametrize(
     ("at", "way", "where"),
@@ -62,8 +67,8 @@ def test_it_ends_with_a_sentence(paths: BoardPaths, settings: dict[str, str], at
     (line,) = (line for line in done.stderr.splitlines() if "stray-access" in line)
     assert line.startswith(f"hbrt: error: stray-access: <string>:8: a stray access touches byte {where} the cached ")
     assert "+0x64, allocated at <string>:6." in line
-    kinds = [found["kind"] for found in ask(paths, "status")["findings"]]
-    assert kinds == ["stray-access", "leak"]
+    until(lambda: len(found_on(paths)) == 2, "the daemon has seen the program's end")
+    assert found_on(paths) == ["stray-access", "leak"]
 
 
 @pytest.mark.parametrize("at", [0, 99])

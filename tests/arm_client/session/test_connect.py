@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,13 +28,6 @@ from hbrt.settings import BadSettingError
 from tests.limits import PATIENCE_S
 
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-        time.sleep(0.002)
 
 
 def is_alive(pid: int) -> bool:

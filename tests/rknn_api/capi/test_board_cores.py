@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ from tests.conftest import Shell
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
 from tests.rknn_api.capi.models import exported, model
+from tests.waiting import until
 
 PROGRAM = """
 import json, sys, time
@@ -97,13 +96,6 @@ else:
 print("ready", flush=True)
 sys.stdin.read()
 """
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def endless_model(folder: Path) -> None:

@@ -17,8 +17,8 @@ from rknn_api.layouts import rules_of
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
 from tests.native.conftest import once  # noqa: F401 - which that one takes
-from tests.rknn_api.capi.test_board_cores import until
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
+from tests.waiting import until
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
 M, K, N = 5, 64, 96

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from arm_client.accelerator.model_file import ModelFile
 from tests.arm_client.dnn.nets import double, endless
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 WIDTH = 3620  # of a matrix of 50 MiB
 PROGRAM = """
@@ -114,13 +114,6 @@ for thread in threads:
     thread.join()
 print(json.dumps(ended))
 """
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 @pytest.fixture

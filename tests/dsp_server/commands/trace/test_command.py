@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,8 @@ from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
 from tests.hbrt.trace.reader import Trace, read
-from tests.limits import PATIENCE_S
 from tests.remote_relay import RemoteRelay
+from tests.waiting import until
 
 CALLS = """
 import sys, time
@@ -77,13 +75,6 @@ def check(trace: Trace, count: int) -> None:
         assert (max(used) > 0, used[-1]) == (True, 0)
     waiting = trace.values[next(name for name in trace.values if name.endswith("tasks that wait, priority 0"))]
     assert [value for _, value in waiting[-1:]] == [0]
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def run(shell: Shell, calls: Path, count: int) -> None:

@@ -11,7 +11,8 @@ import pytest
 from arm_client import HB_DSP_RPC_CMD_PING, Board
 from arm_client.client import private_board
 from tests.limits import PATIENCE_S
-from tests.test_scheduling import CORE_0, CORE_1, Gate, until
+from tests.test_scheduling import CORE_0, CORE_1, Gate
+from tests.waiting import until
 
 IMAGE = Path(__file__).parents[3] / "arm_client/images/ops.py"
 CLIENT_OP = """

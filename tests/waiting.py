@@ -1,0 +1,20 @@
+"""Waiting for what nobody can be told of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.limits import PATIENCE_S
+
+LOOK_S = 0.002
+
+
+def until(condition: Callable[[], Any], what: str = "what a test waits for", every_s: float = LOOK_S) -> Any:
+    """The first true value of ``condition``, looked at every few milliseconds; ``what`` is for the one who reads."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
+        time.sleep(every_s)
+    return value
