@@ -11,7 +11,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import zmq
@@ -65,9 +66,22 @@ class RemoteChannel:
             self._end(0)
             raise
 
-    def start(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
-        """From now on, hand over what comes, and tell once of the end, in a thread of its own."""
-        self._thread = threading.Thread(target=self._run, args=(on_message, on_lost), name="hbrt-remote", daemon=True)
+    def start(
+        self,
+        on_message: Callable[[Message], None],
+        on_lost: Callable[[int, str], None],
+        watched: Mapping[Any, Callable[[], None]] = MappingProxyType({}),
+    ) -> None:
+        """From now on, hand over what comes, and tell once of the end, in a thread of its own.
+
+        Args:
+            on_message: Takes a message of the relay.
+            on_lost: Takes status and reason of the end.
+            watched: More to listen to, and what is called when it is readable, before messages of the relay are
+                looked at; a RefusedError of it is the reason of the end.
+        """
+        words = (on_message, on_lost, watched)
+        self._thread = threading.Thread(target=self._run, args=words, name="hbrt-remote", daemon=True)
         self._thread.start()
 
     @property
@@ -123,10 +137,15 @@ class RemoteChannel:
 
     # -- the thread
 
-    def _run(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
+    def _run(
+        self,
+        on_message: Callable[[Message], None],
+        on_lost: Callable[[int, str], None],
+        watched: Mapping[Any, Callable[[], None]],
+    ) -> None:
         status, why = int(Status.HB_DSP_RELAY_LOST), ""
         try:
-            why = self._talk(on_message)
+            why = self._talk(on_message, watched)
         except RefusedError as error:
             status, why = int(error.status), str(error)
         except MalformedMessageError as error:
@@ -141,18 +160,23 @@ class RemoteChannel:
             self._end(BYE_LINGER_MS if self._is_closing else 0)
 
     def _talk(  # noqa: C901 - one loop
-        self, on_message: Callable[[Message], None]
+        self, on_message: Callable[[Message], None], watched: Mapping[Any, Callable[[], None]]
     ) -> str:
         """Send and receive until the end; returns why it came."""
         socket, monitor, bell = self._socket, self._connection.monitor, self._bell
         poller = zmq.Poller()
-        for source in (socket, monitor, bell):
+        for source in (socket, monitor, bell, *watched):
             poller.register(source, zmq.POLLIN)
-        silent = 0
+        silent_seconds = 0.0
         while True:
+            asleep_at = time.monotonic()
             ready = dict(poller.poll(int(BEAT_SECONDS * 1000)))
-            # Beats without a word, not seconds: a program that was stopped meanwhile has not listened.
-            silent = 0 if socket in ready else silent + (not ready)
+            # A beat at most of each sleep counts: a program that was stopped meanwhile has not listened.
+            slept_seconds = min(time.monotonic() - asleep_at, BEAT_SECONDS)
+            silent_seconds = 0.0 if socket in ready else silent_seconds + slept_seconds
+            for source, on_word in watched.items():
+                if source in ready:
+                    on_word()
             if bell in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(bell)
@@ -170,7 +194,7 @@ class RemoteChannel:
                 return "This process has detached."
             if monitor in ready:
                 return self._gone()
-            if silent >= SILENT_BEATS:
+            if silent_seconds >= SILENT_BEATS * BEAT_SECONDS:
                 return f"The relay at {self._board.name} gave no sign of life for {SILENT_BEATS * BEAT_SECONDS:g} s."
 
     def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:

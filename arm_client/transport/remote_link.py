@@ -40,7 +40,7 @@ from hbrt.trace import switch
 from hbrt.trace.switch import Switch
 
 _MOST_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
-_BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
+BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
 
 
@@ -90,7 +90,7 @@ class RemoteLink(Link):
         self._questions = Questions()
         self._clocks = deque([(1 << 62, channel.clock_ns)], _SAMPLES)
         self._note_cores(activity)
-        channel.start(self._on_message, self._on_lost)
+        channel.start(self._on_message, self._on_lost, self._watched())
 
     def record(self, directory: Path, limit: int) -> None:  # noqa: ARG002 - as of every link
         """As ``Link.record``.
@@ -279,6 +279,10 @@ class RemoteLink(Link):
 
     # -- the connection's thread
 
+    def _watched(self) -> dict[Any, Callable[[], None]]:
+        """What else the thread listens to, as of ``RemoteChannel.start``."""
+        return {}
+
     def _on_message(self, message: Message) -> None:
         kind, fields = message
         if kind == Kind.END:
@@ -290,7 +294,7 @@ class RemoteLink(Link):
             self.memory.on_taken(fields[0])
         elif kind == Kind.REPLY:
             reply = decode_reply(fields[1])
-            if reply.status in _BOARD_LOST:  # it ends this connection: whoever lent the board knows a better reason
+            if reply.status in BOARD_LOST:  # it ends this connection: whoever lent the board knows a better reason
                 raise RefusedError(reply.status, reply.text)
             self._questions.answer(reply.id, reply)
         elif kind == Kind.STATE:

@@ -12,9 +12,10 @@ from os import eventfd_write
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.forwarded_tasks import ForwardedTasks
-from arm_client.transport.remote_link import RemoteLink
+from arm_client.transport.remote_link import BOARD_LOST, RemoteLink
 from arm_client.transport.remote_times import by_local_clock
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
+from hbrt.errors import RefusedError
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
@@ -68,9 +69,15 @@ class RemoteTasks(ForwardedTasks):
         )
 
     def _on_end(self, raw: bytes, text: bytes) -> None:
-        """A task has ended, says the relay, and what it wrote has come: in the connection's thread."""
+        """A task has ended, says the relay, and what it wrote has come: in the connection's thread.
+
+        Raises:
+            RefusedError: no core has had it, since the board is lost.
+        """
         handle, state, packed, work = TASK_END.unpack(raw)
         slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
+        if answer.core < 0 and answer.result in BOARD_LOST:  # an op may return any status
+            raise RefusedError(answer.result, text.decode("utf-8", "replace"))
         with self.table:
             if self.handles[slot] != handle or self.map[self.states + slot] >= _DONE or state < _DONE:
                 return  # it was released meanwhile

@@ -21,11 +21,12 @@ from hbrt.status import Status
 SILENT_SECONDS = 6 * PLACE_SECONDS
 ANSWER_SECONDS = 10.0
 SAY_SECONDS = 10.0  # between two sentences on a place that changes
-_LAST_WORD_SECONDS = 2.0  # longer than a farm needs to find that a board has ended
+LAST_WORD_SECONDS = 2.0  # longer than a farm needs to find that a board has ended
+_AT_ONCE_SECONDS = 0.001
 
 
 class Lease:
-    """A board of a farm; waits in the farm's queue until there is one. One thread at a time, but for ``why_ended``.
+    """A board of a farm; waits in the farm's queue until there is one. One thread at a time, but for ``hear``.
 
     Args:
         farm: Its address.
@@ -41,6 +42,7 @@ class Lease:
     def __init__(self, farm: RemoteBoard, program: str, say: Callable[[str], None]) -> None:
         self._farm = farm
         self._lock = threading.Lock()
+        self._ended: tuple[int, str] | None = None
         self._connection = RelayConnection(farm)
         try:
             self.board = self._await_board(program, say)
@@ -78,16 +80,36 @@ class Lease:
                 say(f"This program waits for a board of {self._farm.name}: place {place} in its queue; {fields[1]}.")
                 said, said_at = place, time.monotonic()
 
-    def why_ended(self) -> str:
-        """Why the farm has taken the board back; empty when it has not said so."""
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """What is readable when ``hear`` has something to hear."""
+        return self._connection.socket, self._connection.monitor
+
+    def hear(self, seconds: float = _AT_ONCE_SECONDS) -> None:
+        """Hear whether the farm lets this program go; any thread.
+
+        Args:
+            seconds: To wait for its word; else what has come counts.
+
+        Raises:
+            RefusedError: it does, or it has gone itself; says why, each time again.
+        """
         with self._lock:
-            if self._connection.socket.closed:
-                return ""
-            try:
-                kind, fields = self._connection.recv(_LAST_WORD_SECONDS)
-            except RefusedError:
-                return ""
-        return f"The {self._farm.server} lets this program go. {fields[1]}" if kind == Kind.GONE else ""
+            if self._ended is None and not self._connection.socket.closed:
+                self._ended = self._listen(seconds)
+        if self._ended is not None:
+            raise RefusedError(*self._ended)
+
+    def _listen(self, seconds: float) -> tuple[int, str] | None:
+        try:
+            kind, fields = self._connection.recv(seconds)
+        except RefusedError as error:
+            if error.status == Status.HB_DSP_TIMEOUT:
+                return None
+            return error.status, f"{error} A board of a farm ends with the farm; connect again."
+        if kind in {Kind.GONE, Kind.REFUSED}:
+            return fields[0], f"The {self._farm.server} lets this program go. {fields[1]}"
+        return None
 
     def close(self) -> None:
         """Give the board back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from arm_client.cabi.say import warn
 from arm_client.transport.remote_link import RemoteLink
@@ -10,7 +11,8 @@ from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.link import program_name
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
-from hbrt.remote.lease import Lease
+from hbrt.errors import RefusedError
+from hbrt.remote.lease import LAST_WORD_SECONDS, Lease
 
 
 class LeasedLink(RemoteLink):
@@ -38,10 +40,17 @@ class LeasedLink(RemoteLink):
         """As of ``Link``: the farm would give a fork's child another board."""
         return str(self._granted.board.path)
 
+    def _watched(self) -> dict[Any, Callable[[], None]]:
+        """The farm says why it takes the board back before the board ends, which may say less of it in many ways."""
+        return dict.fromkeys(self._granted.sources, self._granted.hear)
+
     def _on_lost(self, status: int, why: str) -> None:
         """Give back what is of no use any more; the farm knows why it took the board."""
         if not self.fault:
-            why = self._granted.why_ended() or why
+            try:
+                self._granted.hear(LAST_WORD_SECONDS)
+            except RefusedError as error:
+                why = str(error)
             self._granted.close()
         super()._on_lost(status, why)
 

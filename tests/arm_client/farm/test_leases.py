@@ -20,12 +20,16 @@ from arm_client import nn
 from arm_client.client import Board, connect
 from arm_client.errors import HbrtError
 from arm_client.transport import remote_link
+from arm_client.transport.leased import link as leased_link
 from dsp_server.farm.hosted_board import KEYS_PREFIX
 from hbrt.board.paths import board_ref
 from hbrt.board.temporary import remove_abandoned
 from hbrt.errors import BoardError, RefusedError
+from hbrt.mailbox.table import ANSWER, Answer, State
+from hbrt.profiles.work import NO_WORK, WORK
 from hbrt.protocol.control import ControlReply, decode_reply
-from hbrt.remote import keys as curve_keys, lease
+from hbrt.protocol.remote import TASK_END
+from hbrt.remote import keys as curve_keys
 from hbrt.remote.lease import status_of
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
@@ -58,9 +62,11 @@ for _ in range(int(sys.argv[1])):
 """
 IMAGE = """
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+import time
 def main():
     hb_dsp_env_init()
     hb_dsp_register_fn(0x1001, lambda input, output, tm: 0, 0)
+    hb_dsp_register_fn(0x1002, lambda input, output, tm: time.sleep(20) or 0, 0)
     hb_dsp_start()
 """
 
@@ -142,6 +148,13 @@ def used_until_it_goes(board: Board) -> None:
     while time.monotonic() < deadline:
         board.status()
         time.sleep(0.1)
+
+
+def called_until_it_goes(board: Board, command: int) -> None:
+    x = board.from_array(np.zeros(4, np.float32))
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        board.call(command, x, board.empty_like(x))
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +285,25 @@ def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(home: Path) -> None
             assert nn.softmax(another, np.zeros((1, 4), np.float32)).tolist() == [[0.25] * 4]
 
 
+@pytest.mark.parametrize("command", [0x1001, 0x1002], ids=["tasks one after another", "a long task"])
+def test_who_has_tasks_under_way_is_told_why_too_and_at_once(home: Path, tmp_path: Path, command: int) -> None:
+    image = tmp_path / "image.py"
+    image.write_text(IMAGE)
+    with (
+        Farm("--boards", 1, "--lease-timeout", 2, "--image", image) as farm,
+        connect(farm.address) as board,
+        pytest.raises(HbrtError, match=r"--lease-timeout\. \[HB_DSP_BOARD_LOST\]"),
+    ):
+        called_until_it_goes(board, command)
+
+
+def test_a_program_is_told_that_the_farm_itself_has_gone(home: Path) -> None:
+    with Farm("--boards", 1) as farm, connect(farm.address) as board:
+        farm.process.kill()
+        with pytest.raises(HbrtError, match=r"The farm at .* closed the connection\. A board of a farm ends with"):
+            used_until_it_goes(board)
+
+
 def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,9 +313,21 @@ def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
     with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
         # The gateway of a board that ends answers what is under way; the farm's word comes over another connection.
         monkeypatch.setattr(remote_link, "decode_reply", of_a_board_that_has_gone)
-        monkeypatch.setattr(lease, "_LAST_WORD_SECONDS", PATIENCE_S)
+        monkeypatch.setattr(leased_link, "LAST_WORD_SECONDS", PATIENCE_S)
         with pytest.raises(HbrtError, match="--lease-timeout"):
             board.status()
+
+
+def test_an_end_that_the_board_is_lost_gives_way_to_the_farms_reason(home: Path) -> None:
+    with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
+        link = board.session.link
+        assert isinstance(link, remote_link.RemoteLink)
+        lost = Answer(-1, int(Status.HB_DSP_BOARD_LOST), 0, 0, 0, 0, 0, 0)
+        raw = TASK_END.pack(1, int(State.FAILED), ANSWER.pack(*lost), WORK.pack(*NO_WORK))
+        with pytest.raises(
+            RefusedError, match="The daemon has gone"
+        ):  # which ends the connection, whose end asks the farm
+            link.on_end(raw, b"The daemon has gone.")
 
 
 def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: Path) -> None:
