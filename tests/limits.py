@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import resource
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 SLOWER = float(os.environ.get("PYTEST_HBRT_SLOWER", "1"))
 """How much slower than a machine this one is: an emulated one."""
@@ -20,3 +22,13 @@ def with_limits(limits: Mapping[str, float], program: str) -> str:
         module = name.rpartition(".")[0]
         lines += [f"import {module}", f"{name}, old = {value!r}, {name}"]  # which fails for a constant that is none
     return "\n".join([*lines, program])
+
+
+@contextmanager
+def full_disk(pid: int = 0) -> Iterator[None]:
+    """As if the disk were full: no file of a process may grow, by default of this one."""
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)

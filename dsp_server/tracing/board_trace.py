@@ -128,7 +128,8 @@ class BoardTrace:
             self._rings, self._has_history = self._new_files(wanted), False
             switch.turn_on(self._paths, wanted)
         except OSError:
-            self._rings = None
+            self._rings = self._switch = None  # what the board keeps anyway can still be saved, once there is room
+            self._has_history = False
             raise
         self._recorder.look()
         self._tell()

@@ -14,6 +14,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
 from tests.hbrt.trace.reader import Trace, read
+from tests.limits import full_disk
 from tests.remote_relay import RemoteRelay
 from tests.waiting import until
 
@@ -102,6 +103,17 @@ def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: P
     assert (code, "does not name a format" in said) == (2, True)
     shell.good("stop")
     assert not list(shell.home.rglob("*.ring"))
+
+
+def test_a_disk_that_is_full_traces_nothing_and_keeps_what_is_kept_anyway(
+    shell: Shell, calls: Path, tmp_path: Path
+) -> None:
+    shell.good("start")
+    run(shell, calls, 1)
+    with full_disk(shell.pid()):
+        code, said = shell.refused("trace", "on")
+    assert (code, "File too large. Nothing is traced." in said) == (2, True), said
+    assert "2 tasks" in shell.good("trace", "save", tmp_path / "history.pftrace")
 
 
 def test_a_trace_survives_killed_processes(shell: Shell, calls: Path, tmp_path: Path) -> None:
