@@ -187,6 +187,8 @@ def _put(name: str, text: str) -> None:
     try:
         new.write_text(text, encoding="utf-8")
         new.replace(path)
-    except OSError as error:
-        error.filename = name
+    except BaseException as error:  # a full disk
+        new.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = name
         raise

@@ -161,8 +161,12 @@ def begin(directory: Path, recorder: str) -> None:
 def write_text(file: Path, text: str) -> None:
     """Write a file so that it is there with all of its text, or as it was before."""
     part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except BaseException:  # a full disk
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read(directory: Path) -> tuple[list[Recorded], list[str]]:

@@ -63,9 +63,13 @@ def write_json(path: Path, document: object) -> None:
 
     new = path.with_name(f"{path.name}.new")
     fd = private_files.open_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    new.replace(path)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        new.replace(path)
+    except BaseException:  # a full disk
+        new.unlink(missing_ok=True)
+        raise
 
 
 class Recorder:

@@ -90,8 +90,10 @@ def write_op(op: NewOp, directory: Path) -> list[Path]:
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text)
-    except BaseException:
+    except BaseException as error:
         for path in written:
             path.unlink(missing_ok=True)
+        if written and isinstance(error, OSError) and error.filename is None:  # a full disk: 'write' names no file
+            error.filename = str(written[-1])
         raise
     return written

@@ -13,6 +13,7 @@ import pytest
 from hbrt.board.paths import RUN
 from hbrt.board.run_record import FirstProcess, RunRecord, joined
 from hbrt.findings.record import Finding, Place
+from tests.limits import full_disk
 
 LEAK = Finding("leak", "Left.", (Place("allocated", "/a.py:3"),), 5)
 
@@ -44,6 +45,13 @@ def test_each_mistake_is_there_once(first: FirstProcess, tmp_path: Path) -> None
         record.add([LEAK._replace(client=6, text="Left by another.")])
     assert first.end() == [LEAK._replace(client=6, text="Left by another.", times=3)]
     assert results_of(tmp_path / "log.sarif") == [("Left by another.", 3)]
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_the_log(first: FirstProcess, tmp_path: Path) -> None:
+    with closing(RunRecord(os.environ[RUN])) as record, full_disk(), pytest.raises(OSError, match="File too large"):
+        record.write_sarif()
+    assert [path.name for path in tmp_path.iterdir()] == ["log.sarif"]
+    assert results_of(tmp_path / "log.sarif") == []
 
 
 def test_the_first_process_waits_for_who_holds_it(first: FirstProcess) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hbrt.recording.format import CALL, CALLS, HEAD, INDEX, BadRecordingError, Call, Range, begin, read, uncovered
+from tests.limits import full_disk
 
 BLOCK = {"phy_addr": 0x9000_0000, "size_bytes": 4}
 RANGE = {**BLOCK, "before": "in"}
@@ -60,6 +61,13 @@ def test_a_recording_goes_on_and_another_directory_is_refused(recording: Path, t
     (tmp_path / "other" / "file").touch()
     with pytest.raises(BadRecordingError, match="is not empty, and no recording"):
         begin(tmp_path / "other", "a test")
+
+
+def test_a_disk_that_is_full_leaves_nothing_that_is_no_recording(tmp_path: Path) -> None:
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        begin(tmp_path / "new", "a test")
+    begin(tmp_path / "new", "a test")
+    assert read(tmp_path / "new") == ([], [])
 
 
 @pytest.mark.parametrize(

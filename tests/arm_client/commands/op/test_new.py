@@ -13,6 +13,7 @@ import pytest
 
 from arm_client.commands.op.kinds import DTYPES, KINDS, WAYS, NewOp
 from arm_client.commands.op.new import OpError, check_op, write_op
+from tests.limits import full_disk
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -119,6 +120,13 @@ def test_a_directory_that_cannot_be_written_is_the_environments_fault(shell: She
     answer = shell.hbrt("op", "new", "scale", "--cmd", "0x1000", "--dir", "file/below")
     assert answer.returncode == 3
     assert answer.stderr.startswith("Error: Not a directory: ")
+
+
+def test_a_disk_that_is_full_is_told_with_the_file(tmp_path: Path) -> None:
+    with full_disk(), pytest.raises(OSError, match="File too large") as caught:
+        write_op(NewOp("scale", 0x1000), tmp_path)
+    assert Path(caught.value.filename).parent == tmp_path
+    assert not list(tmp_path.iterdir())
 
 
 NAME = "cannot name an op: it becomes a Python function and part of file names."
