@@ -6,17 +6,19 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+MOST = 1_000_000_000  # what any unit of time, and what is sent, has room for
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Setting(NamedTuple):
-    """One environment variable that hbrt reads; ``least`` bounds an integer, and lets a size be 0."""
+    """One environment variable that hbrt reads; ``least`` and ``most`` bound an integer; 0 lets a size be 0."""
 
     name: str
     kind: str
     default: str
     help: str
     least: int | None = None
+    most: int = MOST
 
 
 TABLE: tuple[Setting, ...] = (
@@ -153,6 +155,7 @@ TABLE: tuple[Setting, ...] = (
         "131072",
         "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 128 bytes each",
         1024,
+        1 << 28,
     ),
     Setting(
         "HBRT_PYTHON",
@@ -213,7 +216,7 @@ def integer(name: str, most: int | None = None) -> int:
     """Value of an integer setting.
 
     Raises:
-        BadSettingError: it is no whole number, or not within the bounds: the table's least, and ``most``.
+        BadSettingError: it is no whole number, or not within the bounds: the table's, and ``most``.
     """
     raw = text(name)
     least = _BY_NAME[name].least
@@ -223,8 +226,10 @@ def integer(name: str, most: int | None = None) -> int:
         raise BadSettingError(
             f"{name} is {raw!r}, which is not a whole number. It sets: {_BY_NAME[name].help}."
         ) from None
-    if (least is not None and value < least) or (most is not None and value > most):
-        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+    is_above = value > _BY_NAME[name].most
+    if (least is not None and value < least) or is_above or (most is not None and value > most):
+        most = most or (_BY_NAME[name].most if is_above else None)
+        bounds = f"{most} or less" if least is None else f"{least} or more" if most is None else f"{least} to {most}"
         raise BadSettingError(f"{name} is {value}; write {bounds}. It sets: {_BY_NAME[name].help}.")
     return value
 

@@ -63,6 +63,12 @@ BAD = (
     ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
     ("HBRT_CORES", "-1", "HBRT_CORES is -1; write 0 or more. It sets: DSP cores of a board"),
     ("HBRT_RELAY_IDLE_S", "-1", "HBRT_RELAY_IDLE_S is -1; write 0 or more. It sets: seconds without clients"),
+    (
+        "HBRT_AGING_MS",
+        "9" * 20,
+        f"HBRT_AGING_MS is {'9' * 20}; write 0 to 1000000000. It sets: milliseconds of waiting",
+    ),
+    ("HBRT_TRACE_EVENTS", "268435457", "HBRT_TRACE_EVENTS is 268435457; write 1024 to 268435456. It sets: events that"),
     ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
     ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
 )
@@ -91,6 +97,12 @@ def test_settings_are_looked_at_before_anybody_reads_them(
         with pytest.raises(BadSettingError) as caught:
             settings.check(*names)
         assert str(caught.value).startswith(text)
+
+
+def test_one_without_a_least_value_has_a_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_SPIN_US", "9" * 20)
+    with pytest.raises(BadSettingError, match=r"HBRT_SPIN_US is 9{20}; write 1000000000 or less\. It sets: micro"):
+        settings.integer("HBRT_SPIN_US")
 
 
 @pytest.mark.parametrize(
