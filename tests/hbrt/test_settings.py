@@ -130,6 +130,12 @@ def test_what_is_no_size(raw: str) -> None:
         parse_size(raw)
 
 
+@pytest.mark.parametrize("raw", ["9" * 20, "4294967296T"])
+def test_what_is_more_than_any_memory_holds(raw: str) -> None:
+    with pytest.raises(BadSettingError, match=f"The size '{raw}' is more than any memory or file holds; write less"):
+        parse_size(raw)
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [
