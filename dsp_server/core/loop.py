@@ -11,6 +11,7 @@ import contextlib
 import select
 import signal
 import struct
+import sys
 import threading
 from collections.abc import Callable, Collection
 from heapq import heappop, heappush
@@ -80,6 +81,8 @@ from hbrt.mailbox.table import (
 from hbrt.profiles.work import MAPPED_BYTES
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from hbrt.trace.ring import Ring
 
 ANNOUNCED = b"\1"
@@ -90,6 +93,7 @@ _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
 _ANY_RANK = 1 << 62
+_IMPORTS = "<frozen importlib._bootstrap>"  # the file of the interpreter's own frames of an import
 _FREE = frozenset({ASLEEP, LOOKING})
 COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
 
@@ -170,7 +174,7 @@ class Core:
         self._own, self._faults = forked.mark, faults
         self._deferred: set[int] = set()  # owners of deferred wake-ups
         self._deferred_since_ns = 0
-        self._is_rescan_due = False
+        self._is_rescan_due = self._is_interrupt_due = False
         # Owners that seemed awake when one of their tasks ended, or had no doorbell here.
         self._unrung: set[int] = set()
         counters = COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
@@ -237,7 +241,9 @@ class Core:
             ring(self._doorbells[self.index])
         self._free_stuck_ring()
         is_any_core_free = any(mm[at] in _FREE for at in self._activities)
-        if not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+        is_missed = not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0
+        if is_missed or self._is_interrupt_due:
+            self._is_interrupt_due = False
             self._interrupt()  # an urgent ring may be lost; a free core would be quicker
         with doorbells_in_use:
             for owner in self._take_unrung():
@@ -490,9 +496,13 @@ class Core:
 
         A signal calls this between two bytecodes of the main thread; a long call into C ends first. The interrupting op
         has its own TCM, iDMA engine and cycle counter. One of 255 also interrupts one of 254 that interrupts another.
+        None interrupts an import: it would be given the module that is being imported, of which half is there.
         """
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
         while self._own[0] and self._is_in_op and self._priority < PRIORITY_PREEMPT:
+            if _is_importing():
+                self._is_interrupt_due = True  # at the next heartbeat
+                return
             least = max(PRIORITY_URGENT, self._priority + 1)
             if self._best_rank() < least or not self._run_nested(least):
                 return  # with no claim, the next heartbeat rescans
@@ -615,3 +625,13 @@ class Core:
         else:
             ring(doorbell)
         return doorbell
+
+
+def _is_importing() -> bool:
+    """Whether the running op, or what the core loads for it, is in the middle of an import."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no public way
+    while frame is not None and frame.f_code is not Core.serve.__code__:
+        if frame.f_code.co_filename == _IMPORTS:
+            return True
+        frame = frame.f_back
+    return False

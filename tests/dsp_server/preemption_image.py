@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import struct
+import sys
 import time
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 from dsp_server import (
     HB_DSP_DRAM0_POOL_SIZE,
@@ -48,10 +52,36 @@ def broken(input: memoryview, output: memoryview, tm: TileManager) -> int:
     raise ValueError("the interrupting op is broken")
 
 
+class SlowModule(MetaPathFinder, Loader):
+    """A module that takes long to import."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """As of importlib."""
+        return ModuleSpec(fullname, self) if fullname == "slow_to_import" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As of importlib."""
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            pass
+        module.value = 7  # type: ignore[attr-defined]
+
+
+def imports(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Say that it runs, then use the module."""
+    output[0] = 1
+    import slow_to_import  # type: ignore[import-not-found]
+
+    output[1] = slow_to_import.value
+    return 0
+
+
 def main() -> int:
+    sys.meta_path.append(SlowModule())
     hb_dsp_env_init()
     hb_dsp_register_fn(0x1000, steps)
     hb_dsp_register_fn(0x1001, stamp)
     hb_dsp_register_fn(0x1002, broken)
+    hb_dsp_register_fn(0x1003, imports)
     hb_dsp_start()
     return -1

@@ -14,7 +14,7 @@ from arm_client.errors import OpFailedError
 from arm_client.future import Task
 from tests.limits import PATIENCE_S
 
-STEPS, STAMP, BROKEN = 0x1000, 0x1001, 0x1002
+STEPS, STAMP, BROKEN, IMPORTS = 0x1000, 0x1001, 0x1002, 0x1003
 image = pytest.mark.dsp_board(image="../preemption_image.py", cores=1)
 
 
@@ -108,6 +108,18 @@ def test_an_interrupting_op_that_fails_harms_nobody(dsp_board: Board) -> None:
             dsp_board.call(BROKEN, priority=255, timeout=PATIENCE_S)
         end()
         task.result(20)
+
+
+@pytest.mark.dsp_board(image="../preemption_image.py", cores=2, fresh=True)  # one that has not imported it
+def test_an_import_is_not_interrupted(dsp_board: Board) -> None:
+    with dsp_board.alloc(8) as first, dsp_board.alloc(8) as second:
+        below = dsp_board.submit(IMPORTS, None, first, core=1)
+        while not first.view()[0]:
+            assert not below.done(), below.exception()
+        urgent = dsp_board.submit(IMPORTS, None, second, core=1, priority=255)
+        urgent.result(PATIENCE_S)
+        below.result(PATIENCE_S)
+        assert (first.view()[1], second.view()[1]) == (7, 7)
 
 
 @image
