@@ -71,7 +71,7 @@ def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -
         raise WrongUseError(
             f"The board at {board.name} is on another machine; this verb is for boards of this one: call it there, or "
             "name one of this machine with --board. Programs, 'hbrt run', 'hbrt op check', 'hbrt status', 'hbrt ops', "
-            "'hbrt tasks', 'hbrt top', 'hbrt mem' and 'hbrt log' use it from here."
+            "'hbrt tasks', 'hbrt top', 'hbrt web', 'hbrt mem', 'hbrt log' and 'hbrt trace save' use it from here."
         )
     return board
 
