@@ -12,6 +12,7 @@ from dsp_server.c_images import elf, sanitizers
 from dsp_server.c_images.elf import is_elf
 from dsp_server.errors import ImageError
 from hbrt.board import private_files
+from hbrt.board.paths import is_text
 from hbrt.status import Status
 
 _C_SUFFIXES = {".so", ".o", ".a", ".c", ".cc", ".cpp", ".cxx", ".C", ".h"}
@@ -71,8 +72,14 @@ def read_image(path: Path) -> bytes:
 
     Raises:
         ImageError: no such file, not a regular one, not readable, a library that cores cannot load, or not Python; a
-            syntax error names its line.
+            syntax error names its line. Or no message between processes can name it.
     """
+    if not is_text(path):
+        raise ImageError(
+            f"The path of the image {str(path)!r} is no text in this locale; rename the file or its directory, or set "
+            "LC_ALL=C.UTF-8.",
+            Status.HB_DSP_INVALID_ARGUMENT,
+        )
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
             raise ImageError(f"The image {path} is not a file.", Status.HB_DSP_INVALID_ARGUMENT)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hbrt.attach.question import Question
 from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
-from hbrt.board.paths import RUN, BoardPaths, BoardRef
+from hbrt.board.paths import RUN, BoardPaths, BoardRef, is_text
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
@@ -235,6 +235,11 @@ class LocalLink(Link):
         """As ``Link.record``."""
         from hbrt.recording import format as recording  # a program that is not recorded does not pay for it
 
+        if not is_text(directory):
+            raise WrongUseError(
+                f"The directory {str(directory)!r} for a recording is no text in this locale, so that no message can "
+                "name it; choose another, or set LC_ALL=C.UTF-8."
+            )
         try:
             recording.begin(directory, "hbrt")
         except OSError as error:

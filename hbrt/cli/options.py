@@ -27,8 +27,8 @@ class ImageFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if not is_text(path):
-            why = f"The path {str(path)!r} is no text in this locale; rename the file, or set LC_ALL=C.UTF-8."
+        if not is_text(whole := path.absolute()):
+            why = f"The path {str(whole)!r} is no text in this locale; rename the file, or set LC_ALL=C.UTF-8."
             self.fail(why, param, ctx)
         return path
 

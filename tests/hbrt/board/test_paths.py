@@ -310,3 +310,21 @@ def test_an_image_whose_path_is_no_text_is_wrong_use(shell: Shell, verb: str) ->
     answer = shell.hbrt(verb, "--image", path)
     assert answer.returncode == 2
     assert "is no text in this locale; rename the file" in answer.stderr
+
+
+def test_an_image_and_a_recording_in_a_directory_that_is_no_text_are_wrong_use(shell: Shell) -> None:
+    program = shell.cwd / "program.py"
+    program.write_text("from arm_client import connect\nconnect().close()\n")
+    shell.cwd /= "in\udcff"
+    shell.cwd.mkdir()
+    (shell.cwd / "image.py").write_text("")
+    answer = shell.hbrt("start", "--image", "image.py")
+    assert (answer.returncode, "is no text in this locale; rename the file" in answer.stderr) == (2, True)
+    for name, value, why in (
+        ("HBRT_IMAGE", "image.py", "The path of the image '"),
+        ("HBRT_RECORD", "new", "for a recording is no text in this locale"),
+    ):
+        shell.environment[name] = value
+        answer = shell.python(program)
+        assert (answer.returncode, why in answer.stderr) == (1, True), answer.stderr
+        del shell.environment[name]
