@@ -11,7 +11,9 @@ import zmq
 from dsp_server.gateway.connections import Connection, Connections, reset_when_closed
 from dsp_server.gateway.listening import Listener, ListenOptions
 from dsp_server.gateway.pending import PendingConnections
+from hbrt.board.descriptors import check_free
 
+_MOST_DESCRIPTORS = 24  # 16 that are kept, the loop that the keys' thread makes, and what a module is loaded with
 MOST_AT_ONCE = 64  # messages that are received before other work gets its turn
 _NOBLOCK = int(zmq.NOBLOCK)
 
@@ -24,10 +26,11 @@ class Server(ABC):
         log: Writes a sentence to the log.
 
     Raises:
-        BoardError: it cannot listen at the address.
+        BoardError: it cannot listen at the address, or has too few file descriptors.
     """
 
     def __init__(self, options: ListenOptions, log: Callable[[str], None]) -> None:
+        check_free(_MOST_DESCRIPTORS, f"a {options.what} that listens")
         self.is_stopping = False
         self._log = log
         self._handlers: dict[int | zmq.Socket[bytes], Callable[[], object]] = {}

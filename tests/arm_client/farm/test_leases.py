@@ -260,6 +260,13 @@ def test_keys_open_the_board_of_a_lease_alone_and_boards_end_with_a_killed_farm(
     assert not list(files.iterdir())
 
 
+def test_a_farm_that_is_short_of_descriptors_says_so(home: Path) -> None:
+    serve = f"ulimit -n 16; exec {sys.executable} -m hbrt farm serve --boards 1 --listen tcp://127.0.0.1:0"
+    answer = subprocess.run(["sh", "-c", serve], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert answer.stderr.startswith("Error: There are fewer than 24 file descriptors free for a farm that listens (Too")
+    assert (answer.returncode, answer.stdout) == (1, "")
+
+
 def test_who_does_nothing_loses_the_board_and_is_told_why(home: Path) -> None:
     with Farm("--boards", 1, "--idle-timeout", 1) as farm:
         board = connect(farm.address)
