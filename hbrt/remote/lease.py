@@ -106,7 +106,7 @@ class Lease:
         except RefusedError as error:
             if error.status == Status.HB_DSP_TIMEOUT:
                 return None
-            return error.status, f"{error} A board of a farm ends with the farm; connect again."
+            return error.status, f"{error} Its board goes with the connection; connect again."
         if kind in {Kind.GONE, Kind.REFUSED}:
             return fields[0], f"The {self._farm.server} lets this program go. {fields[1]}"
         return None

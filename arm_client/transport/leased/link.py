@@ -30,8 +30,12 @@ class LeasedLink(RemoteLink):
         self._granted = Lease(farm, program_name(), lambda sentence: warn("%s", sentence))
         try:
             super().__init__(self._granted.board, new_memory)
-        except BaseException:
-            self._granted.close()
+        except BaseException as error:
+            try:
+                if isinstance(error, RefusedError):
+                    self._granted.hear(LAST_WORD_SECONDS)  # it may have taken the board back meanwhile
+            finally:
+                self._granted.close()
             raise
         self.paths = farm
 

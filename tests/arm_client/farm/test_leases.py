@@ -304,10 +304,22 @@ def test_who_has_tasks_under_way_is_told_why_too_and_at_once(home: Path, tmp_pat
         called_until_it_goes(board, command)
 
 
+def test_who_loses_the_board_while_it_attaches_is_told_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Farm("--boards", 1, "--lease-timeout", 1) as farm:
+
+        def too_late(*_: object) -> None:
+            farm.until(lambda found: found["boards"][0]["state"] != "leased")
+            raise RefusedError(Status.HB_DSP_NOT_RUNNING, "No relay can be reached.")
+
+        monkeypatch.setattr(remote_link, "RemoteChannel", too_late)
+        with pytest.raises(RefusedError, match=r"It took the board back\. .*--lease-timeout"):
+            connect(farm.address)
+
+
 def test_a_program_is_told_that_the_farm_itself_has_gone(home: Path) -> None:
     with Farm("--boards", 1) as farm, connect(farm.address) as board:
         farm.process.kill()
-        with pytest.raises(HbrtError, match=r"The farm at .* closed the connection\. A board of a farm ends with"):
+        with pytest.raises(HbrtError, match=r"The farm at .* closed the connection\. Its board goes with the"):
             used_until_it_goes(board)
 
 
