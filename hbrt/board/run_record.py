@@ -188,7 +188,8 @@ def _put(name: str, text: str) -> None:
         new.write_text(text, encoding="utf-8")
         new.replace(path)
     except BaseException as error:  # a full disk
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a file system that is read-only says so again, of this name
+            new.unlink()
         if isinstance(error, OSError):
             error.filename = name
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -165,7 +166,8 @@ def write_text(file: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(file)
     except BaseException:  # a full disk
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise
 
 

@@ -68,7 +68,8 @@ def write_json(path: Path, document: object) -> None:
             json.dump(document, file)
         new.replace(path)
     except BaseException:  # a full disk
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink()
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -52,6 +53,20 @@ def test_a_disk_that_is_full_leaves_no_part_of_the_log(first: FirstProcess, tmp_
         record.write_sarif()
     assert [path.name for path in tmp_path.iterdir()] == ["log.sarif"]
     assert results_of(tmp_path / "log.sarif") == []
+
+
+def test_what_cannot_be_written_is_named_as_it_was_asked_for(
+    first: FirstProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(path: Path, *_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "write_text", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    with closing(RunRecord(os.environ[RUN])) as record, pytest.raises(OSError, match="Read-only") as caught:
+        record.write_sarif()
+    assert caught.value.filename == str(tmp_path / "log.sarif")
+    monkeypatch.undo()
 
 
 def test_the_first_process_waits_for_who_holds_it(first: FirstProcess) -> None:
