@@ -201,6 +201,8 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
         message = _read_to_end(ready_fd, config.load_seconds + SPARE_SECONDS)
     except BaseException:
         _end(pid)
+        if config.is_private:
+            _remove_left(paths)
         raise
     finally:
         os.close(ready_fd)

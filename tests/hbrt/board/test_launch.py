@@ -107,7 +107,10 @@ def test_daemon_that_does_not_come_to_run_is_told_and_leaves_nothing(
     assert len(list(Path("/proc/self/fd").iterdir())) == open_before
 
 
-def test_starter_that_is_interrupted_ends_the_daemon(config: DaemonConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_private", [False, True])
+def test_starter_that_is_interrupted_ends_the_daemon(
+    config: DaemonConfig, monkeypatch: pytest.MonkeyPatch, *, is_private: bool
+) -> None:
     pids = _pretend(monkeypatch, "import time; time.sleep(1000)")
     main = threading.get_ident()
     real = launch_module._read_to_end
@@ -118,8 +121,9 @@ def test_starter_that_is_interrupted_ends_the_daemon(config: DaemonConfig, monke
 
     monkeypatch.setattr(launch_module, "_read_to_end", read_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        launch(config)
+        launch(config._replace(is_private=is_private))
     assert _has_ended(pids[0])
+    assert Path(config.directory).exists() is not is_private
 
 
 def test_process_that_another_thread_starts_inherits_nothing_of_a_launch(
