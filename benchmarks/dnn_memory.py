@@ -19,7 +19,7 @@ import numpy as np
 
 import arm_client as hb
 from benchmarks._board_model import BoardModel, check
-from benchmarks.dnn import tiny
+from benchmarks._models import tiny
 
 LOOKS = 20
 MOST_BYTES = 1.0  # an inference; what leaks leaks more
