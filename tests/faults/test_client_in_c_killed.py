@@ -22,17 +22,19 @@ from tests.waiting import until
 
 pytestmark = [in_c, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
-# What it writes: where (of world, client and slot), how many bytes, and the value that is the point, None for any.
-POINTS: dict[str, tuple[Callable[[World, int, int], int], int, int | None]] = {
-    "the record is begun": (lambda world, _, slot: world.mailbox.layout.record(slot), 8, None),
-    "READY": (lambda world, _, slot: world.mailbox.layout.states + slot, 1, State.READY),
-    "the task is announced": (lambda world, _, slot: world.mailbox.layout.announced(0) + slot, 1, 1),
+# What it writes: where (of world, client and slot), how many bytes, and what may be there at the point; nothing: any.
+# Once it is READY, a core's heartbeat may find and take the task before a look sees that the client stands still.
+TAKEN: set[int] = {State.READY, State.RUNNING, State.DONE}
+POINTS: dict[str, tuple[Callable[[World, int, int], int], int, set[int]]] = {
+    "the record is begun": (lambda world, _, slot: world.mailbox.layout.record(slot), 8, set()),
+    "READY": (lambda world, _, slot: world.mailbox.layout.states + slot, 1, TAKEN),
+    "the task is announced": (lambda world, _, slot: world.mailbox.layout.announced(0) + slot, 1, {0, 1}),
     "the client says that it sleeps": (
         lambda world, client, _: world.mailbox.layout.client(client) + CLIENT_ASLEEP,
         1,
-        1,
+        {1},
     ),
-    "the slot is empty": (lambda world, _, slot: world.mailbox.layout.states + slot, 1, State.EMPTY),
+    "the slot is empty": (lambda world, _, slot: world.mailbox.layout.states + slot, 1, {State.EMPTY}),
 }
 
 
@@ -48,7 +50,7 @@ def environment() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.mark.parametrize("what", POINTS)
 def test_killed_after_a_write(world: World, clients: Nursery, what: str, note: Callable[..., None]) -> None:
-    place_of, size_bytes, value = POINTS[what]
+    place_of, size_bytes, values = POINTS[what]
     world.await_asleep(0)
     pid, connection = clients.bear("call")
     hello = json.loads(speaks(connection, pid))
@@ -57,7 +59,7 @@ def test_killed_after_a_write(world: World, clients: Nursery, what: str, note: C
     offset = place_of(world, voice.client, slot)
     process, watch = psutil.Process(pid), Watchpoint(pid)
     try:
-        watch.go(offset, size_bytes, lambda: value is None or world.mailbox.map[offset] == value)
+        watch.go(offset, size_bytes, lambda: not values or world.mailbox.map[offset] in values)
         connection.send(b"go")
         # A client that stands still at its write, not looked at yet, does not sleep.
         until(
