@@ -1,9 +1,8 @@
-"""What the benchmarks of models share: small models, bare onnxruntime, times and throughput, and the table of lines."""
+"""What the benchmarks of models share: small models, bare onnxruntime, throughput, and the table of lines."""
 
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import threading
 import time
@@ -87,16 +86,6 @@ class Bare:
         """Run once; the first output."""
         found: NDArray[Any] = self._session.run(self._names, self._feeds)[0]
         return found
-
-
-def times_us(run: Callable[[], object], count: int) -> float:
-    """The median time of a run, in microseconds."""
-    taken = []
-    for _ in range(count):
-        start = time.perf_counter_ns()
-        run()
-        taken.append(time.perf_counter_ns() - start)
-    return statistics.median(taken) / 1000
 
 
 def per_second(runs: Sequence[Callable[[], object]], seconds: float) -> float:

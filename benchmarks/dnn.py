@@ -24,8 +24,8 @@ import arm_client as hb
 from arm_client import dnn
 from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
 from benchmarks._board_model import BoardModel, check
-from benchmarks._measure import Rounds
-from benchmarks._models import Bare, Line, command, model_of, throughput, times_us, tiny
+from benchmarks._measure import Rounds, p50_us
+from benchmarks._models import Bare, Line, command, model_of, throughput, tiny
 from samples.dnn.build_mobilenet import build
 
 SOFTMAX_LAYERS = 4
@@ -76,7 +76,7 @@ def overhead(name: str, model: bytes, feed: NDArray[Any], rounds: int, count: in
     loaded, run = on_board(model, feed)
     with loaded:
         np.testing.assert_array_equal(loaded([feed])[0], bare.output, err_msg=name)
-        pairs = [(times_us(bare, count), times_us(run, count)) for _ in range(rounds)]
+        pairs = [(p50_us(bare, count), p50_us(run, count)) for _ in range(rounds)]
     ours, theirs = Rounds(tuple(pair[1] for pair in pairs)), Rounds(tuple(pair[0] for pair in pairs))
     return theirs, ours
 
@@ -86,7 +86,7 @@ def from_python(model: bytes, feed: NDArray[Any], rounds: int, count: int) -> Ro
     bare = Bare(model, feed)
     (loaded,) = dnn.load(model)
     np.testing.assert_array_equal(loaded(feed)[0], bare.output)
-    return Rounds(tuple(times_us(lambda: loaded(feed), count) - times_us(bare, count) for _ in range(rounds)))
+    return Rounds(tuple(p50_us(lambda: loaded(feed), count) - p50_us(bare, count) for _ in range(rounds)))
 
 
 def several_inputs(rounds: int, count: int) -> Rounds:
@@ -98,7 +98,7 @@ def several_inputs(rounds: int, count: int) -> Rounds:
     (loaded,) = dnn.load(model.SerializeToString())
     feeds = [np.full((1, 16), number, np.float32) for number in range(len(names))]
     np.testing.assert_array_equal(loaded(*feeds)[0], sum(feeds))
-    return Rounds(tuple(times_us(lambda: loaded(*feeds), count) for _ in range(rounds)))
+    return Rounds(tuple(p50_us(lambda: loaded(*feeds), count) for _ in range(rounds)))
 
 
 def used_cpu_s() -> float:
@@ -131,12 +131,12 @@ def softmax_layers(rounds: int, count: int) -> Rounds:
     more = []
     with loaded:
         for _ in range(rounds):
-            inside = times_us(run, count)
+            inside = p50_us(run, count)
             check(hb.hbDNNRegisterLayerCreator("Softmax", DspSoftmax))
             try:
                 for _ in range(5):
                     run()
-                more.append((times_us(run, count) - inside) / SOFTMAX_LAYERS)
+                more.append((p50_us(run, count) - inside) / SOFTMAX_LAYERS)
             finally:
                 check(hb.hbDNNUnregisterLayerCreator("Softmax"))
             for _ in range(5):

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._measure import Rounds
-from benchmarks._models import Bare, Line, command, throughput, times_us, tiny
+from benchmarks._measure import Rounds, p50_us
+from benchmarks._models import Bare, Line, command, throughput, tiny
 from samples.dnn.build_mobilenet import build
 
 BATCH = 6
@@ -78,7 +78,7 @@ def more_than_bare(
     bare = Bare(model.read_bytes(), feed)
     with loaded(model, 1) as run:
         np.testing.assert_array_equal(run([given]), bare())
-        pairs = [(times_us(bare, count), times_us(lambda: run([given]), count)) for _ in range(rounds)]
+        pairs = [(p50_us(bare, count), p50_us(lambda: run([given]), count)) for _ in range(rounds)]
     return Rounds(tuple(pair[0] for pair in pairs)), Rounds(tuple(pair[1] for pair in pairs))
 
 
@@ -94,9 +94,9 @@ def batches(model: Path, images: NDArray[Any], rounds: int, count: int) -> tuple
         np.testing.assert_array_equal(one([images]), three([images]))
         list(bares.map(_run_bare, [1, 1]))
         for _ in range(rounds):
-            ours.append(times_us(lambda: one([images]), count) / times_us(lambda: three([images]), count))
-            alone = times_us(lambda: list(bares.map(_run_bare, [BATCH])), count)
-            theirs.append(alone / times_us(lambda: list(bares.map(_run_bare, [BATCH // 2] * 2)), count))
+            ours.append(p50_us(lambda: one([images]), count) / p50_us(lambda: three([images]), count))
+            alone = p50_us(lambda: list(bares.map(_run_bare, [BATCH])), count)
+            theirs.append(alone / p50_us(lambda: list(bares.map(_run_bare, [BATCH // 2] * 2)), count))
     return Rounds(tuple(theirs)), Rounds(tuple(ours))
 
 

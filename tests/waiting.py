@@ -11,10 +11,10 @@ from tests.limits import PATIENCE_S
 LOOK_S = 0.002
 
 
-def until(condition: Callable[[], Any], what: str = "what a test waits for", every_s: float = LOOK_S) -> Any:
+def until(condition: Callable[[], Any], what: str = "what a test waits for") -> Any:
     """The first true value of ``condition``, looked at every few milliseconds; ``what`` is for the one who reads."""
     deadline = time.monotonic() + PATIENCE_S
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
-        time.sleep(every_s)
+        time.sleep(LOOK_S)
     return value

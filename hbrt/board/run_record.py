@@ -183,13 +183,10 @@ def _put(name: str, text: str) -> None:
     if path.is_symlink() or (path.exists() and not path.is_file()):  # /dev/stdout, a pipe
         path.write_text(text, encoding="utf-8")
         return
-    new = path.with_name(f"{path.name}.{os.getpid()}")
+    from hbrt.recording.format import write_text  # a program that writes none does not pay for it
+
     try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
-    except BaseException as error:  # a full disk
-        with contextlib.suppress(OSError):  # a file system that is read-only says so again, of this name
-            new.unlink()
-        if isinstance(error, OSError):
-            error.filename = name
+        write_text(path, text)
+    except OSError as error:
+        error.filename = name
         raise
