@@ -124,7 +124,7 @@ class TaskReaper:
                 return False
             answer = mailbox.answer(slot)
             if state != State.RUNNING:  # an earlier task left these values
-                answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
+                answer = answer._replace(core=-1, has_work=0, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
             self._failed += 1
             self._history.note(self._failed, slot, end)

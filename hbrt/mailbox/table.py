@@ -102,7 +102,7 @@ ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule ne
 CORE_MASK, CORE_MASK_AT = struct.Struct("<H"), 22  # of REQUEST
 RESULT = struct.Struct("<iiI")  # first fields of ANSWER
 HAS_WORK = struct.Struct("<12xI")  # of ANSWER
-CLAIM = struct.Struct("<iiIIQ")  # a core's mark on a slot that it takes
+CLAIM = struct.Struct("<iiIIQ24x")  # a core's mark on a slot that it takes; packing zeroes what an earlier task left
 
 
 class Request(NamedTuple):

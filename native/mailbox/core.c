@@ -266,6 +266,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
             record->result = 0;
             record->text_bytes = record->has_work = 0;
             record->claim_ns = hbrt_now_ns();
+            record->start_ns = record->done_ns = record->cycles = 0; /* of the task that had the slot before */
             /* For note(), which writes to a place that has left the caches: the op's time hides the misses. */
             const hbrt_history_record *kept = hbrt_history(file, core->index, core->record->tasks + 1);
             __builtin_prefetch(kept, 1);

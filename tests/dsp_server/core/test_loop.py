@@ -147,6 +147,16 @@ def test_best_task_is_claimed_first(bench: Bench) -> None:
     assert bench.mailbox.slots_in(State.READY) == []
 
 
+def test_claim_clears_what_an_earlier_task_left_in_the_slot(bench: Bench) -> None:
+    earlier = bench.mailbox.answer(1)._replace(has_work=1, claim_ns=1, start_ns=2, done_ns=3, cycles=4)
+    bench.mailbox.write_answer(1, earlier, "")
+    bench.submit(1)
+    assert bench.core._claim() == 1
+    answer = bench.mailbox.answer(1)
+    assert answer.claim_ns > 1
+    assert (answer.has_work, answer.start_ns, answer.done_ns, answer.cycles) == (0, 0, 0, 0)
+
+
 def test_task_that_comes_later_may_be_first(bench: Bench) -> None:
     bench.submit(1)
     bench.submit(2)
