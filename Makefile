@@ -41,7 +41,7 @@ test: lint native
 test-arm64:
 	@tools/arm64/host.sh
 
-# The C parts, where a C compiler is; the installation has built them once.
+# The C parts; the installation has built them once.
 native: $(VENV)/.installed-dev
 	@$(BIN)/python native/build.py
 
@@ -93,9 +93,10 @@ $(VENV)/.installed-%: pyproject.toml packages/hbrt-rknn/pyproject.toml constrain
 	@exit $$(cat $(VENV)/pip-status)
 	@touch $@
 
-# What builds the wheel, the editable install and the C parts, from inside .venv, so that versions are pinned as well.
+# What builds the wheel, the editable install and the C parts, from inside .venv, so that versions are pinned as well: a C
+# compiler, too, where the machine has none.
 $(VENV)/.builder: constraints.txt | $(VENV)/.made
-	@$(PIP) -qq install --constraint constraints.txt hatchling cffi setuptools
+	@$(PIP) -qq install --constraint constraints.txt hatchling cffi $$($(BIN)/python native/build.py --fallback)
 	@touch $@
 
 # A name on PATH is not yet a Python that runs (version managers leave names behind), and a Python that runs may lack the

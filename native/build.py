@@ -1,11 +1,13 @@
 """Builds what is in C: the libraries that C programs and images link, and the call path's module for Python.
 
 ``python native/build.py`` builds what is older than its sources, into ``hbrt/native/``, and writes the header of the
-intrinsics' names. Without a C compiler it builds nothing more, says so, and ends well: hbrt then runs in Python alone.
+intrinsics' names. The compiler is $CC, or the first of cc, gcc and clang that is there, or the package ziglang, which
+make and the installation of hbrt ask for where there is no other. Without any it says so, and ends with 1.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import shlex
@@ -29,11 +31,41 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
 MODULE = "hbrt.native._mailbox"
 
 
-def compiler() -> list[str] | None:
-    """The C compiler's command: $CC, or the first of cc, gcc and clang that is there; None for none."""
+class BuildError(Exception):
+    """What C sources need to be built is missing; the message says what, and how to have it."""
+
+
+def own_compiler() -> list[str]:
+    """The command of this machine's C compiler: $CC, or the first of cc, gcc and clang; empty where there is none."""
     if named := os.environ.get("CC"):
         return shlex.split(named)
-    return next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
+    return next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), [])
+
+
+def compiler() -> list[str]:
+    """The command of the C compiler.
+
+    Raises:
+        BuildError: there is none.
+    """
+    command = own_compiler()
+    if not command and importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    if not command or shutil.which(command[0]) is None:
+        missing = f"CC names {command[0]!r}, which is not there" if command else "no cc, gcc, clang or ziglang is there"
+        raise BuildError(
+            f"No C compiler found: {missing}. Install one (Debian: apt install gcc; or: pip install ziglang), "
+            "or name it in CC."
+        )
+    return command
+
+
+def fallback() -> list[str]:
+    """The requirement of the compiler that an installation needs: ziglang, pinned; none where there is a compiler."""
+    if own_compiler():
+        return []
+    pins = (NATIVE.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [pin for pin in pins if pin.startswith("ziglang==")]
 
 
 def sources(folder: str) -> list[Path]:
@@ -67,45 +99,49 @@ def build_library(cc: list[str], name: str) -> None:
     unfinished.replace(target)  # whoever has the old one mapped keeps it
 
 
-def build_module() -> None:
-    """Build the module by which Python reaches the mailbox (cffi's API mode)."""
+def build_module(cc: list[str]) -> None:
+    """Build the module by which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
     suffix = ".abi3.so" if sys.implementation.name == "cpython" else sysconfig.get_config_var("EXT_SUFFIX")
     target = TARGET / f"{MODULE.rpartition('.')[2]}{suffix}"
     if is_newer(target, *inputs()):
         return
-    from cffi import FFI  # where there is no compiler, it need not be there
+    from cffi import FFI, recompiler  # where everything is built, it need not be there
 
+    include = Path(sysconfig.get_path("include"))
+    if not (include / "Python.h").is_file():
+        raise BuildError(f"{include} has no Python.h: install Python's headers (Debian: apt install python3-dev).")
     ffi = FFI()
     header = (NATIVE / "mailbox" / "mailbox.h").read_text()
     ffi.cdef("".join(line for line in header.splitlines(keepends=True) if not line.startswith("#")))
-    ffi.set_source(
-        MODULE,
-        '#include "mailbox.h"',
-        sources=[str(source) for source in sources("mailbox")],
-        include_dirs=[str(NATIVE / "mailbox")],
-        extra_compile_args=["-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-Wall", "-Wextra"],
-        py_limited_api=suffix == ".abi3.so",
-    )
+    files = [str(source) for source in sources("mailbox")]
+    unfinished = target.with_suffix(f".{os.getpid()}")
     with tempfile.TemporaryDirectory() as folder:
-        built = Path(ffi.compile(tmpdir=folder, verbose=False))
-        unfinished = target.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(built, unfinished)
+        glue = Path(folder) / "module.c"
+        recompiler.make_c_source(ffi, MODULE, '#include "mailbox.h"', str(glue))
+        command = [*cc, "-std=gnu11", *FLAGS, "-Wall", "-Wextra", f"-I{include}", "-shared", str(glue), *files]
+        subprocess.run([*command, "-o", str(unfinished)], check=True)
     unfinished.replace(target)
 
 
-def build() -> bool:
-    """Build everything that is old; False, with a sentence, where there is no C compiler."""
+def build() -> None:
+    """Build everything that is old.
+
+    Raises:
+        BuildError: there is no C compiler, or no header of Python. CalledProcessError: the compiler has refused.
+    """
     runpy.run_path(str(NATIVE / "ivp_names.py"))["write_names"]()
     cc = compiler()
-    if cc is None or shutil.which(cc[0]) is None:
-        print("hbrt: no C compiler is here (cc, gcc or clang): hbrt runs in Python alone, and 'hbrt cc' needs one.")
-        return False
     for name in LIBRARIES:
         build_library(cc, name)
-    build_module()
+    build_module(cc)
     runpy.run_path(str(TARGET / "record.py"))["write_record"]()
-    return True
 
 
 if __name__ == "__main__":
-    build()
+    try:
+        if sys.argv[1:] == ["--fallback"]:
+            print(*fallback())
+        else:
+            build()
+    except BuildError as error:
+        sys.exit(f"hbrt: {error}")

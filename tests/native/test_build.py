@@ -1,4 +1,4 @@
-"""The C parts are built once, and only where a compiler is."""
+"""The C parts are built once, by a compiler of the machine or of a package."""
 
 import os
 import shutil
@@ -43,11 +43,39 @@ def test_everything_is_built_and_only_once(clone: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (clone / "hbrt" / "native").rglob("*.so")} == built
 
 
-def test_where_no_compiler_is_nothing_is_built_and_a_sentence_says_so(clone: Path) -> None:
+def test_a_compiler_that_is_not_there_is_one_sentence(clone: Path) -> None:
     answer = build(clone, CC="no-such-compiler")
-    assert answer.returncode == 0, answer.stderr
-    assert "no C compiler is here" in answer.stdout
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("hbrt: No C compiler found: CC names 'no-such-compiler', which is not there.")
+    assert len(answer.stderr.splitlines()) == 1
     assert not list((clone / "hbrt" / "native").rglob("*.so"))
+
+
+@pytest.mark.parametrize(("path", "asked"), [("/nowhere", "ziglang=="), (os.environ["PATH"], "")])
+def test_a_compiler_is_asked_for_where_there_is_none(path: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not asked and shutil.which("cc") is None:
+        pytest.skip("no C compiler is here")
+    monkeypatch.delenv("CC", raising=False)
+    answer = subprocess.run(
+        [sys.executable, str(REPOSITORY / "native" / "build.py"), "--fallback"],
+        env={**os.environ, "PATH": path},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    pins = [line for line in (REPOSITORY / "constraints.txt").read_text().splitlines() if line.startswith("ziglang==")]
+    assert answer.stdout.split() == (pins if asked else [])
+
+
+def test_ziglang_is_the_compiler_where_there_is_no_other(clone: Path, tmp_path: Path) -> None:
+    package = tmp_path / "packages" / "ziglang"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("import sys; sys.exit('asked for ' + sys.argv[1])")
+    environment = {"PATH": "/nowhere", "PYTHONPATH": str(package.parent), "CC": ""}
+    answer = build(clone, **environment)
+    assert "asked for cc" in answer.stderr
 
 
 def test_a_library_that_is_not_built_is_named() -> None:
