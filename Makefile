@@ -72,8 +72,8 @@ bench: $(VENV)/.installed-bench
 venv: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.builder
-	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist . ./packages/hbrt-rknn
-	@ls dist/hbrt-*.whl dist/hbrt_rknn-*.whl
+	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist . ./packages/hbrt-rdk ./packages/hbrt-rknn
+	@ls dist/hbrt-*.whl dist/hbrt_*.whl
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -84,10 +84,10 @@ clean:
 $(VENV)/.installed-base: EXTRAS =
 $(VENV)/.installed-dev: EXTRAS = [dev]
 $(VENV)/.installed-bench: EXTRAS = [bench]
-$(VENV)/.installed-%: pyproject.toml packages/hbrt-rknn/pyproject.toml constraints.txt | $(VENV)/.builder
+$(VENV)/.installed-%: pyproject.toml packages/hbrt-rdk/pyproject.toml packages/hbrt-rknn/pyproject.toml constraints.txt | $(VENV)/.builder
 	@echo "Installing hbrt$(EXTRAS) into $(VENV) ..."
 	@{ $(PIP) install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)' \
-	     $(if $(findstring dev,$(EXTRAS)),--editable packages/hbrt-rknn); \
+	     $(if $(findstring dev,$(EXTRAS)),--editable packages/hbrt-rdk --editable packages/hbrt-rknn); \
 	   echo $$? >$(VENV)/pip-status; } \
 	  | sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\)/  \2/p' -e 's/^Installing collected packages: /  Installing /p'
 	@exit $$(cat $(VENV)/pip-status)

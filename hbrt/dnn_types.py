@@ -66,6 +66,14 @@ class hbDNNResizeType(IntEnum):
     HB_DNN_RESIZE_TYPE_BILINEAR = 0
 
 
+class hbDNNInputSource(IntEnum):
+    """What fills an input. Emulator: the numbers; the names are those of the vendor's logs and tools."""
+
+    HB_DNN_INPUT_FROM_DDR = 0
+    HB_DNN_INPUT_FROM_RESIZER = 1
+    HB_DNN_INPUT_FROM_PYRAMID = 2
+
+
 class hbDNNDataType(IntEnum):
     """Types of tensors: images, then numbers."""
 
@@ -98,7 +106,15 @@ if TYPE_CHECKING:
 
 
 # The flat names of the vendor's headers: the same objects as the members.
-for _kind in (hbDNNTensorLayout, hbDNNQuantiType, hbDNNTaskPriority, hbBPUCore, hbDNNResizeType, hbDNNDataType):
+for _kind in (
+    hbDNNTensorLayout,
+    hbDNNQuantiType,
+    hbDNNTaskPriority,
+    hbBPUCore,
+    hbDNNResizeType,
+    hbDNNInputSource,
+    hbDNNDataType,
+):
     globals().update(_kind.__members__)
 
 

@@ -28,6 +28,8 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt.so": (("arm", "mailbox"), "include/arm", ("-ldl",)),
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
+# Names of the vendors' libraries that programs link or load; each is libhbrt.so.
+LINKER_NAMES = ("libdnn.so", "libhbucp.so")
 MODULE = "hbrt.native._mailbox"
 
 
@@ -99,6 +101,15 @@ def build_library(cc: list[str], name: str) -> None:
     unfinished.replace(target)  # whoever has the old one mapped keeps it
 
 
+def link_names() -> None:
+    """Make the vendors' names of libhbrt.so; a wheel has copies."""
+    for name in LINKER_NAMES:
+        link = TARGET / "lib" / name
+        if not link.exists():
+            link.unlink(missing_ok=True)
+            link.symlink_to("libhbrt.so")
+
+
 def build_module(cc: list[str]) -> None:
     """Build the module by which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
     suffix = ".abi3.so" if sys.implementation.name == "cpython" else sysconfig.get_config_var("EXT_SUFFIX")
@@ -133,6 +144,7 @@ def build() -> None:
     cc = compiler()
     for name in LIBRARIES:
         build_library(cc, name)
+    link_names()
     build_module(cc)
     runpy.run_path(str(TARGET / "record.py"))["write_record"]()
 

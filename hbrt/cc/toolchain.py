@@ -29,6 +29,7 @@ _FOLDERS = (
     "dsp/cv",
     "dsp/nn",
 )  # that programs write before a header's name, or leave out
+_OTHERS = ("fastrpc", "neon", "rknn")  # folders of headers beside ``arm``
 _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 
@@ -48,7 +49,7 @@ def arm_flags() -> Flags:
     folder = library("libhbrt.so").parent
     headers = include_dir("arm")
     return Flags(
-        (*(f"-I{headers / name}" for name in _FOLDERS), *(f"-I{include_dir(one)}" for one in ("fastrpc", "rknn"))),
+        (*(f"-I{headers / name}" for name in _FOLDERS), *(f"-I{include_dir(one)}" for one in _OTHERS)),
         (
             f"-L{folder}",
             f"-Wl,-rpath,{folder}",

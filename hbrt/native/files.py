@@ -12,7 +12,7 @@ class NotBuiltError(FileNotFoundError):
 
 
 def include_dir(side: str) -> Path:
-    """Folder of the headers for ARM programs (``arm``), images (``dsp``), both (``fastrpc``), or RKNN (``rknn``)."""
+    """Folder of headers: of ARM programs (``arm``), images (``dsp``), both (``fastrpc``), RKNN (``rknn``), ``neon``."""
     clone = _HERE.parent.parent / "native" / "include"
     return (clone if clone.is_dir() else _HERE / "include") / side
 

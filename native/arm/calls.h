@@ -55,6 +55,8 @@
        (const char **name, hbDNNHandle_t dnnHandle, int32_t inputIndex), (name, dnnHandle, inputIndex))              \
   CALL(int32_t, hbDNNGetOutputName, HB_SYS_NOT_RUNNING,                                                              \
        (const char **name, hbDNNHandle_t dnnHandle, int32_t outputIndex), (name, dnnHandle, outputIndex))            \
+  CALL(int32_t, hbDNNGetInputSource, HB_SYS_NOT_RUNNING,                                                             \
+       (int32_t * inputSource, hbDNNHandle_t dnnHandle, int32_t inputIndex), (inputSource, dnnHandle, inputIndex))   \
   CALL(int32_t, hbDNNGetInputTensorProperties, HB_SYS_NOT_RUNNING,                                                   \
        (hbDNNTensorProperties * properties, hbDNNHandle_t dnnHandle, int32_t inputIndex),                            \
        (properties, dnnHandle, inputIndex))                                                                          \

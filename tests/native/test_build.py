@@ -12,6 +12,7 @@ from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+OF_LIBHBRT = {"libhbrt.so", "libdnn.so", "libhbucp.so"}
 has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
 
 
@@ -38,7 +39,9 @@ def clone(tmp_path: Path) -> Path:
 def test_everything_is_built_and_only_once(clone: Path) -> None:
     assert build(clone).returncode == 0
     built = {path: path.stat().st_mtime_ns for path in (clone / "hbrt" / "native").rglob("*.so")}
-    assert {path.name for path in built} == {"_mailbox.abi3.so", "libhbrt.so", "libhbrt_dsp.so"}
+    assert {path.name for path in built} == {"_mailbox.abi3.so", "libhbrt_dsp.so", *OF_LIBHBRT}
+    libraries = clone / "hbrt" / "native" / "lib"
+    assert len({(libraries / name).stat().st_ino for name in OF_LIBHBRT}) == 1
     assert build(clone).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in (clone / "hbrt" / "native").rglob("*.so")} == built
 

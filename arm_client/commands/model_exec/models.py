@@ -130,19 +130,11 @@ def document_of(model: Model) -> dict[str, Any]:
     }
 
 
-def source_of(tensor: Tensor) -> str:
-    """Where a board's model would take an input from, in the vendor's words."""
-    image = tensor.spec.image
-    if image is None:
-        return "HB_DNN_INPUT_FROM_DDR"
-    return "HB_DNN_INPUT_FROM_RESIZER" if image.is_resizer else "HB_DNN_INPUT_FROM_PYRAMID"
-
-
 def _lines(tensor: Tensor, *, is_input: bool) -> list[str]:
     shown = tensor.properties
     lines = [f"name: {tensor.name}"]
     if is_input:
-        lines.append(f"input source: {source_of(tensor)}")
+        lines.append(f"input source: {tensor.spec.source.name}")
     lines += [
         f"valid shape: {_shape(shown.shape)}",
         f"aligned shape: {_shape(shown.aligned_shape)}",
@@ -165,7 +157,7 @@ def _tensor_document(tensor: Tensor, *, is_input: bool) -> dict[str, Any]:
     shown = tensor.properties
     document: dict[str, Any] = {"name": tensor.name}
     if is_input:
-        document["input_source"] = source_of(tensor)
+        document["input_source"] = tensor.spec.source.name
     return document | {
         "valid_shape": list(shown.shape),
         "aligned_shape": list(shown.aligned_shape),

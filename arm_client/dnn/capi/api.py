@@ -200,6 +200,22 @@ def hbDNNGetOutputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) 
 
 
 @returns_status
+def hbDNNGetInputSource(source: ctypes.c_int32, model: hbDNNHandle_t, index: int) -> None:
+    """What fills an input.
+
+    Args:
+        source: Out: an hbDNNInputSource.
+        model: Handle.
+        index: From 0.
+
+    Returns:
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+    """
+    _, spec = _spec(model, index, "inputs")
+    out_behind(source, ctypes.c_int32, "source").value = spec.source
+
+
+@returns_status
 def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
     """What an input looks like in memory.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
+from hbrt.dnn_types import hbDNNDataType, hbDNNInputSource, hbDNNTensorLayout
 from hbrt.models.spec.spec import DYNAMIC, Quantization
 
 if TYPE_CHECKING:
@@ -64,6 +64,15 @@ class TensorSpec:
     graph_shape: tuple[int, ...]
     quantization: Quantization | None = None
     image: ImageSpec | None = None
+
+    @property
+    def source(self) -> hbDNNInputSource:
+        """What fills an input of a board's model: a picture comes from the pyramid unless a resizer makes it."""
+        if self.image is None:
+            return hbDNNInputSource.HB_DNN_INPUT_FROM_DDR
+        if self.image.is_resizer:
+            return hbDNNInputSource.HB_DNN_INPUT_FROM_RESIZER
+        return hbDNNInputSource.HB_DNN_INPUT_FROM_PYRAMID
 
     @property
     def is_dynamic(self) -> bool:

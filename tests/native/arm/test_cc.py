@@ -1,5 +1,6 @@
 """hbrt cc: what it hands to the compiler, what it refuses, what other build tools read of it."""
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -111,3 +112,28 @@ def test_cmake_finds_hbrt(compiled: Compile, run: Run, tmp_path: Path) -> None:
     for line in (["cmake", "-B", str(build), f"-Dhbrt_DIR={folder}", str(tmp_path)], ["cmake", "--build", str(build)]):
         subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE_S)
     assert run(build / "user").returncode == 0
+
+
+def test_a_program_links_the_vendors_library_by_its_name(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "vendors.c"
+    source.write_text('#include "hb_sys.h"\nint main(void) { return hbSysFreeMem(0) != HB_SYS_INVALID_ARGUMENT; }\n')
+    assert run(compiled(str(source), "-ldnn", "-lhbucp")).returncode == 0
+
+
+NEON = "#include <arm_neon.h>\nint main(void) { return !vgetq_lane_s32(vdupq_n_s32(1), 0); }\n"
+
+
+@pytest.mark.skipif(platform.machine() in {"aarch64", "arm64"}, reason="the compiler has NEON itself")
+def test_neon_is_simdes_where_it_is_and_a_sentence_elsewhere(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "neon.c"
+    source.write_text(NEON)
+    answer = cc("-E", "-nostdinc", source, cwd=tmp_path)
+    assert answer.returncode == 1
+    assert "needs SIMDe on this CPU: install it (Debian, Ubuntu: apt install libsimde-dev)" in answer.stderr
+    stand_in = tmp_path / "simde" / "arm" / "neon.h"
+    stand_in.parent.mkdir(parents=True)
+    stand_in.write_text(
+        "#ifndef SIMDE_ENABLE_NATIVE_ALIASES\n#error\n#endif\n"
+        "#define vdupq_n_s32(value) (value)\n#define vgetq_lane_s32(vector, lane) (vector)\n"
+    )
+    assert run(compiled(str(source), f"-I{tmp_path}")).returncode == 0

@@ -1,7 +1,8 @@
 /**
- * hbDNNResize: a resizer of its own, of the chip before (X3); hbDNNRoiInfer has taken its place.
+ * hbDNNResize: a resizer of its own, of the chip before (X3); hbDNNRoiInfer has taken its place. hbDNNGetInputSource.
  *
  * Source: RDK DNN API manual (rdk_doc), 4.2; https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api
+ * hbDNNGetInputSource: as hobot_dnn calls it, https://github.com/HorizonRDK/hobot_dnn
  */
 #ifndef HBRT_DNN_HB_DNN_EXT_H
 #define HBRT_DNN_HB_DNN_EXT_H
@@ -11,6 +12,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** What fills an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers. */
+typedef enum {
+  HB_DNN_INPUT_FROM_DDR = 0,
+  HB_DNN_INPUT_FROM_RESIZER = 1,
+  HB_DNN_INPUT_FROM_PYRAMID = 2
+} hbDNNInputSource;
+
+/** What fills an input: an hbDNNInputSource. Returns 0; HB_DNN_INVALID_DNN_HANDLE. */
+int32_t hbDNNGetInputSource(int32_t *inputSource, hbDNNHandle_t dnnHandle, int32_t inputIndex);
 
 /** How a resize task is scheduled. */
 typedef struct hbDNNResizeCtrlParam {

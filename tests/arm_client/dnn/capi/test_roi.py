@@ -139,6 +139,15 @@ class Case:
             good(hb.hbSysFreeMem(mem))
 
 
+def test_the_source_of_each_input_is_told(load: Load) -> None:
+    net = load(two_resizers())
+    source = ctypes.c_int32(-1)
+    told = [(hb.hbDNNGetInputSource(source, net.handle, at), source.value) for at in range(3)]
+    resizer = (0, hb.HB_DNN_INPUT_FROM_RESIZER)
+    assert told == [resizer, (0, hb.HB_DNN_INPUT_FROM_DDR), resizer]
+    assert hb.hbDNNGetInputSource(source, net.handle, 3) == hb.HB_DNN_INVALID_ARGUMENT
+
+
 @pytest.fixture
 def case(load: Load) -> Any:
     cases: list[Case] = []

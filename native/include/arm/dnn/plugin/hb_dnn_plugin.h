@@ -61,7 +61,7 @@ class Blobs {
         continue;
       }
       TShape shape(std::vector<uint32_t>(one.shape, one.shape + one.numDimensions));
-      kept_.push_back(std::make_unique<NDArray>(one.data, one.phyAddr, one.type, shape));
+      kept_.emplace_back(new NDArray(one.data, one.phyAddr, one.type, shape));
       all.push_back(kept_.back().get());
     }
   }

@@ -1,0 +1,58 @@
+"""hbrt-rknn and hbrt-rdk, installed: their names are there, and the vendors' go first where they are."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.limits import PATIENCE_S
+
+PACKAGES = Path(__file__).resolve().parent.parent / "packages"
+FIND = """
+import importlib.util, site, sys
+site.addsitedir(sys.argv[1])
+print([importlib.util.find_spec(name).origin for name in sys.argv[2:]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "modules"),
+    [
+        ("rknn", ("rknn.api", "rknnlite.api")),
+        ("rdk", ("hobot_dnn.pyeasy_dnn", "hobot_dnn_rdkx5.pyeasy_dnn")),
+    ],
+)
+def test_the_vendors_names_go_first(tmp_path: Path, name: str, modules: tuple[str, str]) -> None:
+    wheel = tmp_path / "wheel"
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheel)],
+        cwd=PACKAGES / f"hbrt-{name}",
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    (built,) = wheel.glob("*.whl")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(built) as archive:
+        archive.extractall(site)
+
+    def found() -> str:
+        answer = subprocess.run(
+            [sys.executable, "-S", "-c", FIND, str(site), *modules],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        return answer.stdout.strip()
+
+    ours = [site / f"hbrt_{name}" / module.replace(".", "/") for module in modules]
+    ours = [one / "__init__.py" if one.is_dir() else one.with_suffix(".py") for one in ours]
+    assert found() == str([str(one) for one in ours])
+    theirs = site / modules[0].replace(".", "/")
+    theirs.mkdir(parents=True)
+    for folder in (theirs, theirs.parent):
+        (folder / "__init__.py").touch()
+    assert found() == str([str(theirs / "__init__.py"), str(ours[1])])
