@@ -216,8 +216,8 @@ def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> 
 def group() -> None:
     """Run and look after an emulated ARM-DSP board.
 
-    Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 124 a
-    time limit was reached; 130 Ctrl-C.
+    Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 4 a
+    program left a process behind, whose mistakes are not known; 124 a time limit was reached; 130 Ctrl-C.
     """
 
 

@@ -118,6 +118,8 @@ def bench(
 
     pack, dtypes = how_called(params, dtype, output_dtype)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    if was_named and image:
+        raise click.UsageError("--board has no effect with --image, which gets a private board: leave one of them out.")
 
     with ExitStack() as stack:
 

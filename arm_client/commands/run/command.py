@@ -147,14 +147,18 @@ def command(
     if group == GROUP:
         why = f"has no effect: {GROUP} have a board of their own, which watches everything"
         _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
-        with recorded(), traced_run(trace, None):
+        with recorded() as run, traced_run(trace, None):
             code = _run_defects(names, timeout, as_json=as_json)
-        ctx.exit(code)
+        ctx.exit(run.exit_code(code))
     if group not in groups() and is_program(group):
         of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
         _refuse_options(ctx, of_samples, "is for samples: a program of your own does not take it")
         if image is not None and running_here(board) is not None:
-            _refuse_options(ctx, ("image",), f"has no effect: board {board.name} runs, with an image of its own")
+            why = (
+                f"has no effect: board {board.name} runs, with an image of its own. Load yours with `hbrt restart "
+                "--image FILE`, or name another --board, which gets one of its own"
+            )
+            _refuse_options(ctx, ("image",), why)
         ctx.exit(run_program(group, names, board if was_named else None, mode, image, trace=trace, as_json=as_json))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
@@ -168,7 +172,7 @@ def command(
         "model_file": model,
         "image_file": image,
     }
-    with image_of(group), recorded(), traced_run(trace, board_to_trace(board)):
+    with image_of(group), recorded() as run, traced_run(trace, board_to_trace(board)):
         code = _run_samples(
             group,
             samples,
@@ -181,7 +185,7 @@ def command(
             must_run=was_named,
             as_json=as_json,
         )
-    ctx.exit(code)
+    ctx.exit(run.exit_code(code))
 
 
 def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> None:

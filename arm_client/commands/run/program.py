@@ -58,7 +58,7 @@ def run_program(
     trace: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Run the program; returns its exit code, or 1 when a mistake was found in one of its processes.
+    """Run the program; returns its exit code, 1 when a mistake was found in one of its processes, or UNCHECKED.
 
     A program that a signal ends has this process end by it, too.
 
@@ -83,25 +83,25 @@ def run_program(
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(image.absolute())
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
-    with recorded() as findings, traced_run(trace, board_to_trace(board or board_ref())):
+    with recorded() as run, traced_run(trace, board_to_trace(board or board_ref())):
         try:
             code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
         except OSError as error:
             raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
-    failed = bool(code) or has_failed(findings)  # which prints it; a program that ends by itself has printed it
+    failed = bool(code) or has_failed(run.findings)  # which prints it; a program that ends by itself has printed it
     if as_json:
         show_json(
             {
                 "program": program,
                 "exit_code": code,
-                "passed": not failed,
-                "findings": [found.as_dict() for found in findings],
+                "passed": not failed and run.is_complete,
+                "findings": [found.as_dict() for found in run.findings],
             }
         )
     if code < 0:
         sys.stdout.flush()
         _end_by(-code)
-    return code or (Exit.FAILED if failed else Exit.GOOD)
+    return run.exit_code(code or (Exit.FAILED if failed else Exit.GOOD))
 
 
 def _served(command: list[str], output: int | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -14,26 +15,40 @@ from arm_client.session.process import process
 from hbrt import settings
 from hbrt.board.routes import routes_of
 from hbrt.board.run_record import FirstProcess
+from hbrt.cli.exits import Exit
 from hbrt.exploration.seeds import settings_of
 from hbrt.findings.record import Finding
 
 _WAIT_SECONDS = 5.0
 
 
+@dataclass
+class Recorded:
+    """What was found in a run, once it is over; ``is_complete`` is False when a process of it is attached still."""
+
+    findings: list[Finding] = field(default_factory=list)
+    is_complete: bool = True
+
+    def exit_code(self, code: int) -> int:
+        """Return the run's exit code: ``code``, or UNCHECKED in place of GOOD where not all is known."""
+        return code or (Exit.GOOD if self.is_complete else Exit.UNCHECKED)
+
+
 @contextlib.contextmanager
-def recorded() -> Iterator[list[Finding]]:
-    """A run; afterwards the list, and the file of HBRT_SARIF, hold its findings."""
-    findings: list[Finding] = []
+def recorded() -> Iterator[Recorded]:
+    """A run; afterwards its record, and the file of HBRT_SARIF, hold its findings."""
+    found = Recorded()
     run = FirstProcess()
     process.is_reported = True
     try:
-        yield findings
+        yield found
     finally:
-        if not run.wait(_WAIT_SECONDS):
+        found.is_complete = run.wait(_WAIT_SECONDS)
+        if not found.is_complete:
             click.echo(
                 "hbrt: a process of the program is attached still: its later findings are not reported.", err=True
             )
-        findings.extend(end_record(run))
+        found.findings.extend(end_record(run))
         run.leave()
 
 

@@ -80,3 +80,5 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
     assert said.splitlines()[0].split() == ["ELEMENTS", "HOST", "MODELLED", "OF", "IT"]
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--sizes", "1K", "--dtype", "text")
     assert (code, "is no type to generate" in said) == (2, True)
+    code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--board", "nowhere")
+    assert (code, "--board has no effect with --image" in said) == (2, True)
