@@ -154,7 +154,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_TRACE_EVENTS",
         "int",
         "131072",
-        "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 128 bytes each",
+        "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 256 bytes each",
         1024,
         1 << 28,
     ),

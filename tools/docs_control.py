@@ -39,7 +39,7 @@ ANSWERS = {
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "profile": "map `{name, title, origin, constants}`: the board's [profile](profiles.md); of each constant a list "
     "of its key, value, lowest and highest value, source and reason",
-    "tasks": "list of maps `{cmd, name, state, result, core, priority, custom_id, pid, program, input_phy, "
+    "tasks": "list of maps `{cmd, name, kind, state, result, core, priority, custom_id, pid, program, input_phy, "
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
     "ran_ns, modelled_cycles, modelled_ns, modelled_rule_ns, modelled_vector, modelled_scalar, modelled_ddr, "
     "modelled_wait, modelled_dma, modelled_overlap, modelled_is_estimated, work}`: of the [history](#history) the "

@@ -217,6 +217,7 @@ class Report:
         return {
             "cmd": request.cmd,
             "name": core.child.name_of(request.cmd) if core is not None and core.child is not None else "",
+            "kind": active().accelerator if _is_of_accelerator(request, self._mailbox.layout.core_count) else "dsp",
             "state": task.state.name.lower(),
             "result": answer.result,
             "core": answer.core,
@@ -302,10 +303,14 @@ def _problem(core: BoardCore, beat: CoreHealth, run: OpRun | None) -> str:
     )
 
 
+def _is_of_accelerator(request: Request, dsp_cores: int) -> bool:
+    return bool(request.core_mask >> dsp_cores) or not dsp_cores
+
+
 def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
     """What a task takes on the board; numbers that a record with nonsense has are cut to what an answer can hold."""
     profile, request = active(), task.request
-    if request.core_mask >> dsp_cores or not dsp_cores:  # of an accelerator core, whose times nothing models
+    if _is_of_accelerator(request, dsp_cores):  # whose times the estimate of its model gives
         cost, clock_hz, rule_ns = Cost(0, 0, 0, 0, 0, 0, 0, is_estimated=False), 1, 0.0
     else:
         block_bytes = request.input_bytes + request.output_bytes

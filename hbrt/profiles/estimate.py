@@ -93,7 +93,7 @@ def calls_of(rows: Iterable[Mapping[str, Any]]) -> list[Call]:
             row["ended_ns"],
         )
         for row in rows
-        if row["state"] == "done" and row["name"]
+        if row["state"] == "done" and row["name"] and row["kind"] == "dsp"
     ]
 
 

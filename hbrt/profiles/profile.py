@@ -70,9 +70,10 @@ class Profile(NamedTuple):
             BadProfileError: it is one of cores that this board has not.
         """
         if (one := self.constants.get(key)) is None:
+            kind = KEYS[key].of
             raise BadProfileError(
-                f"The profile {self.name} ({self.origin}) has no {key}: it has no {KEYS[key].of.upper()} core. Choose "
-                "one that has, such as j5, by HBRT_PROFILE or --profile."
+                f"The profile {self.name} ({self.origin}) has no {key}: it has no {kind.upper()} core. Choose "
+                f"one that has, such as {'rk3588' if kind == 'npu' else 'j5'}, by HBRT_PROFILE or --profile."
             )
         return one.value
 
@@ -173,10 +174,25 @@ class Profile(NamedTuple):
         """
         changed = dict(self.constants)
         for key, value in values.items():
-            number = _number(key, value, key)
-            old = changed[key]
+            number, old = self._checked(key, value), changed[key]
             changed[key] = Constant(number, min(old.low, number), max(old.high, number), old.source, old.why)
         return self._replace(constants=changed)
+
+    def fixed(self, values: Mapping[str, float], source: str) -> Profile:
+        """Return a copy in which some constants are given by ``source``: they have no range.
+
+        Raises:
+            BadProfileError: no such constant, one of cores that this board has not, or a value that it cannot have.
+        """
+        given = {key: self._checked(key, value) for key, value in values.items()}
+        return self._replace(
+            constants={**self.constants, **{key: Constant(one, one, one, source) for key, one in given.items()}}
+        )
+
+    def _checked(self, key: str, value: float) -> float:
+        number = _number(key, value, key)
+        self.number(key)  # the board has it
+        return number
 
     @property
     def assumed(self) -> dict[str, Constant]:

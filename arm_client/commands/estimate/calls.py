@@ -24,9 +24,16 @@ MOST = 1_000_000
 
 
 class Known(NamedTuple):
-    """Calls that a board remembers, and how many tasks it no longer does: it keeps the newest of each core."""
+    """What a board remembers: it keeps the newest tasks of each core.
+
+    Attributes:
+        calls: Those of DSP ops that ended well.
+        model_runs: How many runs of models ended well on its accelerator cores.
+        forgotten: How many tasks it does not remember any more.
+    """
 
     calls: list[Call]
+    model_runs: int
     forgotten: int
 
 
@@ -50,14 +57,16 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
 def _known(board: BoardRef) -> Known:
     rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST)
     ended = sum(core["tasks"] for core in ask(board, "status")["cores"])
-    return Known(calls_of(rows), max(0, ended - len(rows)))
+    model_runs = sum(row["kind"] != "dsp" and row["state"] == "done" for row in rows)
+    return Known(calls_of(rows), model_runs, max(0, ended - len(rows)))
 
 
 def calls_of_program(command: list[str], profile: Profile, image: Path | None) -> Known:
     """Run a program on a board of its own with a profile; the calls that it made.
 
     Raises:
-        click.UsageError: the program cannot be executed, fails, or makes no call that ends well.
+        click.UsageError: the program cannot be executed, or makes no call that ends well.
+        click.ClickException: it fails.
         DidNotStartError: the board does not start.
     """
     with board_of(profile, image) as board:
@@ -65,12 +74,16 @@ def calls_of_program(command: list[str], profile: Profile, image: Path | None) -
         try:
             ran = subprocess.run(command, check=False, env=environment, stdout=sys.stderr)
         except OSError as error:
-            raise click.UsageError(f"{command[-1]} cannot be executed: {error.strerror}.") from None
+            raise click.UsageError(f"Cannot execute {command[0]}: {error.strerror}.") from None
         known = _known(board)
+    what = " ".join(command)
     if ran.returncode:
-        raise click.UsageError(f"{' '.join(command)} ended with {ran.returncode}: an estimate needs it to end well.")
-    if not known.calls:
-        raise click.UsageError(f"{' '.join(command)} made no call that ended well.")
+        raise click.ClickException(
+            f"{what} exited with code {ran.returncode}; `hbrt estimate` needs a successful run. It ran on a private "
+            "board; for ops of your own pass --image FILE."
+        )
+    if not known.calls and not known.model_runs:
+        raise click.UsageError(f"{what} made no call that ended well.")
     return known
 
 

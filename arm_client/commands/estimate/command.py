@@ -9,6 +9,7 @@ import click
 
 from arm_client.commands.estimate.what_if import changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
+from hbrt import settings
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, json_option, to_command
 from hbrt.profiles.profile import Profile, active, find
@@ -29,6 +30,15 @@ class _Estimate(click.Group):
         if args and args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return super().resolve_command(ctx, ["of", *args])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the group's own options, those of ``of``, which has no name to ask for its help by, and subcommands."""
+        with click.Context(self.commands["of"], parent=ctx) as inner:
+            options = [one for one in inner.command.params if isinstance(one, click.Option)]
+            rows = [row for one in options if (row := one.get_help_record(inner))]
+        with formatter.section("Options of a PROGRAM or CMD"):
+            formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
 
 
 def _profile(_ctx: click.Context, param: click.Parameter, value: str | None) -> Profile | None:
@@ -53,6 +63,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
     "hbrt estimate --self-check",
     invoke_without_command=True,
+    subcommand_metavar="{PROGRAM|CMD|COMMAND} [ARGUMENT]...",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures beside the model.")
@@ -95,7 +106,9 @@ def command(ctx: click.Context, *, is_self_check: bool, as_json: bool) -> None:
 )
 @click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
 @json_option
+@click.pass_context
 def of(
+    ctx: click.Context,
     what: str,
     arguments: tuple[str, ...],
     board: BoardRef,
@@ -107,6 +120,7 @@ def of(
     as_json: bool,
 ) -> None:
     """Run PROGRAM on a board of its own and estimate its calls; or estimate the calls of CMD, such as 0x400."""
+    as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
     from arm_client.commands.estimate.report import report
     from hbrt.profiles.estimate import needs_a_run
@@ -118,9 +132,14 @@ def of(
         if runs := [key for key in changed if needs_a_run(key)]:
             raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
         base, known = calls_of_board(board, cmd)
-        wanted = (profile or base).with_values(changed)
+        if not as_json:
+            click.echo(f"Calls that board {board.name} remembers, profile {base.name}.")
+        wanted = (profile or base).fixed(changed, "--what-if")
     else:
-        base = wanted = (profile or active()).with_values(changed)
+        base = wanted = (profile or active()).fixed(changed, "--what-if")
+        dsp_image = image or settings.text("HBRT_IMAGE") or "the packaged ops"
+        if not as_json:
+            click.echo(f"Runs on a private board: profile {wanted.name}, DSP image {dsp_image}.")
         known = calls_of_program(_command_of(what, arguments), wanted, image)
     report(what, known, base, wanted, is_relayed=is_relayed, as_json=as_json)
 

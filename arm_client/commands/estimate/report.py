@@ -34,16 +34,28 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
         as_json: Whether to print a JSON document.
     """
     calls = known.calls
+    left_out = ""
+    if known.model_runs:
+        kind = profile.accelerator.upper()
+        left_out = f"{counted(known.model_runs, 'run')} of models on {kind} cores: not in it."
+    if not calls and not as_json:
+        click.echo(left_out)
+        return
     each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
     total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
     if as_json:
         show_json(
             {
                 "what": what,
-                "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz},
+                "profile": {
+                    "name": profile.name,
+                    "origin": profile.origin,
+                    "clock_hz": profile.clock_hz if calls else 0,
+                },
                 "cores": profile.whole("cores.dsp.count"),
                 "relayed": is_relayed,
                 "calls": each,
+                "model_runs": known.model_runs,
                 "forgotten": known.forgotten,
                 "total": range_as_dict(total),
             }
@@ -60,6 +72,8 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
     )
     click.echo(f"Most of it is {_WORDS[most]}.")
+    if left_out:
+        click.echo(left_out)
     if known.forgotten:
         click.echo(f"{known.forgotten} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):

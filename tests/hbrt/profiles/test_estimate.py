@@ -72,7 +72,14 @@ def test_a_range_names_what_moves_it_and_shares_add_up() -> None:
 
 
 def test_calls_are_read_from_a_boards_history() -> None:
-    row = {"cmd": 1, "name": "op", "modelled_cycles": 900, "modelled_is_estimated": True, "state": "done"}
+    row = {
+        "cmd": 1,
+        "name": "op",
+        "modelled_cycles": 900,
+        "modelled_is_estimated": True,
+        "state": "done",
+        "kind": "dsp",
+    }
     row |= {"input_bytes": 8, "output_bytes": 0, "submitted_ns": 3, "ended_ns": 9, "work": NO_WORK._asdict()}
     failed, unknown = {**row, "state": "failed"}, {**row, "name": ""}
     assert calls_of([row, failed, unknown]) == [Call(1, "op", 0, NO_WORK, 8, 1, 3, 9)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, read
+from arm_client.commands.estimate.self_check import Point
 from arm_client.commands.estimate.what_if import as_toml, changes
 from hbrt.profiles.estimate import Call, parts_of
 from hbrt.profiles.profile import BadProfileError, find, load
@@ -22,6 +23,18 @@ from arm_client import connect, nn
 with connect() as board:
     for _ in range(int(sys.argv[1])):
         nn.softmax(board, np.zeros((1, 50_000), np.float32))
+"""
+
+MODEL_PROGRAM = """
+import numpy as np
+from onnx import TensorProto, helper
+from arm_client import dnn
+values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
+graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", values[:1], values[1:])
+opset = [helper.make_opsetid("", 17)]
+(net,) = dnn.load(helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString())
+for _ in range(2):
+    net(np.zeros((1, 4), np.float32))
 """
 
 
@@ -71,12 +84,53 @@ def test_what_cannot_be_estimated_is_said(shell: Shell, words: tuple[str, ...], 
     assert sentence in said
 
 
+def test_what_if_leaves_no_range_of_what_it_fixes(shell: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "calls.py"
+    program.write_text(PROGRAM)
+    told = shell.json("estimate", "--what-if", "rpc_us=100", str(program), "1")
+    assert "rpc.call_us" not in {one["key"] for one in told["total"]["spread"]}
+    assert J5.fixed({"rpc.call_us": 100}, "a test").constants["rpc.call_us"].high == 100
+    with pytest.raises(BadProfileError, match=r"has no npu\.int8_macs: .* such as rk3588"):
+        J5.fixed({"npu.int8_macs": 1}, "a test")
+
+
+def test_runs_of_models_are_said_to_be_left_out(shell: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "model.py"
+    program.write_text(MODEL_PROGRAM)
+    told = shell.good("estimate", str(program))
+    assert "3 runs of models on BPU cores: not in it." in told
+    assert "0x1000" not in told
+    assert shell.json("estimate", "--json", str(program))["model_runs"] == 3  # one loads it
+
+
+def test_a_program_that_fails_is_told_where_it_ran(shell: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "fails.py"
+    program.write_text("raise SystemExit(3)")
+    done = shell.hbrt("estimate", str(program))
+    assert (done.returncode, done.stdout) == (
+        1,
+        "Runs on a private board: profile j5, DSP image the packaged ops.\n",
+    )
+    assert "exited with code 3; `hbrt estimate` needs a successful run." in done.stderr
+    assert "pass --image FILE" in done.stderr
+
+
+def test_the_help_of_an_estimate_has_the_options_of_a_program(shell: Shell) -> None:
+    told = shell.good("estimate", "--help")
+    for option in ("--image", "--what-if", "--relay", "--profile", "--board", "--self-check"):
+        assert option in told
+
+
 def test_the_model_is_consistent_with_the_published_figures(shell: Shell) -> None:
     points = shell.json("estimate", "--self-check")
     plans = {one["what"]: one for one in points}
-    for name in ("CenterPoint, plan 1, average", "CenterPoint, plan 2, average", "plan 1 against plan 2, ratio"):
-        assert plans[name]["is_met"], plans[name]
+    assert len([name for name in plans if name.startswith("CenterPoint, plan")]) == 6
+    for one in points:
+        assert one["is_met"], one
     assert plans["CenterPoint, CPU alone, average"]["published_us"] == 119_374
+    call = plans["a FastRPC call"]
+    assert (call["published_us"], call["published_most_us"], call["error"]) == (500, 2000, None)
+    assert Point("a call", 500, 2001, 0, 2000).is_met is False
 
 
 def test_changes_are_constants_and_a_profile_is_a_file_again(tmp_path: Path) -> None:
