@@ -1,0 +1,59 @@
+"""tools/compatibility.py: what it writes of programs that build, run, or do not."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import compatibility
+from tools.compatibility import Result, results, table, write
+
+RUN = "from hobot_dnn import pyeasy_dnn as dnn\nprint(dnn.load('net.bin')[0].outputs[0].properties.shape)\n"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> tuple[Path, str]:
+    """A folder with one clone, and its commit."""
+    clone = tmp_path / "author" / "name"
+    clone.mkdir(parents=True)
+    for name, text in {
+        "good.c": '#include "dnn/hb_dnn.h"\nint main(void) { return !hbDNNGetVersion(); }\n',
+        "bad.c": "#include <no/such.h>\n",
+        "py/run.py": RUN,
+        "py/stop.py": "raise SystemExit('no | camera')\n",
+    }.items():
+        (clone / name).parent.mkdir(exist_ok=True)
+        (clone / name).write_text(text)
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *command], check=True)
+    found = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    return tmp_path, found.stdout.strip()
+
+
+def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
+    folder, commit = mirror
+    net = {"file": "net.bin", "inputs": [{"shape": [1, 3, 32, 32], "type": "nv12"}], "outputs": [{"shape": [1, 4]}]}
+    runs = [{"path": "py/run.py", "models": [net]}, {"path": "py/stop.py"}]
+    repository = {"vendor": "RDK", "name": "author/name", "commit": commit, "build": ["good.c", "bad.c"], "run": runs}
+    rows = list(results(folder, [repository]))
+    assert [(row.path, row.text) for row in rows] == [
+        ("good.c", "builds"),
+        ("bad.c", "no/such.h: No such file or directory"),
+        ("py/run.py", "runs"),
+        ("py/stop.py", "no \\| camera"),
+    ]
+    assert table(rows).startswith("2 of 4 build or run.")
+    with pytest.raises(FileNotFoundError, match="has no commit"):
+        list(results(folder, [{**repository, "commit": "0" * 40}]))
+
+
+def test_a_vendors_section_is_replaced_and_others_stay() -> None:
+    row = Result("A", "author/name", "one.c", "0" * 40, "builds")
+    page = write(compatibility.PAGE.read_text(encoding="utf-8"), "ZZ", [row])
+    again = write(write(page, "AA", [row]), "ZZ", [])
+    assert again.index("## AA") < again.index("## ZZ")
+    assert again.count("one.c") == 1
+    assert "0 of 0 build or run." in again
+    with pytest.raises(ValueError, match="has no lines"):
+        write("nothing", "A", [row])

@@ -1,0 +1,174 @@
+"""Builds and runs public programs as they are, and writes what came of each into docs/compatibility.md.
+
+    python -m tools.compatibility MIRROR [--vendor NAME]
+
+MIRROR holds clones as OWNER/NAME; compatibility.toml beside this file says which programs, at which commits. Nothing of
+a repository is kept. Headers of other libraries are found by CPATH and PYTHONPATH, which the caller sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.stand_in import write_model
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "compatibility.md"
+LIST = Path(__file__).with_suffix(".toml")
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+MAX_BYTES = 4_000_000
+TIMEOUT_S = 120.0
+HEAD = "| repository | path | commit | result |\n|---|---|---|---|\n"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one program.
+
+    Attributes:
+        vendor: Whose board it is for.
+        repository: OWNER/NAME.
+        path: Of the program, in the repository.
+        commit: What was checked out.
+        text: "builds", "runs", or the reason why it does not.
+    """
+
+    vendor: str
+    repository: str
+    path: str
+    commit: str
+    text: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it builds or runs."""
+        return self.text in {"builds", "runs"}
+
+
+def check_out(clone: Path, commit: str, target: Path) -> None:
+    """Write the files of a commit that the clone has, but for large ones.
+
+    Raises:
+        FileNotFoundError: there is no such clone, or it has not the commit.
+    """
+    git_of = ["git", "-C", str(clone)]
+    tree = subprocess.run([*git_of, "ls-tree", "-r", "-z", commit], check=False, capture_output=True, text=True)
+    if tree.returncode:
+        raise FileNotFoundError(f"{clone} has no commit {commit}: {tree.stderr.strip()}")
+    rows = [row.split(maxsplit=3) for row in tree.stdout.split("\0") if row]
+    command = [*git_of, "cat-file", "--batch"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as git:
+        if git.stdin is None or git.stdout is None:
+            raise AssertionError
+        for _, kind, name, path in rows:
+            if kind != "blob":
+                continue
+            git.stdin.write(f"{name}\n".encode())
+            git.stdin.flush()
+            answer = git.stdout.readline().split()
+            if answer[-1] == b"missing":
+                continue
+            data = git.stdout.read(int(answer[2]))
+            git.stdout.read(1)
+            if len(data) <= MAX_BYTES:
+                (target / path).parent.mkdir(parents=True, exist_ok=True)
+                (target / path).write_bytes(data)
+
+
+def build(folder: Path, path: str, flags: list[str]) -> str:
+    """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
+    command = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *flags, path, "-o", os.devnull]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    if done.returncode == 0:
+        return "builds"
+    errors = [line for line in done.stderr.splitlines() if "error" in line]
+    return _cell((errors or done.stderr.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
+
+
+def run(folder: Path, program: dict[str, Any]) -> str:
+    """Run one Python program on stand-ins of its models; "runs", or the last line that it printed."""
+    cwd = folder / program.get("cwd", Path(program["path"]).parent)
+    for model in program.get("models", ()):
+        write_model(cwd / model["file"], model["inputs"], model["outputs"])
+    command = [sys.executable, str(folder / program["path"]), *program.get("arguments", ())]
+    environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen"}
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"did not end within {TIMEOUT_S:.0f} s"
+    if done.returncode == 0:
+        return "runs"
+    return _cell((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])
+
+
+def _cell(text: str) -> str:
+    return text.strip().replace("|", "\\|")[:120]
+
+
+def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result]:
+    """Build and run the programs of all repositories, two at a time."""
+    for repository in repositories:
+        name, commit = repository["name"], repository["commit"]
+        with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(2) as pool:
+            folder = Path(made)
+            check_out(mirror / name, commit, folder)
+            builds, runs = repository.get("build", []), repository.get("run", [])
+            texts = [
+                *pool.map(lambda path: build(folder, path, repository.get("flags", [])), builds),  # noqa: B023 - ends here
+                *pool.map(lambda program: run(folder, program), runs),  # noqa: B023
+            ]
+            for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):
+                yield Result(repository["vendor"], name, path, commit, text)
+
+
+def table(rows: list[Result]) -> str:
+    """The rows as Markdown, with the number of good ones in front."""
+    good = sum(row.is_good for row in rows)
+    lines = (f"| {row.repository} | `{row.path}` | {row.commit[:10]} | {row.text} |\n" for row in rows)
+    return f"{good} of {len(rows)} build or run.\n\n{HEAD}{''.join(lines)}"
+
+
+def write(page: str, vendor: str, rows: list[Result]) -> str:
+    """The page with a vendor's section replaced, or added behind the others.
+
+    Raises:
+        ValueError: the page has not the lines between which results stand.
+    """
+    if BEGIN not in page or END not in page:
+        raise ValueError(f"{PAGE.name} has no lines {BEGIN} and {END}.")
+    head, _, rest = page.partition(BEGIN)
+    middle, _, tail = rest.partition(END)
+    sections = dict(part.split("\n\n", 1) for part in middle.split("## ")[1:])
+    sections[vendor] = table(rows) + "\n"
+    body = "".join(f"## {name}\n\n{sections[name]}" for name in sorted(sections))
+    return f"{head}{BEGIN}\n\n{body}{END}{tail}"
+
+
+def main() -> None:
+    """Read the list, try the programs, write the page."""
+    parser = argparse.ArgumentParser(description="Build and run public programs as they are.")
+    parser.add_argument("mirror", type=Path, metavar="MIRROR", help="folder with clones as OWNER/NAME")
+    parser.add_argument("--vendor", help="only programs for this vendor's boards")
+    given = parser.parse_args()
+    repositories = tomllib.loads(LIST.read_text(encoding="utf-8"))["repository"]
+    for vendor in sorted({one["vendor"] for one in repositories}):
+        if given.vendor in {None, vendor}:
+            rows = list(results(given.mirror, [one for one in repositories if one["vendor"] == vendor]))
+            PAGE.write_text(write(PAGE.read_text(encoding="utf-8"), vendor, rows), encoding="utf-8")
+            sys.stdout.write(f"{vendor}: {table(rows).splitlines()[0]}\n")
+
+
+if __name__ == "__main__":
+    main()
