@@ -283,13 +283,13 @@ class DspQueue:
     """
 
     def __init__(self, number: int, on_packet: Callable[[DspQueue, bytes, list[memoryview]], object]) -> None:
+        self._number = number
         head = runtime.map_range(number, ring.QUEUE_HEAD_BYTES)
-        whole: runtime.Mapped = runtime.MAP_FAILED
-        if head is not runtime.MAP_FAILED:
-            whole = runtime.map_range(number, ring.QUEUE_HEAD_BYTES + sum(ring.SIZES.unpack_from(head)))
-        if whole is runtime.MAP_FAILED:
+        sizes = (0, 0) if head is runtime.MAP_FAILED else ring.SIZES.unpack_from(head)
+        if not all(map(ring.is_ring, sizes)):
             raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {number:#x}.")
-        self._queue = ring.queue_of(whole)
+        self._size_bytes = ring.QUEUE_HEAD_BYTES + sum(sizes)
+        self._queue = ring.queue_of(self._mapped())
         if self._queue.importer >= 0 and number in domain.queues:
             raise _refusal(Aee.AEE_EITEMBUSY, f"The queue {number:#x} is imported already.")
         self._queue.set_importer(runtime.context.index)
@@ -299,21 +299,37 @@ class DspQueue:
         self.pid = runtime.process_of(self.client)
         domain.queues[number] = self
 
+    def _mapped(self) -> memoryview:
+        """The queue's bytes.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: they are not the memory of the program whose call runs.
+        """
+        mapped = runtime.map_range(self._number, self._size_bytes)
+        if mapped is runtime.MAP_FAILED:
+            raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {self._number:#x}.")
+        return mapped
+
     def write(self, message: bytes = b"") -> None:
         """Send a response.
 
         Raises:
-            AeeError: AEE_EWOULDBLOCK: the program has not read those before; AEE_EBADPARM: it is too large.
+            AeeError: AEE_EWOULDBLOCK: the program has not read those before; AEE_EBADPARM: it is too large;
+                AEE_ENOSUCHMAP: the call that runs is not of the queue's program; AEE_EBADSTATE: the queue is damaged.
         """
+        self._mapped()
         if not self._queue.responses.write((), message):
             raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the response.")
 
     def close(self) -> None:
         """Forget the queue: its program may close it then."""
-        self._queue.set_importer(-1)
+        with suppress(AeeError):  # the memory is not the queue's any more
+            self._mapped()
+            self._queue.set_importer(-1)
 
     def serve(self) -> None:
         """Work through the requests."""
+        self._mapped()
         while True:
             while (packet := self._queue.requests.read()) is not None:
                 views = [_bytes_of(one.phy_addr, one.size) for one in packet.buffers]

@@ -28,7 +28,7 @@ from hbrt.native.symbolizer import Line, lines_of
 from hbrt.profiles.work import NO_WORK
 from hbrt.status import Status
 
-VERSION: Final = 7
+VERSION: Final = 8
 _MAP_FAILED: Final = (1 << 64) - 1
 _MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
@@ -94,7 +94,7 @@ class COp:
         before, failure = image.tile_manager, image.failure.value  # of an op that this one interrupts
         image.tile_manager = tm
         try:
-            return self.ended(image.run(self.address, address_of(input), address_of(output)))
+            return self.ended(image.run(self.address, input, output))
         finally:
             image.tile_manager, image.failure.value = before, failure
 
@@ -117,7 +117,7 @@ class Runtime:
         path = library("libhbrt_dsp.so")
         self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self._run = self._library.hbrt_dsp_run
-        self._run.argtypes = (_address, _address, _address)
+        self._run.argtypes = (_address, _address, _address, _u64, _u64)
         self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call of the mailbox in C
         self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
         self.on_look: Callable[[], None] = lambda: None  # in it, after OpEngine.call
@@ -155,9 +155,9 @@ class Runtime:
         self.finish()
         return result
 
-    def run(self, function: int, input: int, output: int) -> int:
-        """Call an op by the addresses of its blocks, 0 for none. ``finish`` comes next."""
-        result: int = self._run(function, input, output)
+    def run(self, function: int, input: memoryview, output: memoryview) -> int:
+        """Call an op. ``finish`` comes next."""
+        result: int = self._run(function, address_of(input), address_of(output), input.nbytes, output.nbytes)
         return result
 
     def line(self) -> Line:

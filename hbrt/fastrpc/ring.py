@@ -67,7 +67,8 @@ class Ring:
         """Add a packet, with these flags beside those of what it has; False when there is no room now.
 
         Raises:
-            AeeError: AEE_EBADPARM: more buffers or bytes than a packet of this ring may have.
+            AeeError: AEE_EBADPARM: more buffers or bytes than a packet of this ring may have; AEE_EBADSTATE: the
+                positions do not fit the ring.
         """
         need = _whole(len(buffers), len(message))
         if len(buffers) > MOST_BUFFERS or len(message) > MOST_MESSAGE or need > self._size - 8:
@@ -76,7 +77,7 @@ class Ring:
                 f"A packet of {len(buffers)} buffers and {len(message)} bytes is too large: it has at most "
                 f"{MOST_BUFFERS} buffers, {MOST_MESSAGE} bytes, and {self._size - 8} of the queue.",
             )
-        written, read = _POSITIONS.unpack_from(self._view)
+        written, read = self._positions()
         at = written
         if written >= read and need > self._size - written - (8 if not read else 0):
             at = 0
@@ -96,49 +97,70 @@ class Ring:
         return True
 
     def peek(self) -> tuple[int, int, int] | None:
-        """Flags, buffers and bytes of the next packet; None for none."""
-        at = self._next()
-        return None if at < 0 else PACKET.unpack_from(self._view, HEAD_BYTES + at)
+        """Flags, buffers and bytes of the next packet; None for none.
+
+        Raises:
+            AeeError: AEE_EBADSTATE, as all below: the positions, or the packet there, do not fit the ring.
+        """
+        found = self._next()
+        return None if found is None else found[2:]
 
     def read(self) -> Packet | None:
         """Take the next packet; None for none."""
-        at = self._next()
-        if at < 0:
+        if (found := self._next()) is None:
             return None
-        flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
+        at, after, flags, count, length = found
         start = HEAD_BYTES + at + PACKET.size
         buffers = tuple(Buffer(*BUFFER.unpack_from(self._view, start + index * BUFFER.size)) for index in range(count))
         behind = start + count * BUFFER.size
         message = bytes(self._view[behind : behind + length])
-        struct.pack_into("<I", self._view, 4, (at + _whole(count, length)) % self._size)
+        struct.pack_into("<I", self._view, 4, after)
         return Packet(flags, buffers, message)
 
     def depth(self) -> tuple[int, int]:
         """Packets in the ring, and their bytes."""
-        written, at = _POSITIONS.unpack_from(self._view)
+        written, at = self._positions()
         packets = size = 0
-        while at != written:
-            flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
-            if flags == _SKIP:
-                at = 0
-                continue
+        while (found := self._find(at, written)) is not None:
+            _, at, _, count, length = found
             packets, size = packets + 1, size + _whole(count, length)
-            at = (at + _whole(count, length)) % self._size
         return packets, size
 
-    def _next(self) -> int:
-        """Where the next packet is that is no early wake-up; below 0 for none."""
-        while True:
-            written, read = _POSITIONS.unpack_from(self._view)
-            if written == read:
-                return -1
-            flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + read)
-            if flags == _SKIP:
-                struct.pack_into("<I", self._view, 4, 0)
-            elif flags & FLAG_WAKEUP:
-                struct.pack_into("<I", self._view, 4, (read + _whole(count, length)) % self._size)
-            else:
-                return int(read)
+    def _next(self) -> tuple[int, int, int, int, int] | None:
+        """As ``_find``, of the next packet that is no early wake-up."""
+        written, at = self._positions()
+        while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
+            at = found[1]
+            struct.pack_into("<I", self._view, 4, at)
+        return found
+
+    def _find(self, at: int, written: int) -> tuple[int, int, int, int, int] | None:
+        """Where a packet is and where the next one is, its flags, buffers and bytes; None for none."""
+        while at != written:
+            end = written if at < written else self._size
+            flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
+            if flags == _SKIP and at > written:
+                at = 0
+                continue
+            if flags == _SKIP or count > MOST_BUFFERS or length > MOST_MESSAGE or _whole(count, length) > end - at:
+                raise self._damaged(at)
+            return at, (at + _whole(count, length)) % self._size, flags, count, length
+        return None
+
+    def _positions(self) -> tuple[int, int]:
+        """Where the next packet is written, and read: the other side has the memory too."""
+        written, read = _POSITIONS.unpack_from(self._view)
+        for at in (written, read):
+            if at >= self._size or at % 8:
+                raise self._damaged(at)
+        return written, read
+
+    def _damaged(self, at: int) -> AeeError:
+        return AeeError(
+            Aee.AEE_EBADSTATE,
+            f"A ring of the queue is damaged: no packet can be at position {at} of its {self._size} bytes. The program "
+            "has written there.",
+        )
 
 
 class Queue(NamedTuple):
@@ -200,3 +222,8 @@ def queue_of(view: memoryview) -> Queue:
     requests, responses = SIZES.unpack_from(view)
     end = QUEUE_HEAD_BYTES + requests
     return Queue(view, Ring(view[QUEUE_HEAD_BYTES:end]), Ring(view[end : end + responses]))
+
+
+def is_ring(size_bytes: int) -> bool:
+    """Whether a ring, with its head, may have so many bytes."""
+    return HEAD_BYTES < size_bytes <= HEAD_BYTES + MOST_BYTES and size_bytes % 8 == 0

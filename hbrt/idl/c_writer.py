@@ -232,12 +232,12 @@ def _skeleton(interface: Interface) -> str:
         lines += [
             "    case 0: {",
             "      remote_handle64 _made = 0;",
-            "      if (REMOTE_SCALARS_INBUFS(_sc) != 2 || REMOTE_SCALARS_OUTBUFS(_sc) != 1) return _BAD;",
+            f"      if ((_sc & {_WORD_OF:#x}) != REMOTE_SCALARS_MAKE(0, 2, 1)) return _BAD;",
             f"      const int _err = {name}_open((const char *)_pra[1].buf.pv, &_made);",
             "      memcpy(_pra[2].buf.pv, &_made, sizeof _made);",
             "      return _err;",
             "    }",
-            f"    case 1: return {name}_close(_h);",
+            f"    case 1: return (_sc & {_WORD_OF:#x}) == REMOTE_SCALARS_MAKE(1, 0, 0) ? {name}_close(_h) : _BAD;",
         ]
     for one in interface.operations:
         word = one.method.word

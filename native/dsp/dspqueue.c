@@ -1,6 +1,7 @@
 /* dspqueue in an image in C: hbrt/fastrpc/ring.py has the bytes of the rings, dsp_server/fastrpc.py the same in Python. */
 #include "dspqueue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,9 +10,10 @@
 #include "AEEStdErr.h"
 #include "fastrpc.h"
 #include "hb_dsp.h"
+#include "remote.h"
 
 enum {
-  HEAD = 64, MOST_BUFFERS = 64, MOST_MESSAGE = 65536, SERVED = 16, IMPORTER = 17, SKIP = 0xffff, PAUSE_NS = 200000,
+  HEAD = 64, MAX_RING = HEAD + (16 << 20), MAX_BUFFERS = 64, MAX_MESSAGE = 65536, SERVED = 16, IMPORTER = 17, SKIP = 0xffff, PAUSE_NS = 200000,
   OWN_FLAGS = DSPQUEUE_PACKET_FLAG_MESSAGE | DSPQUEUE_PACKET_FLAG_BUFFERS | DSPQUEUE_PACKET_FLAG_WAKEUP,
 };
 
@@ -25,6 +27,8 @@ struct buffer {
   uint64_t phy_addr;
 };
 
+/* A ring in the program's memory: the program can change each word of it at any time. So each is read once, and bounded
+ * before it is used. */
 struct ring {
   uint32_t *written, *read;
   uint8_t *bytes;
@@ -39,8 +43,7 @@ struct dspqueue {
   struct ring requests, responses;
   dspqueue_callback_t call;
   void *context;
-  uint32_t mapped_count;
-  uintptr_t mapped[1024]; /* buffers of the packets that are read in a serve */
+  uint64_t taken; /* requests that the image has read */
 };
 
 static struct dspqueue *queues;
@@ -55,11 +58,22 @@ static struct ring ring_at(uint8_t *start, uint32_t size) {
   return (struct ring){(uint32_t *)(void *)start, (uint32_t *)(void *)(start + 4), start + HEAD, size - HEAD};
 }
 
+static int is_inside(const struct ring *ring, uint32_t at) { return at < ring->size && at % 8 == 0; }
+
+static int damaged(const struct ring *ring, uint32_t at) {
+  char text[160];
+  snprintf(text, sizeof text, "A ring of the queue is damaged: no packet can be at position %u of its %u bytes. The program has written there.",
+           at, ring->size);
+  hb_dsp_log(HB_DSP_LOG_ERROR, "%s", text);
+  return AEE_EBADSTATE;
+}
+
 static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count, const struct dspqueue_buffer *buffers,
                         uint32_t length, const uint8_t *message) {
   const struct packet skip = {SKIP, 0, 0};
-  if (count > MOST_BUFFERS || length > MOST_MESSAGE || whole(count, length) > ring->size - 8) return AEE_EBADPARM;
+  if (count > MAX_BUFFERS || length > MAX_MESSAGE || whole(count, length) > ring->size - 8) return AEE_EBADPARM;
   const uint32_t need = whole(count, length), written = load(ring->written), read = load(ring->read);
+  if (!is_inside(ring, written) || !is_inside(ring, read)) return damaged(ring, is_inside(ring, written) ? read : written);
   uint32_t at = written;
   if (written >= read && need > ring->size - written - (read ? 0 : 8)) at = 0;
   if ((at != written || written < read) && need >= read - at) { /* a full ring would look empty */
@@ -83,31 +97,49 @@ static int write_packet(const struct ring *ring, uint32_t flags, uint32_t count,
   return 0;
 }
 
-/* The next packet that is no early wake-up; NULL for none. */
-static const uint8_t *next(const struct ring *ring, struct packet *head) {
-  for (;;) {
-    const uint32_t read = load(ring->read);
-    if (read == load(ring->written)) return NULL;
-    memcpy(head, ring->bytes + read, sizeof *head);
-    if (head->flags == SKIP) store(ring->read, 0);
-    else if (head->flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, (read + whole(head->buffers, head->message)) % ring->size);
-    else return ring->bytes + read;
-  }
-}
+/* A packet of a ring: where it is, its head, and where the next one is. */
+struct found {
+  uint32_t at, after;
+  struct packet head;
+};
 
-static void depth(const struct ring *ring, uint64_t *packets, uint64_t *bytes) {
-  *packets = *bytes = 0;
-  for (uint32_t at = load(ring->read); at != load(ring->written);) {
-    struct packet head;
-    memcpy(&head, ring->bytes + at, sizeof head);
-    if (head.flags == SKIP) {
+/* The packet at a position, or behind the SKIP there: 0; AEE_EWOULDBLOCK for none, AEE_EBADSTATE for what is no packet. */
+static int find(const struct ring *ring, uint32_t at, uint32_t written, struct found *found) {
+  if (!is_inside(ring, at) || !is_inside(ring, written)) return damaged(ring, is_inside(ring, at) ? written : at);
+  while (at != written) {
+    const uint32_t end = at < written ? written : ring->size;
+    memcpy(&found->head, ring->bytes + at, sizeof found->head);
+    if (found->head.flags == SKIP && at > written) {
       at = 0;
       continue;
     }
-    const uint32_t size = whole(head.buffers, head.message);
-    *packets += 1, *bytes += size;
-    at = (at + size) % ring->size;
+    const struct packet *head = &found->head;
+    if (head->flags == SKIP || head->buffers > MAX_BUFFERS || head->message > MAX_MESSAGE || whole(head->buffers, head->message) > end - at)
+      return damaged(ring, at);
+    found->at = at;
+    found->after = (at + whole(head->buffers, head->message)) % ring->size;
+    return 0;
   }
+  return AEE_EWOULDBLOCK;
+}
+
+/* The next packet that is no early wake-up; returns as `find`. */
+static int next(const struct ring *ring, struct found *found) {
+  const uint32_t written = load(ring->written);
+  uint32_t at = load(ring->read);
+  int code;
+  while (!(code = find(ring, at, written, found)) && found->head.flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, at = found->after);
+  return code;
+}
+
+static int depth(const struct ring *ring, uint64_t *packets, uint64_t *bytes) {
+  const uint32_t written = load(ring->written);
+  uint32_t at = load(ring->read);
+  struct found found;
+  int code;
+  *packets = *bytes = 0;
+  for (; !(code = find(ring, at, written, &found)); at = found.after) *packets += 1, *bytes += whole(found.head.buffers, found.head.message);
+  return code == AEE_EWOULDBLOCK ? 0 : code;
 }
 
 static dspqueue_t of(dspqueue_t queue) {
@@ -116,21 +148,34 @@ static dspqueue_t of(dspqueue_t queue) {
   return NULL;
 }
 
-/* Have the queue lie where its memory is; 0 when it is none of the client's any more. */
+/* Bytes of the program whose task runs; NULL when they are not its own. The board's memory stays where it is, and what the
+ * program frees stays its own while its task runs. */
+static void *bytes_at(uint64_t phy_addr, int64_t size) {
+  void *mapped = hb_dsp_mem_map(phy_addr, size);
+  if (mapped == MAP_FAILED) return NULL;
+  hb_dsp_mem_unmap((uintptr_t)mapped);
+  return mapped;
+}
+
+/* Have the queue lie where its memory is: 0; AEE_ENOSUCHMAP when it is not the memory of the program whose task runs. */
 static int map(dspqueue_t queue) {
   uint32_t sizes[2];
-  uint8_t *head = hb_dsp_mem_map(queue->id, HEAD);
-  if (head == MAP_FAILED) return 0;
+  uint8_t *head = bytes_at(queue->id, HEAD);
+  if (!head) return AEE_ENOSUCHMAP;
   memcpy(sizes, head, sizeof sizes);
-  hb_dsp_mem_unmap((uintptr_t)head);
-  if (sizes[0] <= HEAD || sizes[1] <= HEAD) return 0;
-  head = hb_dsp_mem_map(queue->id, (int64_t)HEAD + sizes[0] + sizes[1]);
-  if (head == MAP_FAILED) return 0;
-  hb_dsp_mem_unmap((uintptr_t)head); /* the board's memory stays where it is */
+  for (int at = 0; at < 2; ++at)
+    if (sizes[at] <= HEAD || sizes[at] > MAX_RING || sizes[at] % 8) return AEE_ENOSUCHMAP;
+  head = bytes_at(queue->id, (int64_t)HEAD + sizes[0] + sizes[1]);
+  if (!head) return AEE_ENOSUCHMAP;
   queue->head = head;
   queue->requests = ring_at(head + HEAD, sizes[0]);
   queue->responses = ring_at(head + HEAD + sizes[0], sizes[1]);
-  return 1;
+  return 0;
+}
+
+/* For a call of the image: 0 when the program whose task runs has the queue, else a code. */
+static int enter(dspqueue_t queue) {
+  return !of(queue) || queue->client != hbrt_fastrpc_client() ? AEE_EBADPARM : map(queue);
 }
 
 static void forget(dspqueue_t queue) {
@@ -151,27 +196,27 @@ void hbrt_dspqueue_forget(uint32_t client) {
 
 /* Have the image read requests: whether it has taken one; below 0 when it has closed the queue. */
 static int offer(dspqueue_t queue) {
-  const uint32_t before = load(queue->requests.read);
+  const uint64_t before = queue->taken;
   queue->call(queue, 0, queue->context);
-  if (of(queue) != queue) return -1;
-  for (; queue->mapped_count; --queue->mapped_count) hb_dsp_mem_unmap(queue->mapped[queue->mapped_count - 1]);
-  return load(queue->requests.read) != before;
+  return of(queue) != queue ? -1 : queue->taken != before;
 }
 
 int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
   dspqueue_t queue = queues;
+  struct found found;
   while (queue && (queue->id != id || queue->client != client)) queue = queue->next;
-  if (!queue) return AEE_ENOSUCHHANDLE;
-  if (!map(queue)) return AEE_ENOSUCHMAP;
+  if (!queue) return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "The image has imported no such queue.");
+  if (map(queue)) return hbrt_fastrpc_refuse(AEE_ENOSUCHMAP, "The queue's memory is not the program's own any more.");
   uint8_t *served = queue->head + SERVED;
-  struct packet head;
   for (;;) {
-    int taken = 1; /* when it takes none, the next request asks again */
-    while (taken > 0 && next(&queue->requests, &head)) taken = offer(queue);
+    int taken = 1, code = 0; /* when it takes none, the next request asks again */
+    while (taken > 0 && !(code = next(&queue->requests, &found))) taken = offer(queue);
     if (taken < 0) return 0;
     __atomic_store_n(served, 0, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the last look */
-    if (!next(&queue->requests, &head) || offer(queue) <= 0) return 0;
+    if (!code || code == AEE_EWOULDBLOCK) code = next(&queue->requests, &found);
+    if (code) return code == AEE_EWOULDBLOCK ? 0 : HBRT_FASTRPC_ON_DSP(code);
+    if (offer(queue) <= 0) return 0;
     __atomic_store_n(served, 1, __ATOMIC_SEQ_CST);
   }
 }
@@ -187,7 +232,7 @@ EXPORT AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_c
   made->client = hbrt_fastrpc_client();
   made->call = packet_callback;
   made->context = context;
-  int code = map(made) ? 0 : AEE_ENOSUCHMAP;
+  int code = map(made);
   for (dspqueue_t one = queues, following; !code && one; one = following) {
     following = one->next;
     if (one->id != queue_id) continue;
@@ -205,8 +250,9 @@ EXPORT AEEResult dspqueue_import(uint64_t queue_id, dspqueue_callback_t packet_c
 }
 
 EXPORT AEEResult dspqueue_close(dspqueue_t queue) {
-  if (!of(queue)) return AEE_EBADPARM;
-  if (map(queue)) queue->head[IMPORTER] = 0;
+  const int code = enter(queue);
+  if (code == AEE_EBADPARM) return code;
+  if (!code) queue->head[IMPORTER] = 0;
   forget(queue);
   return 0;
 }
@@ -235,10 +281,11 @@ static int wait_until(const struct timespec *begin, uint32_t timeout_us) {
 EXPORT AEEResult dspqueue_write(dspqueue_t queue, uint32_t flags, uint32_t count, struct dspqueue_buffer *buffers, uint32_t length,
                                 const uint8_t *message, uint32_t timeout_us) {
   struct timespec begin;
-  if (!of(queue) || (count && !buffers) || (length && !message)) return AEE_EBADPARM;
+  int code = (count && !buffers) || (length && !message) ? AEE_EBADPARM : enter(queue);
+  if (code) return code;
   clock_gettime(CLOCK_MONOTONIC, &begin);
   for (;;) {
-    const int code = write_packet(&queue->responses, flags & 0xffff & ~(uint32_t)OWN_FLAGS, count, buffers, length, message);
+    code = write_packet(&queue->responses, flags & 0xffff & ~(uint32_t)OWN_FLAGS, count, buffers, length, message);
     if (code != AEE_EWOULDBLOCK) return code;
     if (!wait_until(&begin, timeout_us)) return timeout_us ? AEE_EEXPIRED : AEE_EWOULDBLOCK;
   }
@@ -251,27 +298,26 @@ EXPORT AEEResult dspqueue_write_noblock(dspqueue_t queue, uint32_t flags, uint32
 
 EXPORT AEEResult dspqueue_read_noblock(dspqueue_t queue, uint32_t *flags, uint32_t most_buffers, uint32_t *count,
                                        struct dspqueue_buffer *buffers, uint32_t most_message, uint32_t *length, uint8_t *message) {
-  struct packet head;
-  if (!of(queue)) return AEE_EBADPARM;
-  const uint8_t *packet = next(&queue->requests, &head);
-  if (!packet) return AEE_EWOULDBLOCK;
+  struct found found;
+  int code = enter(queue);
+  if (code || (code = next(&queue->requests, &found))) return code;
+  const struct packet head = found.head;
+  const uint8_t *packet = queue->requests.bytes + found.at;
   if (head.buffers > most_buffers || head.message > most_message || (head.buffers && !buffers) || (head.message && !message))
     return AEE_EBADPARM;
-  int code = 0;
   for (uint32_t at = 0; at < head.buffers; ++at) {
     struct buffer told;
     memcpy(&told, packet + sizeof head + at * sizeof told, sizeof told);
-    void *mapped = queue->mapped_count < sizeof queue->mapped / sizeof *queue->mapped
-                       ? hb_dsp_mem_map(told.phy_addr, told.size) : MAP_FAILED;
-    if (mapped == MAP_FAILED) code = AEE_ENOSUCHMAP;
-    else queue->mapped[queue->mapped_count++] = (uintptr_t)mapped;
-    buffers[at] = (struct dspqueue_buffer){told.fd, told.size, told.offset, told.flags, mapped == MAP_FAILED ? NULL : mapped};
+    void *mapped = bytes_at(told.phy_addr, told.size);
+    if (!mapped) code = AEE_ENOSUCHMAP;
+    buffers[at] = (struct dspqueue_buffer){told.fd, told.size, told.offset, told.flags, mapped};
   }
   if (head.message) memcpy(message, packet + sizeof head + head.buffers * sizeof(struct buffer), head.message);
   if (flags) *flags = head.flags;
   if (count) *count = head.buffers;
   if (length) *length = head.message;
-  store(queue->requests.read, (load(queue->requests.read) + whole(head.buffers, head.message)) % queue->requests.size);
+  store(queue->requests.read, found.after);
+  ++queue->taken;
   return code;
 }
 
@@ -282,12 +328,12 @@ EXPORT AEEResult dspqueue_read(dspqueue_t queue, uint32_t *flags, uint32_t most_
 }
 
 EXPORT AEEResult dspqueue_peek_noblock(dspqueue_t queue, uint32_t *flags, uint32_t *count, uint32_t *length) {
-  struct packet head;
-  if (!of(queue)) return AEE_EBADPARM;
-  if (!next(&queue->requests, &head)) return AEE_EWOULDBLOCK;
-  if (flags) *flags = head.flags;
-  if (count) *count = head.buffers;
-  if (length) *length = head.message;
+  struct found found;
+  int code = enter(queue);
+  if (code || (code = next(&queue->requests, &found))) return code;
+  if (flags) *flags = found.head.flags;
+  if (count) *count = found.head.buffers;
+  if (length) *length = found.head.message;
   return 0;
 }
 
@@ -297,15 +343,15 @@ EXPORT AEEResult dspqueue_peek(dspqueue_t queue, uint32_t *flags, uint32_t *coun
 
 EXPORT AEEResult dspqueue_write_early_wakeup_noblock(dspqueue_t queue, uint32_t wakeup_delay, uint32_t packet_flags) {
   const uint32_t message[] = {wakeup_delay, packet_flags};
-  if (!of(queue)) return AEE_EBADPARM;
-  return write_packet(&queue->responses, DSPQUEUE_PACKET_FLAG_WAKEUP, 0, NULL, sizeof message, (const uint8_t *)message);
+  const int code = enter(queue);
+  return code ? code : write_packet(&queue->responses, DSPQUEUE_PACKET_FLAG_WAKEUP, 0, NULL, sizeof message, (const uint8_t *)message);
 }
 
 EXPORT AEEResult dspqueue_get_stat(dspqueue_t queue, enum dspqueue_stat stat, uint64_t *value) {
   uint64_t told[8] = {[DSPQUEUE_STAT_SIGNALING_PERF] = DSPQUEUE_SIGNALING_PERF_OPTIMIZED_SIGNALING};
-  if (!of(queue) || !value || (int)stat < 1 || (int)stat > 7) return AEE_EBADPARM;
-  depth(&queue->requests, &told[DSPQUEUE_STAT_READ_QUEUE_PACKETS], &told[DSPQUEUE_STAT_READ_QUEUE_BYTES]);
-  depth(&queue->responses, &told[DSPQUEUE_STAT_WRITE_QUEUE_PACKETS], &told[DSPQUEUE_STAT_WRITE_QUEUE_BYTES]);
-  *value = told[stat];
-  return 0;
+  int code = !value || (int)stat < 1 || (int)stat > 7 ? AEE_EBADPARM : enter(queue);
+  if (!code) code = depth(&queue->requests, &told[DSPQUEUE_STAT_READ_QUEUE_PACKETS], &told[DSPQUEUE_STAT_READ_QUEUE_BYTES]);
+  if (!code) code = depth(&queue->responses, &told[DSPQUEUE_STAT_WRITE_QUEUE_PACKETS], &told[DSPQUEUE_STAT_WRITE_QUEUE_BYTES]);
+  if (!code) *value = told[stat];
+  return code;
 }

@@ -17,7 +17,7 @@
 #include "hb_dsp.h"
 #include "remote.h"
 
-enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, KIND_END = 4, KIND_WAKE = 5, MOST_INTERFACES = 64, MOST_ARGUMENTS = 510, MOST_NAME = 128, MOST_URI = 1024, MOST_CLIENTS = 1024 };
+enum { COMMAND = 0xfa57, KIND_OPEN = 1, KIND_INVOKE = 2, KIND_CLOSE = 3, KIND_END = 4, KIND_WAKE = 5, MAX_INTERFACES = 64, MAX_ARGUMENTS = 510, MAX_NAME = 128, MAX_URI = 1024, MAX_CLIENTS = 1024 };
 
 struct head {
   uint32_t kind, word;
@@ -30,7 +30,7 @@ struct argument {
 };
 
 struct interface {
-  char symbol[MOST_NAME];
+  char symbol[MAX_NAME];
   hbrt_fastrpc_invoke invoke;
   int has_handle;
 };
@@ -43,15 +43,15 @@ struct opened {
   uint64_t limit_bytes;
 };
 
-static int64_t used_bytes[MOST_CLIENTS]; /* what the objects of a program with a limit have allocated */
+static int64_t used_bytes[MAX_CLIENTS]; /* what the objects of a program with a limit have allocated */
 static int is_limited;
-static struct interface interfaces[MOST_INTERFACES];
+static struct interface interfaces[MAX_INTERFACES];
 static int interface_count;
 static struct opened *opened;
 static size_t opened_count;
 static uint64_t last_handle;
 
-static int refuse(int code, const char *sentence) {
+int hbrt_fastrpc_refuse(int code, const char *sentence) {
   hb_dsp_log(HB_DSP_LOG_ERROR, "%s", sentence);
   return HBRT_FASTRPC_ON_DSP(code);
 }
@@ -105,7 +105,7 @@ void hbrt_fastrpc_unlimit(void) {
 
 /* Call a skeleton with no more memory than its program has left. */
 static int call(const struct opened *one, uint32_t word, remote_arg *arguments, remote_handle64 object) {
-  if (!one->limit_bytes || one->client >= MOST_CLIENTS) return one->interface->invoke(object, word, arguments);
+  if (!one->limit_bytes || one->client >= MAX_CLIENTS) return one->interface->invoke(object, word, arguments);
   const int64_t before = data_bytes(), left = (int64_t)one->limit_bytes - used_bytes[one->client];
   limit((rlim_t)(before + (left > 0 ? left : 0)));
   const int code = one->interface->invoke(object, word, arguments);
@@ -126,15 +126,22 @@ static void forget_ended(void) {
     if (!opened[at].handle || (uint32_t)hbrt_dsp_client((int32_t)opened[at].client) == opened[at].pid) continue;
     const uint32_t client = opened[at].client;
     hbrt_dspqueue_forget(client);
-    if (client < MOST_CLIENTS) used_bytes[client] = 0;
+    if (client < MAX_CLIENTS) used_bytes[client] = 0;
     close_object(&opened[at]);
   }
 }
 
-static int open_interface(const struct head *head, uint64_t *answer) {
-  char uri[MOST_URI + 1], text[MOST_URI + 256];
-  if (head->count > MOST_URI || !answer) return refuse(AEE_ERPC, "The URI of an open is too long, or nothing takes its handle.");
-  memcpy(uri, head + 1, head->count);
+/* Copy the part of a message behind its head, which the program can change at any time: 1; 0 when the task's input is shorter. */
+static int copy_rest(void *rest, uint64_t bytes, const void *input, uint64_t input_bytes) {
+  if (input_bytes - sizeof(struct head) < bytes) return 0;
+  memcpy(rest, (const struct head *)input + 1, bytes);
+  return 1;
+}
+
+static int open_interface(const struct head *head, const void *input, const struct frame *task, void *answer) {
+  char uri[MAX_URI + 1], text[MAX_URI + 256];
+  if (head->count > MAX_URI || task->output_bytes < sizeof(uint64_t) || !copy_rest(uri, head->count, input, task->input_bytes))
+    return hbrt_fastrpc_refuse(AEE_ERPC, "An open has a URI of at most 1024 bytes in its input, and an output of 8 bytes for the handle.");
   uri[head->count] = 0;
   const char *symbol = strchr(uri, '?');
   symbol = symbol ? symbol + 1 : uri;
@@ -146,7 +153,7 @@ static int open_interface(const struct head *head, uint64_t *answer) {
     int at = snprintf(text, sizeof text, "The image has no interface %.*s; it has", (int)length, symbol);
     for (int one = 0; one < interface_count && at < (int)sizeof text; ++one)
       at += snprintf(text + at, sizeof text - (size_t)at, "%s %s", one ? "," : "", interfaces[one].symbol);
-    return refuse(AEE_EUNABLETOLOAD, text);
+    return hbrt_fastrpc_refuse(AEE_EUNABLETOLOAD, text);
   }
   forget_ended();
   const uint64_t program = hbrt_dsp_client(-1);
@@ -159,7 +166,7 @@ static int open_interface(const struct head *head, uint64_t *answer) {
     if (code) return code;
   }
   struct opened *made = place();
-  if (!made) return refuse(AEE_ENOMEMORY, "There is no memory for another handle.");
+  if (!made) return hbrt_fastrpc_refuse(AEE_ENOMEMORY, "There is no memory for another handle.");
   if (!last_handle) { /* a handle of this core's process before is none of this one */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -168,17 +175,20 @@ static int open_interface(const struct head *head, uint64_t *answer) {
   mine.handle = ++last_handle;
   mine.object = object;
   *made = mine;
-  *answer = made->handle;
+  memcpy(answer, &made->handle, sizeof made->handle);
   return 0;
 }
 
-static int invoke(const struct head *head, struct opened *one) {
-  remote_arg arguments[MOST_ARGUMENTS];
-  const struct argument *given = (const struct argument *)(head + 1);
+static int invoke(const struct head *head, const void *input, uint64_t input_bytes, struct opened *one) {
+  remote_arg arguments[MAX_ARGUMENTS];
+  struct argument given[MAX_ARGUMENTS];
   const uint32_t count = REMOTE_SCALARS_LENGTH(head->word);
   uint32_t mapped = 0;
-  if (head->count != count || REMOTE_SCALARS_INHANDLES(head->word) || REMOTE_SCALARS_OUTHANDLES(head->word))
-    return refuse(AEE_EBADPARM, "The scalar word does not name the arguments that came.");
+  if (head->count != count || REMOTE_SCALARS_INHANDLES(head->word) || REMOTE_SCALARS_OUTHANDLES(head->word) ||
+      !copy_rest(given, count * sizeof *given, input, input_bytes))
+    return hbrt_fastrpc_refuse(AEE_EBADPARM, "The scalar word does not name the arguments that came.");
+  if (one->interface->has_handle && REMOTE_SCALARS_METHOD(head->word) < 2)
+    return hbrt_fastrpc_refuse(AEE_EUNSUPPORTED, "The methods 0 and 1 of an interface with handles are its open and its close.");
   int code = 0;
   for (; mapped < count; ++mapped) {
     remote_buf *buffer = &arguments[mapped].buf;
@@ -186,7 +196,7 @@ static int invoke(const struct head *head, struct opened *one) {
     if (!given[mapped].size) continue;
     buffer->pv = hb_dsp_mem_map(given[mapped].phy_addr, (int64_t)given[mapped].size);
     if (buffer->pv == MAP_FAILED) {
-      code = refuse(AEE_EBADPARM, "An argument is no memory of the caller.");
+      code = hbrt_fastrpc_refuse(AEE_EBADPARM, "An argument is no memory of the caller.");
       break;
     }
   }
@@ -201,23 +211,22 @@ static int invoke(const struct head *head, struct opened *one) {
 
 static int fastrpc(void *input, void *output, void *tm) {
   (void)tm;
-  const struct head *head = input;
-  if (!head) return refuse(AEE_ERPC, "The command takes the message of a FastRPC call; use remote_handle64_*.");
-  if (head->kind == KIND_OPEN) return open_interface(head, output);
-  if (head->kind == KIND_END) raise(SIGKILL);
-  if (head->kind == KIND_WAKE) {
-    const int code = hbrt_dspqueue_serve(head->handle, hbrt_fastrpc_client());
-    return code ? refuse(code, "The image has imported no such queue.") : 0;
-  }
-  if (head->kind != KIND_INVOKE && head->kind != KIND_CLOSE) return refuse(AEE_ERPC, "There is no such kind of message.");
-  struct opened *one = of_handle(head->handle);
+  const struct frame *task = hbrt_dsp_frame;
+  struct head head;
+  if (task->input_bytes < sizeof head) return hbrt_fastrpc_refuse(AEE_ERPC, "The command takes the message of a FastRPC call; use remote_handle64_*.");
+  memcpy(&head, input, sizeof head);
+  if (head.kind == KIND_OPEN) return open_interface(&head, input, task, output);
+  if (head.kind == KIND_END) raise(SIGKILL);
+  if (head.kind == KIND_WAKE) return hbrt_dspqueue_serve(head.handle, hbrt_fastrpc_client());
+  if (head.kind != KIND_INVOKE && head.kind != KIND_CLOSE) return hbrt_fastrpc_refuse(AEE_ERPC, "There is no such kind of message.");
+  struct opened *one = of_handle(head.handle);
   if (!one || one->client != hbrt_fastrpc_client())
-    return refuse(AEE_ENOSUCHHANDLE, "There is no such open handle of this program on this core.");
-  return head->kind == KIND_INVOKE ? invoke(head, one) : close_object(one);
+    return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "There is no such open handle of this program on this core.");
+  return head.kind == KIND_INVOKE ? invoke(&head, input, task->input_bytes, one) : close_object(one);
 }
 
 EXPORT int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke_function, int has_handle) {
-  if (interface_count == MOST_INTERFACES || strlen(symbol) >= MOST_NAME) return AEE_EFAILED;
+  if (interface_count == MAX_INTERFACES || strlen(symbol) >= MAX_NAME) return AEE_EFAILED;
   struct interface *made = &interfaces[interface_count++];
   snprintf(made->symbol, sizeof made->symbol, "%s", symbol);
   made->invoke = invoke_function;

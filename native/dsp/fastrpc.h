@@ -9,10 +9,13 @@
 /* The program whose task runs. */
 uint32_t hbrt_fastrpc_client(void);
 
+/* Log the sentence of a refusal; its code as it comes from the DSP. */
+int hbrt_fastrpc_refuse(int code, const char *sentence);
+
 /* No limit of the process's memory is in force any more. */
 void hbrt_fastrpc_unlimit(void);
 
-/* Work through the requests of a queue; 0 or a code. */
+/* Work through the requests of a queue: 0, or a code as it comes from the DSP. */
 int hbrt_dspqueue_serve(uint64_t id, uint32_t client);
 /* A program has ended. */
 void hbrt_dspqueue_forget(uint32_t client);

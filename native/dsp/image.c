@@ -106,7 +106,7 @@ static HBRT_THREAD uint64_t polled_cycles; /* cycles of such polls that are not 
 #define NO_OP ((void *)1) /* the input of main: the number of its arguments, which are the output */
 
 /* Call a function of the image: an op, or main. */
-EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output) {
+EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes) {
   struct frame frame;
   volatile int32_t result = 0;
   /* Of an op that this one interrupts. */
@@ -124,6 +124,8 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   memset(copies, 0, sizeof copies); /* another engine's */
   frame.outer = hbrt_dsp_frame;
   frame.is_op = input != NO_OP;
+  frame.input_bytes = input_bytes;
+  frame.output_bytes = output_bytes;
   if (setjmp(frame.env) == 0) {
     hbrt_dsp_failure[0] = 0;
     hbrt_dsp_frame = &frame;
@@ -152,7 +154,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
 
 EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
   char *arguments[] = {name, NULL};
-  return hbrt_dsp_run(main_function, NO_OP, arguments);
+  return hbrt_dsp_run(main_function, NO_OP, arguments, 0, 0);
 }
 
 /* -- the functions of the headers */
@@ -190,10 +192,11 @@ void hbrt_dsp_settle(void) {
 }
 
 /* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
-EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint32_t client, int32_t *result, uint64_t *spent) {
+EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
+                             int32_t *result, uint64_t *spent) {
   __atomic_store_n(&is_unknown, 1, __ATOMIC_RELEASE);
   hbrt_engine_begin(client);
-  *result = hbrt_dsp_run(fn, input, output);
+  *result = hbrt_dsp_run(fn, input, output, input_bytes, output_bytes);
   uint64_t cycles = hbrt_dsp_take_cycles();
   if (hbrt_engine_charge(cycles)) cycles = 0;
   spent[0] = cycles + hbrt_engine_end();

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 7
+#define HBRT_DSP_CALLS_VERSION 8
 #define EXPORT __attribute__((visibility("default")))
 
 /* A call may set hbrt_dsp_raised; then its value is void. */
@@ -47,6 +47,7 @@ struct hbrt_dsp_calls {
 struct frame {
   struct frame *outer;
   int is_op; /* else it is main */
+  uint64_t input_bytes, output_bytes; /* of the task */
   jmp_buf env;
 };
 
@@ -71,6 +72,6 @@ void hbrt_dsp_leave_if_raised(void);
 uint64_t hbrt_dsp_take_cycles(void);
 /* Whether a poll comes before a copy's end, with these cycles counted: then the poll is noted, and all is done. */
 int hbrt_dsp_poll_in_vain(uint64_t now, uint64_t end_cycle, uint64_t poll_cycles);
-EXPORT int32_t hbrt_dsp_run(void *fn, void *input, void *output);
+EXPORT int32_t hbrt_dsp_run(void *fn, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes);
 
 #endif /* HBRT_DSP_RUNTIME_H */

@@ -381,35 +381,45 @@ uint64_t hbrt_core_cycles(hbrt_core *core) {
     return cycles;
 }
 
-static void *block(const hbrt_file *file, uint64_t phy) { return phy ? file->map + (phy - file->at.ddr_base) : NULL; }
+/* A block of the task that an op in C runs. */
+typedef struct {
+    void *at; /* NULL for none */
+    uint64_t bytes;
+} op_block;
+
+static op_block block(const hbrt_file *file, uint64_t phy, uint64_t bytes) {
+    return (op_block){phy ? file->map + (phy - file->at.ddr_base) : NULL, bytes};
+}
 
 void hbrt_core_imports(hbrt_core *core, int has_imports) { core->has_imports = has_imports; }
 
 /* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks, which the file holds. */
-static int is_for_c(hbrt_core *core, int slot, void **input, void **output) {
+static int is_for_c(hbrt_core *core, int slot, op_block *input, op_block *output) {
     const hbrt_file *file = &core->file;
     const hbrt_slot_record *record = hbrt_record(file, (uint32_t)slot);
     /* Each is read once: the submitter can write here. */
     uint32_t cmd = HBRT_GET(record->cmd), client = HBRT_GET(record->client);
     uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
+    uint64_t input_bytes = HBRT_GET(record->input_bytes), output_bytes = HBRT_GET(record->output_bytes);
     if (cmd >= COMMANDS || core->ops[cmd].code == NULL || client == 0 || client >= HBRT_CLIENTS ||
         hbrt_load(&hbrt_client_at(file, client)->checks) || core->has_imports ||
-        hbrt_is_usable(file, client, input_phy, HBRT_GET(record->input_bytes)) != 1 ||
-        hbrt_is_usable(file, client, output_phy, HBRT_GET(record->output_bytes)) != 1)
+        hbrt_is_usable(file, client, input_phy, input_bytes) != 1 ||
+        hbrt_is_usable(file, client, output_phy, output_bytes) != 1)
         return 0;
-    *input = block(file, input_phy);
-    *output = block(file, output_phy);
+    *input = block(file, input_phy, input_bytes);
+    *output = block(file, output_phy, output_bytes);
     core->ran = (hbrt_ran){.slot = (uint32_t)slot, .cmd = cmd, .owner = HBRT_GET(record->owner), .client = client};
     return 1;
 }
 
 /* Run an op in C, and answer: 1. HBRT_RAN and HBRT_UNKNOWN_OWNER as hbrt_core_next has them. */
-static int serve(hbrt_core *core, int slot, void *input, void *output) {
+static int serve(hbrt_core *core, int slot, const op_block *input, const op_block *output) {
     hbrt_ran *ran = &core->ran;
     op *it = &core->ops[ran->cmd];
     ran->start_ns = hbrt_now_ns();
     __atomic_store_n(&core->running, slot, __ATOMIC_RELEASE);
-    int has_used = core->call(it->code, input, output, ran->client, &ran->result, ran->spent);
+    int has_used = core->call(it->code, input->at, output->at, input->bytes, output->bytes, ran->client, &ran->result,
+                              ran->spent);
     ran->done_ns = hbrt_now_ns();
     __atomic_add_fetch(&it->runs, 1, __ATOMIC_RELAXED);
     if (has_used || ran->result || !*core->is_core || hbrt_core_adopt(core) != slot) return HBRT_RAN;
@@ -471,10 +481,10 @@ int hbrt_core_next(hbrt_core *core) {
     int is_woken = 0;
     while (!__atomic_exchange_n(&core->is_called, 0, __ATOMIC_ACQ_REL)) {
         int slot = hbrt_core_claim(core, 0), answer;
-        void *input, *output;
+        op_block input, output;
         if (slot >= 0) {
             if (!is_for_c(core, slot, &input, &output)) return slot;
-            answer = serve(core, slot, input, output);
+            answer = serve(core, slot, &input, &output);
             is_woken = 0;
         } else {
             flush(core);

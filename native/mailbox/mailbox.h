@@ -211,7 +211,8 @@ int hbrt_core_next(hbrt_core *core);
 
 /* Runs a client's op by its code and its blocks; `spent` takes HBRT_SPENT numbers. Returns 1 when the runtime is to answer
  * the task. */
-typedef int32_t hbrt_call(void *code, void *input, void *output, uint32_t client, int32_t *result, uint64_t *spent);
+typedef int32_t hbrt_call(void *code, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
+                          int32_t *result, uint64_t *spent);
 
 /* The function that runs ops in C. `is_core`: a byte that is 0 in a process that an op forks. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);

@@ -1,6 +1,7 @@
 """A dspqueue to an image and back."""
 
 import os
+import struct
 import threading
 from pathlib import Path
 from typing import Any, cast
@@ -159,3 +160,19 @@ def test_a_crash_is_told_to_who_waits(dsp_board_factory: Any) -> None:
         with DspQueue() as unknown:
             unknown.write(b"x")
             assert code_of(unknown.read, PATIENCE_S) & 0xFF == Aee.AEE_ENOSUCHHANDLE
+
+
+@pytest.mark.dsp_board(IMAGE)
+def test_a_damaged_ring_fails_its_call_and_the_core_goes_on(dsp_board: Board) -> None:
+    with Calc() as calc, DspQueue() as queue:
+        calc.call(plain.QUEUE, queue.id)
+        ring_at = ring.QUEUE_HEAD_BYTES
+        for positions in ((8, 1 << 20), (1 << 31, 0), (16, 4)):
+            struct.pack_into("<II", queue._queue.view, ring_at, *positions)
+            queue._queue.set_served(is_served=False)
+            queue._ask()
+            assert code_of(queue.read, PATIENCE_S) == Aee.AEE_EBADSTATE
+            queue._error = None
+        struct.pack_into("<II", queue._queue.view, ring_at, 0, 0)
+        queue.write(b"ab", timeout=PATIENCE_S)
+        assert queue.read(PATIENCE_S).message == b"ba"

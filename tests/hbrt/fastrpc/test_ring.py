@@ -49,3 +49,26 @@ def test_limits() -> None:
     for size in (0, (16 << 20) + 1):
         with pytest.raises(AeeError):
             ring_bytes(size)
+
+
+@given(st.data())
+def test_whatever_the_other_side_writes_no_call_hangs_or_leaves_the_ring(data: st.DataObject) -> None:
+    raw = bytearray(ring_bytes(128))
+    word = st.one_of(st.integers(0, 20).map(lambda at: 8 * at), st.integers(0, 2**32 - 1), st.just(0xFFFF))
+    for at in range(0, len(raw), 4):
+        raw[at : at + 4] = data.draw(word).to_bytes(4, "little")
+    before = bytes(raw)
+    ring = Ring(memoryview(raw))
+    for call in (ring.peek, ring.depth, ring.read, ring.read, lambda: ring.write((), b"x")):
+        try:
+            call()
+        except AeeError as error:
+            assert error.code == Aee.AEE_EBADSTATE  # noqa: PT017 - or it found packets
+    assert raw[8:64] == before[8:64]
+
+
+def test_a_ring_that_leads_to_its_start_from_there_has_ended() -> None:
+    raw = bytearray(ring_bytes(128))
+    raw[0:4], raw[64:66] = (16).to_bytes(4, "little"), b"\xff\xff"
+    with pytest.raises(AeeError, match="position 0 of its 128 bytes"):
+        Ring(memoryview(raw)).read()

@@ -100,7 +100,14 @@ class Machine:
         result, spent = ctypes.c_int32(), (ctypes.c_uint64 * (1 + len(NO_WORK)))()
         function = _OP(run)
         has_used = self.library.hbrt_dsp_call(
-            function, None, None, ctypes.c_uint32(CLIENT), ctypes.byref(result), ctypes.byref(spent)
+            function,
+            None,
+            None,
+            ctypes.c_uint64(0),
+            ctypes.c_uint64(0),
+            ctypes.c_uint32(CLIENT),
+            ctypes.byref(result),
+            ctypes.byref(spent),
         )
         self.runtime.finish()
         engine.take()

@@ -51,8 +51,9 @@ static void *make_table(uint64_t *bytes) {
 static const uint8_t is_core = 1;
 enum { IN_C = 2 }; /* of a command: 0x1002 returns 0, 0x1003 fails */
 
-static int32_t call(void *code, void *input, void *output, uint32_t client, int32_t *result, uint64_t *cycles) {
-    (void)input, (void)output, (void)client;
+static int32_t call(void *code, void *input, void *output, uint64_t input_bytes, uint64_t output_bytes, uint32_t client,
+                    int32_t *result, uint64_t *cycles) {
+    (void)input, (void)output, (void)input_bytes, (void)output_bytes, (void)client;
     *result = code == (void *)0x1003 ? -42 : 0;
     *cycles = 5;
     return 0;
