@@ -1,5 +1,6 @@
 # make demo    set up and run the NN samples on a private board
 # make test    set up and run every check: format, lint, types, import rules, tests
+# make test-long    the tests that take many seconds each
 #
 # Both make .venv on the first run, with the first of $(PYTHONS) that will do (or: make demo PYTHON=/path/to/python3).
 # Later runs install nothing, and ask no network, until pyproject.toml or constraints.txt changes.
@@ -21,10 +22,10 @@ TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4;
 # A test that runs make itself must not inherit our flags or job slots.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test test-arm64 lint native docs docs-tables docs-serve bench venv wheel clean
+.PHONY: help demo test test-long test-arm64 lint native docs docs-tables docs-serve bench venv wheel clean
 
 help:
-	@echo "make demo | test | test-arm64 | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
+	@echo "make demo | test | test-long | test-arm64 | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
 	@$(BIN)/python native/build.py
@@ -33,9 +34,15 @@ demo: $(VENV)/.installed-base
 # There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.
 # Tests start some thousand programs: each would compile hbrt anew where PYTHONDONTWRITEBYTECODE is set, and each pytest
 # its plugins, hypothesis among them.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
+
 test: lint native
 	@$(BIN)/python -m compileall -q arm_client dsp_server fastrpc hbrt rknn_api samples
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
+	@$(PYTEST)
+
+# What pyproject.toml leaves out of make test: campaigns of minutes, soak, pages that install with pip, clusters of Ray.
+test-long: native
+	@$(PYTEST) -m long
 
 # The C parts and their tests on arm64, by qemu-user in a Debian root: as root, an hour on two CPUs, the first time longer.
 test-arm64:

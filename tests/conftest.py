@@ -64,11 +64,6 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the long tests run first."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
-
-
 def pytest_collection_finish() -> None:
     """Leave modules and tests out of garbage collections: 300 000 objects, a fifth of a second each time."""
     gc.collect()

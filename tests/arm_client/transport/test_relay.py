@@ -66,11 +66,6 @@ PARTS = {
     "session/test_exit_report.py": [
         "test_a_private_board_says_what_it_found[leak]",
     ],
-    "memory/test_cache_modes.py": [
-        "TestStrict::test_with_both_flushes_it_is_right",
-        "TestStrict::test_without_invalidate_the_cpu_reads_old_bytes",
-        "TestInputThatWasNotCleaned::test_what_the_dsp_wrote_is_no_change_of_the_cpu",
-    ],
     "session/test_connect.py": [
         "TestRestart::test_clear_errors_and_then_a_new_connection",
         "TestRestart::test_what_the_next_daemon_says_is_not_for_the_programs_of_the_one_before[a call]",
@@ -87,20 +82,6 @@ PARTS = {
     "strict/test_late_views.py": ["test_a_freed_block_that_an_op_was_to_get_is_refused_as_ever[memory,coherence]"],
     "strict/test_stale.py": ["test_a_read_is_named_with_both_lines_and_goes_on_with_the_old_bytes"],
     "session/test_checks.py": ["test_cores_see_what_is_watched", "test_nothing_is_watched_by_default"],
-    "session/test_threads.py": [
-        "test_a_hundred_by_the_c_names[0]",
-        "test_a_hundred_by_python_habits[-1]",
-        "test_mixed_waits_and_the_last_one_is_not_left_asleep",
-        "test_handles_cross_threads",
-        "test_many_submit_more_than_there_are_slots",
-        "test_finalizers_in_the_middle_of_requests",
-    ],
-    "memory/test_sys_register.py": [
-        "test_a_foreign_block_serves_tasks_once_it_is_registered",
-        "test_registrations_are_counted",
-        "test_a_block_lives_until_the_last_lets_go",
-        "test_ones_own_block",
-    ],
     "session/test_waiting.py": [
         "test_answer_is_there_whatever_calls_usually_take",
         "test_threads_that_wait_at_once_each_get_their_own",

@@ -47,24 +47,8 @@ __all__ = ["kept_relays"]
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
-# Two runs, so that they spread over the processes of a test run.
-SAME_TESTS = [
-    ("test_rpc.py", "memory/test_cache_modes.py"),
-    ("test_futures.py", "memory/test_sys_register.py", STRICT),
-]
-PARTS = {
-    STRICT: [
-        *STRICT_PARTS,
-        "TestProgramsThatAreRight::test_images_in_cached_memory",
-    ],
-}
-# What is found before anything moves, or without a board: one test of each kind that is told is enough. What was freed
-# and written to is this process's own.
-LEFT_OUT = [
-    "memory/test_cache_modes.py::TestInputThatWasNotCleaned::test_a_part_that_was_cleaned_is_in_order",
-    "memory/test_cache_modes.py::TestInputThatWasNotCleaned::test_memory_that_is_not_cached_needs_none",
-    *STRICT_LEFT_OUT,
-]
+# Checks look at a task before it is handed on, and at its end.
+PARTS = {STRICT: [*STRICT_PARTS, "TestProgramsThatAreRight::test_images_in_cached_memory"]}
 
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1200
 
@@ -553,7 +537,5 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("names", SAME_TESTS, ids=" ".join)
-def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path) -> None:
-    plugin = "tests.arm_client.over_tcp"
-    run_again(names, tmp_path / "inner", "-p", plugin, parts=PARTS, left_out=LEFT_OUT)
+def test_the_same_checks_over_tcp(tmp_path: Path) -> None:
+    run_again([STRICT], tmp_path / "inner", "-p", "tests.arm_client.over_tcp", parts=PARTS, left_out=STRICT_LEFT_OUT)

@@ -13,9 +13,10 @@ from hbrt.ddr.layout import DDR_BASE
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer
 
-pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
+pytestmark = pytest.mark.dsp_board(image="../arm_client/images/ops.py")
 
 
+@pytest.mark.differs("remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end")
 def test_both_processes_see_the_same_bytes(
     chip: Chip, peer: Peer, registered: Callable[[int, int], hb.hbSysMem]
 ) -> None:
@@ -28,6 +29,7 @@ def test_both_processes_see_the_same_bytes(
     assert peer("bytes(mem.view()[:10]).decode()") == "helloworld"
 
 
+@pytest.mark.differs("remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end")
 def test_a_part_of_a_block(chip: Chip, peer: Peer, registered: Callable[[int, int], hb.hbSysMem]) -> None:
     phy_addr = peer.alloc(100)
     peer("mem.view()[:] = bytes(range(100))")
@@ -38,6 +40,7 @@ def test_a_part_of_a_block(chip: Chip, peer: Peer, registered: Callable[[int, in
     assert bytes(output.view()) == bytes(range(16, 24))
 
 
+@pytest.mark.differs("remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end")
 def test_a_foreign_block_serves_tasks_once_it_is_registered(chip: Chip, peer: Peer) -> None:
     phy_addr = peer.alloc(64)
     peer("mem.view()[:4] = b'mine'")
@@ -66,6 +69,7 @@ def test_registrations_are_counted(chip: Chip, peer: Peer) -> None:
     assert f"{phy_addr:#x}" in hb.last_error()
 
 
+@pytest.mark.differs("remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end")
 def test_a_block_lives_until_the_last_lets_go(chip: Chip, peer: Peer) -> None:
     phy_addr = peer.alloc(64)
     peer("mem.view()[:4] = b'left'")
@@ -82,6 +86,7 @@ def test_a_block_lives_until_the_last_lets_go(chip: Chip, peer: Peer) -> None:
     assert hb.hbSysRegisterMem(late) == hb.HB_SYS_REGISTER_MEM_FAILED
 
 
+@pytest.mark.differs("remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end")
 def test_a_block_outlives_the_process_that_allocated_it(chip: Chip, peer: Peer) -> None:
     phy_addr = peer.alloc(64)
     peer("mem.view()[:4] = b'will'")

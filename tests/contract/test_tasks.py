@@ -23,7 +23,7 @@ from hbrt.ddr.layout import DDR_BASE
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer
 
-pytestmark = pytest.mark.dsp_board(image="images/ops.py")
+pytestmark = pytest.mark.dsp_board(image="../arm_client/images/ops.py")
 
 
 class TestLife:
@@ -204,6 +204,9 @@ class TestRelease:
         assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
         assert bytes(result.view()) == bytes(8)
 
+    @pytest.mark.differs(
+        "remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end"
+    )
     def test_of_a_running_task_drops_its_result_and_gives_the_slot_back(self, chip: Chip) -> None:
         assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")  # in relay mode, there is a relay from now on
         slots = chip.board.status()["slots"]["leased"]
@@ -216,6 +219,7 @@ class TestRelease:
         assert chip.board.live_tasks() == 0
         assert chip.board.status()["slots"]["leased"] == slots
 
+    @pytest.mark.differs("remote", "what is written into a block that was freed goes nowhere")
     def test_memory_of_a_running_task_lives_until_it_ends(self, chip: Chip) -> None:
         held = chip.hold()
         place, ddr = held.mem.phyAddr, chip.board.session.link.ddr

@@ -20,7 +20,10 @@ from tests.limits import PATIENCE_S
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
-pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
+pytestmark = [
+    pytest.mark.dsp_board(image="../arm_client/images/ops.py"),
+    pytest.mark.differs("remote", "an op sees what the program writes after CLEAN only"),
+]
 
 
 def in_threads(count: int, work: object) -> list[object]:

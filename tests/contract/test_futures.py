@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,8 @@ from tests.limits import PATIENCE_S
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
-pytestmark = pytest.mark.dsp_board(image="images/ops.py")
+IMAGE = Path(__file__).parents[1] / "arm_client" / "images" / "ops.py"
+pytestmark = pytest.mark.dsp_board(image="../arm_client/images/ops.py")
 
 
 class Gate:
@@ -239,6 +241,9 @@ class TestKeep:
         finally:
             gc.enable()
 
+    @pytest.mark.differs(
+        "remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end"
+    )
     def test_outlives_a_call_that_gave_up_while_a_core_ran_it(self, chip: Chip) -> None:
         inbox, outbox, timeout = chip.board.alloc(64), chip.board.empty(4, np.uint8), 0.05
         there: weakref.ref[Kept] | None = None
@@ -430,6 +435,9 @@ class TestDropped:
         chip_until(lambda: chip.board.live_tasks() == 0)
         assert chip.board.status()["slots"]["leased"] <= 16 + 1024
 
+    @pytest.mark.differs(
+        "remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end"
+    )
     def test_their_blocks_live_until_they_end(self, chip: Chip, gate: Gate) -> None:
         flags, output = np.asarray(gate.flags), np.asarray(gate.output)
         place = gate.flags.phy_addr
@@ -445,7 +453,7 @@ class TestDropped:
     def test_their_memory_comes_back_when_it_is_needed(
         self, dsp_board_factory: Callable[..., Any], request: pytest.FixtureRequest
     ) -> None:
-        with dsp_board_factory(image=request.path.parent / "images" / "ops.py", ddr_bytes=1 << 20) as board:
+        with dsp_board_factory(image=IMAGE, ddr_bytes=1 << 20) as board:
             for _ in range(12):
                 board.submit(hb.HB_DSP_RPC_CMD_PING, None, board.alloc(300_000))
                 board.ping()
@@ -454,8 +462,11 @@ class TestDropped:
 
 
 class TestAfterTheEnd:
+    @pytest.mark.differs(
+        "remote", "bytes that an op or another program writes are seen after INVALIDATE, or a task's end"
+    )
     def test_a_closed_connection(self, request: pytest.FixtureRequest) -> None:
-        with private_board(request.path.parent / "images" / "ops.py") as board:
+        with private_board(IMAGE) as board:
             asked, unasked = board.submit(hb.HB_DSP_RPC_CMD_PING), board.submit(hb.HB_DSP_RPC_CMD_PING)
             assert asked.result() is None
             flags = board.empty(8, np.uint8)
