@@ -41,9 +41,11 @@ RUN = (
     "rknn-run-time.md",
     "rknn.md",
 )
+# The others build, compile or start clusters for many seconds each.
+QUICK = ("python.md", "testing.md", "detectors.md", "dnn-python.md", "rknn-run-time.md", PROGRAMS)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name == FARM else ()) for name in RUN])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in RUN])
 def test_a_page_does_what_it_says(name: str, page_environment: dict[str, str], tmp_path: Path) -> None:
     if name in {ASR, COMPILED, IMAGES, PROGRAMS} and shutil.which("cc") is None:
         pytest.skip("no C compiler (cc) on PATH")

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.faults.world import REPOSITORY
 from tests.limits import PATIENCE_S
 
 SECONDS = 2
 
 
+@pytest.mark.long
 def test_a_few_seconds_of_everything() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "benchmarks.soak", "--minutes", str(SECONDS / 60)],

@@ -35,6 +35,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @has_compiler
 def test_everything_is_built_and_only_once(clone: Path) -> None:
     assert build(clone).returncode == 0

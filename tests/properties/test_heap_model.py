@@ -139,5 +139,5 @@ class HeapAgainstModel(RuleBasedStateMachine):
         self.heap.validate()
 
 
-HeapAgainstModel.TestCase.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+HeapAgainstModel.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=40)
 TestHeapAgainstModel = HeapAgainstModel.TestCase

@@ -27,7 +27,7 @@ PACKETS = st.one_of(
 
 
 @settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(packet=PACKETS)
 def test_any_hello_gets_a_lease_or_a_refusal(dsp_board: Board, packet: bytes) -> None:

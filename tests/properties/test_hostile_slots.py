@@ -88,7 +88,7 @@ def scribe(dsp_board: Board) -> Iterator[Scribe]:
 
 
 ONE_BOARD = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -226,7 +226,7 @@ class MailboxMoves(RuleBasedStateMachine):
 
 
 TestMailboxMoves = MailboxMoves.TestCase
-TestMailboxMoves.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMailboxMoves.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 
 
 def test_supervisor_may_end_every_task_that_has_not_ended() -> None:

@@ -181,4 +181,4 @@ class MemoryLives(RuleBasedStateMachine):
 
 
 TestMemoryLives = MemoryLives.TestCase
-TestMemoryLives.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestMemoryLives.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)

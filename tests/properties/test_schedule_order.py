@@ -171,7 +171,7 @@ def numbered(drawn: list[list[tuple[int, int, int]]]) -> list[list[Task]]:
     return [[Task(priority, custom_id, next(sequence), mask) for priority, custom_id, mask in one] for one in drawn]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=60)
 @given(
     drawn=st.lists(st.lists(tasks, max_size=6), min_size=1, max_size=4),
     seed=st.integers(0, 2**32),

@@ -135,6 +135,7 @@ def test_what_only_the_op_can_refuse(dsp_board: Board) -> None:
         nn.quantize_shift(dsp_board, normal(2, 3), 127)
 
 
+@pytest.mark.long
 def test_sixteen_million_elements(dsp_board: Board) -> None:
     values = np.resize(normal(1 << 16), 1 << 24)
     got = nn.quantize(dsp_board, values, 0.05, dtype=np.uint8)

@@ -215,6 +215,7 @@ def test_what_a_core_still_writes_outlives_the_timeout(
         del rows_in
 
 
+@pytest.mark.long
 def test_sixteen_million_elements(dsp_board: Board) -> None:
     values = np.resize(normal(1 << 16), 1 << 24)
     got = nn.softmax(dsp_board, values)

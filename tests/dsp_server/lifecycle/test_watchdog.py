@@ -27,8 +27,10 @@ def test_an_op_over_its_budget_is_ended(dsp_board: Board, cmd: int, name: str) -
         queued[0].result(20)
     assert caught.value.status == Status.HB_DSP_WATCHDOG
     assert f"{name} (command {cmd:#x}) outlived its time limit of 100 ms; core 0 was ended." in caught.value.text
-    assert (
-        f" waits for task {queued[0]._handle & 0xFFF} ({name}, command {cmd:#x}); core 0 (process " in caught.value.text
+    # On a busy machine the core was ended before this program came to wait.
+    assert re.search(
+        rf" (waits|does not wait) for task {queued[0]._handle & 0xFFF} \({name}, command {cmd:#x}\); core 0 \(process ",
+        caught.value.text,
     )
     assert re.search(rf" has run task \d+ for \S+ \w+ at \S*watchdog_image\.py:\d+ in {name}[.,]", caught.value.text)
     assert 'watchdog_image.py", line' in caught.value.text

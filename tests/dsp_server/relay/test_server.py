@@ -365,6 +365,7 @@ def test_a_frame_over_the_limit_costs_its_sender_the_connection_alone(served: Re
     assert end_of(link) == (State.DONE, 0)
 
 
+@pytest.mark.long
 def test_who_never_reads_hurts_only_itself(relay: Callable[..., Relaying]) -> None:
     served = relay()
     (deaf, _), (other, link) = served.peer(), served.peer()

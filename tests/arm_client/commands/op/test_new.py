@@ -85,6 +85,7 @@ def test_the_test_passes_and_leaves_nothing(written: Shell) -> None:
     assert list(written.home.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_test_finds_a_wrong_op(written: Shell) -> None:
     image = written.cwd / "scale_image.py"
     text = image.read_text()
@@ -225,9 +226,14 @@ def test_a_name_that_the_image_in_c_needs_is_refused(tmp_path: Path, name: str) 
 
 # What calls the op and what it is compared with are the same of every way, so that they run as written once a kind, and
 # of the kind that has all parts for every way. Of each way and kind one type; of numba, which compiles for seconds, the
-# kind that has all parts.
+# kind that has all parts. The others take a compiler and a pytest each, some two minutes together.
 RUN = [
-    (way, kind, DTYPES[(3 * i + j) % len(DTYPES)])
+    pytest.param(
+        way,
+        kind,
+        DTYPES[(3 * i + j) % len(DTYPES)],
+        marks=() if (way, kind) in {("c", "image"), ("numpy", "rows")} else pytest.mark.long,
+    )
     for i, way in enumerate(WAYS)
     for j, kind in enumerate(KINDS)
     if way != "numba" or kind == "image"

@@ -68,7 +68,7 @@ def work(shell: Shell) -> Shell:
     return shell
 
 
-@pytest.mark.parametrize("way", ["HB_DSP_RPC_MODE=relay", "HBRT_NATIVE=0", "HBRT_CHECK=all", "HBRT_INLINE=1"])
+@pytest.mark.parametrize("way", ["HB_DSP_RPC_MODE=relay", "HBRT_CHECK=all"])
 def test_each_way_to_a_core_is_recorded_whole(work: Shell, way: str) -> None:
     name, value = way.split("=")
     work.environment[name] = value

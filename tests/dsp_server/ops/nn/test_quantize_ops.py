@@ -92,6 +92,7 @@ def test_few_elements(ddr: FakeDdr, count: int) -> None:
     assert back.tolist() == [1.0] * count
 
 
+@pytest.mark.long
 def test_sixteen_million_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 1 << 24
     block = memoryview(np.resize(real(1 << 16), count).data).cast("B")

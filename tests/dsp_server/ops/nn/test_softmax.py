@@ -89,6 +89,7 @@ def test_the_result_does_not_depend_on_the_size_of_tcm() -> None:
     assert len({result.tobytes() for result in results}) == 1
 
 
+@pytest.mark.long
 def test_sixteen_million_elements() -> None:
     values = row(1 << 24)
     by_ping_pong, from_ddr = np.empty_like(values), np.empty_like(values)
