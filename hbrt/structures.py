@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 # Types of fields, as C spells them: what a program reads and writes, and what lies in memory.
 int8_t: TypeAlias = Annotated[int, ctypes.c_int8]
 uint8_t: TypeAlias = Annotated[int, ctypes.c_uint8]
+int16_t: TypeAlias = Annotated[int, ctypes.c_int16]
 int32_t: TypeAlias = Annotated[int, ctypes.c_int32]
 uint32_t: TypeAlias = Annotated[int, ctypes.c_uint32]
 int64_t: TypeAlias = Annotated[int, ctypes.c_int64]

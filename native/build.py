@@ -29,7 +29,7 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
 # Names of the vendors' libraries that programs link or load; each is libhbrt.so.
-LINKER_NAMES = ("libdnn.so", "libhbucp.so")
+LINKER_NAMES = ("libdnn.so", "libhbucp.so", "librknnrt.so", "librknn_api.so")
 MODULE = "hbrt.native._mailbox"
 
 

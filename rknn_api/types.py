@@ -15,6 +15,7 @@ from hbrt.structures import (
     CStructure,
     float32_t,
     int8_t,
+    int16_t,
     int32_t,
     int64_t,
     structure,
@@ -90,6 +91,7 @@ class rknn_tensor_format(IntEnum):
     RKNN_TENSOR_NHWC = 1
     RKNN_TENSOR_NC1HWC2 = 2
     RKNN_TENSOR_UNDEFINED = 3
+    RKNN_TENSOR_FORMAT_MAX = 4
 
 
 class rknn_tensor_type(IntEnum):
@@ -107,6 +109,7 @@ class rknn_tensor_type(IntEnum):
     RKNN_TENSOR_BOOL = 9
     RKNN_TENSOR_INT4 = 10
     RKNN_TENSOR_BFLOAT16 = 11
+    RKNN_TENSOR_TYPE_MAX = 12
 
 
 class rknn_tensor_qnt_type(IntEnum):
@@ -115,6 +118,7 @@ class rknn_tensor_qnt_type(IntEnum):
     RKNN_TENSOR_QNT_NONE = 0
     RKNN_TENSOR_QNT_DFP = 1
     RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC = 2
+    RKNN_TENSOR_QNT_MAX = 3
 
 
 class rknn_core_mask(IntEnum):
@@ -162,6 +166,19 @@ class rknn_matmul_type(IntEnum):
     RKNN_INT8_MM_INT8_TO_FLOAT32 = 9
     RKNN_INT4_MM_INT4_TO_INT16 = 10
     RKNN_INT8_MM_INT4_TO_INT32 = 11
+    RKNN_FLOAT16_MM_INT4_TO_BFLOAT16 = 12
+    RKNN_INT8_MM_INT4_TO_FLOAT16 = 15
+
+
+class rknn_matmul_quant_type(IntEnum):
+    """How the numbers of B are quantized: one scale for all, one a column, or one for group_size rows of a column."""
+
+    RKNN_QUANT_TYPE_PER_LAYER_SYM = 0
+    RKNN_QUANT_TYPE_PER_LAYER_ASYM = 1
+    RKNN_QUANT_TYPE_PER_CHANNEL_SYM = 2
+    RKNN_QUANT_TYPE_PER_CHANNEL_ASYM = 3
+    RKNN_QUANT_TYPE_PER_GROUP_SYM = 4
+    RKNN_QUANT_TYPE_PER_GROUP_ASYM = 5
 
 
 class rknn_matmul_layout(IntEnum):
@@ -188,7 +205,8 @@ if TYPE_CHECKING:
 # The flat names of C: the same objects as the members, aliases too.
 for _kind in (
     RknnFlag, rknn_query_cmd, rknn_tensor_format, rknn_tensor_type, rknn_tensor_qnt_type, rknn_core_mask,
-    rknn_mem_alloc_flags, rknn_tensor_mem_flags, rknn_mem_sync_mode, rknn_matmul_type, rknn_matmul_layout,
+    rknn_mem_alloc_flags, rknn_tensor_mem_flags, rknn_mem_sync_mode, rknn_matmul_type, rknn_matmul_quant_type,
+    rknn_matmul_layout,
 ):  # fmt: skip
     globals().update(_kind.__members__)
 
@@ -207,6 +225,7 @@ Name: TypeAlias = Annotated[bytes, ctypes.c_char * RKNN_MAX_NAME_LEN]
 String: TypeAlias = Annotated[bytes, ctypes.c_char * 1024]
 Ranges: TypeAlias = Annotated[Any, ctypes.c_uint32 * RKNN_MAX_DIMS * RKNN_MAX_DYNAMIC_SHAPE_NUM]
 Reserved10: TypeAlias = Annotated[Any, ctypes.c_uint8 * 40]
+Reserved34: TypeAlias = Annotated[Any, ctypes.c_int8 * 34]
 Reserved112: TypeAlias = Annotated[Any, ctypes.c_uint8 * 112]
 
 
@@ -411,14 +430,19 @@ class rknn_matmul_shape(CStructure):
 
 @structure
 class rknn_matmul_info(CStructure):
-    """A product (24 bytes): ``type`` 1 to 11, layouts 0 normal, 1 native, 2 turned (B alone)."""
+    """A product (64 bytes): layouts 0 normal, 1 native, 2 turned (B alone); quantizations as rknn_matmul_quant_type."""
 
     M: int32_t
     K: int32_t
     N: int32_t
     type: int32_t
-    B_layout: int32_t
-    AC_layout: int32_t
+    B_layout: int16_t
+    B_quant_type: int16_t
+    AC_layout: int16_t
+    AC_quant_type: int16_t
+    iommu_domain_id: int32_t
+    group_size: int16_t
+    reserved: Reserved34
 
 
 @structure

@@ -41,7 +41,7 @@ def write_packages() -> Path:
         "compile": " ".join(map(_quoted, flags.compile)),
         "link": " ".join(map(_quoted, flags.link)),
         "library": library("libhbrt.so"),
-        "folders": ";".join(flag.removeprefix("-I") for flag in flags.compile),
+        "folders": ";".join(flag.removeprefix("-isystem") for flag in flags.compile),
     }
     for file, text in (
         (folder / "pkgconfig" / "hbrt.pc", _PKG_CONFIG),

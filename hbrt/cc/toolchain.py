@@ -43,13 +43,15 @@ class Flags(NamedTuple):
 def arm_flags() -> Flags:
     """Flags of an ARM program; it finds the library without an environment variable.
 
+    The headers are system headers, so that a project's own copies of them, by ``-I`` or beside a source, win.
+
     Raises:
         NotBuiltError: hbrt was installed where no C compiler was.
     """
     folder = library("libhbrt.so").parent
     headers = include_dir("arm")
     return Flags(
-        (*(f"-I{headers / name}" for name in _FOLDERS), *(f"-I{include_dir(one)}" for one in _OTHERS)),
+        tuple(f"-isystem{one}" for one in (*(headers / name for name in _FOLDERS), *map(include_dir, _OTHERS))),
         (
             f"-L{folder}",
             f"-Wl,-rpath,{folder}",

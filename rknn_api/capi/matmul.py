@@ -1,8 +1,7 @@
 """``rknn_matmul_*``: products of matrices in memory of the board, by the names of the C API.
 
 Source: RKNN C API Reference (2.3.2), matrix multiplication, https://github.com/airockchip/rknn-toolkit2
-Emulator: the structures are its choice, of the names that the functions' descriptions have; B lies in memory as the
-layout of ``info`` says at each run.
+Emulator: B lies in memory as the layout of ``info`` says at each run; iommu_domain_id has no effect.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from arm_client.cabi.arguments import bytes_of
 from rknn_api.capi import matrices
 from rknn_api.capi.arguments import array_of, handle_of, number_of, structure_of
 from rknn_api.capi.functions import returns_code
-from rknn_api.capi.matrices import KINDS, PLAIN, Quantised, Sizes
-from rknn_api.capi.product import NAMES, NATIVE, NORM, TURNED, Matmul
+from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Quantised, Sizes
+from rknn_api.capi.product import NAMES, NATIVE, NORM, PER_GROUP, TURNED, Matmul
 from rknn_api.capi.runtime import existing, runtime
 from rknn_api.errors import invalid_parameter
-from rknn_api.layouts import rules_of
 from rknn_api.types import (
     rknn_context,
     rknn_matmul_info,
@@ -41,7 +39,7 @@ def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
         io_attr: Out: rknn_matmul_io_attr: dimensions and bytes of A, B and C.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such type or layout, or K or N is no multiple of 32;
+        0; RKNN_ERR_PARAM_INVALID: no such type, layout or quantization, or K or N is no multiple of what the chip wants;
         RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such function.
     """
     _create("rknn_matmul_create", ctx, info, None, [structure_of("io_attr", io_attr, rknn_matmul_io_attr)])
@@ -62,14 +60,15 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
     is_laid_out = given.B_layout in {NORM, NATIVE, TURNED} and given.AC_layout in {NORM, NATIVE}
     if given.type not in KINDS or not is_laid_out:
         raise invalid_parameter(
-            f"type is {given.type}, B_layout {given.B_layout} and AC_layout {given.AC_layout}: types are 1 to 11, "
-            "layouts 0 (normal) and 1 (native), and 2 (turned) for B."
+            f"type is {given.type}, B_layout {given.B_layout} and AC_layout {given.AC_layout}: types are 1 to 12 and "
+            "15, layouts 0 (normal) and 1 (native), and 2 (turned) for B."
         )
     sizes = shapes or [Sizes(given.M, given.K, given.N)]
-    _check_sizes(sizes)
     here = runtime()
     here.check_function(call)
-    made = Matmul(given, sizes, rules_of(here.chip), here.cores, here.memory, here.priority(0))
+    _check_sizes(KINDS[given.type], sizes, here.chip)
+    _check_quantization(given, sizes)
+    made = Matmul(given, sizes, here.chip, here.memory, here.priority(0))
     for attr, one in zip(attrs, sizes, strict=False):
         made.describe(attr, one)
     target.value = here.add_matmul(made)
@@ -120,22 +119,21 @@ def rknn_matmul_set_core_mask(ctx: Any, core_mask: int) -> None:
 
 @returns_code
 def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
-    """Give scales and zero points of a matrix, one each or one a column of B.
+    """Give scales and zero points of a matrix: one, one a column of B, or one for each of its groups.
 
     Args:
         ctx: The product.
         params: rknn_quant_params: name, addresses of scale and zp, and how many.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such matrix, or not one and not N of them.
+        0; RKNN_ERR_PARAM_INVALID: no such matrix, or another number of them.
     """
     found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
     which = given.name.decode(errors="replace")
-    columns = 1 if which == "A" else found.sizes.n
-    if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, 1, columns}:
+    if which not in NAMES or not {given.scale_len, given.zp_len} <= {0, *found.counts(which)}:
         raise invalid_parameter(
             f"{which!r} has {given.scale_len} scales and {given.zp_len} zero points: A, B and C have one, or B and C "
-            f"one a column, {found.sizes.n}."
+            f"one a column, {found.sizes.n}, or B one for each group of group_size rows of a column."
         )
     for field, address, count in (("scale", given.scale, given.scale_len), ("zp", given.zp, given.zp_len)):
         if count and not address:
@@ -178,25 +176,37 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
         info: rknn_matmul_info of the product.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: a type of which two elements lie in a byte.
+        0; RKNN_ERR_PARAM_INVALID: no such type, or sizes that the chip does not take.
     """
     given, here = structure_of("info", info, rknn_matmul_info), runtime()
     sizes = Sizes(1, number_of("K", K), number_of("N", N))
-    kind = KINDS.get(given.type)
-    if kind is None or kind.b == "int4":
-        raise invalid_parameter(f"type is {given.type}; B of 8 or 16 bits can be converted.")
-    _check_sizes([sizes])
-    dims = matrices.native_dims("B", kind, sizes, rules_of(here.chip), has_cores=here.cores > 1)
+    if given.type not in KINDS:
+        raise invalid_parameter(f"type is {given.type}; types are 1 to 12 and 15.")
+    kind = KINDS[given.type]
+    _check_sizes(kind, [sizes], here.chip)
+    dims = matrices.native_dims("B", kind, sizes, here.chip)
     plain = _buffer("B_input", B_input, matrices.size_of((sizes.k, sizes.n), kind.b))
     native = _buffer("B_output", B_output, matrices.size_of(dims, kind.b))
     made = matrices.to_native("B", matrices.unpacked(plain, (sizes.k, sizes.n), kind.b), dims)
-    native[:] = made.reshape(-1).view(np.uint8).data
+    native[:] = matrices.packed(made, kind.b).data
 
 
-def _check_sizes(sizes: list[Sizes]) -> None:
+def _check_sizes(kind: Kind, sizes: list[Sizes], chip: str) -> None:
     for one in sizes:
-        if min(one) < 1 or one.k % matrices.MULTIPLE or one.n % matrices.MULTIPLE:
-            raise invalid_parameter(f"M, K and N are {one.m}, {one.k} and {one.n}: K and N are multiples of 32.")
+        if why := matrices.wrong_size(kind, one, chip):
+            raise invalid_parameter(why)
+
+
+def _check_quantization(given: rknn_matmul_info, sizes: list[Sizes]) -> None:
+    if not 0 <= given.B_quant_type <= max(PER_GROUP) or given.AC_quant_type not in {0, 1}:
+        raise invalid_parameter(
+            f"B_quant_type is {given.B_quant_type} and AC_quant_type {given.AC_quant_type}: B has "
+            "RKNN_QUANT_TYPE_*, 0 to 5, and A and C 0 or 1, one scale for all."
+        )
+    if given.B_quant_type in PER_GROUP and any(given.group_size < 1 or one.k % given.group_size for one in sizes):
+        raise invalid_parameter(
+            f"group_size is {given.group_size}: K, {sizes[0].k}, must be a multiple of it where B has a scale a group."
+        )
 
 
 def _buffer(name: str, given: Any, size_bytes: int) -> memoryview:

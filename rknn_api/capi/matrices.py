@@ -1,8 +1,8 @@
 """Products of matrices as the NPU computes them: types, layouts by chip, quantisation. Pure.
 
 Source: RKNN API for RKNPU user guide (1.5.2), layouts of matrices, in doc of https://github.com/rockchip-linux/rknpu2
-Emulator: the innermost part of A is the chip's C2; two numbers of int4 lie in a byte, the first in its lower half; a
-product of integers wraps around at 32 bits.
+Emulator: two numbers of int4 lie in a byte, the first in its lower half; a product of integers wraps around at 32 bits;
+the scales of groups are those of the first column, then of the next.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from hbrt.quantize.numbers import quantize
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rknn_api.layouts import Rules
-
-MULTIPLE: Final = 32
-"""K and N are multiples of it."""
+MAX_K: Final = 10240
 
 
 class Kind(NamedTuple):
@@ -42,8 +39,45 @@ KINDS: Final = {
     9: Kind("int8", "int8", "float32"),
     10: Kind("int4", "int4", "int16"),
     11: Kind("int8", "int4", "int32"),
+    12: Kind("float16", "int4", "bfloat16"),
+    15: Kind("int8", "int4", "float16"),
 }
 """By rknn_matmul_type."""
+
+
+class Parts(NamedTuple):
+    """What a chip makes of a type: multiples that K and N are of, and the parts of native A (K), B (N by K), C (N)."""
+
+    k: int
+    n: int
+    a: int
+    b: tuple[int, int]
+    c: int = 4
+
+
+_PARTS: Final = {
+    "rk3588": {
+        "int4": Parts(32, 64, 32, (64, 32), 8),
+        "int8": Parts(32, 32, 16, (32, 32)),
+        "float16": Parts(32, 16, 8, (16, 32)),
+    },
+    "rk3562": {
+        "int4": Parts(32, 16, 16, (16, 32)),
+        "int8": Parts(32, 16, 16, (16, 32)),
+        "float16": Parts(32, 8, 8, (8, 32)),
+    },
+    "rk3566": {
+        "int4": Parts(32, 16, 8, (16, 32)),
+        "int8": Parts(32, 16, 8, (16, 32)),
+        "float16": Parts(16, 8, 4, (8, 16)),
+    },
+}
+_LIKE: Final = {"rk3576": "rk3588", "rk3568": "rk3566", "rv1126b": "rk3562"}
+
+
+def parts_of(chip: str, dtype: str) -> Parts:
+    """What a chip makes of numbers of a type."""
+    return _PARTS[_LIKE.get(chip, chip)][dtype]
 
 
 class Sizes(NamedTuple):
@@ -61,26 +95,33 @@ class Quantised(NamedTuple):
     zero: NDArray[Any]
 
 
+_STORED: Final = {"bfloat16": "uint16"}
 PLAIN: Final = Quantised(np.ones(1, np.float32), np.zeros(1, np.int32))
 
 
-def part_of_b(dtype: str, *, has_cores: bool) -> tuple[int, int]:
-    """Rows of N and of K that lie together in B's native layout, by its type and whether the chip has several cores."""
-    if dtype == "float16":
-        return (16, 32) if has_cores else (8, 16)
-    return (32, 32) if has_cores else (16, 32)
+def wrong_size(kind: Kind, sizes: Sizes, chip: str) -> str:
+    """What is wrong with the sizes of a product, as a sentence; empty when nothing is."""
+    both = [parts_of(chip, dtype) for dtype in {kind.a, kind.b}]
+    multiple_k, multiple_n = max(one.k for one in both), max(one.n for one in both)
+    if min(sizes) >= 1 and not sizes.k % multiple_k and not sizes.n % multiple_n and sizes.k <= MAX_K:
+        return ""
+    return (
+        f"M, K and N are {sizes.m}, {sizes.k} and {sizes.n}: K must be a multiple of {multiple_k} up to {MAX_K}, and N "
+        f"one of {multiple_n}, for {kind.a} by {kind.b} on {chip}."
+    )
 
 
-def native_dims(which: str, kind: Kind, sizes: Sizes, rules: Rules, *, has_cores: bool) -> tuple[int, ...]:
+def native_dims(which: str, kind: Kind, sizes: Sizes, chip: str) -> tuple[int, ...]:
     """Dimensions of A, B or C in the native layout, rounded up."""
     m, k, n = sizes
     if which == "A":
-        part = rules.c2.get(kind.a) or rules.c2["int8"]
+        part = parts_of(chip, kind.a).a
         return -(-k // part), m, part
     if which == "B":
-        rows, columns = part_of_b(kind.b, has_cores=has_cores)
+        rows, columns = parts_of(chip, kind.b).b
         return -(-n // rows), -(-k // columns), rows, columns
-    return -(-n // 4), m, 4
+    part = parts_of(chip, kind.a).c
+    return -(-n // part), m, part
 
 
 def plain_dims(which: str, sizes: Sizes) -> tuple[int, int]:
@@ -92,7 +133,7 @@ def plain_dims(which: str, sizes: Sizes) -> tuple[int, int]:
 def size_of(dims: tuple[int, ...], dtype: str) -> int:
     """Bytes of a matrix."""
     count = int(np.prod(dims, dtype=np.int64))
-    return -(-count // 2) if dtype == "int4" else count * np.dtype(dtype).itemsize
+    return -(-count // 2) if dtype == "int4" else count * np.dtype(_STORED.get(dtype, dtype)).itemsize
 
 
 def to_native(which: str, matrix: NDArray[Any], dims: tuple[int, ...]) -> NDArray[Any]:
@@ -120,10 +161,18 @@ def from_native(which: str, native: NDArray[Any], shape: tuple[int, int]) -> NDA
 def unpacked(raw: memoryview, dims: tuple[int, ...], dtype: str) -> NDArray[Any]:
     """The elements in memory: of int4 as int8."""
     if dtype != "int4":
-        return np.frombuffer(raw, dtype, int(np.prod(dims, dtype=np.int64))).reshape(dims)
+        return np.frombuffer(raw, _STORED.get(dtype, dtype), int(np.prod(dims, dtype=np.int64))).reshape(dims)
     both = np.frombuffer(raw, np.uint8, size_of(dims, dtype))
     halves = np.stack([both & 15, both >> 4], axis=1).reshape(-1)[: int(np.prod(dims, dtype=np.int64))]
     return ((halves.astype(np.int8) ^ 8) - 8).reshape(dims)
+
+
+def packed(matrix: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
+    """The bytes of a matrix: as ``unpacked`` reads them."""
+    if dtype != "int4":
+        return np.ascontiguousarray(matrix).reshape(-1).view(np.uint8)
+    halves = matrix.reshape(-1).view(np.uint8) & 15
+    return halves[::2] | halves[1::2] << 4
 
 
 def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantised]) -> NDArray[Any]:
@@ -131,11 +180,16 @@ def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantised]) -> NDArray
 
     Args:
         kind: The types.
-        sums: M by N: of integers as float64, exact; of real numbers C itself.
-        of: Quantisation by "A", "B", "C".
+        sums: M by N: of integers as float64, exact; of real numbers C itself, as float32 where it is bfloat16.
+        of: Quantization by "A", "B", "C".
     """
+    if kind.c == "bfloat16":
+        bits = np.ascontiguousarray(sums, np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # to the nearest, of two to the even one
     if kind.a == "float16":
         return sums
+    if kind.c == "float16":
+        return (sums * of["A"].scale.astype(np.float64)).astype(np.float16)
     if kind.c in {"int32", "int16"}:
         whole: NDArray[Any] = sums.astype(np.int64).astype(kind.c)
         return whole

@@ -16,25 +16,32 @@ from rknn_api.run.runner import GraphRunner
 from rknn_api.types import DTYPES, rknn_mem_sync_mode, rknn_tensor_type
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rknn_api.capi.memory import Held, Memory
-    from rknn_api.layouts import Rules
     from rknn_api.types import rknn_matmul_info, rknn_matmul_io_attr, rknn_matmul_tensor_attr, rknn_tensor_mem
 
 NORM, NATIVE, TURNED = 0, 1, 2
+PER_GROUP: Final = (4, 5)  # of rknn_matmul_quant_type
 NAMES: Final = ("A", "B", "C")
-_TYPES: Final = {**DTYPES, "int4": rknn_tensor_type.RKNN_TENSOR_INT4}
+_TYPES: Final = {
+    **DTYPES,
+    "int4": rknn_tensor_type.RKNN_TENSOR_INT4,
+    "bfloat16": rknn_tensor_type.RKNN_TENSOR_BFLOAT16,
+}
 
 
 class Matmul:
     """One product: its sizes, its layouts, and the memory of A, B and C."""
 
     def __init__(
-        self, info: rknn_matmul_info, shapes: list[Sizes], rules: Rules, cores: int, memory: Memory, priority: int
+        self, info: rknn_matmul_info, shapes: list[Sizes], chip: str, memory: Memory, priority: int
     ) -> None:
         self.kind: Kind = KINDS[info.type]
         self.layout = {"A": info.AC_layout, "B": info.B_layout, "C": info.AC_layout}
         self.shapes, self.sizes = shapes, shapes[0]
-        self.rules, self.has_cores, self.memory = rules, cores > 1, memory
+        self.chip, self.memory = chip, memory
+        self.group_size = info.group_size if info.B_quant_type in PER_GROUP else 0
         self.quantised = dict.fromkeys(NAMES, PLAIN)
         self.bound: dict[str, Held] = {}
         self.schedule = Schedule(priority=priority)
@@ -43,7 +50,7 @@ class Matmul:
     def dims(self, which: str, sizes: Sizes) -> tuple[int, ...]:
         """Dimensions of a matrix as it lies in memory."""
         if self.layout[which] == NATIVE:
-            return matrices.native_dims(which, self.kind, sizes, self.rules, has_cores=self.has_cores)
+            return matrices.native_dims(which, self.kind, sizes, self.chip)
         plain = matrices.plain_dims(which, sizes)
         return plain[::-1] if which == "B" and self.layout[which] == TURNED else plain
 
@@ -82,7 +89,8 @@ class Matmul:
             )
         feeds = {which: np.ascontiguousarray(self._read(which)) for which in ("A", "B")}
         of = self.quantised
-        numbers = {"a_zero": of["A"].zero, "b_zero": of["B"].zero, "b_scale": of["B"].scale}
+        numbers = {"a_zero": of["A"].zero[None]}
+        numbers |= {"b_zero": self._along_b(of["B"].zero), "b_scale": self._along_b(of["B"].scale)}
         work = np.float32 if self.kind.a == "float16" else np.float64
         feeds |= {name: numbers[name].astype(work) for name in constants(self.kind)}
         made = matrices.in_type(self.kind, self._runner().run(feeds, self.schedule)[SUMS], of)
@@ -98,6 +106,19 @@ class Matmul:
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()
+
+    def counts(self, which: str) -> set[int]:
+        """How many scales or zero points a matrix may have: one, one a column, or one for each group of a column."""
+        if which == "A":
+            return {1}
+        groups = self.sizes.k // self.group_size if self.group_size and which == "B" else 1
+        return {1, self.sizes.n, self.sizes.n * groups}
+
+    def _along_b(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Numbers in a shape that broadcasts over B."""
+        if numbers.size in {1, self.sizes.n}:
+            return numbers[None]
+        return np.repeat(numbers.reshape(self.sizes.n, -1), self.group_size, axis=1).T
 
     def _runner(self) -> GraphRunner:
         if (found := self._runners.get(self.sizes)) is None:

@@ -19,8 +19,8 @@ _OPSET, _IR = 17, 8
 def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
     """A product's graph.
 
-    Its inputs are A and B row by row as they are stored, int4 as int8, and 1 or N numbers each of what ``constants``
-    names. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64: exact, and
+    Its inputs are A and B row by row as they are stored, int4 as int8, and the numbers of what ``constants`` names, which
+    broadcast over them. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64: exact, and
     multiplied much faster than integers are.
 
     Args:
@@ -36,11 +36,12 @@ def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
         nodes.append(_made("Mul" if name == "b_scale" else "Sub", f"{read}_{name}", read, of=name))
         left, right = (f"{read}_{name}", right) if name == "a_zero" else (left, f"{read}_{name}")
     nodes.append(_made("MatMul", "product", left, of=right))
-    made = helper.np_dtype_to_tensor_dtype(np.dtype(kind.c)) if is_real else work
+    stored = "float32" if kind.c == "bfloat16" else kind.c
+    made = helper.np_dtype_to_tensor_dtype(np.dtype(stored)) if is_real else work
     nodes.append(_made("Cast", SUMS, of="product", to=made))
     matrices = (("A", kind.a, [sizes.m, sizes.k]), ("B", kind.b, [sizes.k, sizes.n]))
     inputs = [helper.make_tensor_value_info(name, _type_of(dtype), shape) for name, dtype, shape in matrices]
-    inputs += [helper.make_tensor_value_info(name, work, [f"count of {name}"]) for name in constants(kind)]
+    inputs += [helper.make_tensor_value_info(name, work, [f"rows of {name}", f"columns of {name}"]) for name in constants(kind)]
     output = helper.make_tensor_value_info(SUMS, made, [sizes.m, sizes.n])
     graph = helper.make_graph(nodes, "product", inputs, [output])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
@@ -48,9 +49,11 @@ def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
 
 def constants(kind: Kind) -> tuple[str, ...]:
     """The inputs beside A and B, in the order in which they are applied."""
-    if kind.a != "float16":
-        return ("a_zero", "b_zero")
-    return () if kind.b == "float16" else ("b_zero", "b_scale")
+    if kind.b == "float16":
+        return ()
+    zeros = ("b_zero",) if kind.a == "float16" else ("a_zero", "b_zero")
+    is_scaled = kind.a != kind.b and kind.c not in {"int16", "int32"}
+    return (*zeros, "b_scale") if is_scaled else zeros
 
 
 def _made(op_type: str, name: str, *before: str, of: str, **attributes: Any) -> NodeProto:

@@ -1,10 +1,11 @@
 /* The RKNN run time on hbrt's board: names, structures and calls of its public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: numbers that the reference does not print. rknn_api/types.py has the same for Python.
+ * Emulator: numbers that the reference does not print. rknn_api/types.py has the same for Python. The guard is the one of
+ * the vendor's header, so that a program's own copy of it replaces this file.
  */
-#ifndef HBRT_RKNN_API_H
-#define HBRT_RKNN_API_H
+#ifndef _RKNN_API_H
+#define _RKNN_API_H
 
 #include <stdint.h>
 
@@ -86,6 +87,7 @@ typedef enum {
   RKNN_TENSOR_NHWC = 1,
   RKNN_TENSOR_NC1HWC2 = 2,
   RKNN_TENSOR_UNDEFINED = 3,
+  RKNN_TENSOR_FORMAT_MAX = 4,
 } rknn_tensor_format;
 
 /* Types of elements. */
@@ -102,6 +104,7 @@ typedef enum {
   RKNN_TENSOR_BOOL = 9,
   RKNN_TENSOR_INT4 = 10,
   RKNN_TENSOR_BFLOAT16 = 11,
+  RKNN_TENSOR_TYPE_MAX = 12,
 } rknn_tensor_type;
 
 /* How stored numbers stand for real ones. */
@@ -109,7 +112,25 @@ typedef enum {
   RKNN_TENSOR_QNT_NONE = 0,
   RKNN_TENSOR_QNT_DFP = 1,
   RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC = 2,
+  RKNN_TENSOR_QNT_MAX = 3,
 } rknn_tensor_qnt_type;
+
+/* Names of a type, a quantization and a format, as logs of programs print them. */
+static inline const char *get_type_string(rknn_tensor_type type) {
+  static const char *const names[] = {"FP32",  "FP16",   "INT8",  "UINT8", "INT16", "UINT16",
+                                      "INT32", "UINT32", "INT64", "BOOL",  "INT4",  "BF16"};
+  return (unsigned)type < RKNN_TENSOR_TYPE_MAX ? names[type] : "UNKNOW";
+}
+
+static inline const char *get_qnt_type_string(rknn_tensor_qnt_type type) {
+  static const char *const names[] = {"NONE", "DFP", "AFFINE"};
+  return (unsigned)type < RKNN_TENSOR_QNT_MAX ? names[type] : "UNKNOW";
+}
+
+static inline const char *get_format_string(rknn_tensor_format fmt) {
+  static const char *const names[] = {"NCHW", "NHWC", "NC1HWC2", "UNDEFINED"};
+  return (unsigned)fmt < RKNN_TENSOR_FORMAT_MAX ? names[fmt] : "UNKNOW";
+}
 
 /* NPU cores that a context may use. */
 typedef enum {

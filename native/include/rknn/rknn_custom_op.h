@@ -3,8 +3,8 @@
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
  * Emulator: numbers and lengths that the reference does not print. rknn_api/custom_op_types.py has the same for Python.
  */
-#ifndef HBRT_RKNN_CUSTOM_OP_H
-#define HBRT_RKNN_CUSTOM_OP_H
+#ifndef _RKNN_CUSTOM_OP_H
+#define _RKNN_CUSTOM_OP_H
 
 #include "rknn_api.h"
 
@@ -15,6 +15,8 @@ extern "C" {
 #define RKNN_CUSTOM_OP_MAX_STR_LEN 64
 #define RKNN_CUSTOM_OP_MAX_VALUE_LEN 32
 #define RKNN_CSTOP_PLUGIN_PREFIX "librkcst_"
+/* Before the entry of a plug-in: its name is seen where names are hidden by default. */
+#define RKNN_CUSTOM_OP_EXPORT __attribute__((visibility("default")))
 
 typedef enum {
   RKNN_TARGET_TYPE_CPU = 1,

@@ -4,8 +4,8 @@
  * Emulator: the fields of the structures, and numbers that the reference does not print; rknn_api/types.py has the same
  * for Python.
  */
-#ifndef HBRT_RKNN_MATMUL_API_H
-#define HBRT_RKNN_MATMUL_API_H
+#ifndef _RKNN_MATMUL_API_H
+#define _RKNN_MATMUL_API_H
 
 #include "rknn_api.h"
 
@@ -28,7 +28,19 @@ typedef enum {
   RKNN_INT8_MM_INT8_TO_FLOAT32 = 9,
   RKNN_INT4_MM_INT4_TO_INT16 = 10,
   RKNN_INT8_MM_INT4_TO_INT32 = 11,
+  RKNN_FLOAT16_MM_INT4_TO_BFLOAT16 = 12,
+  RKNN_INT8_MM_INT4_TO_FLOAT16 = 15,
 } rknn_matmul_type;
+
+/* How the numbers of B are quantized: one scale for all, one a column, or one for group_size rows of a column. */
+typedef enum {
+  RKNN_QUANT_TYPE_PER_LAYER_SYM = 0,
+  RKNN_QUANT_TYPE_PER_LAYER_ASYM = 1,
+  RKNN_QUANT_TYPE_PER_CHANNEL_SYM = 2,
+  RKNN_QUANT_TYPE_PER_CHANNEL_ASYM = 3,
+  RKNN_QUANT_TYPE_PER_GROUP_SYM = 4,
+  RKNN_QUANT_TYPE_PER_GROUP_ASYM = 5,
+} rknn_matmul_quant_type;
 
 /* How a matrix lies in memory: row by row, in the chip's parts, or B turned. */
 typedef enum {
@@ -37,20 +49,50 @@ typedef enum {
   RKNN_MM_LAYOUT_TP_NORM = 2,
 } rknn_matmul_layout;
 
-/* C, M by N, is A, M by K, times B, K by N; K and N are multiples of 32. */
+/* The name of a type, as logs of programs print it. */
+static inline const char *get_matmul_type_string(rknn_matmul_type type) {
+  switch (type) {
+#define RKNN_MATMUL_NAME(name) \
+  case name:                   \
+    return #name
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT32);
+    RKNN_MATMUL_NAME(RKNN_INT8_MM_INT8_TO_INT32);
+    RKNN_MATMUL_NAME(RKNN_INT8_MM_INT8_TO_INT8);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_FLOAT16_TO_FLOAT16);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_INT8_TO_FLOAT32);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_INT8_TO_FLOAT16);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_INT4_TO_FLOAT32);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_INT4_TO_FLOAT16);
+    RKNN_MATMUL_NAME(RKNN_INT8_MM_INT8_TO_FLOAT32);
+    RKNN_MATMUL_NAME(RKNN_INT4_MM_INT4_TO_INT16);
+    RKNN_MATMUL_NAME(RKNN_INT8_MM_INT4_TO_INT32);
+    RKNN_MATMUL_NAME(RKNN_FLOAT16_MM_INT4_TO_BFLOAT16);
+    RKNN_MATMUL_NAME(RKNN_INT8_MM_INT4_TO_FLOAT16);
+#undef RKNN_MATMUL_NAME
+  }
+  return "UNKNOW";
+}
+
+/* C, M by N, is A, M by K, times B, K by N; the chip says of what K and N are multiples. */
 typedef struct {
   int32_t M;
   int32_t K;
   int32_t N;
 } rknn_matmul_shape;
 
+/* A product: layouts are rknn_matmul_layout, quantizations rknn_matmul_quant_type; what is left 0 is the default. */
 typedef struct {
   int32_t M;
   int32_t K;
   int32_t N;
   rknn_matmul_type type;
-  int32_t B_layout;
-  int32_t AC_layout;
+  int16_t B_layout;
+  int16_t B_quant_type;
+  int16_t AC_layout;
+  int16_t AC_quant_type;
+  int32_t iommu_domain_id;
+  int16_t group_size;
+  int8_t reserved[34];
 } rknn_matmul_info;
 
 typedef struct {
