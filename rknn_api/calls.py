@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 from hbrt.models.errors import GraphError
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
@@ -26,6 +29,12 @@ class Calls:
     NPU_CORE_0_1 = CoreMask.NPU_CORE_0_1
     NPU_CORE_0_1_2 = CoreMask.NPU_CORE_0_1_2
     NPU_CORE_ALL = CoreMask.NPU_CORE_ALL
+
+    def __init_subclass__(cls) -> None:
+        """Have a call answer an argument that it has not as it answers a wrong one."""
+        for name, call in list(vars(cls).items()):
+            if callable(call) and not name.startswith("_"):
+                setattr(cls, name, _answering(call))
 
     def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
         """Begin.
@@ -56,6 +65,22 @@ class Calls:
         self.last_error = error.text
         self._log.error(where, error.text)
         return -1
+
+
+def _answering(call: Callable[..., Any]) -> Callable[..., Any]:
+    taken = signature(call)
+
+    @wraps(call)
+    def answered(self: Calls, *given: Any, **named: Any) -> Any:
+        try:
+            taken.bind(self, *given, **named)
+        except TypeError as error:
+            names = ", ".join(list(taken.parameters)[1:])
+            code = self._fail(call.__name__, invalid_parameter(f"{error}: its arguments are {names or 'none'}."))
+            return code if taken.return_annotation == "int" else None
+        return call(self, *given, **named)
+
+    return answered
 
 
 def path_of(given: object, what: str) -> Path:

@@ -206,12 +206,14 @@ class Context:
         if self._results is None:
             raise _out_of_order("There is no output: call rknn_run after rknn_inputs_set.")
         sides, made = self.sides(is_input=False), []
-        for wanted in outputs:
-            if not 0 <= wanted.index < len(sides):
-                raise _bad_output(f"index is {wanted.index}; the model has the outputs 0 to {len(sides) - 1}.")
-            side = sides[wanted.index]
+        is_by_place = len(outputs) > 1 and not any(wanted.index for wanted in outputs)  # index was left out
+        for place, wanted in enumerate(outputs):
+            index = place if is_by_place else wanted.index
+            if not 0 <= index < len(sides):
+                raise _bad_output(f"index is {index}; the model has the outputs 0 to {len(sides) - 1}.")
+            side = sides[index]
             form = Form("float32" if wanted.want_float else side.info.stored, side.info.layout)
-            result = self._results[wanted.index]
+            result = self._results[index]
             array = from_graph(result, side, form)
             if not wanted.is_prealloc and np.may_share_memory(array, result):
                 array = array.copy()  # the program may write there, and get the output again
@@ -280,6 +282,8 @@ class Context:
     def _form(self, side: Side, attr: rknn_tensor_attr) -> Form:
         name, dtype = side.info.name, types.DTYPE_OF.get(attr.type, "")
         layout = _layout(attr.fmt, f"fmt of {name!r}")
+        if not side.is_input and not side.is_picture and layout == "NCHW":
+            layout = "UNDEFINED"  # the guide's sample sets NCHW on each output
         edits = (layouts.INPUT_EDITS if side.is_input else layouts.OUTPUT_EDITS).get(
             side.info.stored, (side.info.stored,)
         )

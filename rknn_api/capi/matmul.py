@@ -39,7 +39,7 @@ def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
         io_attr: Out: rknn_matmul_io_attr: dimensions and bytes of A, B and C.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such type, layout or quantization, or K or N is no multiple of what the chip wants;
+        0; RKNN_ERR_PARAM_INVALID: no such type, layout or quantization, or sizes that the chip does not take;
         RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such function.
     """
     _create("rknn_matmul_create", ctx, info, None, [structure_of("io_attr", io_attr, rknn_matmul_io_attr)])

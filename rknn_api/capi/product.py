@@ -34,9 +34,7 @@ _TYPES: Final = {
 class Matmul:
     """One product: its sizes, its layouts, and the memory of A, B and C."""
 
-    def __init__(
-        self, info: rknn_matmul_info, shapes: list[Sizes], chip: str, memory: Memory, priority: int
-    ) -> None:
+    def __init__(self, info: rknn_matmul_info, shapes: list[Sizes], chip: str, memory: Memory, priority: int) -> None:
         self.kind: Kind = KINDS[info.type]
         self.layout = {"A": info.AC_layout, "B": info.B_layout, "C": info.AC_layout}
         self.shapes, self.sizes = shapes, shapes[0]

@@ -19,9 +19,9 @@ _OPSET, _IR = 17, 8
 def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
     """A product's graph.
 
-    Its inputs are A and B row by row as they are stored, int4 as int8, and the numbers of what ``constants`` names, which
-    broadcast over them. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64: exact, and
-    multiplied much faster than integers are.
+    Its inputs are A and B row by row as they are stored, int4 as int8, and what ``constants`` names, in shapes that
+    broadcast over them. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64:
+    exact, and multiplied much faster than integers are.
 
     Args:
         kind: The types.
@@ -41,7 +41,9 @@ def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
     nodes.append(_made("Cast", SUMS, of="product", to=made))
     matrices = (("A", kind.a, [sizes.m, sizes.k]), ("B", kind.b, [sizes.k, sizes.n]))
     inputs = [helper.make_tensor_value_info(name, _type_of(dtype), shape) for name, dtype, shape in matrices]
-    inputs += [helper.make_tensor_value_info(name, work, [f"rows of {name}", f"columns of {name}"]) for name in constants(kind)]
+    inputs += [
+        helper.make_tensor_value_info(name, work, [f"rows of {name}", f"columns of {name}"]) for name in constants(kind)
+    ]
     output = helper.make_tensor_value_info(SUMS, made, [sizes.m, sizes.n])
     graph = helper.make_graph(nodes, "product", inputs, [output])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rknn_api.calls import Calls, path_of
 from rknn_api.container import Container
-from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.perf.report import layers_text
 from rknn_api.platforms import CoreMask, platform_of
 from rknn_api.run import plugins
@@ -45,11 +45,20 @@ class RKNNLite(Calls):
 
         return self.call("load_rknn", read)
 
-    def init_runtime(self, core_mask: int = CoreMask.NPU_CORE_AUTO) -> int:
+    def init_runtime(
+        self,
+        core_mask: int = CoreMask.NPU_CORE_AUTO,
+        target: str | None = None,
+        device_id: str | None = None,
+        async_mode: bool = False,  # noqa: FBT001, FBT002 - theirs
+    ) -> int:
         """Make the model ready to run.
 
         Args:
             core_mask: NPU cores to run on; for chips of several alone.
+            target: The chip that the model is for; None for it too.
+            device_id: Of the board itself: None.
+            async_mode: Not supported.
         """
 
         def make_ready() -> None:
@@ -57,6 +66,13 @@ class RKNNLite(Calls):
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; call load_rknn first.")
             container = self._read()
             platform = platform_of(container.metadata.target_platform)
+            if async_mode or device_id is not None:
+                raise invalid_parameter("async_mode and device_id are not supported here: leave them away.")
+            if target is not None and platform_of(str(target)) != platform:
+                raise RknnError(
+                    RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+                    f"The model is for {platform.name}, and the target is {target}.",
+                )
             cores = platform.cores_of(core_mask)
             self._stop()
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
@@ -70,20 +86,31 @@ class RKNNLite(Calls):
 
         return self.call("init_runtime", make_ready)
 
-    def inference(self, inputs: Sequence[Any], data_format: str | Sequence[str] | None = None) -> list[Any] | None:
+    def inference(
+        self,
+        inputs: Sequence[Any],
+        data_format: str | Sequence[str] | None = None,
+        data_type: str | Sequence[str] | None = None,
+        inputs_pass_through: Sequence[int] | None = None,
+    ) -> list[Any] | None:
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalised. Those of four dimensions are NHWC, whatever the layout
-                of the ONNX model.
+            inputs: Arrays, one for each input, not normalised, or the array of the one input. Those of four dimensions
+                are NHWC, whatever the layout of the ONNX model.
             data_format: "nhwc" or "nchw"; or a list of them.
+            data_type: No effect: an array has its own.
+            inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
 
         Returns:
             Arrays of the outputs in the layout of the ONNX model; None where it failed.
         """
+        del data_type
         found: list[Any] = []
 
         def run() -> None:
+            if inputs_pass_through is not None and any(inputs_pass_through):
+                raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
             found.extend(self._running().run(inputs, data_format))
 
         return found if self.call("inference", run) == 0 else None

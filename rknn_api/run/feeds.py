@@ -36,6 +36,11 @@ def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> li
     return found
 
 
+def as_list(inputs: Any) -> Any:
+    """What a program gives for all inputs; an array alone is that of the one input."""
+    return [inputs] if isinstance(inputs, np.ndarray) and inputs.dtype != object else inputs
+
+
 def shape_sets(metadata: Metadata) -> list[tuple[Shape, ...]]:
     """The sets of shapes that the inputs may have, in the graph's layout, with the images of a batch."""
     sets = metadata.dynamic_input or (tuple(one.shape for one in metadata.inputs),)
@@ -62,7 +67,7 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
     Raises:
         RknnError: RKNN_ERR_INPUT_INVALID: which input does not fit, and what would.
     """
-    infos = metadata.inputs
+    infos, inputs = metadata.inputs, as_list(inputs)
     if not isinstance(inputs, (list, tuple)):
         raise _refused(f"inputs is {type(inputs).__name__}; give a list with an array for each input.")
     if len(inputs) != len(infos):

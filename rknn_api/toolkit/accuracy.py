@@ -108,12 +108,17 @@ def analyse(
 
 def fused(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> str:
     """The op types that make a value, with those before them whose results the quantised model does not keep."""
+    return "".join(makers[one].op_type for one in merged(makers, name, kept)) or "Input"
+
+
+def merged(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> list[str]:
+    """A value that a layer makes, behind those that the quantised model does not keep; none for an input."""
     node = makers.get(name)
     if node is None:
-        return "Input"
+        return []
     before = node.input[0] if node.input else ""
     is_fused = before in makers and before not in kept and not makers[before].name.startswith(NORMALISED)
-    return (fused(makers, before, kept) if is_fused else "") + node.op_type
+    return [*(merged(makers, before, kept) if is_fused else ()), name]
 
 
 def kept_values(model: ModelProto) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from operator import index
 from typing import Any
 
@@ -28,10 +28,10 @@ _NO_EFFECT = {
     "quantize_weight": False,
     "remove_reshape": False,
     "enable_flash_attention": False,
-    "auto_hybrid_cos_thresh": 0.98,
-    "auto_hybrid_euc_thresh": None,
 }
 """Taken, and without effect on results here: what each has by default."""
+
+_THRESHOLDS = {"auto_hybrid_cos_thresh": 0.98, "auto_hybrid_euc_thresh": inf}
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Config:
         model_pruning: Channels of zeros leave the model.
         dynamic_input: Sets of shapes, the largest first.
         sparse: None: as any weights; "": sparse ones are told of; a mask of ``sparsity.MODES``: others get it.
+        min_cos: A layer whose own result has a smaller cosine is proposed for real numbers.
+        max_euc: So is one whose own result is further off.
         warnings: What is taken and has no effect, a sentence each.
     """
 
@@ -70,6 +72,8 @@ class Config:
     model_pruning: bool = False
     dynamic_input: tuple[Shapes, ...] = ()
     sparse: str | None = None
+    min_cos: float = 0.98
+    max_euc: float = inf
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -89,6 +93,7 @@ NAMES = (
     "model_pruning",
     "dynamic_input",
     "sparse_infer",
+    *_THRESHOLDS,
     *_NO_EFFECT,
 )
 """The parameters of ``RKNN.config``."""
@@ -139,13 +144,14 @@ def read_config(given: Mapping[str, Any]) -> Config:
         _flag("model_pruning", args),
         _dynamic(args.get("dynamic_input", ()), platform),
         _sparse(args.get("sparse_infer", False), platform),
+        *(_threshold(name, args.get(name, default)) for name, default in _THRESHOLDS.items()),
         tuple(warnings),
     )
 
 
 def _wrong(name: str, value: object, rule: str) -> RknnError:
     said, end = repr(value), "" if rule.endswith("?") else "."
-    return invalid_parameter(f"config: {name} is {said if len(said) < 200 else f'{said[:200]}...'}; {rule}{end}")
+    return invalid_parameter(f"{name} is {said if len(said) < 200 else f'{said[:200]}...'}; {rule}{end}")
 
 
 def _choice(name: str, value: object, known: Sequence[str]) -> str:
@@ -198,6 +204,12 @@ def _numbers(name: str, value: object) -> tuple[tuple[float, ...], ...]:
     if not all(isfinite(number) for one in found for number in one):
         raise _wrong(name, value, rule)
     return found
+
+
+def _threshold(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= inf:
+        raise _wrong(name, value, "it is a number from 0 on")
+    return float(value)
 
 
 def _flag(name: str, args: Mapping[str, Any]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -15,17 +16,16 @@ from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.spec.graph import Graph
 from rknn_api.container import NORMALISED
-from rknn_api.errors import invalid_model, invalid_parameter
+from rknn_api.errors import RknnError, invalid_model, invalid_parameter
+from rknn_api.platforms import platform_of
 from rknn_api.run.runner import refused
-from rknn_api.toolkit.accuracy import analyse
+from rknn_api.toolkit.accuracy import analyse, kept_values, merged
 from rknn_api.toolkit.build import Built, Prepared
+from rknn_api.toolkit.config import Config
 from rknn_api.toolkit.source import Normalisation
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-_LEAST_COS = 0.98
-"""A layer whose own result is further off is proposed for real numbers."""
 
 
 class Stored(NamedTuple):
@@ -35,9 +35,10 @@ class Stored(NamedTuple):
     ranges: dict[str, tuple[float, float]]
     batch: int
     float_layers: list[str]
+    config: Config
 
 
-def write(stem: Path, built: Built, float_layers: Iterable[str]) -> list[Path]:
+def write(stem: Path, built: Built, config: Config, float_layers: Iterable[str]) -> list[Path]:
     """Write the three files beside ``stem``; returns their paths.
 
     Raises:
@@ -47,8 +48,13 @@ def write(stem: Path, built: Built, float_layers: Iterable[str]) -> list[Path]:
     model.write_bytes(built.golden.SerializeToString())
     metadata = built.container.metadata
     inputs = [[list(one.mean), list(one.std), _normalised_name(built.golden, one.name)] for one in metadata.inputs]
-    stored = {"inputs": inputs, "ranges": built.ranges, "rknn_batch_size": metadata.rknn_batch_size}
-    data.write_text(json.dumps(stored), encoding="utf-8")
+    beside = {
+        "inputs": inputs,
+        "ranges": built.ranges,
+        "rknn_batch_size": metadata.rknn_batch_size,
+        "config": stored(config),
+    }
+    data.write_text(json.dumps(beside), encoding="utf-8")
     text = {
         "custom_quantize_layers": dict.fromkeys(float_layers, "float16"),
         "quantize_parameters": {
@@ -56,7 +62,7 @@ def write(stem: Path, built: Built, float_layers: Iterable[str]) -> list[Path]:
             for name, (low, high) in built.ranges.items()
         },
     }
-    cfg.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
+    cfg.write_text(yaml.safe_dump(text, sort_keys=False, indent=4), encoding="utf-8")  # scripts look for four blanks
     return [model, data, cfg]
 
 
@@ -71,15 +77,16 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
     except GraphError as error:
         raise refused(error) from None
     try:
-        stored = json.loads(data.read_text(encoding="utf-8"))
+        beside = json.loads(data.read_text(encoding="utf-8"))
         text = _mapping(yaml.safe_load(cfg.read_text(encoding="utf-8")))
-        ranges = {name: (float(low), float(high)) for name, (low, high) in stored["ranges"].items()}
-        inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in stored["inputs"]]
-        batch = int(stored["rknn_batch_size"])
+        ranges = {name: (float(low), float(high)) for name, (low, high) in beside["ranges"].items()}
+        inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in beside["inputs"]]
+        batch = int(beside["rknn_batch_size"])
+        config = config_of(beside["config"])
         changed = _mapping(text.get("quantize_parameters"))
         ranges |= {name: (float(one["min"][0]), float(one["max"][0])) for name, one in changed.items()}
         layers = _mapping(text.get("custom_quantize_layers"))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+    except (RknnError, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise invalid_model(
             f"{data} and {cfg} cannot be read: {type(error).__name__}: {one_line(error)}. Write them by "
             "hybrid_quantization_step1."
@@ -98,7 +105,24 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
                 f"{cfg}: custom_quantize_layers has {name!r}: {dtype!r}; write the name of a node or of what it makes, "
                 "and 'float16'."
             )
-    return proto, Stored(inputs, ranges, batch, [by_name[name] for name in layers])
+    return proto, Stored(inputs, ranges, batch, [by_name[name] for name in layers], config)
+
+
+def stored(config: Config) -> dict[str, Any]:
+    """A configuration as JSON holds it."""
+    return {one.name: getattr(config, one.name) for one in fields(config)} | {"platform": config.platform.name}
+
+
+def config_of(read: Mapping[str, Any]) -> Config:
+    """The configuration that ``stored`` made it of."""
+    return Config(**{**_tuples(read), "platform": platform_of(read["platform"])})
+
+
+def _tuples(read: Any) -> Any:
+    """What JSON holds, with tuples for lists, as a Config has them."""
+    if isinstance(read, dict):
+        return {name: _tuples(value) for name, value in read.items()}
+    return tuple(map(_tuples, read)) if isinstance(read, list) else read
 
 
 def _mapping(read: Any) -> dict[str, Any]:
@@ -146,16 +170,20 @@ def _leads_to(graph: Graph, at: int, last: str) -> bool:
 
 
 def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) -> list[str]:
-    """Values of the layers whose own error is large on the first samples of a dataset.
+    """Values of the layers whose own error is larger than config has it, on the first samples of a dataset.
 
     Raises:
         RknnError: the dataset or the model cannot be read or run.
     """
     found: dict[str, None] = {}
+    config = prepared.config
+    makers, kept = {name: node for node in built.golden.graph.node for name in node.output}, kept_values(built.graph)
     for arrays in islice(prepared.samples(dataset), max(1, count)):
         feeds = {info.name: array for info, array in zip(built.container.metadata.inputs, arrays, strict=True)}
         layers, _, _ = analyse(built.golden, built.graph, prepared.ops, feeds)
-        found |= {one.name: None for one in layers if one.single is not None and not one.single.cos >= _LEAST_COS}
+        for one in layers:
+            if one.single is not None and not (one.single.cos >= config.min_cos and one.single.euc <= config.max_euc):
+                found |= dict.fromkeys(merged(makers, one.name, kept))
     return list(found)
 
 

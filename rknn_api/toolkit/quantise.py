@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod, QuantType
 from onnxruntime.quantization.calibrate import TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
@@ -116,6 +116,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
             "onnx.version_converter.convert_version, or export it anew."
         )
     copy = with_initializers(model)
+    _flatten_biases(copy)
     is_wide = config.quantized_dtype == "w8a16"
     tensors = {
         name: TensorData(lowest=np.array(low, np.float32), highest=np.array(high, np.float32))
@@ -140,7 +141,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
             QuantType.QInt16 if is_wide else QuantType.QInt8,
             TensorsData(CalibrationMethod.MinMax, tensors),
             [],
-            [*own, *exclude, *_beside(copy, without_ranges(copy, ranges))],
+            [*own, *exclude, *_beside(copy, without_ranges(copy, ranges)), *_making(copy, biased_by_row(copy))],
             sorted({*QLinearOpsRegistry, *QDQRegistry}),
             options,
         )
@@ -148,11 +149,57 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         quantizer.model.topological_sort()
     except Exception as error:
         text = f"{type(error).__name__}: {one_line(error)}"
-        raise invalid_model(f"onnxruntime cannot quantise the model: {text}.") from error
+        raise invalid_model(
+            f"onnxruntime cannot quantize {_culprit(copy, error)}: {text}. Leave it in real numbers by "
+            "hybrid_quantization_step1, or change it."
+        ) from error
     finally:
         logger.setLevel(level)
     made: ModelProto = quantizer.model.model
     return made
+
+
+def _flatten_biases(model: ModelProto) -> None:
+    """Give the biases of Gemm a number a column, which onnxruntime's quantiser wants of them and ONNX does not."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node, bias in _biases(model):
+        is_turned = any(one.name == "transB" and one.i for one in node.attribute)
+        if (weight := constants.get(node.input[1])) is not None and _is_a_row(bias):
+            columns = weight.dims[0 if is_turned else 1]
+            name = node.input[2] = f"{node.output[0]}_bias"
+            row = np.broadcast_to(numpy_helper.to_array(bias).reshape(-1), columns)
+            model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(row), name))
+
+
+def _biases(model: ModelProto) -> list[tuple[NodeProto, TensorProto]]:
+    """The nodes of Gemm with a constant bias, and that one."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    gemms = [node for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2]
+    return [(node, constants[node.input[2]]) for node in gemms if node.input[2] in constants]
+
+
+def _is_a_row(bias: TensorProto) -> bool:
+    return all(size == 1 for size in bias.dims[:-1])
+
+
+def biased_by_row(model: ModelProto) -> list[str]:
+    """Names of the values of Gemm that cannot be quantized, since their bias differs from row to row."""
+    return [node.output[0] for node, bias in _biases(with_initializers(model)) if not _is_a_row(bias)]
+
+
+def _culprit(model: ModelProto, error: BaseException) -> str:
+    """What was being quantized when it failed: the node, by the variables of the frames that the error went through."""
+    found = "the model"
+    readers = {name: node for node in reversed(model.graph.node) for name in (*node.input, *node.output)}
+    frame = error.__traceback__
+    while frame is not None:
+        for value in frame.tb_frame.f_locals.values():
+            node = getattr(value, "node", value)
+            node = readers.get(node) if isinstance(node, str) else node
+            if isinstance(node, NodeProto):
+                found = f"the {node.op_type} {node.name or node.output[0]!r}"
+        frame = frame.tb_next
+    return found
 
 
 def with_initializers(model: ModelProto) -> ModelProto:
@@ -195,6 +242,10 @@ def _beside(model: ModelProto, names: Iterable[str]) -> list[str]:
     """Names of the nodes that read or make a value."""
     found = set(names)
     return [node.name for node in model.graph.node if found.intersection((*node.input, *node.output))]
+
+
+def _making(model: ModelProto, names: Sequence[str]) -> list[str]:
+    return [node.name for node in model.graph.node if set(names).intersection(node.output)]
 
 
 def _opset(model: ModelProto) -> int:

@@ -16,13 +16,14 @@ from rknn_api.perf.report import layers_text, measured_text, memory_report
 from rknn_api.platforms import CoreMask, Platform, platform_of
 from rknn_api.run import plugins
 from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.feeds import as_list
 from rknn_api.run.runner import Runner
 from rknn_api.toolkit import accuracy, codegen, hybrid
 from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_arrays, without_weights
 from rknn_api.toolkit.config import Config, read_config
 from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
-from rknn_api.toolkit.quantise import without_ranges
+from rknn_api.toolkit.quantise import biased_by_row, without_ranges
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
 from rknn_api.version import sdk_version
 
@@ -63,7 +64,7 @@ class RKNN(Calls):
     has the sentence of the last failure.
 
     Source: RKNN-Toolkit2 API Reference (2.3.2), RKNN, https://github.com/airockchip/rknn-toolkit2
-    Emulator: ``last_error``; a wrong argument of ``config`` raises, since it returns nothing.
+    Emulator: ``last_error``.
     """
 
     def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
@@ -82,29 +83,31 @@ class RKNN(Calls):
         self._is_exported = False
         self._ready: _Ready | None = None
 
-    def config(self, **arguments: Any) -> None:
+    def config(self, **arguments: Any) -> int:
         """Say how the model is converted; before a load.
 
         Args:
             **arguments: mean_values, std_values: a list of numbers for each input, one a channel. quant_img_RGB2BGR,
                 quantized_dtype, quantized_algorithm, quantized_method, float_dtype, optimization_level,
                 target_platform, custom_string, remove_weight, single_core_mode, model_pruning, dynamic_input,
-                sparse_infer; others have no effect.
-
-        Raises:
-            RknnError: an argument that there is not, with the nearest one; a value that is wrong.
+                sparse_infer, auto_hybrid_cos_thresh, auto_hybrid_euc_thresh; others have no effect.
         """
-        self._unbuild()
-        self._loaded, self._ops = None, CustomOps()  # they were of another configuration
-        self._config = read_config(arguments)
-        for sentence in self._config.warnings:
-            self._log.warning("config", sentence)
-        if self._config.dynamic_input:
-            shapes = [list(shape) for shape in self._config.dynamic_input[0]]
-            self._log.warning(
-                "config",
-                f"dynamic_input: the largest shapes are {shapes}; the dataset, eval_perf and eval_memory are of them.",
-            )
+
+        def read() -> None:
+            self._unbuild()
+            self._loaded, self._ops, self._config = None, CustomOps(), None  # they were of another configuration
+            self._config = read_config(arguments)
+            for sentence in self._config.warnings:
+                self._log.warning("config", sentence)
+            if self._config.dynamic_input:
+                shapes = [list(shape) for shape in self._config.dynamic_input[0]]
+                self._log.warning(
+                    "config",
+                    f"dynamic_input: the largest shapes are {shapes}; the dataset, eval_perf and eval_memory are of "
+                    "them.",
+                )
+
+        return self.call("config", read)
 
     def reg_custom_op(self, custom_op: Any) -> int:
         """Have an object compute the nodes of an op type; between ``config`` and ``load_onnx``.
@@ -183,22 +186,33 @@ class RKNN(Calls):
             do_quantization: Make it one of integers; else it stays one of real numbers.
             dataset: Text file of samples to quantise by.
             rknn_batch_size: Images that one run takes.
-            auto_hybrid: Not there.
+            auto_hybrid: Leave the layers in real numbers that lose more than config's auto_hybrid_cos_thresh and
+                auto_hybrid_euc_thresh say, by the first sample of the dataset.
         """
 
         def make() -> None:
             self._unbuild()
             if not isinstance(do_quantization, (bool, int)):
                 raise invalid_parameter(f"do_quantization is {do_quantization!r}; it is True or False.")
-            if auto_hybrid:
-                raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
             prepared = self._prepare()
             batch = _batch(rknn_batch_size)
             ranges = prepared.ranges(dataset) if do_quantization else None
             self._tell_sparse(prepared, is_quantised=do_quantization)
-            self._keep("build", built(prepared, self._name, ranges, batch=batch))
+            one = built(prepared, self._name, ranges, batch=batch)
+            if auto_hybrid and ranges is not None and dataset is not None:
+                one = self._auto_hybrid(prepared, one, dataset, batch)
+            self._keep("build", one)
 
         return self.call("build", make)
+
+    def _auto_hybrid(self, prepared: Prepared, one: Built, dataset: str | Path, batch: int) -> Built:
+        """The model again, with the layers in real numbers that lose most."""
+        if not (lost := hybrid.proposed(prepared, one, dataset, 1)):
+            return one
+        self._log.info("build", f"auto_hybrid: in real numbers: {', '.join(lost)}.")
+        makers = {name: node.name for node in prepared.model.graph.node for name in node.output}
+        exclude = [makers[name] for name in lost if name in makers]
+        return built(prepared, self._name, one.ranges, batch=batch, exclude=exclude)
 
     def _keep(self, call: str, one: Built) -> None:
         """What was built is the model now."""
@@ -210,6 +224,10 @@ class RKNN(Calls):
                 call,
                 f"The layers that read or make {', '.join(lost[:5])}{', ...' if len(lost) > 5 else ''} stay in real "
                 "numbers: values that are not finite on the dataset, or of another type than float32.",
+            )
+        if is_meant and (rows := biased_by_row(one.golden)):
+            self._log.warning(
+                call, f"The Gemm of {', '.join(rows[:5])} stays in real numbers: its bias differs from row to row."
             )
         if is_meant and not any(node.op_type == "QuantizeLinear" for node in one.graph.graph.node):
             self._log.warning(
@@ -266,21 +284,24 @@ class RKNN(Calls):
             float_layers = hybrid.between(prepared.model, custom_hybrid or ())
             if proposal:
                 float_layers += hybrid.proposed(prepared, one, dataset, proposal_dataset_size)
-            for path in hybrid.write(Path(self._name), one, dict.fromkeys(float_layers)):
+            for path in hybrid.write(Path(self._name), one, prepared.config, dict.fromkeys(float_layers)):
                 self._log.info("hybrid_quantization_step1", f"Wrote {path}.")
 
         return self.call("hybrid_quantization_step1", write)
 
     def hybrid_quantization_step2(self, model_input: str, data_input: str, model_quantization_cfg: str) -> int:
-        """Convert with the layers in real numbers that the file names; see ``hybrid_quantization_step1``."""
+        """Convert with the layers in real numbers that the file names; see ``hybrid_quantization_step1``.
+
+        Without a ``config`` of its own it is that of the first step.
+        """
 
         def make() -> None:
-            config = self._configured()
             self._unbuild()
             source = path_of(model_input, "model_input")
             model, stored = hybrid.read(
                 source, path_of(data_input, "data_input"), path_of(model_quantization_cfg, "model_quantization_cfg")
             )
+            self._config = config = self._config or stored.config
             self._loaded, self._name = model, source.stem
             self._prepared = Prepared(model, model, stored.inputs, config, self._ops)
             one = built(self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers)
@@ -403,8 +424,8 @@ class RKNN(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalised. Those of four dimensions are NHWC, whatever the layout
-                of the ONNX model.
+            inputs: Arrays, one for each input, not normalised, or the array of the one input. Those of four dimensions
+                are NHWC, whatever the layout of the ONNX model; one of three is taken for one image, with a warning.
             data_format: "nhwc" or "nchw"; or a list of them.
             inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
 
@@ -416,9 +437,26 @@ class RKNN(Calls):
         def run() -> None:
             if inputs_pass_through is not None and np.any(inputs_pass_through):
                 raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
-            found.extend(self._running().runner.run(inputs, data_format))
+            ready = self._running()
+            found.extend(ready.runner.run(self._expanded(inputs, ready.container), data_format))
 
         return found if self.call("inference", run) == 0 else None
+
+    def _expanded(self, inputs: Any, container: Container) -> Any:
+        """The inputs with one image made a batch of one where the model takes four dimensions."""
+        given = as_list(inputs)
+        if not isinstance(given, (list, tuple)):
+            return given
+        whole = list(given)
+        for at, (one, info) in enumerate(zip(given, container.metadata.inputs, strict=False)):
+            if isinstance(one, np.ndarray) and one.ndim == 3 and len(info.shape) == 4:
+                whole[at] = one[None]
+                self._log.warning(
+                    "inference",
+                    f"The dims of input(ndarray) shape {one.shape} is wrong, expect dims is 4! Try expand dims to "
+                    f"{whole[at].shape}!",
+                )
+        return whole
 
     def eval_perf(self, is_print: bool = True, fix_freq: bool = True) -> str | None:  # noqa: FBT001, FBT002 - theirs
         """Say what the model would cost on the chip, which is modelled, and what it takes here, which is measured.
@@ -482,7 +520,8 @@ class RKNN(Calls):
 
         Args:
             inputs: Paths of a picture or an .npy file for each input.
-            output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made.
+            output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made: arrays as .npy, and
+                their numbers one a line as .txt.
             target: Chip; results are those of the simulator, with the custom ops of plug-ins.
             device_id: One of ``list_devices``.
         """
@@ -504,6 +543,7 @@ class RKNN(Calls):
                 (folder / name).mkdir(parents=True, exist_ok=True)
                 for value, array in values.items():
                     np.save(folder / name / f"{stems[value]}.npy", array)
+                    np.savetxt(folder / name / f"{stems[value]}.txt", array.reshape(-1), "%.9g")
             (folder / "error_analysis.txt").write_text(text, encoding="utf-8")
             self._log.text(text)
 

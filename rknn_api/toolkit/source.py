@@ -344,7 +344,8 @@ def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
                 types = [_type_of(name, known, constants) for name in node.input if name]
                 if all(one is not None and one.shape is not None for one in types):
                     made = call_shape_infer(ops[node.op_type], node, types)
-                    more += [(name, one) for name, one in zip(node.output, made, strict=True)]
+                    found = [(name, one) for name, one in zip(node.output, made, strict=True) if name]
+                    more += [(name, one) for name, one in found if _declared(known.get(name)) != one]
             if not more:
                 return model
             for name, one in more:
@@ -355,8 +356,17 @@ def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
         raise invalid_model(f"The model's shapes do not fit each other: {one_line(error)}.") from None
 
 
+def _declared(value: ValueInfoProto | None) -> TensorType | None:
+    if value is None:
+        return None
+    dtype, shape = described(value)
+    return None if dtype is None else TensorType(shape, dtype)
+
+
 def _is_typed(value: ValueInfoProto | None) -> bool:
-    return value is not None and value.type.tensor_type.HasField("shape")
+    """Whether every size is known: what a file gives a name only may be known to the op."""
+    one = _declared(value)
+    return one is not None and one.shape is not None and min(one.shape, default=0) >= 0
 
 
 def _type_of(
@@ -365,10 +375,7 @@ def _type_of(
     if name in constants:
         tensor = constants[name]
         return TensorType(tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type))
-    if name not in known:
-        return None
-    dtype, shape = described(known[name])
-    return None if dtype is None else TensorType(shape, dtype)
+    return _declared(known.get(name))
 
 
 def _declare(model: ModelProto, known: Mapping[str, ValueInfoProto], name: str, one: TensorType) -> None:

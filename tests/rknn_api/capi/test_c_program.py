@@ -15,7 +15,7 @@ from hbrt.native.files import include_dir
 from rknn_api import c_names, custom_op_types, types
 from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
-from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
+from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
 from tests.native.conftest import once  # noqa: F401 - which that one takes
 from tests.rknn_api.capi.models import model
@@ -79,3 +79,64 @@ def test_a_c_program_computes_what_onnxruntime_does(compiled: Compile, tmp_path:
     ):
         assert sentence in said
     assert "leak" not in said
+
+
+OWN = """#ifndef _RKNN_API_H
+#define _RKNN_API_H
+#include <stdint.h>
+typedef uint64_t rknn_context;
+typedef enum { RKNN_QUERY_IN_OUT_NUM = 0 } rknn_query_cmd;
+int rknn_destroy(rknn_context context);
+#endif
+"""
+MAIN = """#include "rknn_api.h"
+#include "pool.h"
+#include "rknn_matmul_api.h"
+int main(void) { return rknn_destroy(0) == -7 ? 0 : 1; }
+"""
+
+
+def test_a_projects_own_header_wins_and_the_vendors_libraries_are_names_of_ours(
+    compiled: Compile,  # noqa: F811
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "rknn_api.h").write_text(OWN)
+    (tmp_path / "include" / "pool.h").write_text('#include "rknn_api.h"\n')
+    source = tmp_path / "main.c"
+    source.write_text(MAIN.replace('#include "rknn_matmul_api.h"\n', ""))
+    for library in ("-lrknnrt", "-lrknn_api"):
+        assert run(compiled(str(source), f"-I{tmp_path / 'include'}", library)).returncode == 0
+    source.write_text(MAIN.replace('#include "pool.h"\n', ""))
+    assert run(compiled(str(source), "-Wall", "-Wextra", "-Werror")).returncode == 0
+
+
+STRINGS = r"""
+#include <stdio.h>
+#include "rknn_custom_op.h"
+#include "rknn_matmul_api.h"
+RKNN_CUSTOM_OP_EXPORT int shown(void) {
+  for (int at = 0; at <= RKNN_TENSOR_TYPE_MAX; at++) printf("%s ", get_type_string((rknn_tensor_type)at));
+  for (int at = 0; at <= RKNN_TENSOR_QNT_MAX; at++) printf("%s ", get_qnt_type_string((rknn_tensor_qnt_type)at));
+  for (int at = 0; at <= RKNN_TENSOR_FORMAT_MAX; at++) printf("%s ", get_format_string((rknn_tensor_format)at));
+  printf("%s %s", get_matmul_type_string(RKNN_INT8_MM_INT4_TO_FLOAT16), get_matmul_type_string((rknn_matmul_type)99));
+  return 0;
+}
+int main(void) { return shown(); }
+"""
+
+
+def test_names_of_types_are_those_that_logs_of_programs_have(
+    compiled: Compile,  # noqa: F811
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    for source in (tmp_path / "strings.c", tmp_path / "strings.cc"):
+        source.write_text(STRINGS)
+        answer = run(compiled(str(source), "-Wall", "-Wextra", "-Werror"))
+        assert answer.stdout.split() == [
+            *("FP32", "FP16", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "BOOL", "INT4", "BF16"),
+            *("UNKNOW", "NONE", "DFP", "AFFINE", "UNKNOW", "NCHW", "NHWC", "NC1HWC2", "UNDEFINED", "UNKNOW"),
+            *("RKNN_INT8_MM_INT4_TO_FLOAT16", "UNKNOW"),
+        ]

@@ -128,6 +128,19 @@ class TestGeneral:
         assert rk.rknn_query(context, rk.RKNN_QUERY_PERF_RUN, run, ctypes.sizeof(run)) == 0
         assert run.run_duration > 0
 
+    def test_outputs_whose_index_was_left_out_count_by_their_place(self, contexts: Callable[..., Any]) -> None:
+        context, x = contexts("int8"), picture()
+        assert rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
+        assert rk.rknn_run(context, None) == 0
+        got = [rk.rknn_output(want_float=1), rk.rknn_output(want_float=1)]
+        assert rk.rknn_outputs_get(context, 2, got, None) == 0, rk.last_error()
+        for one, wanted in zip(got, reference("int8", x), strict=True):
+            found = np.frombuffer(ctypes.string_at(one.buf or 0, one.size), np.float32)
+            np.testing.assert_array_equal(found, wanted.reshape(-1))
+        assert rk.rknn_outputs_release(context, 2, got) == 0
+        three = [rk.rknn_output() for _ in range(3)]
+        assert rk.rknn_outputs_get(context, 3, three, None) == rk.RKNN_ERR_OUTPUT_INVALID
+
     def test_a_buffer_of_the_programs_own(self, contexts: Callable[..., Any]) -> None:
         context, x, y = contexts("float16"), picture(), np.zeros((1, 20, 6, 10), np.float16)
         assert rk.rknn_inputs_set(context, 1, [given(x, rk.RKNN_TENSOR_UINT8, rk.RKNN_TENSOR_NHWC)]) == 0
@@ -475,6 +488,12 @@ def test_wrong_attributes_and_the_two_apis_mixed(contexts: Callable[..., Any]) -
     assert "less than its 10 columns" in bound(w_stride=9)
     assert "has 288 bytes, and 'x' takes 336" in bound(h_stride=7)
     assert "which is no tensor of the model" in bound(name=b"q")
+    flat = attr_of(context, "OUTPUT", 1)
+    assert flat.shape == (1, 20)
+    flat.fmt, flat.type, flat.size = rk.RKNN_TENSOR_NCHW, rk.RKNN_TENSOR_FLOAT32, 80  # as the guide's 5.4.4.2
+    assert rk.rknn_set_io_mem(context, mem, flat) == 0, rk.last_error()
+    flat.fmt = rk.RKNN_TENSOR_NHWC
+    assert rk.rknn_set_io_mem(context, mem, flat) == rk.RKNN_ERR_PARAM_INVALID
     assert bound() == ""
     assert rk.rknn_run(context, None) == rk.RKNN_ERR_FAIL
     assert "'y' has no memory: call rknn_set_io_mem" in rk.last_error()

@@ -12,7 +12,17 @@ import pytest
 
 import rknn_api as rk
 from arm_client.client import Board
-from rknn_api.capi.matrices import KINDS, MAX_K, Sizes, from_native, native_dims, packed, to_native, unpacked, wrong_size
+from rknn_api.capi.matrices import (
+    KINDS,
+    MAX_K,
+    Sizes,
+    from_native,
+    native_dims,
+    packed,
+    to_native,
+    unpacked,
+    wrong_size,
+)
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
 from tests.native.conftest import once  # noqa: F401 - which that one takes
@@ -134,7 +144,16 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
     assert "was destroyed" in rk.last_error()
     assert rk.rknn_create_mem(context, 32) is None
     assert rk.rknn_destroy_mem(0, small) == 0
-    for wrong in ({"K": 33}, {"type": 12}, {"B_layout": 3}, {"M": 0}, {"M": 1 << 30}, {"K": 10272}, {"B_quant_type": 6}, {"B_quant_type": 4}):
+    for wrong in (
+        {"K": 33},
+        {"type": 12},
+        {"B_layout": 3},
+        {"M": 0},
+        {"M": 1 << 30},
+        {"K": 10272},
+        {"B_quant_type": 6},
+        {"B_quant_type": 4},
+    ):
         given = rk.rknn_matmul_info(**{"M": 1, "K": 32, "N": 32, "type": 2, **wrong})
         assert rk.rknn_matmul_create(context, given, attrs[0]) == rk.RKNN_ERR_PARAM_INVALID
 
