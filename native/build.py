@@ -110,10 +110,14 @@ def link_names() -> None:
             link.symlink_to("libhbrt.so")
 
 
-def build_module(cc: list[str]) -> None:
-    """Build the module by which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
+def module_path() -> Path:
+    """Where the module by which Python reaches the mailbox is built."""
     suffix = ".abi3.so" if sys.implementation.name == "cpython" else sysconfig.get_config_var("EXT_SUFFIX")
-    target = TARGET / f"{MODULE.rpartition('.')[2]}{suffix}"
+    return TARGET / f"{MODULE.rpartition('.')[2]}{suffix}"
+
+
+def build_module(cc: list[str], target: Path, *flags: str) -> None:
+    """Build the module by which Python reaches the mailbox (cffi's API mode, and Python's stable interface)."""
     if is_newer(target, *inputs()):
         return
     from cffi import FFI, recompiler  # where everything is built, it need not be there
@@ -129,7 +133,7 @@ def build_module(cc: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         glue = Path(folder) / "module.c"
         recompiler.make_c_source(ffi, MODULE, '#include "mailbox.h"', str(glue))
-        command = [*cc, "-std=gnu11", *FLAGS, "-Wall", "-Wextra", f"-I{include}", "-shared", str(glue), *files]
+        command = [*cc, "-std=gnu11", *FLAGS, *flags, "-Wall", "-Wextra", f"-I{include}", "-shared", str(glue), *files]
         subprocess.run([*command, "-o", str(unfinished)], check=True)
     unfinished.replace(target)
 
@@ -145,7 +149,7 @@ def build() -> None:
     for name in LIBRARIES:
         build_library(cc, name)
     link_names()
-    build_module(cc)
+    build_module(cc, module_path())
     runpy.run_path(str(TARGET / "record.py"))["write_record"]()
 
 

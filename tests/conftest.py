@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # Every process that a test process starts inherits this variable, and can be told by it from all others.
 MARK = "PYTEST_HBRT_RUN"
 ENDING_S = 10.0
+Once = Callable[[str, Callable[[Path], object]], Path]
 
 
 def heed_ctrl_c() -> None:
@@ -175,6 +177,26 @@ def _nothing_is_left(request: pytest.FixtureRequest, _nursery: Nursery) -> Itera
         problems += [f"This process still has {link} open." for link in links if "memfd:hbrt" in str(link)]
     if problems:
         pytest.fail("This test process left something behind:\n" + "\n".join(problems), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """``once(name, make)``: a file of this name, which ``make(path)`` writes in the first process that asks for it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if base.name.startswith("popen-") else base) / "native"
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        target = shared / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.with_name(f"{target.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                new = target.with_name(f"{target.name}.new")
+                make(new)
+                new.rename(target)
+        return target
+
+    return made
 
 
 @pytest.fixture

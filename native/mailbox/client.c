@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "kill.h"
 #include "note.h"
 
 static _Thread_local struct {
@@ -141,10 +142,12 @@ static int take_back(hbrt_client *client, uint32_t slot) {
 
 static int release(hbrt_client *client, int64_t handle) {
     uint32_t slot = slot_of(client, handle);
-    if (live(client, slot) != (uint64_t)handle || hbrt_load(client->file.states + slot) < HBRT_DONE ||
-        hbrt_forget(client, handle) != 1)
-        return HBRT_ASK;
+    if (live(client, slot) != (uint64_t)handle || hbrt_load(client->file.states + slot) < HBRT_DONE) return HBRT_ASK;
+    HBRT_KILL_POINT("client-R01");
+    if (hbrt_forget(client, handle) != 1) return HBRT_ASK;
+    HBRT_KILL_POINT("client-R02");
     hbrt_store(client->file.states + slot, HBRT_EMPTY);
+    HBRT_KILL_POINT("client-R03");
     hbrt_slots_give(client, &slot, 1);
     return 1;
 }
@@ -171,8 +174,10 @@ static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checke
     client->sequence = sequence;
     pthread_mutex_unlock(&client->lock);
 
+    HBRT_KILL_POINT("client-S01");
     uint64_t handle = (((uint64_t)client->id << HBRT_SERIAL_BITS | serial) << HBRT_SLOT_BITS) | slot;
     hbrt_slot_record *record = hbrt_record(file, slot);
+    HBRT_KILL_POINT("client-S02");
     HBRT_PUT(record->sequence, sequence);
     HBRT_PUT(record->custom_id, task->custom_id);
     record->cmd = (uint32_t)task->cmd;
@@ -194,11 +199,16 @@ static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checke
 static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, int is_urgent) {
     hbrt_file *file = &client->file;
     uint32_t slot = slot_of(client, handle);
+    HBRT_KILL_POINT("client-S03");
     hbrt_store(file->states + slot, HBRT_READY); /* the record is complete: pairs with the claim */
+    HBRT_KILL_POINT("client-S04");
     for (uint32_t core = 0; core < file->at.core_count; core++)
         if (hbrt_may_run(file, core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
-    if (ring_core(client, core_mask, is_urgent) || !take_back(client, slot)) return handle;
+    HBRT_KILL_POINT("client-S05");
+    int is_served = ring_core(client, core_mask, is_urgent);
+    HBRT_KILL_POINT("client-S06");
+    if (is_served || !take_back(client, slot)) return handle;
     release(client, handle);
     return HBRT_UNSERVED;
 }

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "habit.h"
+#include "kill.h"
 #include "layout.h"
 
 enum {
@@ -166,7 +167,9 @@ static uint8_t *next_announced(const hbrt_core *core, uint8_t *from) {
 static void collect(hbrt_core *core) {
     for (uint8_t *at = core->announced; (at = next_announced(core, at)) != NULL; at++) {
         /* Cleared before the record is read: one that is announced again meanwhile is found by the next scan. */
+        HBRT_KILL_POINT("core-C01");
         if (__atomic_exchange_n(at, 0, __ATOMIC_ACQ_REL) != 1) continue;
+        HBRT_KILL_POINT("core-C02");
         uint32_t slot = (uint32_t)(at - core->announced);
         if (hbrt_load(core->file.states + slot) != HBRT_READY) continue;
         if (core->count == core->capacity) drop_stale(core);
@@ -252,11 +255,14 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
     int64_t least_rank = least_priority > 0 ? least_priority : INT64_MIN;
     collect(core);
     while (core->count && core->queue[0].rank >= least_rank) {
+        HBRT_KILL_POINT("core-C03");
         if (!is_current(core, &core->queue[0])) {
             take_first(core); /* another core was first: not worth the lock */
             continue;
         }
+        HBRT_KILL_POINT("core-C04");
         if (!hbrt_is_locked(file->claim_lock, pthread_mutex_trylock(file->claim_lock))) return HBRT_LOCKED;
+        HBRT_KILL_POINT("core-C05");
         entry task = take_first(core);
         hbrt_slot_record *record = hbrt_record(file, task.slot);
         /* The mask too: an earlier task in the slot may have made the announcement. */
@@ -271,10 +277,13 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
             const hbrt_history_record *kept = hbrt_history(file, core->index, core->record->tasks + 1);
             __builtin_prefetch(kept, 1);
             __builtin_prefetch((const char *)kept + sizeof *kept / 2, 1);
+            HBRT_KILL_POINT("core-C06");
             hbrt_store(file->states + task.slot, HBRT_RUNNING); /* a reader that finds RUNNING finds the core too */
+            HBRT_KILL_POINT("core-C07");
         }
         pthread_mutex_unlock(file->claim_lock);
         if (!is_mine) continue;
+        HBRT_KILL_POINT("core-C08");
         hbrt_store(core->activity, HBRT_CORE_RUNNING);
         if (file->at.core_count > 1) chain(core);
         if (core->deferred_count) flush_before(core, HBRT_GET(record->cmd), record->claim_ns);
@@ -306,6 +315,7 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
     uint32_t cmd = HBRT_GET(record->cmd), owner = end->owner;
     uint64_t spent_ns = end->done_ns - end->start_ns;
     int is_nested = end->is_nested;
+    HBRT_KILL_POINT("core-C14");
     if (cmd < COMMANDS) __atomic_store_n(&core->ops[cmd].last_ns, spent_ns + 1, __ATOMIC_RELAXED);
     if (end->result == 0) {
         record->start_ns = end->start_ns;
@@ -318,9 +328,12 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
     if (!is_nested) core->record->busy_ns += spent_ns; /* the interrupted op's time includes that of this one */
     uint8_t state = end->result ? HBRT_FAILED : HBRT_DONE;
     note(core, end->slot, state);
+    HBRT_KILL_POINT("core-C15");
     hbrt_store(file->states + end->slot, state);
+    HBRT_KILL_POINT("core-C16");
     /* Before the owner wakes: its next submission then finds a LOOKING core, and rings none. */
     hbrt_store(core->activity, is_nested ? HBRT_CORE_RUNNING : HBRT_CORE_LOOKING);
+    HBRT_KILL_POINT("core-C17");
     if (owner >= HBRT_CLIENTS) return 1; /* the slot has an invalid owner */
     hbrt_full_fence(); /* the state before the flag: pairs with the fence of an owner that goes to sleep */
     hbrt_client_record *client = hbrt_client_at(file, owner);
@@ -334,7 +347,9 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
         defer(core, owner, end->done_ns);
         return 1;
     }
+    HBRT_KILL_POINT("core-C18");
     hbrt_store(&client->asleep, 0); /* no other core needs to ring it before its next sleep */
+    HBRT_KILL_POINT("core-C19");
     if (doorbell < 0) return HBRT_UNKNOWN_OWNER;
     hbrt_ring(doorbell);
     return 1;
@@ -450,7 +465,9 @@ static int poll(hbrt_core *core, int64_t poll_ns) {
 /* Sleep until a task is announced: 1; HBRT_CONTROL or HBRT_INTERRUPTED. */
 static int doze(hbrt_core *core) {
     int answer = 1;
+    HBRT_KILL_POINT("core-C21");
     hbrt_store(core->activity, HBRT_CORE_ASLEEP);
+    HBRT_KILL_POINT("core-C22");
     hbrt_full_fence(); /* asleep before the last scan: pairs with a submitter's fence */
     if (next_announced(core, core->announced) == NULL) {
         struct epoll_event events[2];

@@ -10,6 +10,7 @@
 
 #include "client.h"
 #include "clock.h"
+#include "kill.h"
 
 enum { POLLS_PER_YIELD = 200 };
 
@@ -62,9 +63,11 @@ static int await_doorbell(int doorbell, int64_t deadline_ns) {
 static int lead(hbrt_client *client, const waiter *me, int64_t deadline_ns) {
     int answer;
     for (;;) {
+        HBRT_KILL_POINT("client-W01");
         hbrt_store(&client->record->asleep, 1);
         hbrt_full_fence(); /* the flag before the states: pairs with the fence of a core that has answered */
         if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 0);
+        HBRT_KILL_POINT("client-W02");
         if (is_due(client, me)) {
             answer = 1;
             break;
@@ -77,7 +80,9 @@ static int lead(hbrt_client *client, const waiter *me, int64_t deadline_ns) {
             answer = HBRT_ASKED;
             break;
         }
+        HBRT_KILL_POINT("client-W03");
         int rung = await_doorbell(client->doorbell, deadline_ns);
+        HBRT_KILL_POINT("client-W04");
         if (rung > 0) continue;
         answer = rung < 0 ? HBRT_INTERRUPTED : HBRT_TIMEOUT;
         break;
@@ -191,6 +196,7 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
         }
         state = hbrt_load(client->file.states + slot);
     }
+    HBRT_KILL_POINT("client-W05");
     return live(client, slot) == wanted ? state : HBRT_ASK;
 }
 

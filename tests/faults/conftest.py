@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Once
 from tests.faults import tracer
 from tests.faults.points import everywhere, of
 from tests.faults.world import Nursery, World
@@ -21,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--faults",
         choices=["cover", "all"],
         default="cover",
-        help="cover: each actor dies at each numbered point. all: at every line of the same functions.",
+        help="cover: each actor dies at each numbered point. all: at every line of the same functions in Python, too.",
     )
 
 
@@ -36,11 +37,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def environment(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
+def environment(request: pytest.FixtureRequest, once: Once) -> Iterator[pytest.MonkeyPatch]:
     """No spinning: who waits sleeps, so that every point is come by each time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HBRT_SPIN_US", "0")
-        patch.setenv("HBRT_NATIVE", "0")  # the points are lines of Python
+        patch.setenv(tracer.MODULE, str(once("_mailbox.abi3.so", tracer.build)))
         patch.setenv(tracer.DIRECTORY, "")
         if request.config.getoption("--faults", "cover") == "all":
             patch.setenv(tracer.EVERYWHERE, "1")

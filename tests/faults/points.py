@@ -1,8 +1,9 @@
 """The points of a task's life at which somebody can die: what is about to happen, and in which line of whose code.
 
-A point is the line *before* which its actor dies: "READY is about to be written". A line is found by its text, so that
-the table follows the code; test_points.py fails when a line has gone. ``everywhere`` makes a point of every line of the
-same functions, for the exhaustive campaign (``pytest tests/faults --faults=all``).
+A point is the line *before* which its actor dies: "READY is about to be written". A line of Python is found by its
+text, so that the table follows the code, one of C by its HBRT_KILL_POINT; test_points.py fails when a line has gone.
+``everywhere`` makes a point of every line of the same Python functions, for the exhaustive campaign
+(``pytest tests/faults --faults=all``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import inspect
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -36,16 +38,22 @@ class Point(NamedTuple):
         """Name of its token."""
         return f"{self.actor}-{self.number}"
 
+    @property
+    def is_in_c(self) -> bool:
+        """Whether it is a line of C, which has the macro with this key."""
+        return self.target.endswith(".c")
 
-_COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
-    f"dsp_server.core.loop:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
-)
+    @property
+    def is_numbered(self) -> bool:
+        """Whether it is one of POINTS, whose outcome is known."""
+        return self.is_in_c or bool(self.anchor)
+
+
+SOURCES = Path(__file__).resolve().parents[2] / "native" / "mailbox"
+_CORE, _CLIENT, _WAIT = "core.c", "client.c", "wait.c"
+_RUN = "dsp_server.core.loop:Core._run"
 _OP = "tests.faults.ops:gated"
-_SUBMIT, _PUBLISH = "hbrt.attach.task_slots:TaskSlots._queue_task", "hbrt.attach.tasks:DirectTasks._publish"
-_AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
-    f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("wait", "_cancel", "_forget", "release", "lease_more")
-)
-_SLEEP = "hbrt.attach.waiting:Waiters._lead"
+_CANCEL, _MORE = (f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("_cancel", "lease_more"))
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _TAKE, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
@@ -57,35 +65,32 @@ _RELAY, _DISPATCH = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:
 
 POINTS = [
     # A core, with a task of one waiting client that only it may run, and another one behind it.
-    Point("core", "C01", "collect: the announce byte is about to be cleared", _COLLECT, "mm[at] = 0", "done"),
-    Point("core", "C02", "collect: the announce byte is cleared", _COLLECT, "if mm[self._states + slot] ==", "done"),
-    Point("core", "C03", "claim: the task is in its queue", _CLAIM, "while queue and queue[0]", "done"),
-    Point("core", "C04", "claim: the lock is about to be taken", _CLAIM, "if (refusal := lock.try", "done"),
-    Point("core", "C05", "claim: the lock is taken", _CLAIM, "if mm[at] == _READY and", "done", has_lock=True),
-    Point("core", "C06", "claim: the slot is marked", _CLAIM, "mm[at] = _RUNNING", "done", has_lock=True),
-    Point("core", "C07", "claim: RUNNING, the lock still held", _CLAIM, "lock.release(", "lost", has_lock=True),
-    Point("core", "C08", "claim: RUNNING, the lock let go", _CLAIM, "mm[self._activity] = RUNNING", "lost"),
+    Point("core", "C01", "collect: the announce byte is about to be cleared", _CORE, "", "done"),
+    Point("core", "C02", "collect: the announce byte is cleared", _CORE, "", "done"),
+    Point("core", "C03", "claim: the task is in its queue", _CORE, "", "done"),
+    Point("core", "C04", "claim: the lock is about to be taken", _CORE, "", "done"),
+    Point("core", "C05", "claim: the lock is taken", _CORE, "", "done", has_lock=True),
+    Point("core", "C06", "claim: the slot is marked", _CORE, "", "done", has_lock=True),
+    Point("core", "C07", "claim: RUNNING, the lock still held", _CORE, "", "lost", has_lock=True),
+    Point("core", "C08", "claim: RUNNING, the lock let go", _CORE, "", "lost"),
     Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, self._priority, owner", "lost"),
     Point("core", "C10", "run: the op is about to start", _RUN, "function(*views, tile_m", "lost"),
     Point("core", "C11", "op: it has started", _OP, "input[0] = 1", "lost"),
     Point("core", "C12", "op: it has done its work", _OP, "return 0", "lost"),
     Point("core", "C13", "run: the op has returned", _RUN, "self._is_in_op = False", "lost"),
-    Point("core", "C14", "answer: about to be written", _ANSWER, "ANSWER.pack_into(", "lost"),
-    Point("core", "C15", "answer: written and in the history, the end state is not", _ANSWER, "] = end", "lost"),
-    Point("core", "C16", "answer: the end state is written", _ANSWER, "self._busy_ns += done_ns", "done"),
-    Point("core", "C17", "answer: it looks again, the client is not rung", _ANSWER, "asleep = owner *", "done"),
-    Point(
-        "core", "C18", "answer: the client sleeps, about to be marked rung", _ANSWER, "self._asleep[asleep] = 0", "done"
-    ),
-    Point("core", "C19", "answer: marked rung, not rung", _ANSWER, "doorbell = self._client_doorbells", "done"),
-    Point("core", "C20", "answer: about to ring", _ANSWER, "ring(doorbell)", "done"),
-    Point("core", "C21", "wait: nothing left, about to say ASLEEP", _WAIT, "mm[self._activity] = ASLEEP", "done"),
+    Point("core", "C14", "answer: about to be written", _CORE, "", "lost"),
+    Point("core", "C15", "answer: written and in the history, the end state is not", _CORE, "", "lost"),
+    Point("core", "C16", "answer: the end state is written", _CORE, "", "done"),
+    Point("core", "C17", "answer: it looks again, the client is not rung", _CORE, "", "done"),
+    Point("core", "C18", "answer: the client sleeps, about to be marked rung", _CORE, "", "done"),
+    Point("core", "C19", "answer: marked rung, not rung", _CORE, "", "done"),
+    Point("core", "C21", "wait: nothing left, about to say ASLEEP", _CORE, "", "done"),
     Point(
         "core",
         "C22",
         "wait: it said ASLEEP, about to look once more",
-        _WAIT,
-        "if mm.find(ANNOUNCED, start, end) < 0:",
+        _CORE,
+        "",
         "done",
     ),
     # A client, from its first packet to its last.
@@ -94,24 +99,24 @@ POINTS = [
     Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
-    Point("client", "S01", "submit: a slot is taken", _SUBMIT, "self._serial += 1"),
-    Point("client", "S02", "submit: the record is about to be written", _PUBLISH, "] = request"),
-    Point("client", "S03", "submit: the record is written", _PUBLISH, "] = State.READY"),
-    Point("client", "S04", "submit: READY, not announced", _PUBLISH, "for announced in targets"),
-    Point("client", "S05", "submit: announced, nobody rung", _PUBLISH, "served = wake_targets.ring("),
-    Point("client", "S06", "submit: rung", _PUBLISH, "if served is Served.LATER"),
+    Point("client", "S01", "submit: a slot is taken", _CLIENT, ""),
+    Point("client", "S02", "submit: the record is about to be written", _CLIENT, ""),
+    Point("client", "S03", "submit: the record is written", _CLIENT, ""),
+    Point("client", "S04", "submit: READY, not announced", _CLIENT, ""),
+    Point("client", "S05", "submit: announced, nobody rung", _CLIENT, ""),
+    Point("client", "S06", "submit: rung", _CLIENT, ""),
     Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
     Point("client", "X02", "cancel: the lock is taken", _CANCEL, "if mailbox.state(slot)", has_lock=True),
     Point("client", "X03", "cancel: the answer is written", _CANCEL, "mailbox.move(", has_lock=True),
     Point("client", "X04", "cancel: CANCELLED, the lock still held", _CANCEL, "return True", has_lock=True),
-    Point("client", "W01", "wait: about to say that it sleeps", _SLEEP, "mm[asleep_at] = 1"),
-    Point("client", "W02", "wait: said so, about to look once more", _SLEEP, "if (is_ready := ready())"),
-    Point("client", "W03", "wait: about to sleep", _SLEEP, "for fd, _ in self._poll("),
-    Point("client", "W04", "wait: woken", _SLEEP, "if fd == self._lease_fd"),
-    Point("client", "W05", "wait: about to read the result", _AWAIT, "return 0 if mm[at] == _DONE"),
-    Point("client", "R01", "release: about to let the handle go", _FORGET, "self.handles[slot] = 0"),
-    Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),
-    Point("client", "R03", "release: EMPTY", _RELEASE, "self.free.append(slot)"),
+    Point("client", "W01", "wait: about to say that it sleeps", _WAIT, ""),
+    Point("client", "W02", "wait: said so, about to look once more", _WAIT, ""),
+    Point("client", "W03", "wait: about to sleep", _WAIT, ""),
+    Point("client", "W04", "wait: woken", _WAIT, ""),
+    Point("client", "W05", "wait: about to read the result", _WAIT, ""),
+    Point("client", "R01", "release: about to let the handle go", _CLIENT, ""),
+    Point("client", "R02", "release: about to empty the slot", _CLIENT, ""),
+    Point("client", "R03", "release: EMPTY", _CLIENT, ""),
     Point("client", "M03", "free: about to ask", f"{_BLOCKS}._let_go", 'self._link.request("free"'),
     Point(
         "client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "if block is not None and not block.registrations:"
@@ -242,6 +247,13 @@ def line_of(point: Point) -> int:
     Raises:
         LookupError: the function has no such line any more.
     """
+    if point.is_in_c:
+        macro = f'HBRT_KILL_POINT("{point.key}");'
+        text = (SOURCES / point.target).read_text(encoding="utf-8").splitlines()
+        found = [number for number, line in enumerate(text, 1) if macro in line]
+        if len(found) != 1:
+            raise LookupError(f"{point.key}: {point.target} has {len(found)} lines with {macro}")
+        return found[0]
     code = code_of(point.target)
     if not point.anchor:
         return code.co_firstlineno + point.nth
@@ -254,7 +266,7 @@ def line_of(point: Point) -> int:
 
 def everywhere(actor: str) -> Iterator[Point]:
     """A point for every line of the functions that an actor's points lie in."""
-    for target in dict.fromkeys(point.target for point in POINTS if point.actor == actor):
+    for target in dict.fromkeys(point.target for point in POINTS if point.actor == actor and not point.is_in_c):
         code = code_of(target)
         for line in sorted({line for *_, line in code.co_lines() if line and line > code.co_firstlineno}):
             at, name = line - code.co_firstlineno, target.partition(":")[2]

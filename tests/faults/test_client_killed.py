@@ -111,7 +111,7 @@ def beside(world: World, point: Point) -> None:
 def test_killed(world: World, clients: Nursery, point: Point, note: Callable[..., None]) -> None:
     outcome = outcome_at(world, clients, point, "kill")
     note(point.key, point.what, "SIGKILL", outcome)
-    if point.anchor:
+    if point.is_numbered:
         assert outcome.startswith("all back")
 
 

@@ -1,6 +1,7 @@
-"""A core dies when it has written this or that of a task, with its claims and answers in C and an op in C.
+"""A core that runs an op in C dies when it has written this or that of a task, in the build that users have.
 
-As test_core_killed.py, whose points are lines of Python: one task at most is lost, and no caller waits for ever.
+As test_core_killed.py, whose op is in Python and whose build has points: one task at most is lost, and no caller waits
+for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from hbrt.ddr.layout import CLAIM_LOCK, CLIENT_ASLEEP, CORE_ACTIVITY, CORE_TASKS, HISTORY_RECORD_BYTES, HISTORY_RECORDS
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, RUNNING
 from hbrt.mailbox.table import ANSWER_OFFSET, FIRST_END, State
-from tests.faults import ops, tracer
+from tests.faults import ops
 from tests.faults.test_core_killed import check
 from tests.faults.watchpoint import Watchpoint, why_not
 from tests.faults.world import Call, World, await_end
@@ -133,16 +134,6 @@ POINTS: dict[str, tuple[Callable[[Written], Place], str]] = {
         "done",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def environment() -> Iterator[pytest.MonkeyPatch]:
-    """No spinning, as in conftest.py; the mailbox is in C."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HBRT_SPIN_US", "0")
-        patch.delenv("HBRT_NATIVE", raising=False)
-        patch.setenv(tracer.DIRECTORY, "")
-        yield patch
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def check(statuses: list[int], runs: list[int]) -> str:
 def test_killed(world: World, point: Point, note: Callable[..., None]) -> None:
     outcome = outcome_at(world, point, "kill")
     note(point.key, point.what, "SIGKILL", outcome)
-    if point.anchor:
+    if point.is_numbered:
         assert outcome == point.outcome
 
 

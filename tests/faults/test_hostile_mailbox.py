@@ -288,8 +288,10 @@ def test_an_end_written_by_hand_is_its_writers_own(hostile: Hostile, state: Stat
 @pytest.mark.parametrize("state", list(State))
 def test_another_clients_free_slot_is_written(hostile: Hostile, state: State) -> None:
     """Its owner's next call in that slot is as good as any."""
-    session = hostile.world.session
-    slot = session.tasks.free[-1]
+    call = hostile.world.call(1)
+    assert call.end() == 0
+    call.let_go()
+    slot = call.slot
     hostile.write(hostile.request(), slot)
     hostile.be(state, slot)
     hostile.announce(slot)

@@ -1,20 +1,25 @@
 """Death at a line: a trace function that ends, or stops, its process just before a line whose token it finds.
 
-The code under test knows nothing of it. A token is a file in ``$HBRT_FAULTS_DIR``, named for the point and for how to
-die; taking it is renaming it, so that exactly one process dies of one token, and its successor goes on.
+The code under test knows nothing of it. Lines of C have the same by native/mailbox/kill.h, in a build of the mailbox
+that such a process loads in place of the product's. A token is a file in ``$HBRT_FAULTS_DIR``, named for the point and
+for how to die; taking it is renaming it, so that exactly one process dies of one token, and its successor goes on.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from tests.faults.points import everywhere, line_of, of
+from tests.faults.points import SOURCES, code_of, everywhere, line_of, of
 
 DIRECTORY = "HBRT_FAULTS_DIR"
+MODULE = "HBRT_FAULTS_MODULE"
 EVERYWHERE = "HBRT_FAULTS_EVERYWHERE"
 HOW = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
@@ -26,8 +31,8 @@ class Tracer:
         self._directory = directory
         self._points: dict[CodeType, dict[int, list[str]]] = {}
         for point in [*of(actor), *(everywhere(actor) if os.environ.get(EVERYWHERE) else ())]:
-            from tests.faults.points import code_of
-
+            if point.is_in_c:
+                continue
             lines = self._points.setdefault(code_of(point.target), {})
             lines.setdefault(line_of(point), []).append(point.key)
 
@@ -52,8 +57,20 @@ class Tracer:
             os.kill(os.getpid(), number)
 
 
+def build(module: Path) -> None:
+    """Build the mailbox's module with its kill points."""
+    builder = runpy.run_path(str(SOURCES.parent / "build.py"))
+    builder["build_module"](builder["compiler"](), module, "-DHBRT_KILL_POINTS")
+
+
 def install(actor: str) -> None:
-    """Watch this thread from the next call on; without a directory of tokens, do nothing."""
+    """Watch this thread from the next call on, and the mailbox in C; without a directory of tokens, do nothing."""
     directory = os.environ.get(DIRECTORY)
     if directory:
+        name = "hbrt.native._mailbox"
+        spec = spec_from_file_location(name, os.environ[MODULE])
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
         sys.settrace(Tracer(actor, directory).on_call)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Once
 from tests.limits import PATIENCE_S
-from tests.native.conftest import Once
 
 NATIVE = Path(__file__).resolve().parents[3] / "native"
 HEADERS = ("include/dsp", "include/fastrpc", "mailbox", "dsp")

@@ -17,7 +17,6 @@ from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
-from tests.native.conftest import once  # noqa: F401 - which that one takes
 from tests.rknn_api.capi.models import model
 from tests.rknn_api.capi.test_functions import picture, reference
 

@@ -25,7 +25,6 @@ from rknn_api.capi.matrices import (
 )
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
-from tests.native.conftest import once  # noqa: F401 - which that one takes
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
 from tests.waiting import until
 
