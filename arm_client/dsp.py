@@ -13,6 +13,7 @@ from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
 from hbrt import status as codes
 from hbrt.board.forked import mark, notice
+from hbrt.interrupts import let_out
 from hbrt.status import Status
 from hbrt.structures import initializer
 from hbrt.types import (
@@ -225,7 +226,8 @@ def _milliseconds(timeout: object) -> int | None:
     try:
         limit_ms = float(cast("Any", timeout)) if whole is None and not isinstance(timeout, (str, bytes)) else whole
         return None if limit_ms is None else math.ceil(min(limit_ms, _MOST_WAIT_MS))
-    except Exception:  # noqa: BLE001 - NaN, or whatever an object's own code raises
+    except Exception as error:  # noqa: BLE001 - NaN, or whatever an object's own code raises
+        let_out(error)
         return None
 
 

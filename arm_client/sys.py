@@ -10,6 +10,7 @@ from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.memory.unfilled import note_refusal
 from arm_client.session.process import process
 from hbrt.board.forked import mark, notice
+from hbrt.interrupts import let_out
 from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
 
@@ -233,6 +234,7 @@ def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
     try:
         theirs = bytes_of(other, size_bytes)
     except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
+        let_out(error)
         raise _refusal(f"The CPU buffer cannot be used: {error}.") from None
     if len(theirs) < size_bytes:
         raise _refusal(f"The CPU buffer has {len(theirs)} bytes, fewer than {size_bytes}.")

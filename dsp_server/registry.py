@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
+from hbrt.printable import printable
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
 Op: TypeAlias = Callable[[memoryview, memoryview, Any], int]
@@ -71,7 +72,7 @@ class Registry:
         Raises:
             RegistrationError: a reserved or impossible number, not callable, wrong arity, bad latency.
         """
-        name = getattr(op, "__name__", type(op).__name__)
+        name = printable(str(getattr(op, "__name__", type(op).__name__)))
         _check_number(cmd, name)
         if not callable(op):
             raise RegistrationError(

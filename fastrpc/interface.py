@@ -14,6 +14,7 @@ from fastrpc.runtime import Span, runtime
 from hbrt.fastrpc import marshal, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.findings.text import counted
+from hbrt.interrupts import let_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -153,6 +154,7 @@ def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
         try:
             return np.zeros(given, kind)
         except (MemoryError, ValueError, OverflowError) as error:
+            let_out(error)
             raise AeeError(Aee.AEE_ENOMEMORY, f"{param.name} of {given} elements: {error}.") from None
     if (
         not isinstance(given, np.ndarray)

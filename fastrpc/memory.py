@@ -18,6 +18,7 @@ from arm_client.memory.block import Block
 from hbrt.ddr.private_pages import mprotect
 from hbrt.errors import StatusError
 from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.interrupts import let_out
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class Memory:
             region = Region(block.address, size_bytes, block.phy_addr, block, is_ours=True)
             self._add(region)
         except (OSError, StatusError) as error:
+            let_out(error)
             if fd >= 0:
                 os.close(fd)
             raise AeeError(Aee.AEE_ENOMEMORY, getattr(error, "text", str(error))) from None
@@ -241,6 +243,7 @@ class Memory:
         try:
             guard = mmap.mmap(-1, size_bytes)
         except (OSError, ValueError, OverflowError) as error:
+            let_out(error)
             raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes cannot be registered: {error}.") from None
         address = ctypes.addressof(ctypes.c_char.from_buffer(guard))
         mprotect(address, size_bytes, 0)

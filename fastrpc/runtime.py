@@ -20,6 +20,7 @@ from hbrt.errors import StatusError
 from hbrt.fastrpc import message, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MOST_URI
+from hbrt.interrupts import let_out
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
@@ -327,6 +328,7 @@ def runtime() -> Runtime:
     try:
         session = attached()
     except StatusError as error:
+        let_out(error)
         raise AeeError(Aee.AEE_ECONNREFUSED, error.text) from None
     found = session.companions.get(Runtime)
     if found is None:

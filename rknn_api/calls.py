@@ -8,6 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
@@ -53,11 +54,12 @@ class Calls:
         """Run a call: 0, or -1 with its sentence."""
         try:
             call()
-        except RknnError as error:
-            return self._fail(where, error)
-        except GraphError as error:
-            return self._fail(where, refused(error))
-        except OSError as error:
+        except (RknnError, GraphError, OSError) as error:
+            let_out(error)
+            if isinstance(error, RknnError):
+                return self._fail(where, error)
+            if isinstance(error, GraphError):
+                return self._fail(where, refused(error))
             return self._fail(where, RknnError(RknnStatus.RKNN_ERR_FAIL, f"{error.filename}: {error.strerror}."))
         return 0
 

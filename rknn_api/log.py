@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-
-def shown(name: str) -> str:
-    """A model's name for something, for a line of a table: what does not print is escaped."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in name)
+from hbrt.printable import LINES, printable
 
 
 class Log:
@@ -38,6 +35,7 @@ class Log:
 
     def text(self, text: str) -> None:
         """A table that the program asked for, on standard output."""
+        text = printable(text, LINES)
         print(text, flush=True)
         if self._file is not None:
             print(text, file=self._file, flush=True)
@@ -49,7 +47,7 @@ class Log:
             self._file = None
 
     def _write(self, level: str, where: str, sentence: str) -> None:
-        line = f"{level} {where}: {sentence}".encode("utf-8", "backslashreplace").decode()  # as a path may need it
+        line = printable(f"{level} {where}: {sentence}", LINES)
         print(line, file=sys.stderr, flush=True)
         if self._file is not None:
             print(line, file=self._file, flush=True)

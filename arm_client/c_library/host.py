@@ -26,6 +26,7 @@ from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
 from hbrt.ddr.faults import instruction
 from hbrt.fastrpc import aee
+from hbrt.printable import LINES, printable
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
@@ -306,4 +307,4 @@ def _report(name: str, status: int) -> None:
 
 def _say(text: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a standard error that is closed, or none
-        sys.stderr.write(f"hbrt: {text}\n")
+        sys.stderr.write(f"hbrt: {printable(text, LINES)}\n")

@@ -7,6 +7,8 @@ from _ctypes import CFuncPtr  # the base of all function pointers
 from operator import index
 from typing import Any, TypeVar, cast
 
+from hbrt.interrupts import let_out
+
 _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
 _MOST_SHOWN = 120
 
@@ -35,7 +37,8 @@ def deref(given: object, kind: type[_Structure]) -> _Structure | None:
             return found
         is_handle = type(found) is ctypes.c_void_p and issubclass(kind, ctypes.c_void_p)
         return cast("_Structure", found) if is_handle else None
-    except Exception:  # noqa: BLE001 - a null pointer, an empty array, or an object that answers with an exception
+    except Exception as error:  # noqa: BLE001 - a null pointer, an empty array, or an object that answers with an exception
+        let_out(error)
         return None
 
 
@@ -67,7 +70,8 @@ def integer(given: object) -> int | None:
         if isinstance(given, ctypes._SimpleCData):  # noqa: SLF001 - the base of c_int and its like
             return given.value if type(given.value) is int else None
         return index(cast("Any", given))
-    except Exception:  # noqa: BLE001 - whatever an object's own code raises
+    except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
+        let_out(error)
         return None
 
 
@@ -84,7 +88,8 @@ def takes(function: object, userdata: object) -> bool:
         return True
     try:
         kinds[-1].from_param(userdata)
-    except Exception:  # noqa: BLE001 - whatever an object's own code raises
+    except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
+        let_out(error)
         return False
     return True
 
@@ -120,7 +125,8 @@ def short_repr(value: object) -> str:
         return NULL
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - an object may fail even here
+    except Exception as error:  # noqa: BLE001 - an object may fail even here
+        let_out(error)
         text = f"a {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 

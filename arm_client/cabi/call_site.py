@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import hbrt
 from hbrt.findings.record import CALLED_FROM, site_bytes
+from hbrt.printable import printable
 
 MOST_CALLERS: Final = 3
 MOST_KNOWN: Final = 4096
@@ -51,11 +52,6 @@ def call_site(most: int | None = None) -> str:
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 
 
-def sendable(text: str) -> str:
-    """A text as messages take it: it may have a file's name, which may be any bytes."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "?")
-
-
 @functools.lru_cache(MOST_KNOWN)
 def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) -> str:
     file, line = place
@@ -64,7 +60,7 @@ def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) ->
     if callers:
         shown = (f"{name.removeprefix(f'{here}/') if here else name}:{at}" for name, at in callers)
         site = f"{site}{CALLED_FROM}{', '.join(shown)})"
-    return sendable(site)
+    return printable(site)
 
 
 @functools.lru_cache(MOST_KNOWN)

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from hbrt.errors import RequestRefusedError
+from hbrt.interrupts import let_out
 
 __all__ = ["RequestRefusedError", "last_error", "note", "returning_status"]
 
@@ -40,6 +41,7 @@ def returning_status(
             try:
                 call(*args, **kwargs)
             except caught as error:
+                let_out(error)
                 return report(*status_of(error, call.__name__))
             return 0
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from hbrt.findings.record import Finding, Severity
 from hbrt.findings.text import line_of
+from hbrt.printable import LINES, printable
 
 _LEVELS: Final = {Severity.ADVICE: logging.WARNING, Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
 _SEVERITY: Final = "severity"  # of a record that is a finding: no level of logging is called advice
@@ -26,7 +27,7 @@ class _StandardError(logging.Handler):
             return
         severity = getattr(record, _SEVERITY, record.levelname.lower())
         try:
-            sys.stderr.write(f"hbrt: {severity}: {record.getMessage()}\n")
+            sys.stderr.write(f"hbrt: {severity}: {printable(record.getMessage(), LINES)}\n")
         except (OSError, ValueError):  # it is closed
             self.handleError(record)
 

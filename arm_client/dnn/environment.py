@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from arm_client.cabi.last_error import note
 from arm_client.dnn.errors import ModelError
+from hbrt.printable import LINES, printable
 from hbrt.status import Status, name_of
 
 
@@ -200,7 +201,7 @@ def log(level: Level, text: str) -> None:
     except ModelError:
         shown = Level.WARNING
     if shown and level >= shown and sys.stderr is not None:
-        sys.stderr.write(f"[DNN] {level.name}: {text}\n")
+        sys.stderr.write(f"[DNN] {level.name}: {printable(text, LINES)}\n")
 
 
 def warn(text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from arm_client.errors import HbrtError
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.status import Status
 
@@ -53,6 +54,7 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except GraphError as error:
+        let_out(error)
         raise of_graph(error) from error
 
 

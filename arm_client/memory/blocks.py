@@ -14,7 +14,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from arm_client.cabi.call_site import call_site, sendable
+from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
@@ -22,6 +22,7 @@ from arm_client.memory.kept_views import KeptViews
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
+from hbrt.printable import printable
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -86,7 +87,7 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        site, use = call_site(MOST_SITE), sendable(use[-MOST_SITE:])
+        site, use = call_site(MOST_SITE), printable(use[-MOST_SITE:])[-MOST_SITE:]
         # No "**": an interrupt could then come between the request's return and the next line, and lose the block.
         if at is None:
             phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, use=use)

@@ -25,6 +25,7 @@ from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.board.routes import Routing, routes_of
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
+from hbrt.interrupts import let_out
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
 
@@ -130,6 +131,7 @@ class Session:
                 self._be_the_core(inline)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
             self._end_daemon()
+            let_out(error)
             if isinstance(error, OSError | ImportError):
                 raise BoardError(f"This process cannot attach to board {paths.name}: {error}.") from None
             raise

@@ -20,6 +20,7 @@ from arm_client.cabi import call_site
 from arm_client.cabi.call_site import LIBRARIES
 from arm_client.strict.report import Mistake
 from hbrt.findings.record import Place, Severity
+from hbrt.interrupts import let_out
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.rules import hole_sentence, remarks_on
 from hbrt.layout.structure import LayoutError
@@ -73,6 +74,7 @@ class StructureWatch:
             self._report(Mistake("dsp-layout", f"A parameter structure of C: {error}", (Place("submitted"),)))
             return
         except Exception as error:  # noqa: BLE001 - a call must not fail by a look at its source
+            let_out(error)
             _log.warning("The check layout cannot look at %s: libclang failed with %r.", c_line, error)
             return
         for structure in found:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import click
-
 from hbrt.board.paths import RemoteBoard
+from hbrt.cli.tables import show_text
 from hbrt.control.observer import LogPart, Observer
 from hbrt.errors import RefusedError
 from hbrt.status import Status
@@ -43,7 +42,7 @@ def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> No
         except RefusedError as error:
             if error.status != Status.HB_DSP_BOARD_LOST:
                 raise
-            click.echo(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
+            show_text(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
 
 
 def _tail(observer: Observer, board: RemoteBoard, lines: int) -> LogPart:
@@ -52,5 +51,5 @@ def _tail(observer: Observer, board: RemoteBoard, lines: int) -> LogPart:
         why = (
             f"One answer of the relay at {board.name} holds {len(part.raw)} bytes of its log; older lines are left out."
         )
-        click.echo(why, err=True)
+        show_text(why, err=True)
     return part

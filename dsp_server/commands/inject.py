@@ -6,7 +6,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.injection.fault import ACTIONS
 
@@ -38,4 +38,4 @@ def command(board: BoardPaths, faults: tuple[str, ...], *, clear: bool, as_json:
     elif left:
         show_table((Column("FAULT"), Column("CAME", is_number=True)), [(one["fault"], one["came"]) for one in left])
     else:
-        click.echo(f"Nothing is to be injected into board {board.name}.")
+        show_text(f"Nothing is to be injected into board {board.name}.")

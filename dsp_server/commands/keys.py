@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from hbrt.cli.tables import show_text
+
 
 @click.group(
     short_help="Make keys for programs on other machines (hbrt relay --listen --keys DIR).",
@@ -36,14 +38,12 @@ def new(directory: Path, name: str | None) -> None:
         check_name(name)  # before anything is made
     directory = directory.absolute()
     if make_server(directory):
-        click.echo(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
+        show_text(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
     elif name is None:
-        click.echo(
-            f"{directory} has a relay's keys already; nothing was changed. --name NAME lets one more program in."
-        )
+        show_text(f"{directory} has a relay's keys already; nothing was changed. --name NAME lets one more program in.")
     if name is not None:
         where = add_client(directory, name)
-        click.echo(f"Made keys for {name}: move {where} to its machine, and name it there by HBRT_KEYS.")
+        show_text(f"Made keys for {name}: move {where} to its machine, and name it there by HBRT_KEYS.")
 
 
 @command.command(
@@ -56,4 +56,4 @@ def list_(directory: Path) -> None:
 
     server_pair(directory)  # refuses a directory that is none
     for key, name in sorted(clients_by_key(directory).items(), key=lambda item: item[1]):
-        click.echo(f"{name}  {key.decode()}")
+        show_text(f"{name}  {key.decode()}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import select
-import sys
+from collections.abc import Callable
 
 import click
 
@@ -13,6 +14,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.cli.options import any_board_option, json_option
+from hbrt.cli.tables import show_text
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import BoardError, NotRunningError
 
@@ -54,11 +56,12 @@ def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None
         if as_json:
             _show_json(str(board.log), tail)
             return
-        _write(tail)
+        write = _Writer()
+        write(tail)
         if pid is not None:
-            _follow(follower, pid)
+            _follow(follower, pid, write)
         elif follow:
-            click.echo(f"Board {board.name} is offline: there is nothing to follow.", err=True)
+            show_text(f"Board {board.name} is offline: there is nothing to follow.", err=True)
 
 
 def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool) -> None:
@@ -70,9 +73,9 @@ def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool)
         return
     with contextlib.suppress(KeyboardInterrupt):
         if follow:
-            _remote_log.follow(board, lines, _write)
+            _remote_log.follow(board, lines, _Writer())
         else:
-            _write(_remote_log.tail(board, lines).raw)
+            _Writer()(_remote_log.tail(board, lines).raw)
 
 
 def _show_json(log: str, raw: bytes) -> None:
@@ -81,7 +84,7 @@ def _show_json(log: str, raw: bytes) -> None:
     show_json({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
 
 
-def _follow(follower: Follower, pid: int) -> None:
+def _follow(follower: Follower, pid: int, write: Callable[[bytes], None]) -> None:
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -90,11 +93,16 @@ def _follow(follower: Follower, pid: int) -> None:
     while not has_ended:
         has_ended = pidfd < 0 or bool(select.select([pidfd], [], [], Follower.LOOK_SECONDS)[0])
         for chunk in follower.read():
-            _write(chunk)
+            write(chunk)
     if pidfd >= 0:
         os.close(pidfd)
 
 
-def _write(raw: bytes) -> None:
-    sys.stdout.buffer.write(raw)
-    sys.stdout.buffer.flush()
+class _Writer:
+    """Writes pieces of a log; what a terminal would obey in them is escaped."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __call__(self, raw: bytes) -> None:
+        show_text(self._decoder.decode(raw), nl=False)

@@ -9,7 +9,7 @@ import click
 from hbrt.board.files import boards_in, daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, home
 from hbrt.cli.options import json_option
-from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
+from hbrt.cli.tables import Column, duration, numbers, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError
 
@@ -33,12 +33,12 @@ def command(*, as_json: bool) -> None:
     if as_json:
         show_json({"home": str(place), "boards": rows})
     elif not rows:
-        click.echo(f"There is no board in {place}. Start one with 'hbrt start'.")
+        show_text(f"There is no board in {place}. Start one with 'hbrt start'.")
     else:
         show_table(_COLUMNS, [_row(row) for row in rows])
     for row in rows:
         if row["problem"]:
-            click.echo(f"Board {row['board']}: {row['problem']}", err=True)
+            show_text(f"Board {row['board']}: {row['problem']}", err=True)
 
 
 def _look(board: BoardPaths) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option
+from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
 
 
@@ -31,4 +32,4 @@ def command(board: BoardPaths, wanted: str | None, *, as_json: bool) -> None:
 
         show_json({"board": board.name, "recovery": state})
         return
-    click.echo(f"Recovery of board {board.name} is {state}.")
+    show_text(f"Recovery of board {board.name} is {state}.")

@@ -9,6 +9,7 @@ import click
 from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option
+from hbrt.cli.tables import show_text
 
 LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 
@@ -66,9 +67,9 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
             raise click.UsageError("--keys says who may come in over TCP: give --listen tcp://HOST:PORT as well.")
         elif detach:
             pid = start_detached(board, idle)
-            click.echo(f"The relay of board {board.name} is process {pid}.")
+            show_text(f"The relay of board {board.name} is process {pid}.")
         else:
-            serve(board, idle, lambda: click.echo(f"The relay of board {board.name} serves; Ctrl-C ends it."))
+            serve(board, idle, lambda: show_text(f"The relay of board {board.name} serves; Ctrl-C ends it."))
     except NoDaemonError:
         raise NotRunningError(why_not_running(board)) from None
 
@@ -82,14 +83,14 @@ def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool
 
         chosen = {} if keys is None else {"keys": str(keys.absolute())}
         relay = ask(board, "listen", LISTEN_SECONDS, endpoint=endpoint, **chosen)
-        click.echo(f"The relay of board {board.name} listens at {relay['endpoint']}: process {relay['pid']}.")
+        show_text(f"The relay of board {board.name} listens at {relay['endpoint']}: process {relay['pid']}.")
     else:
         from dsp_server.gateway.serve import serve
 
         serve(
             board,
             place,
-            lambda where: click.echo(f"The relay of board {board.name} listens at {where}; Ctrl-C ends it."),
+            lambda where: show_text(f"The relay of board {board.name} listens at {where}; Ctrl-C ends it."),
         )
 
 

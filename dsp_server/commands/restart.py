@@ -10,6 +10,7 @@ import click
 from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option
+from hbrt.cli.tables import show_text
 from hbrt.control.daemon import Daemon
 
 
@@ -51,4 +52,4 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
         show_json({"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]})
         return
     who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"
-    click.echo(f"{who} {' and '.join(images)}.")
+    show_text(f"{who} {' and '.join(images)}.")

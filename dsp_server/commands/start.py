@@ -24,6 +24,7 @@ from hbrt.cli.options import (
     timeout_option,
     to_bytes,
 )
+from hbrt.cli.tables import show_text
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 from hbrt.profiles.profile import active
@@ -184,10 +185,10 @@ def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
         show_json({**fields, "removed": list(launched.removed)})
         return
     if launched.removed:
-        click.echo(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
+        show_text(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
     cores = active().cores_text(config.cores)
     ddr = settings.format_size(config.ddr_bytes)
-    click.echo(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
+    show_text(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
 
 
 def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float, *, as_json: bool) -> None:
@@ -207,4 +208,4 @@ def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float
 
         show_json({"board": board.name, "core": core, "state": "running"})
         return
-    click.echo(f"Core {core} of board {board.name} is running.")
+    show_text(f"Core {core} of board {board.name} is running.")

@@ -13,7 +13,7 @@ from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, json_option, timeout_option
-from hbrt.cli.tables import Column, core_name, duration, numbers, show_json, show_table
+from hbrt.cli.tables import Column, core_name, duration, numbers, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -83,7 +83,7 @@ def command(
     elif as_json:
         show_json(status["clients"] if only_clients else {**status, **_findings_in_hex(status)})
     elif isinstance(board, BoardPaths) and status["pid"] is None:
-        click.echo(why_not_running(board))
+        show_text(why_not_running(board))
     elif only_clients:
         _show_clients(status)
     else:
@@ -152,50 +152,50 @@ def _image_line(cores: list[dict[str, Any]]) -> str:
 
 def _show(status: dict[str, Any]) -> None:
     tasks, slots, uptime = status["tasks"], status["slots"], duration(status["uptime_s"])
-    click.echo(
+    show_text(
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
         f"{status['directory']}."
     )
     if dsp_cores := [core for core in status["cores"] if core["kind"] == "dsp"]:
-        click.echo(_image_line(dsp_cores))
+        show_text(_image_line(dsp_cores))
     profile = status["profile"]
     kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
-    click.echo(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
+    show_text(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
     if status["image_error"]:
-        click.echo(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
-    click.echo(memory_line(status["memory"]))
+        show_text(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
+    show_text(memory_line(status["memory"]))
     leased = f"{slots['leased']} of {slots['total']} slots leased"
     aging = (
         f" A task that waits gains one level of priority every {status['aging_ms']} ms." if status["aging_ms"] else ""
     )
     routed = f", {status['routed_tasks']} on other boards (HBRT_ROUTE)" if status.get("routed_tasks") else ""
-    click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}")
+    show_text(f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}")
     if oldest := status["oldest_waiting"]:
-        click.echo(
+        show_text(
             f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "
             f"of client {oldest['client']}, for {duration(oldest['age_s'])}."
         )
     if longest := status["longest_running"]:
-        click.echo(
+        show_text(
             f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
-    click.echo()
+    show_text()
     if status["cores"]:
         show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
     else:
-        click.echo(f"No DSP core. Those for models start with the first one that a program loads: {kinds}.")
+        show_text(f"No DSP core. Those for models start with the first one that a program loads: {kinds}.")
     for core in status["cores"]:
         if core["last_crash"]:
-            click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")
-    click.echo()
+            show_text(f"Core {core['core']} crashed last: {core['last_crash']}")
+    show_text()
     _show_problems(status)
     _show_clients(status)
-    click.echo()
+    show_text()
     if not status["findings"]:
-        click.echo("No findings.")
+        show_text("No findings.")
     for found in _findings(status):
-        click.echo(stamped_line_of(found))
+        show_text(stamped_line_of(found))
 
 
 def _findings(status: dict[str, Any]) -> list[Finding]:
@@ -206,13 +206,13 @@ def _findings(status: dict[str, Any]) -> list[Finding]:
 def _show_problems(status: dict[str, Any]) -> None:
     """What is wrong with the cores or the claim lock, and how the relays that listen are."""
     for problem in filter(None, [core["problem"] for core in status["cores"]]):
-        click.echo(f"{problem}\n")
+        show_text(f"{problem}\n")
     if any(core["health"] == "stuck" for core in status["cores"]):
-        click.echo("'hbrt why' says where that op is, and who waits for it.\n")
+        show_text("'hbrt why' says where that op is, and who waits for it.\n")
     if status["claim_lock"]:
-        click.echo(f"{status['claim_lock']}\n")
+        show_text(f"{status['claim_lock']}\n")
     for relay in status["gateways"]:
-        click.echo(f"Relay at {relay['endpoint']}: {_relay_state(relay)}.\n")
+        show_text(f"Relay at {relay['endpoint']}: {_relay_state(relay)}.\n")
 
 
 def _relay_state(relay: dict[str, Any]) -> str:
@@ -225,7 +225,7 @@ def _show_clients(status: dict[str, Any]) -> None:
     if status["clients"]:
         show_table(_CLIENT_COLUMNS, [_client_row(client) for client in status["clients"]])
     else:
-        click.echo("No program is attached.")
+        show_text("No program is attached.")
 
 
 def _core_row(core: dict[str, Any]) -> tuple[object, ...]:

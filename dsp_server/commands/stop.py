@@ -10,6 +10,7 @@ from dsp_server.clients import RELAY
 from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option, timeout_option
+from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
 from hbrt.control.daemon import Daemon
 from hbrt.errors import RefusedError
@@ -61,7 +62,7 @@ def _say(document: dict[str, Any], sentence: str, as_json: bool) -> None:  # noq
 
         show_json(document)
     else:
-        click.echo(sentence)
+        show_text(sentence)
 
 
 def clean(board: BoardPaths) -> list[str]:

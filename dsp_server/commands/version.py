@@ -8,6 +8,7 @@ import click
 
 from hbrt import __version__
 from hbrt.cli.options import json_option
+from hbrt.cli.tables import show_text
 from hbrt.ddr.layout import LAYOUT_VERSION
 from hbrt.mailbox.native import native
 from hbrt.protocol.control import VERSION
@@ -34,8 +35,8 @@ def command(*, as_json: bool) -> None:
 
         show_json(facts)
         return
-    click.echo(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
-    click.echo(
+    show_text(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
+    show_text(
         f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, mailbox {facts['mailbox']}, "
         f"Python {facts['python']}"
     )

@@ -13,7 +13,7 @@ from dsp_server.waits.records import records_of, with_hops
 from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option
-from hbrt.cli.tables import show_json
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.daemon import Daemon
 from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame
@@ -80,23 +80,23 @@ def _look(daemon: Daemon) -> Look:
 
 def _show(found: list[Chain], now: Look, task: str | None) -> None:
     if not found:
-        click.echo("Nobody waits: no task is queued or runs." if task is None else f"No task {task} is queued or runs.")
+        show_text("Nobody waits: no task is queued or runs." if task is None else f"No task {task} is queued or runs.")
     shown: set[tuple[Kind, int]] = set()
     for chain in found:
-        click.echo(chain.text)
+        show_text(chain.text)
         for step in chain.steps:
             if step.node not in shown:
                 shown.add(step.node)
                 _show_stack(name_of(step.node), _stack_of(now, chain, *step.node))
-        click.echo()
+        show_text()
     for sentence in cycle_sentences(now):
-        click.echo(sentence)
+        show_text(sentence)
     lock = now.board.records.lock
     if lock is not None and lock.is_kept and not any(kind is Kind.LOCK for kind, _ in shown):
-        click.echo(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
+        show_text(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
     if found:
         hang = sum(chain.verdict is Verdict.HANGS for chain in found)
-        click.echo(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
+        show_text(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
 
 
 def _stack_of(now: Look, chain: Chain, kind: Kind, number: int) -> tuple[Frame, ...]:
@@ -111,9 +111,9 @@ def _stack_of(now: Look, chain: Chain, kind: Kind, number: int) -> tuple[Frame, 
 
 def _show_stack(whose: str, stack: tuple[Frame, ...]) -> None:
     if stack:
-        click.echo(f"Stack of {whose}, the innermost call first:")
+        show_text(f"Stack of {whose}, the innermost call first:")
     for frame in stack:
-        click.echo(frame)
+        show_text(frame)
 
 
 def _as_dict(chain: Chain) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dsp_server.process.journal import Journal, Repeats
 from dsp_server.tracing.board_trace import BoardTrace
 from hbrt.errors import RequestRefusedError, StatusError
 from hbrt.findings.record import Finding, finding_of
+from hbrt.printable import printable
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
 from hbrt.status import Status
@@ -202,11 +203,13 @@ class Control:
     def _found(self, request: ControlRequest) -> None:
         """Keep a finding that a client reports about itself: what only its own process can see."""
         client, args = self._lease(request), request.args
-        text = f"Process {client.pid} ({client.name}): {args['text']}"
+        text = printable(f"Process {client.pid} ({client.name}): {args['text']}")
         try:
             places = json.loads(args["places"])
+            for place in places:
+                place.update((name, printable(value)) for name, value in place.items() if isinstance(value, str))
             found = finding_of({"kind": args["kind"], "text": text, "places": places, "client": client.id})
-        except ValueError as error:  # a peer of another version
+        except (ValueError, TypeError, AttributeError) as error:  # a peer of another version
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._journal.keep(found)
 

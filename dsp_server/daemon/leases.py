@@ -26,6 +26,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
 from hbrt.findings.text import MOST_PLACES, allocated_at, counted, submitted_at
+from hbrt.printable import printable
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
@@ -324,8 +325,7 @@ def _hello_of(connection: socket.socket) -> tuple[int, str, str]:
         raise control.MalformedMessageError(
             f"The name in the hello is {name!r:.80} and the run {run!r:.80}: write text."
         )
-    # Terminals show the name and must not take it for an escape sequence.
-    return pid, "".join(letter if letter.isprintable() else "?" for letter in name[:MOST_NAME]), run
+    return pid, printable(name)[:MOST_NAME], run
 
 
 def _peer(connection: socket.socket) -> tuple[int, int, int]:

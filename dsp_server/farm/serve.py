@@ -14,6 +14,7 @@ from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
 from hbrt.board.temporary import remove_abandoned
+from hbrt.printable import LINES, printable
 
 
 def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running: Callable[[str], None]) -> None:
@@ -41,4 +42,4 @@ def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running:
 
 
 def _log(sentence: str) -> None:
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} farm {sentence}\n")
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} farm {printable(sentence, LINES)}\n")

@@ -11,7 +11,7 @@ import click
 from hbrt import settings
 from hbrt.cli.group import mapped_exits
 from hbrt.cli.options import ImageFile, Seconds, check_option, json_option, profile_option
-from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
+from hbrt.cli.tables import Column, duration, numbers, show_json, show_table, show_text
 
 LISTEN = "tcp://127.0.0.1:5600"
 _BOARDS = (*numbers("BOARD"), Column("POOL"), Column("STATE", is_state=True), *numbers("SINCE"), Column("USER"),
@@ -78,7 +78,7 @@ def serve(
 
         def on_running(address: str) -> None:
             count = sum(pool.boards for pool in pools)
-            click.echo(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
+            show_text(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
 
         serve_farm(parse_endpoint(listen, keys, "farm"), pools, limits, on_running)
 
@@ -102,7 +102,7 @@ def status(address: str, *, as_json: bool) -> None:
         now = time.time()
         show_table(_BOARDS, [_board_row(row, now) for row in found["boards"]])
         if found["queue"]:
-            click.echo("")
+            show_text("")
             show_table(
                 _QUEUE,
                 [
@@ -112,7 +112,7 @@ def status(address: str, *, as_json: bool) -> None:
             )
         for row in found["boards"]:
             if row["problem"]:
-                click.echo(f"Board {row['board']}: {row['problem']}", err=True)
+                show_text(f"Board {row['board']}: {row['problem']}", err=True)
 
 
 def _board_row(row: dict[str, Any], now: float) -> tuple[object, ...]:

@@ -21,10 +21,11 @@ from dsp_server.gateway.handler import ConnectionHandler
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.observer import Observer
 from dsp_server.gateway.remote_client import RemoteClient, activity_of
-from dsp_server.gateway.send_queue import SendQueue, printable
+from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
 from hbrt.attach.link import LocalLink
+from hbrt.printable import printable
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status

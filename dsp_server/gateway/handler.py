@@ -6,9 +6,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from dsp_server.gateway.send_queue import SendQueue, printable
+from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError
+from hbrt.printable import printable
 from hbrt.protocol.control import ControlReply, MalformedMessageError, encode_reply
 from hbrt.protocol.remote import MAX_REPLY_BYTES, Kind, encode
 from hbrt.settings import BadSettingError

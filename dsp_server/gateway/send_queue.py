@@ -7,11 +7,6 @@ import os
 from collections import deque
 
 
-def printable(text: str) -> str:
-    """A program's text for logs and terminals, which must not take it for an escape sequence or another line."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
 class SendQueue:
     """Frames for programs, from any thread; its descriptor is readable while there are some."""
 

@@ -14,6 +14,7 @@ from hbrt.errors import StatusError
 from hbrt.fastrpc import message
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import ARGUMENT, COPY_ALIGNMENT, FASTRPC_CMD, HEAD
+from hbrt.interrupts import let_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +75,7 @@ class Messages:
         try:
             return Buffer(self._session, max(_LEAST_BUFFER, 1 << (size_bytes - 1).bit_length()), is_cached=False)
         except (HbrtError, StatusError) as error:
+            let_out(error)
             code = Aee.AEE_ECONNRESET if self._session.link.fault else Aee.AEE_ENOMEMORY
             raise AeeError(code, str(error)) from None
 

@@ -20,6 +20,7 @@ from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
 from hbrt.mailbox.table import Mailbox
+from hbrt.printable import printable
 from hbrt.protocol import control as wire
 from hbrt.status import Status
 from hbrt.trace import switch
@@ -327,7 +328,7 @@ class LocalLink(Link):
 
 def program_name() -> str:
     """This program's name on a board."""
-    return os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
+    return printable(os.path.basename(sys.argv[0] or "python"))  # noqa: PTH119 - argv is no path of ours
 
 
 def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[str, Any], list[int]]:

@@ -17,6 +17,7 @@ from hbrt.cc.toolchain import (
     sources_in,
 )
 from hbrt.cli.exits import Exit
+from hbrt.cli.tables import show_text
 from hbrt.native.image_flags import image_flags
 
 _OURS = {
@@ -83,14 +84,14 @@ def command(
         from hbrt.cc.packages import write_packages
 
         folder = write_packages()
-        click.echo(folder / "cmake" / "hbrt" if cmake_dir else folder / "pkgconfig")
+        show_text(folder / "cmake" / "hbrt" if cmake_dir else folder / "pkgconfig")
         return
     sources = sources_in(arguments)
     if is_sim and not is_image:
         raise click.UsageError("--sim goes with --dsp: it makes a program of DSP code.")
     flags = Flags(*image_flags(sources, is_program=is_sim)) if is_image else arm_flags()
     if print_flags:
-        click.echo(" ".join([*flags.compile, *flags.link]))
+        show_text(" ".join([*flags.compile, *flags.link]))
         return
     _check(arguments, sources)
     from hbrt.native.record import remember_python

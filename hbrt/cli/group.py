@@ -137,7 +137,9 @@ def _tell(error: Exception, *, as_json: bool = False) -> int:
         return Exit.BROKEN
     if as_json:
         return _tell_json(sentence_of(error), int(code), getattr(error, "status", None))
-    click.echo(f"Error: {sentence_of(error)}", err=True)
+    from hbrt.cli.tables import show_text
+
+    show_text(f"Error: {sentence_of(error)}", err=True)
     return code
 
 

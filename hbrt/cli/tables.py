@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import click
 
+from hbrt.printable import LINES, printable
+
 _FEWEST_FOLDED = 16  # characters a line of a column that is folded: fewer are read by nobody
 _GAP = 3
 
@@ -35,6 +37,11 @@ _COLOURS = {
 """Of the states of boards, cores and samples; any other has none."""
 
 
+def show_text(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print lines, on standard error with ``err``: what a terminal would obey in the texts of others is escaped."""
+    click.echo(printable(str(text), LINES), err=err, nl=nl)
+
+
 def show_json(document: Any) -> None:
     """Print the one document."""
     click.echo(json.dumps(document, indent=2))
@@ -45,21 +52,21 @@ def show_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> N
 
     On a terminal only the widest column is folded: a letter a line of each would be no table any more.
     """
-    texts = [[_text(cell) for cell in row] for row in rows]
-    if not (sys.stdout.isatty() and _show_rich(columns, texts)):
-        click.echo("\n".join(plain_lines(columns, texts)))
+    if not (sys.stdout.isatty() and _show_rich(columns, [[_text(cell) for cell in row] for row in rows])):
+        show_text("\n".join(plain_lines(columns, rows)))
 
 
-def plain_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+def plain_lines(columns: Sequence[Column], cells: Sequence[Sequence[object]]) -> list[str]:
     """Headings and rows as lines, two blanks between columns, numbers to the right."""
+    rows = [[_text(cell) for cell in row] for row in cells]
     widths = _widths(columns, rows)
     lines = []
     for row in ([column.heading for column in columns], *rows):
-        cells = [
+        padded = [
             cell.rjust(width) if column.is_number else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
         ]
-        lines.append("  ".join(cells).rstrip())
+        lines.append("  ".join(padded).rstrip())
     return lines
 
 
@@ -68,7 +75,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
 
 
 def _text(cell: object) -> str:
-    return "" if cell is None else str(cell).replace("\n", " ")
+    return "" if cell is None else printable(str(cell).replace("\n", " "))
 
 
 def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:

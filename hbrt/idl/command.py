@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hbrt.cli.exits import Exit
+from hbrt.cli.tables import show_text
 from hbrt.idl.model import IdlError
 
 
@@ -26,7 +27,7 @@ def command(ctx: click.Context, file: Path, out: Path, lang: str | None) -> None
     try:
         interfaces = parse(file.read_text(encoding="utf-8"), str(file))
     except (IdlError, UnicodeDecodeError) as error:
-        click.echo(f"{error}" if isinstance(error, IdlError) else f"{file} is no UTF-8 text: {error}.", err=True)
+        show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is no UTF-8 text: {error}.", err=True)
         ctx.exit(Exit.FAILED)
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is missing; install it: pip install 'hbrt[idl]'.") from None
@@ -36,4 +37,4 @@ def command(ctx: click.Context, file: Path, out: Path, lang: str | None) -> None
         for writer in writers:
             for name, text in writer.files(interface).items():
                 (out / name).write_text(text, encoding="utf-8")
-                click.echo(out / name)
+                show_text(out / name)

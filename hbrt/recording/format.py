@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hbrt.errors import WrongUseError
+from hbrt.printable import printable
 
 FORMAT: Final = "hbrt-recording"
 VERSION: Final = 1
@@ -184,7 +185,7 @@ def read(directory: Path) -> tuple[list[Recorded], list[str]]:
     names, notes = [], []
     for line in _index(directory / INDEX):
         if why := line.get("stopped"):
-            notes.append(f"The recording stops early: {why}")
+            notes.append(printable(f"The recording stops early: {why}"))
         elif isinstance(name := line.get("call"), str) and "/" not in name:
             names.append(name)
     known = set(names)

@@ -18,6 +18,7 @@ from typing import Any, Final, ParamSpec
 from arm_client.cabi.arguments import bytes_of, integer
 from arm_client.cabi.last_error import note
 from hbrt.errors import RequestRefusedError
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
 from rknn_api import sram
@@ -80,6 +81,7 @@ def returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
         try:
             call(*args, **kwargs)
         except (RknnError, RequestRefusedError, GraphError) as error:
+            let_out(error)
             return _failed(call.__name__, error)
         return int(RknnStatus.RKNN_SUCC)
 
@@ -92,6 +94,7 @@ def _returns_memory(call: Callable[_P, rknn_tensor_mem]) -> Callable[_P, rknn_te
         try:
             return call(*args, **kwargs)
         except (RknnError, RequestRefusedError) as error:
+            let_out(error)
             _failed(call.__name__, error)
             return None
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from hbrt.cli.tables import show_text
 from hbrt.models.errors import GraphError
+from hbrt.printable import printable
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_parameter
-from rknn_api.log import shown
 from rknn_api.platforms import CoreMask, platform_of
 from rknn_api.run import plugins
 from rknn_api.run.feeds import shape_sets
@@ -54,25 +55,25 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
     ops = plugins.required(container)
     runner = Runner(container, ops, workers, core_mask)
     if runner.note:
-        click.echo(runner.note, err=True)
+        show_text(runner.note, err=True)
     arrays = _arrays(metadata, inputs)
-    click.echo(sdk_version())
-    click.echo(f"{metadata.name}, for {metadata.target_platform}, {metadata.quantized_dtype or 'not quantised'}")
+    show_text(sdk_version())
+    show_text(f"{metadata.name}, for {metadata.target_platform}, {metadata.quantized_dtype or 'not quantised'}")
     for what, infos in (("input", metadata.inputs), ("output", metadata.outputs)):
         for at, info in enumerate(infos):
-            click.echo(f"{what} {at}: {_said(info)}")
-    click.echo("Measured on this machine, by onnxruntime, which says nothing of the chip:")
+            show_text(f"{what} {at}: {_said(info)}")
+    show_text("Measured on this machine, by onnxruntime, which says nothing of the chip:")
     runner.run(arrays, "nchw")  # the first run makes buffers
     times = []
     for at in range(count):
         start = perf_counter_ns()
         runner.run(arrays, "nchw")
         times.append((perf_counter_ns() - start) / 1000)
-        click.echo(f"{at:4}: {times[-1]:.0f} us")
+        show_text(f"{at:4}: {times[-1]:.0f} us")
     runner.close()
     ops.close()
     mean = sum(times) / count
-    click.echo(f"average {mean:.0f} us, {1e6 / mean:.1f} runs a second")
+    show_text(f"average {mean:.0f} us, {1e6 / mean:.1f} runs a second")
 
 
 def _arrays(metadata: Metadata, inputs: str) -> list[NDArray[Any]]:
@@ -92,4 +93,4 @@ def _arrays(metadata: Metadata, inputs: str) -> list[NDArray[Any]]:
 def _said(info: TensorInfo) -> str:
     rule = f", scale {info.scale:g}, zero point {info.zero_point}" if info.stored_name else ""
     layout = f" {info.layout}" if info.layout != "UNDEFINED" else ""
-    return f"{shown(info.name)} {list(info.shape)}{layout} {info.dtype}, stored as {info.stored}{rule}"
+    return f"{printable(info.name)} {list(info.shape)}{layout} {info.dtype}, stored as {info.stored}{rule}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rknn_api.log import shown
+from hbrt.printable import printable
 from rknn_api.perf.cost import Cost
 from rknn_api.perf.layers import Layer, Shape
 
@@ -54,7 +54,7 @@ def _row(at: int, layer: Layer, cost: Cost) -> list[str]:
     row += [f"{cost.time_us:.1f}" if is_npu else "", usage]
     if len(cost.shares) > 1:
         row.append("/".join(f"{share:.1%}" for share in cost.shares) + f" - Up:{cost.improvement:.1%}")
-    return [*row, str(cost.rw_bytes // 1024), shown(layer.name)]
+    return [*row, str(cost.rw_bytes // 1024), printable(layer.name)]
 
 
 def _shapes(shapes: Sequence[Shape]) -> str:

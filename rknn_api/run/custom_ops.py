@@ -11,6 +11,7 @@ import onnx
 from onnx import AttributeProto, NodeProto, helper
 
 from hbrt.findings.text import counted
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.models.run.layer import LayerCreator, TensorType
 from rknn_api.errors import invalid_parameter
@@ -135,6 +136,7 @@ def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None
     try:
         answer = op.shape_infer(node, shapes, dtypes)
     except (Exception, SystemExit) as error:
+        let_out(error)
         raise GraphError(
             Reason.INCOMPATIBLE, f"{where} raised {type(error).__name__} for {shapes}: {one_line(error)}."
         ) from error
@@ -186,6 +188,7 @@ class _PythonOp:
             # Copies: other nodes read the arrays too, and a class may work in place.
             made = self._op.compute(self._node, [one.copy() for one in bottom if one is not None])
         except (Exception, SystemExit) as error:
+            let_out(error)
             raise self.failure(f"raised {type(error).__name__}: {one_line(error)}") from error
         if not isinstance(made, (list, tuple)) or len(made) != len(top):
             gave = counted(len(made), "output") if isinstance(made, (list, tuple)) else type(made).__name__

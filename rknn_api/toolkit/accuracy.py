@@ -9,8 +9,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
+from hbrt.printable import printable
 from rknn_api.container import NORMALISED
-from rknn_api.log import shown
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.quantise import activations
@@ -209,7 +209,7 @@ def _sort(model: ModelProto) -> None:
 
 def table(layers: Sequence[LayerError]) -> str:
     """The text of error_analysis.txt."""
-    names = [f"[{layer.op_type}] {shown(layer.name)}" for layer in layers]
+    names = [f"[{layer.op_type}] {printable(layer.name)}" for layer in layers]
     width = max([len("layer_name"), *map(len, names)])
     lines = [
         f"{'layer_name':<{width}}  {'simulator_error':^44}",

@@ -16,6 +16,7 @@ from onnxruntime.quantization.calibrate import TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
+from hbrt.interrupts import let_out
 from hbrt.models.errors import one_line
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
 from rknn_api.container import NORMALISED
@@ -148,6 +149,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         quantizer.quantize_model()
         quantizer.model.topological_sort()
     except Exception as error:
+        let_out(error)
         text = f"{type(error).__name__}: {one_line(error)}"
         raise invalid_model(
             f"onnxruntime cannot quantize {_culprit(copy, error)}: {text}. Leave it in real numbers by "

@@ -14,6 +14,7 @@ import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from hbrt.findings.text import counted
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.layer import TensorType
@@ -96,6 +97,7 @@ def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str]
     try:
         return onnx.utils.Extractor(with_types(model, ops)).extract_model(begin, end)
     except Exception as error:  # noqa: BLE001 - onnx raises anything for names that do not go together
+        let_out(error)
         raise invalid_parameter(f"The model cannot be cut from {begin} to {end}: {one_line(error)}.") from None
 
 
@@ -224,6 +226,7 @@ def _folded(model: ModelProto) -> ModelProto:
         try:
             ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+            let_out(error)
             text = one_line(error)
             hint = ""
             if "is not a registered function/op" in text or "No Op registered" in text:

@@ -12,6 +12,7 @@ from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an
 from hbrt import settings
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, json_option, to_command
+from hbrt.cli.tables import show_text
 from hbrt.profiles.profile import Profile, active, find
 from hbrt.settings import BadSettingError
 
@@ -208,7 +209,7 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
         for key, value in fitted.values.items()
     ]
     show_table((Column("CONSTANT"), *numbers("WAS", "FITTED"), Column("RANGE")), rows)
-    click.echo(
+    show_text(
         f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
         f"{len(measured)} measurements). Wrote {output}: hbrt start --profile {output}."
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
 from arm_client.commands.estimate.offload import Choice, first_win
 from arm_client.commands.estimate.report import range_as_dict, show_shares, us
-from hbrt.cli.tables import Column, numbers, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.profiles.profile import Profile
 
 
@@ -57,13 +55,13 @@ def show(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int, 
         for one in choices
     ]
     show_table(columns, rows)
-    click.echo("\nCPU HERE is measured on this machine; the other times are modelled for the board.")
+    show_text("\nCPU HERE is measured on this machine; the other times are modelled for the board.")
     if likely is None:
-        click.echo(f"Up to {choices[-1].elements} elements the CPU wins: a call costs more than it saves.")
+        show_text(f"Up to {choices[-1].elements} elements the CPU wins: a call costs more than it saves.")
     else:
         best = "never" if perhaps is None else f"{perhaps:.0f}"
         worst = "not up to the largest size" if surely is None else f"{surely:.0f}"
-        click.echo(
+        show_text(
             f"From {likely:.0f} elements on the DSP wins; with the assumed constants at their best from {best}, at "
             f"their worst {worst}."
         )

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-import click
-
 from arm_client.commands.estimate.calls import Known
-from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table
+from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table, show_text
 from hbrt.findings.text import counted
 from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
@@ -39,7 +37,7 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
         kind = profile.accelerator.upper()
         left_out = f"{counted(known.model_runs, 'run')} of models on {kind} cores: not in it."
     if not calls and not as_json:
-        click.echo(left_out)
+        show_text(left_out)
         return
     each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
     total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
@@ -64,20 +62,20 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
     show_table(_COLUMNS, [_row(one) for one in each])
     cores = counted(profile.whole("cores.dsp.count"), "core")
     total_is = f"{us(total.value)}, from {us(total.low)} to {us(total.high)}"
-    click.echo(
+    show_text(
         f"\nAll {counted(len(calls), 'call')}: {total_is}, modelled for {cores} at {profile.clock_hz / 1e6:g} MHz "
         f"(profile {profile.name}). What the program computes on the CPU is not in it."
     )
     most = max(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
     )
-    click.echo(f"Most of it is {_WORDS[most]}.")
+    show_text(f"Most of it is {_WORDS[most]}.")
     if left_out:
-        click.echo(left_out)
+        show_text(left_out)
     if known.forgotten:
-        click.echo(f"{known.forgotten} earlier tasks are not in it: a board remembers the newest of each core.")
+        show_text(f"{known.forgotten} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):
-        click.echo("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+        show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
     show_shares(total)
 
 
@@ -94,7 +92,7 @@ def show_shares(total: Range) -> None:
     """What moves a time, the most first."""
     if total.spread:
         shares = ", ".join(f"{one.key} {total.share(one):.0%}" for one in total.spread[:MOST_SHARES])
-        click.echo(f"Of the spread: {shares}.")
+        show_text(f"Of the spread: {shares}.")
 
 
 def us(time_us: float) -> str:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-import click
 import numpy as np
 
 from arm_client.client import connect
 from arm_client.commands.estimate.calls import board_of
 from arm_client.commands.estimate.report import us
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
-from hbrt.cli.tables import Column, numbers, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.pointcloud_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
 from hbrt.profiles.estimate import Call, calls_of, parts_of
@@ -181,7 +180,7 @@ def self_check(profile: Profile, *, as_json: bool) -> None:
         return
     columns = (Column("PUBLISHED"), *numbers("FIGURE", "MODEL", "OFF", "GOAL"), Column(""))
     show_table(columns, [_row(one) for one in points])
-    click.echo(
+    show_text(
         f"\nA check of consistency, with profile {profile.name}: how many points the published frames had is not "
         f"public, and is taken as {' and '.join(str(one.kept) for one in (AVERAGE, SLOWEST, FASTEST))} of {POINTS}. "
         "docs/cycles.md says what else is assumed."

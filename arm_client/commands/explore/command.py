@@ -20,7 +20,7 @@ from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import check_option, json_option, timeout_option
-from hbrt.cli.tables import show_json
+from hbrt.cli.tables import show_json, show_text
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
 
@@ -113,10 +113,10 @@ def command(
         )
     else:
         if note:
-            click.echo(note)
+            show_text(note)
         steps = f"{counted(min(counts), 'step')} at least, {fmean(counts):.0f} on average, {max(counts)} at most"
         if failed is None or shortest is None:
-            click.echo(f"{counted(tried, 'run')}, none failed: {steps}.")
+            show_text(f"{counted(tried, 'run')}, none failed: {steps}.")
         else:
             _show(failed[0], failed[1], shortest, program, arguments, tried)
     ctx.exit(Exit.FAILED if failed else Exit.GOOD)
@@ -163,20 +163,18 @@ def _document(seed: int, run: Run, shortest: Run) -> dict[str, Any]:
 def _show(seed: int, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int) -> None:
     lines = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
     for line in lines:
-        click.echo(f"  {line}")
-    click.echo(f"Run {tried} fails, that of seed {seed}, with exit code {run.code}. What it printed last is above.")
+        show_text(f"  {line}")
+    show_text(f"Run {tried} fails, that of seed {seed}, with exit code {run.code}. What it printed last is above.")
     if not shortest.steps:
-        click.echo("No preemption is needed: it fails in the order that comes by itself.")
+        show_text("No preemption is needed: it fails in the order that comes by itself.")
     else:
-        click.echo(
-            f"{counted(len(shortest.steps), 'preemption')} {'is' if len(shortest.steps) == 1 else 'are'} enough:"
-        )
+        show_text(f"{counted(len(shortest.steps), 'preemption')} {'is' if len(shortest.steps) == 1 else 'are'} enough:")
     for step in shortest.steps:
-        click.echo(f"  {step}")
+        show_text(f"  {step}")
     line = shlex.join([program, *arguments])
     image = {"HBRT_IMAGE": os.environ["HBRT_IMAGE"]} if os.environ.get("HBRT_IMAGE") else {}
-    click.echo(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
-    click.echo(f"Or with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
+    show_text(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
+    show_text(f"Or with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
 
 
 def _assigned(values: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from arm_client.commands.farm.options import MOST_SHOWN, address_option, boards_
 from hbrt import settings
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, check_option, json_option, profile_option, timeout_option, to_command
-from hbrt.cli.tables import show_json
+from hbrt.cli.tables import show_json, show_text
 from hbrt.findings.text import counted
 
 
@@ -74,7 +74,7 @@ def bench(
     if as_json:
         show_json(told)
     else:
-        click.echo("\n".join(_lines(told)))
+        show_text("\n".join(_lines(told)))
     ctx.exit(Exit.FAILED if failed else Exit.GOOD)
 
 

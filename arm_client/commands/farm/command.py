@@ -21,7 +21,7 @@ from arm_client.commands.run.program import is_program
 from hbrt import settings
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, check_option, json_option, profile_option, timeout_option
-from hbrt.cli.tables import show_json
+from hbrt.cli.tables import show_json, show_text
 
 if TYPE_CHECKING:
     from arm_client.commands.farm.output import Output
@@ -146,8 +146,8 @@ def map_(
         if as_json:
             show_json({"results": str(file), **summary.document()})
         else:
-            click.echo("\n".join(summary.lines()))
-            click.echo(f"Results: {file}")
+            show_text("\n".join(summary.lines()))
+            show_text(f"Results: {file}")
     ctx.exit(Exit.GOOD if summary.is_good else Exit.FAILED)
 
 
@@ -157,7 +157,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
     from arm_client.farm import Farm
 
     if output.done:
-        click.echo(f"{output.done} of {len(items)} items are done; going on behind them.", err=True)
+        show_text(f"{output.done} of {len(items)} items are done; going on behind them.", err=True)
     with (
         Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
         _progress(len(items)) as show,

@@ -13,7 +13,7 @@ import click
 from arm_client.commands.model_exec.flags import FlagCommand, Numbers, boolean_flag, flag
 from hbrt.cli.group import be_program, mapped_exits
 from hbrt.cli.options import json_option
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, show_json, show_table, show_text
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.models import Models
@@ -59,7 +59,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> 
         with mapped_exits():
             from arm_client.dnn.capi.api import hbDNNGetVersion
 
-            click.echo(hbDNNGetVersion())
+            show_text(hbDNNGetVersion())
         ctx.exit()
 
 
@@ -98,9 +98,9 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]})
         return
-    click.echo(models.heading())
+    show_text(models.heading())
     for model in chosen:
-        click.echo(text_of(model))
+        show_text(text_of(model))
 
 
 @group.command(
@@ -142,7 +142,7 @@ def infer(**flags: Any) -> None:
         raise click.UsageError("Say what to run: --input_file, with a file for each input.")
     run.check_axis(flags["dump_txt_axis"], model)
     if flags["hybrid_dequantize_process"] and not flags["enable_dump"]:
-        click.echo("Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.", err=True)
+        show_text("Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.", err=True)
     document = run.infer(
         models.file_of(model),
         model,
@@ -164,8 +164,8 @@ def infer(**flags: Any) -> None:
     if flags["as_json"]:
         show_json({"load_ms": models.load_ms, **document})
     else:
-        click.echo(f"Load model to DDR cost {models.load_ms:.3f}ms.")
-        click.echo(run.text_of(document))
+        show_text(f"Load model to DDR cost {models.load_ms:.3f}ms.")
+        show_text(run.text_of(document))
 
 
 @group.command(cls=FlagCommand, epilog="Example: hrt_model_exec perf --model_file model.onnx --thread_num 4")
@@ -221,11 +221,11 @@ def perf(**flags: Any) -> None:
     load = _load(flags)
     is_text = not flags["as_json"]
     if is_text:
-        click.echo(f"Load model to DDR cost {models.load_ms:.3f}ms.")
+        show_text(f"Load model to DDR cost {models.load_ms:.3f}ms.")
 
     def tell(summary: Summary) -> None:
         if is_text:
-            click.echo(progress_line(summary))
+            show_text(progress_line(summary))
 
     (summary,) = perf(
         [(model, frame)], _control(flags), load, on_cycle=tell, started=profile.clear, shows_progress=is_text
@@ -247,8 +247,8 @@ def perf(**flags: Any) -> None:
         show_json(document | summary.document() | profile.document())
         return
     if summary.frame_count % load.cycle:
-        click.echo(progress_line(summary))
-    click.echo(f"\n{summary_block(summary)}")
+        show_text(progress_line(summary))
+    show_text(f"\n{summary_block(summary)}")
 
 
 def _load(flags: dict[str, Any]) -> Load:
@@ -361,7 +361,7 @@ def compare(ctx: click.Context, /, **flags: Any) -> None:
                 for one in layers
             ],
         )
-        click.echo(first.sentence() if first else f"None of {len(layers)} layers differs.")
+        show_text(first.sentence() if first else f"None of {len(layers)} layers differs.")
     ctx.exit(Exit.FAILED if first else Exit.GOOD)
 
 

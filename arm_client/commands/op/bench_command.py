@@ -10,6 +10,7 @@ import click
 
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, json_option, timeout_option, to_command
+from hbrt.cli.tables import show_text
 
 CALL_SECONDS = 60.0
 
@@ -171,6 +172,6 @@ def _show(rows: list[dict[str, Any]], plot: Path | None) -> None:
         cells.append(cell)
     show_table(columns, cells)
     if any(row["modelled_is_estimated"] for row in rows):
-        click.echo("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+        show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
     if plot is not None:
-        click.echo(f"Wrote {plot}.")
+        show_text(f"Wrote {plot}.")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arm_client.commands.op.loading import BadNameError, load_named
-from hbrt.cli.tables import Column, numbers, show_table
+from hbrt.cli.tables import Column, numbers, show_table, show_text
 from hbrt.findings.record import Severity
 from hbrt.findings.text import counted
 from hbrt.layout import C_SUFFIXES
@@ -100,14 +100,14 @@ def show(sides: Sequence[Side], remarks: Sequence[Remark]) -> None:
         show_table(columns, _both(sides))
     for remark in remarks:
         site = f"{remark.site}: " if remark.site else ""
-        print(_folded(f"{site}{remark.severity}: {remark.text} [{remark.kind}]"))
+        show_text(_folded(f"{site}{remark.severity}: {remark.text} [{remark.kind}]"))
     for name, side in zip(SIDES, sides, strict=False):
         label = f"{name} is {side.what}" if len(sides) == 2 else side.what
         size, tail = side.structure.size_bytes, side.structure.tail_bytes
         behind = f", {tail} of them behind the last field" if tail else ""
-        print(_folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}."))
+        show_text(_folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}."))
     errors = sum(remark.severity == Severity.ERROR for remark in remarks)
-    print(f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize())
+    show_text(f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize())
 
 
 def _rows(structure: Structure) -> list[tuple[int, int, str, str]]:

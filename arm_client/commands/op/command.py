@@ -12,7 +12,7 @@ from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
-from hbrt.cli.tables import short_time
+from hbrt.cli.tables import short_time, show_text
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 CASE_SECONDS = 30.0
@@ -99,7 +99,7 @@ def new(
     param = " and ".join([*header, param])
     served = f"{name}_image.so" if is_c else image
     where = f" in {directory}" if directory != Path() else ""
-    click.echo(
+    show_text(
         f"""\
 Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
 Run them there:
@@ -219,13 +219,13 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
             modelled = _modelled(connected.session.link.request("tasks", last=found.cases), cmd)
         finally:
             if connected.session.daemon is None:  # a private board says it by itself
-                click.echo(read_log(), err=True, nl=False)
+                show_text(read_log(), err=True, nl=False)
     if as_json:
         from hbrt.cli.tables import show_json
 
         show_json({**_as_data(cmd, name, against, found), **modelled})
     else:
-        click.echo(_as_text(cmd, name, against, found, modelled))
+        show_text(_as_text(cmd, name, against, found, modelled))
     if found.difference is not None:
         ctx.exit(Exit.FAILED)
 
@@ -289,13 +289,13 @@ def check_layout(
 def _explain(error: Exception, *, has_params: bool) -> None:
     """Say, before the error itself, what the op was called with."""
     if not has_params:
-        click.echo(
+        show_text(
             "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another one needs "
             "a function that makes it (see --help). What the op logged: hbrt log.",
             err=True,
         )
     for note in getattr(error, "__notes__", ()):
-        click.echo(note, err=True)
+        show_text(note, err=True)
 
 
 def _as_text(cmd: int, name: str, against: str, found: Any, modelled: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import click
 from arm_client.commands.replay.board import Board, board_for
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import json_option, timeout_option
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, show_json, show_table, show_text
 from hbrt.findings.text import counted
 from hbrt.recording.compare import TYPES, Difference, difference
 from hbrt.recording.format import Recorded, read
@@ -187,14 +187,14 @@ def _show(
         columns += tuple(Column(name, is_number=True) for name in ("BYTE", "ELEMENT", "DIFFER", "LARGEST ERROR"))
         show_table(columns, [row for one in different for row in _rows(one)])
     for note in notes:
-        click.echo(note)
+        show_text(note)
     for one in unended:
         status = "0" if not one.status else f"{name_of(one.status)}. {one.text}".rstrip()
-        click.echo(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
+        show_text(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
     same = len(verdicts) - len(different) - len(unended)
-    click.echo(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
+    show_text(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
     if different:
-        click.echo(f"The first that differs is {different[0].sentence(dtype)}")
+        show_text(f"The first that differs is {different[0].sentence(dtype)}")
 
 
 def _rows(verdict: Verdict) -> list[tuple[object, ...]]:

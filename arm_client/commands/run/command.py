@@ -21,7 +21,7 @@ from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
-from hbrt.cli.tables import Column, short_time, show_json, show_table
+from hbrt.cli.tables import Column, short_time, show_json, show_table, show_text
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
@@ -249,7 +249,7 @@ def _run_samples(
         on = "a private board" if is_private else f"board {board.name}"
         _show(outcomes, "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else f"{on}, in {mode} mode")
         if where:
-            click.echo(where)
+            show_text(where)
     if problem is not None:
         raise problem
     return _exit_code(outcomes)
@@ -286,8 +286,8 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
             if not one.is_good:
                 missed = [named for named, told in zip(one.defect.named, one.sentences, strict=False) if not told]
                 why = one.twin or f"nothing names {', '.join(missed) or 'its mistake'}."
-                click.echo(f"{one.defect.name} failed: {why}", err=True)
-        click.echo(f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.")
+                show_text(f"{one.defect.name} failed: {why}", err=True)
+        show_text(f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.")
     return Exit.GOOD if len(good) == len(verdicts) else Exit.FAILED
 
 
@@ -306,7 +306,7 @@ def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]
         if left_out:
             names = ", ".join(left_out)
             text = f"Left out: {names}, which needs {', '.join(missing)} (hbrt's extra {EXTRAS[group]!r})."
-            click.echo(text, err=True)
+            show_text(text, err=True)
     return others
 
 
@@ -332,14 +332,14 @@ def _show(outcomes: list[Outcome], where: str) -> None:
     show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
     for outcome in by_command:
         if lines := outcome.result.get("report"):
-            click.echo("\n".join(["", *lines]))
+            show_text("\n".join(["", *lines]))
     if any(outcome.result.get("report") for outcome in outcomes):
-        click.echo()
+        show_text()
     for outcome in outcomes:
         if not outcome.has_passed:
-            click.echo(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)
+            show_text(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)
     good = sum(outcome.has_passed for outcome in outcomes)
-    click.echo(f"{good} of {len(outcomes)} passed, on {where}.")
+    show_text(f"{good} of {len(outcomes)} passed, on {where}.")
 
 
 def _place_of(outcome: Outcome) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from hbrt import settings
 from hbrt.board.routes import routes_of
 from hbrt.board.run_record import FirstProcess
 from hbrt.cli.exits import Exit
+from hbrt.cli.tables import show_text
 from hbrt.exploration.seeds import settings_of
 from hbrt.findings.record import Finding
 
@@ -45,7 +46,7 @@ def recorded() -> Iterator[Recorded]:
     finally:
         found.is_complete = run.wait(_WAIT_SECONDS)
         if not found.is_complete:
-            click.echo(
+            show_text(
                 "hbrt: a process of the program is attached still: its later findings are not reported.", err=True
             )
         found.findings.extend(end_record(run))

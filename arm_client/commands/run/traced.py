@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import click
-
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
+from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError, StatusError, WrongUseError
 from hbrt.findings.text import counted
@@ -66,7 +65,7 @@ def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
 
 def _save(directory: Path, file: Path) -> None:
     if not any(directory.glob(f"*{SUFFIX}")):
-        click.echo(f"{file} is not written: no board was used.", err=True)
+        show_text(f"{file} is not written: no board was used.", err=True)
         return
     _tell(file, save(directory, file))
 
@@ -82,7 +81,7 @@ def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -
                 found = observer.fetch_trace(Path(fetched))
             theirs, _ = recording_of(Path(fetched))
         except (BoardError, WrongUseError, OSError) as error:
-            click.echo(f"{file} has nothing of the board's own: {error}", err=True)
+            show_text(f"{file} has nothing of the board's own: {error}", err=True)
             _save(directory, file)
             return
         theirs = on_clock(theirs, found.ahead_ns, begun_ns)
@@ -93,11 +92,11 @@ def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -
         _tell(file, save_recording(theirs, unix_offset_ns, file))
     more = "" if found.is_on else " It is not traced itself ('hbrt trace on' there): the file has its tasks alone."
     error_us = found.error_ns / 1000
-    click.echo(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} us.{more}", err=True)
+    show_text(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} us.{more}", err=True)
 
 
 def _tell(file: Path, written: Written) -> None:
-    click.echo(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.", err=True)
+    show_text(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.", err=True)
 
 
 def _await_daemons(directory: Path) -> None:

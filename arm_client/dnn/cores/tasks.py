@@ -18,6 +18,7 @@ from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
 from arm_client.dnn.cores.one_shot import OneShot
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
+from hbrt.interrupts import let_out
 from hbrt.mailbox.schedule import task_key
 from hbrt.models.run.executor import Begun
 from hbrt.models.run.stop import Stop
@@ -154,6 +155,7 @@ class Task:
         except ModelError as error:
             status, text = error.status, str(error)
         except BaseException as error:
+            let_out(error)
             if not isinstance(error, Exception) and not self._tasks.of(self).is_own_thread():
                 raise
             status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it

@@ -12,6 +12,7 @@ from arm_client.dnn.loading import description_file
 from arm_client.dnn.loading.model_specs import specify
 from arm_client.dnn.profile import profile_log
 from arm_client.dnn.run.plan import Plan
+from hbrt.interrupts import let_out
 from hbrt.models.loading import model_file
 from hbrt.models.spec.graph_edits import graph_inputs
 
@@ -85,6 +86,7 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
     except (ModelError, MemoryError):
         raise
     except Exception as error:  # onnx's functions raise anything on a tensor whose parts do not fit each other
+        let_out(error)
         raise invalid(f"{label} is damaged: {type(error).__name__}: {one_line(error)}.") from error
     # A name is a C string: a file's may have bytes that are no UTF-8, a graph's a zero.
     name = os.fsencode(description.name or read.name).partition(b"\0")[0].decode("utf-8", "replace") or "model"

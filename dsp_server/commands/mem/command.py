@@ -8,7 +8,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import Column, numbers, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.control.ask import look_at
 from hbrt.findings.text import counted
 from hbrt.settings import format_size
@@ -60,12 +60,12 @@ def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None
         show_json(memory)
         return
     summary = memory["summary"]
-    click.echo(memory_line(summary))
+    show_text(memory_line(summary))
     if not memory["blocks"]:
         return
     show_table(_COLUMNS, [_row(block) for block in memory["blocks"]])
     if hidden := summary["blocks"] - len(memory["blocks"]):
-        click.echo(f"... and {hidden} more; list more with -n.")
+        show_text(f"... and {hidden} more; list more with -n.")
 
 
 def memory_line(summary: dict[str, int]) -> str:

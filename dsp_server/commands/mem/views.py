@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hbrt.cli.exits import Exit
-from hbrt.cli.tables import Column, numbers, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.findings.record import finding_of
 from hbrt.findings.text import stamped_line_of
 from hbrt.settings import format_size
@@ -49,7 +49,7 @@ def show_owners(status: dict[str, Any], memory: dict[str, Any], *, as_json: bool
     if as_json:
         show_json({"owners": rows})
     elif not rows:
-        click.echo("No program is attached, and no block is allocated.")
+        show_text("No program is attached, and no block is allocated.")
     else:
         show_table(_OWNERS, [_owner_row(row) for row in rows])
 
@@ -69,11 +69,11 @@ def show_leaks(status: dict[str, Any], memory: dict[str, Any], *, as_json: bool)
         show_json({"ended": ended, "kept": kept})
     else:
         for finding in ended:
-            click.echo(stamped_line_of(finding_of(finding)))
+            show_text(stamped_line_of(finding_of(finding)))
         for block in kept:
             sharers = ", ".join(f"client {client}" for client in block["registered_by"]) or "a task that runs"
-            click.echo(f"{block['size_bytes']} bytes at {block['phy_addr']:#x} were freed, and are kept by {sharers}.")
+            show_text(f"{block['size_bytes']} bytes at {block['phy_addr']:#x} were freed, and are kept by {sharers}.")
         if not ended and not kept:
-            click.echo("Nothing leaked.")
+            show_text("Nothing leaked.")
     if ended or kept:
         raise click.exceptions.Exit(Exit.FAILED)

@@ -12,7 +12,7 @@ import click
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.modelled import modelled_time, shares
 from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table
+from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
 
@@ -68,7 +68,7 @@ def command(board: BoardPaths, last: int, *, as_csv: bool, as_json: bool) -> Non
     elif rows:
         show_table(_COLUMNS, [_row(row) for row in rows])
     else:
-        click.echo("No task has ended on this board.")
+        show_text("No task has ended on this board.")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

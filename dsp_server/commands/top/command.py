@@ -148,7 +148,7 @@ def lines_of(sample: Sample, sort: str) -> list[str]:
         for one in sample.programs
     ]
     for columns, rows in ((_CORES, cores), (_LAST, last), (_COMMANDS, commands), (_PROGRAMS, programs)):
-        lines += [*plain_lines(columns, [[str(cell) for cell in row] for row in rows]), ""]
+        lines += [*plain_lines(columns, rows), ""]
         if columns is _CORES:
             lines += [*_tcm_lines(sample), ""]
     return [

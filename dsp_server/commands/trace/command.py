@@ -12,6 +12,7 @@ import click
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.cli.options import any_board_option, board_option
+from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
 from hbrt.control.observer import Observer
 from hbrt.findings.text import counted
@@ -45,10 +46,10 @@ def on(board: BoardPaths, events: int | None) -> None:
     """
     answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
     if answer["was_on"]:
-        click.echo(f"Board {board.name} is traced already; nothing was changed.")
+        show_text(f"Board {board.name} is traced already; nothing was changed.")
         return
     _await_cores(board, Path(answer["directory"]))
-    click.echo(f"Board {board.name} is traced. To see it: hbrt trace save FILE.pftrace")
+    show_text(f"Board {board.name} is traced. To see it: hbrt trace save FILE.pftrace")
 
 
 @command.command(short_help="End the trace of a board.", epilog="Example: hbrt trace off")
@@ -56,7 +57,7 @@ def on(board: BoardPaths, events: int | None) -> None:
 def off(board: BoardPaths) -> None:
     """End the trace of a board; what it has kept stays until the next one begins, or the board ends."""
     was_on = ask(board, "trace", do="off", events=0)["was_on"]
-    click.echo(f"Board {board.name} is not traced any more." if was_on else f"Board {board.name} was not traced.")
+    show_text(f"Board {board.name} is not traced any more." if was_on else f"Board {board.name} was not traced.")
 
 
 @command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.pftrace")
@@ -81,7 +82,7 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> None:
             found = observer.fetch_trace(Path(fetched))
             _show(file, save_trace(Path(fetched), file))
         if not found.is_on:
-            click.echo(f"Board {board.name} is not traced; 'hbrt trace on' on its machine has it keep more than tasks.")
+            show_text(f"Board {board.name} is not traced; 'hbrt trace on' on its machine has it keep more than tasks.")
         return
     if directory is None and isinstance(board, BoardPaths):
         directory = board.trace
@@ -93,7 +94,7 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> None:
 
 def _show(file: Path, written: Written) -> None:
     lost = f" {counted(written.lost, 'older one')} had no place any more." if written.lost else ""
-    click.echo(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}")
+    show_text(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}")
 
 
 def _await_cores(board: BoardPaths, directory: Path) -> None:

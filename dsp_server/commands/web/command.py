@@ -8,6 +8,7 @@ from dsp_server.commands.web.server import HOST, Server
 from dsp_server.commands.web.view import View
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import any_board_option
+from hbrt.cli.tables import show_text
 from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
 
@@ -36,7 +37,7 @@ def command(board: BoardRef, port: int) -> None:
     except OSError as error:
         raise WrongUseError(f"Port {port} of {HOST} cannot be used: {error.strerror}; choose another --port.") from None
     with server:
-        click.echo(f"Board {board.name} is at {server.url} (Ctrl-C ends this).")
+        show_text(f"Board {board.name} is at {server.url} (Ctrl-C ends this).")
         try:
             server.serve_forever(poll_interval=0.2)
         finally:

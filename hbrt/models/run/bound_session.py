@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hbrt.interrupts import let_out
 from hbrt.models.run import ort_nibbles
 from hbrt.models.run.ort_session import check_shape, run_failed
 from hbrt.models.run.stop import Stop
@@ -94,6 +95,7 @@ class BoundSession:
                 made = binding.get_outputs()
                 values.update((name, made[self._places[name]]) for name in new)
         except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
+            let_out(error)
             raise run_failed(error) from None
         finally:
             self._held.clear()

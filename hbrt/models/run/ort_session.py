@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import onnxruntime as ort
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
+from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
 from hbrt.models.run.exact_integers import exact_integers
 from hbrt.models.run.stop import QUIET
@@ -99,6 +100,7 @@ def _open(source: bytes | str, options: ort.SessionOptions, config: dict[str, st
         session._model_bytes = None  # noqa: SLF001 - it keeps a second copy of the weights, to be made anew from
         return session
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+        let_out(error)
         text = one_line(error)
         if any(sign in text for sign in _NOT_KNOWN):
             raise GraphError(Reason.UNKNOWN_OP, f"onnxruntime refuses {label}: {text}.") from None

@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from hbrt.interrupts import let_out
 from hbrt.models.errors import incompatible
 from hbrt.models.spec.spec import DYNAMIC
 
@@ -271,7 +272,8 @@ def _inferred(model: ModelProto) -> dict[str, ValueInfoProto]:
             light.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     try:
         light = onnx.shape_inference.infer_shapes(light, data_prop=True)
-    except Exception:  # noqa: BLE001 - it raises many kinds; what is declared is still known, and onnxruntime judges
+    except Exception as error:  # noqa: BLE001 - it raises many kinds; what is declared is still known, and onnxruntime judges
+        let_out(error)
         light = model
     graph = light.graph
     return {entry.name: entry for entry in (*graph.value_info, *graph.output, *graph.input)}

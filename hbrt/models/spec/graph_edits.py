@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
+from hbrt.interrupts import let_out
 from hbrt.models.errors import incompatible, one_line
 from hbrt.models.spec.graph import bodies, shape_of
 from hbrt.models.spec.spec import DYNAMIC
@@ -142,4 +143,5 @@ def _inferred(model: ModelProto, what: str) -> ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each says that the sizes do not fit
+        let_out(error)
         raise incompatible(f"onnx refuses the model at {what}: {one_line(error)}") from None
