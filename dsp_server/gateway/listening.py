@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hbrt.errors import BoardError, WrongUseError
 from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES
-from hbrt.remote.keys import KeyPair, clients_by_key, server_pair
+from hbrt.remote.keys import KeyPair, KeysError, clients_by_key, server_pair
 
 if TYPE_CHECKING:
     import zmq
@@ -134,7 +134,12 @@ class Listener:
 
     def name_of(self, key: bytes) -> str | None:
         """Name of the program that has a key; None when the key is not admitted (any more)."""
-        return clients_by_key(self._options.keys).get(key) if self._options.keys is not None else None
+        if self._options.keys is None:
+            return None
+        try:
+            return clients_by_key(self._options.keys).get(key)
+        except KeysError:  # others can write them by now
+            return None
 
     def close(self) -> None:
         """Stop listening."""

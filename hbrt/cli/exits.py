@@ -59,6 +59,8 @@ _BY_KIND: tuple[tuple[type[Exception], Exit], ...] = (
     (BoardError, Exit.BROKEN),
     (TimeoutError, Exit.TIME_LIMIT),
     (OSError, Exit.BROKEN),
+    (MemoryError, Exit.BROKEN),
+    (RecursionError, Exit.USAGE),
 )
 
 
@@ -84,6 +86,10 @@ def sentence_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{where}."
+    if isinstance(error, MemoryError):
+        return f"Out of memory: {error}." if str(error) else "Out of memory."
+    if isinstance(error, RecursionError):
+        return "An input is nested too deeply to be read."
     return str(error)
 
 

@@ -16,11 +16,13 @@ from typing import Any, Final, NamedTuple
 
 from hbrt.errors import WrongUseError
 from hbrt.printable import printable
+from hbrt.regular_files import read_regular
 
 FORMAT: Final = "hbrt-recording"
 VERSION: Final = 1
 HEAD, INDEX, CALLS, CALL = "recording.json", "index.jsonl", "calls", "call.json"
 MOST_TEXT = 1 << 20  # of a JSON file
+MOST_INDEX = 1 << 28
 MOST_ADDRESS = (1 << 64) - 1
 
 
@@ -119,7 +121,7 @@ class Recorded(NamedTuple):
         """
         file = self.folder / (used.after if is_after and used.after else used.before)
         try:
-            raw = file.read_bytes()
+            raw = read_regular(file, max(used.size_bytes, MOST_TEXT), follow=False)
         except OSError as error:
             raise BadRecordingError(f"{file} cannot be read: {error.strerror}.") from None
         if len(raw) != used.size_bytes:
@@ -214,17 +216,18 @@ def _check_head(directory: Path) -> None:
 def _index(file: Path) -> Iterator[Mapping[str, Any]]:
     """The lines of the index; a last one that was cut off is left out."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_regular(file, MOST_INDEX, follow=False).decode().splitlines(keepends=True)
     except FileNotFoundError:  # no call has ended
         return
     except (OSError, UnicodeDecodeError) as error:
-        raise BadRecordingError(f"{file} cannot be read: {error}.") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadRecordingError(f"{file} cannot be read: {why}.") from None
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
             raise BadRecordingError(f"{file}, line {number}, is no JSON object.")
@@ -233,13 +236,13 @@ def _index(file: Path) -> Iterator[Mapping[str, Any]]:
 
 def _object(file: Path) -> Mapping[str, Any]:
     try:
-        if file.stat().st_size > MOST_TEXT:
-            raise BadRecordingError(f"{file} has more than {MOST_TEXT} bytes, which no recorder writes.")
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(read_regular(file, MOST_TEXT, follow=False))
     except OSError as error:
         raise BadRecordingError(f"{file} cannot be read: {error.strerror}. Is this a recording?") from None
     except ValueError as error:
         raise BadRecordingError(f"{file} is no JSON: {error}.") from None
+    except RecursionError:
+        raise BadRecordingError(f"{file} cannot be read: its JSON is nested too deeply.") from None
     if not isinstance(data, dict):
         raise BadRecordingError(f"{file} is no JSON object.")
     return data
@@ -247,6 +250,8 @@ def _object(file: Path) -> Mapping[str, Any]:
 
 def _read_call(folder: Path) -> Recorded:
     file = folder / CALL
+    if folder.is_symlink() or folder.parent.is_symlink():
+        raise BadRecordingError(f"{folder} is a link, or in one; a recording has its files in itself.")
     data = dict(_object(file))
     if type(data.get("cmd")) is not int:
         raise BadRecordingError(f"{file} has no command number 'cmd'.")

@@ -15,9 +15,11 @@ from typing import NamedTuple
 from hbrt import settings
 from hbrt.board import private_files
 from hbrt.errors import BoardError, WrongUseError
+from hbrt.regular_files import read_regular
 
 SERVER, CLIENT, CLIENTS = "server", "client", "clients"
 _PUBLIC, _SECRET = ".key", ".key_secret"
+MAX_KEY_BYTES = 1 << 14
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
@@ -115,18 +117,35 @@ def server_pair(directory: Path) -> KeyPair:
     Raises:
         KeysError: there are none, or others than their owner can read the secret.
     """
+    _check_private(directory)
+    _check_private(directory / CLIENTS)
     return _load_secret(directory / f"{SERVER}{_SECRET}", f"make them with 'hbrt keys new {directory}'")
 
 
 def clients_by_key(directory: Path) -> dict[bytes, str]:
     """Names of the programs that may come in, by their public key; read anew, so that changes count at once."""
     found = {}
+    _check_private(directory)
+    _check_private(directory / CLIENTS)
     for path in sorted((directory / CLIENTS).glob(f"*{_PUBLIC}")):
         try:
             found[_load(path).public] = path.name.removesuffix(_PUBLIC)
         except KeysError:
             continue  # a file that is no key lets nobody in
     return found
+
+
+def _check_private(directory: Path) -> None:
+    """Refuse a relay's folder that others may write: they could let themselves in."""
+    try:
+        mode = stat.S_IMODE(directory.stat().st_mode)
+    except OSError:
+        return  # what is not there is named by what reads it
+    if mode & 0o022:
+        raise KeysError(
+            f"Others can write the keys' directory {directory} (mode {mode:o}) and let themselves in; "
+            f"run 'chmod 700 {directory}'."
+        )
 
 
 def program_keys(directory: Path) -> ProgramKeys:
@@ -181,6 +200,7 @@ def _load(path: Path, hint: str = "") -> KeyPair:
     from zmq.auth import load_certificate
 
     try:
+        read_regular(path, MAX_KEY_BYTES)  # ZeroMQ would read a FIFO or an endless file for ever
         public, secret = load_certificate(path)
     except (OSError, ValueError) as error:
         why = _why_unreadable(path, error)
@@ -195,4 +215,4 @@ def _why_unreadable(path: Path, error: Exception) -> str:
         return f"There is no key {path}"
     except OSError as refused:  # of which ZeroMQ says that the file is invalid
         return f"The key {path} cannot be read: {refused.strerror}"
-    return f"The key {path} cannot be read: {error}"
+    return f"The key {path} cannot be read: {error.strerror if isinstance(error, OSError) else error}"

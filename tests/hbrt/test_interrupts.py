@@ -62,12 +62,15 @@ class Interrupting:
         return interrupt()
 
 
+ODD: Any = Interrupting()
+
+
 CALLS: dict[str, Callable[[], object]] = {
-    "hbSysAllocMem": lambda: hb.hbSysAllocMem(Interrupting(), 64),
-    "hbSysAllocMem's size": lambda: hb.hbSysAllocMem(hb.hbSysMem(), Interrupting()),
-    "hbDSPWaitTaskDone": lambda: hb.hbDSPWaitTaskDone(Interrupting(), 0),
-    "hbDNNInitializeFromFiles": lambda: hb.hbDNNInitializeFromFiles(hb.hbPackedDNNHandle_t(), Interrupting(), 1),
-    "hbDNNWaitTaskDone": lambda: hb.hbDNNWaitTaskDone(Interrupting(), 0),
+    "hbSysAllocMem": lambda: hb.hbSysAllocMem(ODD, 64),
+    "hbSysAllocMem's size": lambda: hb.hbSysAllocMem(hb.hbSysMem(), ODD),
+    "hbDSPWaitTaskDone": lambda: hb.hbDSPWaitTaskDone(ODD, 0),
+    "hbDNNInitializeFromFiles": lambda: hb.hbDNNInitializeFromFiles(hb.hbPackedDNNHandle_t(), ODD, 1),
+    "hbDNNWaitTaskDone": lambda: hb.hbDNNWaitTaskDone(ODD, 0),
 }
 
 
@@ -91,11 +94,10 @@ def test_it_comes_out_of_loads(kind: type[Exception], tmp_path: Path, monkeypatc
 
 
 def test_other_errors_stay() -> None:
-    for make in (lambda: int("x"), lambda: {}["x"]):
-        try:
-            make()
-        except (ValueError, KeyError) as error:
-            let_out(error)
+    try:
+        int("x")
+    except ValueError as error:
+        let_out(error)
     let_out(ValueError("never raised"))
 
 

@@ -28,7 +28,8 @@ from hbrt.errors import WrongUseError
 def command(board: BoardRef, port: int) -> None:
     """Serve a page that shows a board while it works, until Ctrl-C: the last seconds as a timeline, too.
 
-    The page is for browsers of this machine, and changes nothing. It goes on when the board ends and starts again.
+    The page is for browsers of this machine, and changes nothing. The address that is printed has a token, without
+    which nobody reads it. It keeps working when the board stops and starts again.
     """
     look_at(board).close()  # a board that does not run is a mistake of the call
     view = View(board)

@@ -1,13 +1,20 @@
-"""The HTTP server of ``hbrt web``: the files of the page, and the board as JSON. On loopback, for reading only."""
+"""The HTTP server of ``hbrt web``: the files of the page, and the board as JSON. On loopback, for reading only.
+
+Every user of the machine reaches a port on loopback, and a board is its owner's alone: the address to open carries a
+token, which becomes a cookie.
+"""
 
 from __future__ import annotations
 
 import json
+import secrets
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 from dsp_server.commands.web.view import View
 from hbrt.errors import BoardError
@@ -24,6 +31,10 @@ _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+MAX_CONNECTIONS: Final = 32
+"""At once; a browser has six. One that says nothing is closed after a while."""
 
 
 class Server(ThreadingHTTPServer):
@@ -44,12 +55,37 @@ class Server(ThreadingHTTPServer):
             "/board.json": view.document,
             "/waits.json": view.waits,
         }
+        self.token: Final = secrets.token_urlsafe(24)
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((HOST, port), _Handler)
 
     @property
     def url(self) -> str:
         """What to open."""
-        return f"http://{HOST}:{self.server_port}/"
+        return f"http://{HOST}:{self.server_port}/?token={self.token}"
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie with the token: cookies of a host are shared by its ports."""
+        return f"hbrt-{self.server_port}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, or close it when there are enough."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread is left
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection to its end."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def names(self) -> set[str]:
         """What a browser may call this server; a page of another name that resolves to it is refused."""
@@ -60,13 +96,17 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version = "hbrt"
     protocol_version = "HTTP/1.1"
-    timeout = 60
+    timeout = 15
 
     def do_GET(self) -> None:
         """Answer a request."""
         path = self.path.partition("?")[0]
         if self.headers.get("Host") not in self.server.names():
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", f"Open {self.server.url}\n".encode())
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"This page has another address: 'hbrt web' printed it.\n")
+        elif not self._is_admitted():
+            self._send(
+                HTTPStatus.FORBIDDEN, "text/plain", b"Open the address that 'hbrt web' printed with its token.\n"
+            )
         elif path in FILES:
             name, kind = FILES[path]
             self._send(HTTPStatus.OK, kind, (_PAGE / name).read_bytes())
@@ -79,10 +119,20 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
 
+    def _is_admitted(self) -> bool:
+        """Whether the request has the token, in its address or as the cookie."""
+        given = parse_qs(urlsplit(self.path).query).get("token", [""])[0]
+        cookies = (one.strip().partition("=") for one in self.headers.get("Cookie", "").split(";"))
+        told = [given, *(value for name, _, value in cookies if name == self.server.cookie)]
+        return any(secrets.compare_digest(one.encode("utf-8", "replace"), self.server.token.encode()) for one in told)
+
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
         for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
+        if status is not HTTPStatus.FORBIDDEN:
+            cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+            self.send_header("Set-Cookie", cookie)
         self.end_headers()
         self.wfile.write(body)
 

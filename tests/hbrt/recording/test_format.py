@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +134,54 @@ def test_a_file_of_another_size_is_named(recording: Path) -> None:
 )
 def test_the_parts_that_no_range_holds(start: int, end: int, left: list[tuple[int, int]]) -> None:
     assert uncovered([Range(20, 5, "b"), Range(10, 2, "a")], start, end) == left
+
+
+@pytest.mark.parametrize("name", [HEAD, INDEX, f"{CALLS}/a/{CALL}"])
+def test_a_file_that_would_keep_the_reader_is_refused(recording: Path, name: str) -> None:
+    add(recording, "a", {"cmd": 1})
+    file = recording / name
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it is not a regular file"):
+        read(recording)
+    file.unlink()
+    with file.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it has 1099511627776 bytes, more than"):
+        read(recording)
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it is a link"):
+        read(recording)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "it is not a regular file"),
+        (lambda file: file.symlink_to("/dev/zero"), "it is a link"),
+        (lambda file: file.symlink_to("../../../secret"), "it is a link"),
+        (lambda file: file.mkdir(), "it is not a regular file"),
+    ],
+)
+def test_the_bytes_of_a_range_come_from_a_file_of_the_recording(
+    recording: Path, make: Callable[[Path], None], why: str
+) -> None:
+    folder = add(recording, "a", {"cmd": 1, "input": BLOCK, "ranges": [RANGE]})
+    (recording.parent / "secret").write_bytes(b"abcd")
+    (call,), _ = read(recording)
+    (folder / "in").unlink()
+    make(folder / "in")
+    with pytest.raises(BadRecordingError, match=f"in cannot be read: {why}"):
+        call.bytes_of(call.call.ranges[0])
+
+
+def test_a_folder_that_is_a_link_and_json_that_is_nested_too_deeply_are_refused(recording: Path) -> None:
+    folder = add(recording, "a", {"cmd": 1})
+    (folder / CALL).write_text("[" * 100_000)
+    with pytest.raises(BadRecordingError, match="nested too deeply"):
+        read(recording)
+    folder.rename(recording.parent / "elsewhere")
+    folder.symlink_to("../../elsewhere")
+    with pytest.raises(BadRecordingError, match="is a link"):
+        read(recording)

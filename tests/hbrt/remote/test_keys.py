@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -118,3 +119,24 @@ def test_where_a_program_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert curve_keys.default_directory() == tmp_path / ".config" / "hbrt" / "keys"
+
+
+@pytest.mark.parametrize("name", ["", "clients"])
+def test_keys_that_others_can_write_are_refused(keys: Path, name: str) -> None:
+    (keys / name).chmod(0o777)
+    for read in (curve_keys.server_pair, curve_keys.clients_by_key):
+        with pytest.raises(KeysError, match=rf"{keys / name} \(mode 777\).*chmod 700"):
+            read(keys)
+
+
+def test_a_fifo_or_a_huge_file_keeps_nobody_else_out_and_is_named(keys: Path) -> None:
+    curve_keys.add_client(keys, "alice")
+    os.mkfifo(keys / "clients" / "eve.key")
+    with (keys / "clients" / "big.key").open("wb") as big:
+        big.truncate(1 << 30)
+    assert list(curve_keys.clients_by_key(keys).values()) == ["alice"]
+    secret = keys / "server.key_secret"
+    secret.unlink()
+    os.mkfifo(secret, 0o600)
+    with pytest.raises(KeysError, match=f"{secret} cannot be read: it is not a regular file"):
+        curve_keys.server_pair(keys)

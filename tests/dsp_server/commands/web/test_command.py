@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import select
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from dsp_server.commands.web.server import HOST, Server
+from dsp_server.commands.web.server import HOST, MAX_CONNECTIONS, Server
 from dsp_server.commands.web.view import LEAST_SECONDS, View
 from hbrt.board.paths import BoardPaths
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PROGRAM = """
@@ -49,9 +52,10 @@ def served(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     view.close()
 
 
-def get(server: Server, path: str, method: str = "GET", host: str = "") -> tuple[int, bytes]:
+def get(server: Server, path: str, method: str = "GET", host: str = "", cookie: str | None = None) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(HOST, server.server_port, timeout=PATIENCE_S)
-    connection.request(method, path, headers={"Host": host or f"{HOST}:{server.server_port}"})
+    token = f"{server.cookie}={server.token}" if cookie is None else cookie
+    connection.request(method, path, headers={"Host": host or f"{HOST}:{server.server_port}", "Cookie": token})
     answer = connection.getresponse()
     found = answer.status, answer.read()
     connection.close()
@@ -88,6 +92,32 @@ def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shel
     assert get(served, "/board.json", host=f"localhost:{served.server_port}")[0] == 200
     assert get(served, "/board.json", "POST")[0] == 501
     assert json.loads(get(served, "/waits.json")[1])["chains"] == []
+
+
+def test_nobody_reads_it_without_the_token(served: Server) -> None:
+    for path in ("/", "/page.js", "/board.json", "/waits.json", "/board.json?token=", "/board.json?token=wrong"):
+        for cookie in ("", f"{served.cookie}=wrong", f"other={served.token}", "\xff=;;="):
+            assert get(served, path, cookie=cookie)[0] == 403, (path, cookie)
+    connection = http.client.HTTPConnection(HOST, served.server_port, timeout=PATIENCE_S)
+    connection.request("GET", served.url.partition(str(served.server_port))[2])
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    cookie = (answer.getheader("Set-Cookie") or "").partition(";")[0]
+    assert (answer.status, get(served, "/board.json", cookie=cookie)[0]) == (200, 200)
+    assert served.token not in get(served, "/", cookie="")[1].decode()
+
+
+def test_connections_that_say_nothing_are_bounded_and_end(served: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threading.active_count()
+    silent = [socket.create_connection((HOST, served.server_port)) for _ in range(3 * MAX_CONNECTIONS)]
+    closed = select.select(silent, [], [], PATIENCE_S)[0]
+    assert closed
+    assert threading.active_count() - before <= MAX_CONNECTIONS
+    for one in silent:
+        one.close()
+    until(lambda: threading.active_count() <= before)
+    assert board(served)["state"] == "running"
 
 
 def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(served: Server, shell: Shell) -> None:
