@@ -134,13 +134,13 @@ def of(
             raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
         base, known = calls_of_board(board, cmd)
         if not as_json:
-            click.echo(f"Calls that board {board.name} remembers, profile {base.name}.")
+            show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
         wanted = (profile or base).fixed(changed, "--what-if")
     else:
         base = wanted = (profile or active()).fixed(changed, "--what-if")
         dsp_image = image or settings.text("HBRT_IMAGE") or "the packaged ops"
         if not as_json:
-            click.echo(f"Runs on a private board: profile {wanted.name}, DSP image {dsp_image}.")
+            show_text(f"Runs on a private board: profile {wanted.name}, DSP image {dsp_image}.")
         known = calls_of_program(_command_of(what, arguments), wanted, image)
     report(what, known, base, wanted, is_relayed=is_relayed, as_json=as_json)
 
