@@ -17,7 +17,6 @@ from rknn_api.run import plugins
 from rknn_api.toolkit.rknn import RKNN
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
-from tests.native.conftest import once  # noqa: F401 - which that one takes
 from tests.rknn_api import nets
 from tests.rknn_api.capi.models import CstScale, model
 
