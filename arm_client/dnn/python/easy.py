@@ -163,6 +163,7 @@ class Model:
         priority: int = 0,
         *,
         timeout_ms: int = 0,
+        custom_id: int = 0,
     ) -> tuple[Tensor, ...]:
         """Run the model on stored values, as the board's forward does.
 
@@ -172,6 +173,7 @@ class Model:
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
             timeout_ms: When to give up; 0 for never.
+            custom_id: Smaller first, among those of one priority.
 
         Returns:
             The outputs, with the stored values in ``buffer``: arrays of their own.
@@ -179,10 +181,10 @@ class Model:
         Raises:
             HbrtError: an input does not fit, or the task failed. TimeoutError: it did not end in time, and was ended.
         """
-        return self._run(self._as_list(inputs), core_id, priority, timeout_ms)
+        return self._run(self._as_list(inputs), timeout_ms, core_id, priority, custom_id)
 
-    def _run(self, arrays: list[NDArray[Any]], core_id: int, priority: int, timeout_ms: int) -> tuple[Tensor, ...]:
-        """As ``forward``, of one array an input."""
+    def _run(self, arrays: list[NDArray[Any]], timeout_ms: int, *how: int) -> tuple[Tensor, ...]:
+        """As ``forward``, of one array an input; ``how`` is for ``control``."""
         pairs = zip(self.inputs, arrays, strict=True)
         shapes = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
         try:
@@ -190,7 +192,7 @@ class Model:
             try:
                 for buffer, array in zip(runner.inputs, arrays, strict=True):
                     buffer.put(array)
-                latency = runner.run(control(core_id, priority), timeout_ms)
+                latency = runner.run(control(*how), timeout_ms)
                 pairs_out = zip(self.outputs, runner.outputs, strict=True)
                 results = tuple(tensor.holding(buffer.get()) for tensor, buffer in pairs_out)
             finally:
@@ -227,7 +229,7 @@ class Model:
         for tensor, value in zip(self.inputs, self._as_list(given), strict=True):
             is_stored = value.dtype.kind != "f" or not tensor.takes_real
             stored.append(value if is_stored else tensor.quantize(value))
-        return [output.dequantize() for output in self._run(stored, core_id, priority, timeout_ms)]
+        return [output.dequantize() for output in self._run(stored, timeout_ms, core_id, priority)]
 
     def __repr__(self) -> str:
         """Name and tensors."""

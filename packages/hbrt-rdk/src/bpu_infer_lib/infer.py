@@ -1,0 +1,175 @@
+"""Infer: read inputs, forward, get outputs.
+
+Source: RDK documentation, Model Zoo quick start, https://github.com/D-Robotics/rdk_doc; programs of rdk_model_zoo.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.dnn import Model, Tensor, load
+from arm_client.errors import HbrtError
+
+
+@dataclass
+class InferTensor:
+    """An input or output.
+
+    Attributes:
+        name: As in the model.
+        properties: ``tensorLayout`` and ``tensorType`` in the vendor's words, ``validShape``, ``alignedShape``.
+        data: Stored values: of an output after ``get_output``.
+    """
+
+    name: str
+    properties: SimpleNamespace
+    data: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+
+class Infer:
+    """A model, the arrays that it is to take, and those that it gave.
+
+    Args:
+        debug: Print what is done.
+    """
+
+    def __init__(self, debug: bool = False) -> None:  # noqa: FBT001, FBT002 - the vendor's signature
+        self._debug = debug
+        self._model: Model | None = None
+        self._given: dict[int, NDArray[Any]] = {}
+        self._results: tuple[Tensor, ...] = ()
+        self.inputs: list[InferTensor] = []
+        self.outputs: list[InferTensor] = []
+
+    def load_model(self, model_path: str) -> bool:
+        """Load the first model of a file; False, with the reason on standard error, when it cannot."""
+        try:
+            self._model = load(model_path)[0]
+        except HbrtError as error:
+            sys.stderr.write(f"bpu_infer_lib: {error}\n")
+            return False
+        self.inputs = [_told(tensor) for tensor in self._model.inputs]
+        self.outputs = [_told(tensor) for tensor in self._model.outputs]
+        self._given, self._results = {}, ()
+        return True
+
+    def read_input(self, values: NDArray[Any], index: int) -> bool:
+        """Take an input's array: of its type, and of as many numbers.
+
+        Raises:
+            ValueError: the index is out of range, or the array does not fit.
+        """
+        tensor = self._input(index)
+        array = np.ascontiguousarray(values)
+        told = tensor.properties
+        if array.dtype.name != told.dtype:
+            raise ValueError(f"Input {index} ({tensor.name}) takes {told.dtype}, not {array.dtype.name}.")
+        if tensor.spec.image is None and -1 not in told.shape:
+            if array.size != np.prod(told.shape):
+                raise ValueError(f"Input {index} ({tensor.name}) has the shape {told.shape}, not {array.shape}.")
+            array = array.reshape(told.shape)
+        self._given[index] = array
+        self._show(f"input {index}: {array.dtype} {array.shape}")
+        return True
+
+    def read_numpy_arr_float32(self, values: NDArray[Any], index: int) -> bool:
+        """As ``read_input``, of numbers that become float32."""
+        return self.read_input(np.asarray(values, np.float32), index)
+
+    def read_numpy_arr_int32(self, values: NDArray[Any], index: int) -> bool:
+        """As ``read_input``, of numbers that become int32."""
+        return self.read_input(np.asarray(values, np.int32), index)
+
+    def read_numpy_arr_uint8(self, values: NDArray[Any], index: int) -> bool:
+        """As ``read_input``, of numbers that become uint8."""
+        return self.read_input(np.asarray(values, np.uint8), index)
+
+    def read_numpy_arr_int8(self, values: NDArray[Any], index: int) -> bool:
+        """As ``read_input``, of numbers that become int8."""
+        return self.read_input(np.asarray(values, np.int8), index)
+
+    def read_img_to_nv12(self, img_path: str, index: int) -> bool:
+        """Read a picture's file, resize it to the input and make NV12 of it.
+
+        Raises:
+            FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range.
+        """
+        told = self._input(index).properties
+        height, width = told.shape[2:] if told.layout == "NCHW" else told.shape[1:3]
+        picture = cv2.imread(img_path)
+        if picture is None:
+            raise FileNotFoundError(f"Cannot read {img_path} as a picture.")
+        planar = cv2.cvtColor(cv2.resize(picture, (width, height)), cv2.COLOR_BGR2YUV_I420).reshape(-1)
+        area = height * width
+        uv = planar[area:].reshape(2, -1).T.reshape(-1)
+        return self.read_input(np.concatenate([planar[:area], uv]), index)
+
+    def forward(self, more: bool = False) -> bool:  # noqa: FBT001, FBT002 - the vendor's signature
+        """Run the model on the inputs that were read. ``more`` is taken, and changes nothing.
+
+        Raises:
+            ValueError: an input was not read. HbrtError: the task failed.
+        """
+        del more
+        missing = [str(at) for at in range(len(self.inputs)) if at not in self._given]
+        if self._model is None or missing:
+            raise ValueError(f"Inputs {', '.join(missing)} were not read." if missing else "No model is loaded.")
+        self._results = self._model.forward([self._given[at] for at in range(len(self.inputs))])
+        return True
+
+    def get_output(self) -> bool:
+        """Have the outputs' arrays in ``outputs[i].data``."""
+        for shown, result in zip(self.outputs, self._results, strict=False):
+            shown.data = result.buffer
+            self._show(f"output {result.name}: {result.buffer.dtype} {result.buffer.shape}")
+        return bool(self._results)
+
+    def get_infer_res_np_float32(self, index: int, size: int | None = None) -> NDArray[np.float32]:
+        """An output's numbers as one row of float32, dequantised.
+
+        Args:
+            index: Of the output.
+            size: How many, from the first; None for all.
+
+        Raises:
+            ValueError: the index is out of range, or nothing has been run.
+        """
+        if not 0 <= index < len(self._results):
+            raise ValueError(f"There is no output {index} of a run; the model has {len(self.outputs)} outputs.")
+        row = self._results[index].dequantize().astype(np.float32).reshape(-1)
+        return row if size is None else row[:size]
+
+    def get_infer_res(self, index: int, size: int | None = None) -> NDArray[np.float32]:
+        """As ``get_infer_res_np_float32``."""
+        return self.get_infer_res_np_float32(index, size)
+
+    def _input(self, index: int) -> Tensor:
+        if self._model is None:
+            raise ValueError("No model is loaded.")
+        if not 0 <= index < len(self._model.inputs):
+            raise ValueError(f"There is no input {index}; the model has {len(self._model.inputs)} inputs.")
+        return self._model.inputs[index]
+
+    def _show(self, text: str) -> None:
+        if self._debug:
+            sys.stderr.write(f"bpu_infer_lib: {text}\n")
+
+
+def _told(tensor: Tensor) -> InferTensor:
+    told = tensor.properties
+    properties = SimpleNamespace(
+        tensorLayout=tensor.spec.layout.name,
+        tensorType=tensor.spec.tensor_type.name,
+        validShape=told.shape,
+        alignedShape=told.aligned_shape,
+        quantiType=told.quanti_type,
+        scaleData=told.scale_data,
+    )
+    return InferTensor(tensor.name, properties)

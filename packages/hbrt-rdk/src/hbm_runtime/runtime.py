@@ -1,0 +1,270 @@
+"""HB_HBMRuntime: models by name, on arrays by name.
+
+Source: RDK S documentation, 4.1 Python interface, https://github.com/D-Robotics/rdk_s_doc
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.dnn import Model, load
+from hbm_runtime.inputs import Shown, fed, shown_inputs, shown_outputs
+from hbm_runtime.types import QuantParams, SchedParam, hbDNNDataType
+
+_T = TypeVar("_T")
+Outputs = dict[str, dict[str, NDArray[Any]]]
+_ANY = -1
+
+
+class HB_HBMRuntime:
+    """One or more models. Threads may run them at once.
+
+    A file's suffix says what its NV12 inputs look like: one array of Y and then UV of a ``.bin`` (X5), two inputs
+    NAME_y and NAME_uv of a ``.hbm`` (S series).
+
+    Args:
+        model_file: A model's file, or several.
+
+    Raises:
+        HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
+    """
+
+    version = "1.0.0"
+
+    def __init__(self, model_file: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> None:
+        files = [model_file] if isinstance(model_file, (str, os.PathLike)) else list(model_file)
+        self.hbm_descs = {str(file): "" for file in files}
+        self._models: dict[str, Model] = {}
+        self._planes: dict[str, bool] = {}
+        for file in files:
+            for model in load(file):
+                self._models[model.name] = model
+                self._planes[model.name] = str(file).endswith(".hbm")
+        self._inputs = {
+            name: shown_inputs(model, has_planes=self._planes[name]) for name, model in self._models.items()
+        }
+        self._outputs = {name: shown_outputs(model) for name, model in self._models.items()}
+        self._schedules = {name: SchedParam() for name in self._models}
+
+    @property
+    def model_names(self) -> list[str]:
+        """Names of the models."""
+        return list(self._models)
+
+    @property
+    def model_count(self) -> int:
+        """Number of models."""
+        return len(self._models)
+
+    @property
+    def model_descs(self) -> dict[str, str]:
+        """Descriptions of the models: empty ones."""
+        return dict.fromkeys(self._models, "")
+
+    @property
+    def compile_bpu_core_num(self) -> dict[str, int]:
+        """BPU cores that a model was compiled for: one."""
+        return dict.fromkeys(self._models, 1)
+
+    @property
+    def input_counts(self) -> dict[str, int]:
+        """Number of inputs of each model."""
+        return {name: len(rows) for name, rows in self._inputs.items()}
+
+    @property
+    def output_counts(self) -> dict[str, int]:
+        """Number of outputs of each model."""
+        return {name: len(rows) for name, rows in self._outputs.items()}
+
+    @property
+    def input_names(self) -> dict[str, list[str]]:
+        """Names of the inputs of each model, in order."""
+        return {name: [row.name for row in rows] for name, rows in self._inputs.items()}
+
+    @property
+    def output_names(self) -> dict[str, list[str]]:
+        """Names of the outputs of each model, in order."""
+        return {name: [row.name for row in rows] for name, rows in self._outputs.items()}
+
+    @property
+    def input_descs(self) -> dict[str, dict[str, str]]:
+        """Descriptions of the inputs: empty ones."""
+        return _by_name(self._inputs, lambda _: "")
+
+    @property
+    def output_descs(self) -> dict[str, dict[str, str]]:
+        """Descriptions of the outputs: empty ones."""
+        return _by_name(self._outputs, lambda _: "")
+
+    @property
+    def input_shapes(self) -> dict[str, dict[str, list[int]]]:
+        """Shapes of the inputs, -1 where the data decides."""
+        return _by_name(self._inputs, lambda row: list(row.shape))
+
+    @property
+    def output_shapes(self) -> dict[str, dict[str, list[int]]]:
+        """Shapes of the outputs, -1 where the data decides."""
+        return _by_name(self._outputs, lambda row: list(row.shape))
+
+    @property
+    def input_dtypes(self) -> dict[str, dict[str, hbDNNDataType]]:
+        """Types of the inputs."""
+        return _by_name(self._inputs, lambda row: row.data_type)
+
+    @property
+    def output_dtypes(self) -> dict[str, dict[str, hbDNNDataType]]:
+        """Types of the outputs."""
+        return _by_name(self._outputs, lambda row: row.data_type)
+
+    @property
+    def input_quants(self) -> dict[str, dict[str, QuantParams]]:
+        """How the inputs are quantised."""
+        return _by_name(self._inputs, lambda row: row.quant)
+
+    @property
+    def output_quants(self) -> dict[str, dict[str, QuantParams]]:
+        """How the outputs are quantised."""
+        return _by_name(self._outputs, lambda row: row.quant)
+
+    @property
+    def input_strides(self) -> dict[str, dict[str, list[int]]]:
+        """Bytes between neighbours along each dimension of the inputs, -1 where the caller decides."""
+        return _by_name(self._inputs, lambda row: list(row.stride))
+
+    @property
+    def output_strides(self) -> dict[str, dict[str, list[int]]]:
+        """Bytes between neighbours along each dimension of the outputs."""
+        return _by_name(self._outputs, lambda row: list(row.stride))
+
+    @property
+    def sched_params(self) -> dict[str, SchedParam]:
+        """How the runs of each model are scheduled."""
+        return {name: replace(one) for name, one in self._schedules.items()}
+
+    def set_scheduling_params(
+        self,
+        priority: Mapping[str, int] | None = None,
+        bpu_cores: Mapping[str, Sequence[int]] | None = None,
+        custom_id: Mapping[str, int] | None = None,
+        device_id: Mapping[str, int] | None = None,
+    ) -> None:
+        """Set how the runs of models are scheduled; what is left out stays.
+
+        Args:
+            priority: Model -> 0..255, larger first.
+            bpu_cores: Model -> numbers of cores from 0, or [-1] for any.
+            custom_id: Model -> number, smaller first.
+            device_id: Model -> number; there is one device.
+
+        Raises:
+            ValueError: no such model, or a value that is out of range.
+        """
+        self._schedules.update(self._scheduled(priority, bpu_cores, custom_id, device_id))
+
+    def run(
+        self,
+        input_tensor: Any,
+        model_name: str | None = None,
+        priority: Mapping[str, int] | None = None,
+        bpu_cores: Mapping[str, Sequence[int]] | None = None,
+        custom_id: Mapping[str, int] | None = None,
+        device_id: Mapping[str, int] | None = None,
+    ) -> Outputs:
+        """Run models, several at once.
+
+        Args:
+            input_tensor: An array, for a model with one input; input -> array; or model -> input -> array.
+            model_name: Which model; may be left out for one, and for the last form.
+            priority: As of ``set_scheduling_params``, for this run.
+            bpu_cores: As ``priority``.
+            custom_id: As ``priority``.
+            device_id: As ``priority``.
+
+        Returns:
+            Model -> output -> array.
+
+        Raises:
+            ValueError: a model or input is missing or unknown, an array does not fit. HbrtError: the task failed.
+        """
+        feeds = self._feeds(input_tensor, model_name)
+        schedules = self._scheduled(priority, bpu_cores, custom_id, device_id)
+        if len(feeds) == 1:
+            return {name: self._one(name, arrays, schedules[name]) for name, arrays in feeds.items()}
+        with ThreadPoolExecutor(len(feeds)) as pool:
+            jobs = {name: pool.submit(self._one, name, arrays, schedules[name]) for name, arrays in feeds.items()}
+            return {name: job.result() for name, job in jobs.items()}
+
+    def _one(self, name: str, arrays: list[NDArray[Any]], how: SchedParam) -> dict[str, NDArray[Any]]:
+        model = self._models[name]
+        mask = 0 if _ANY in how.bpu_cores else sum(1 << core for core in set(how.bpu_cores))
+        feeds = fed(model, arrays, has_planes=self._planes[name])
+        outputs = model.forward(feeds, core_id=mask, priority=how.priority, custom_id=how.customId)
+        return {output.name: output.buffer for output in outputs}
+
+    def _feeds(self, given: Any, model_name: str | None) -> dict[str, list[NDArray[Any]]]:
+        if isinstance(given, Mapping) and given and all(isinstance(one, Mapping) for one in given.values()):
+            chosen = {name: given[name] for name in given if model_name in {None, name}}
+            if not chosen:
+                raise ValueError(f"There is no input for the model {model_name!r}.")
+            return {self._known(name): self._arrays(name, inputs) for name, inputs in chosen.items()}
+        if model_name is None and len(self._models) != 1:
+            raise ValueError(f"Name the model: {', '.join(self._models)} are loaded.")
+        name = self._known(next(iter(self._models)) if model_name is None else model_name)
+        if not isinstance(given, Mapping):
+            rows = self._inputs[name]
+            if len(rows) != 1:
+                names = ", ".join(row.name for row in rows)
+                raise ValueError(f"The model {name!r} has {len(rows)} inputs ({names}): pass a dict of arrays.")
+            given = {rows[0].name: given}
+        return {name: self._arrays(name, given)}
+
+    def _arrays(self, name: str, given: Mapping[str, Any]) -> list[NDArray[Any]]:
+        rows = self._inputs[name]
+        wrong = {row.name for row in rows} ^ set(given)
+        if wrong:
+            names = ", ".join(row.name for row in rows)
+            raise ValueError(
+                f"The model {name!r} has the inputs {names}; unknown or missing: {', '.join(sorted(wrong))}."
+            )
+        return [row.checked(given[row.name]) for row in rows]
+
+    def _known(self, name: str) -> str:
+        if name not in self._models:
+            raise ValueError(f"There is no model {name!r}; there is {', '.join(self._models)}.")
+        return name
+
+    def _scheduled(
+        self,
+        priority: Mapping[str, int] | None,
+        bpu_cores: Mapping[str, Sequence[int]] | None,
+        custom_id: Mapping[str, int] | None,
+        device_id: Mapping[str, int] | None,
+    ) -> dict[str, SchedParam]:
+        """The schedules, with these values in the place of what was set."""
+        schedules = self.sched_params
+        for name, value in (priority or {}).items():
+            if not 0 <= value <= np.iinfo(np.uint8).max:
+                raise ValueError(f"Invalid priority {value} of {name!r}: must be 0 to 255.")
+            schedules[self._known(name)].priority = int(value)
+        for name, cores in (bpu_cores or {}).items():
+            if not cores or min(cores) < _ANY:
+                raise ValueError(
+                    f"Invalid bpu_cores {list(cores)} of {name!r}: must be numbers from 0, or [-1] for any."
+                )
+            schedules[self._known(name)].bpu_cores = [int(core) for core in cores]
+        for name, value in (custom_id or {}).items():
+            schedules[self._known(name)].customId = int(value)
+        for name, value in (device_id or {}).items():
+            schedules[self._known(name)].deviceId = int(value)
+        return schedules
+
+
+def _by_name(rows: Mapping[str, list[Shown]], value: Callable[[Shown], _T]) -> dict[str, dict[str, _T]]:
+    return {model: {row.name: value(row) for row in shown} for model, shown in rows.items()}

@@ -1,0 +1,44 @@
+"""bpu_infer_lib: a program's calls, in order, and what is refused."""
+
+from pathlib import Path
+
+import bpu_infer_lib
+import cv2
+import numpy as np
+import pytest
+
+from arm_client.client import Board
+from tools.stand_in import write_model
+
+
+def test_a_picture_becomes_numbers(dsp_board: Board, tmp_path: Path) -> None:
+    write_model(tmp_path / "net.bin", [{"shape": [1, 3, 32, 32], "type": "nv12"}], [{"shape": [1, 6]}])
+    cv2.imwrite(str(tmp_path / "picture.png"), np.full((20, 30, 3), 128, np.uint8))
+    infer = bpu_infer_lib.Infer(False)
+    assert infer.load_model(str(tmp_path / "net.bin"))
+    assert infer.inputs[0].properties.tensorType == "HB_DNN_IMG_TYPE_NV12"
+    assert infer.read_img_to_nv12(str(tmp_path / "picture.png"), 0)
+    assert infer.forward(more=True)
+    infer.get_output()
+    assert infer.outputs[0].data.shape == (1, 6)
+    np.testing.assert_array_equal(infer.get_infer_res_np_float32(0, 4), infer.outputs[0].data[0, :4])
+
+
+def test_numbers_are_taken_in_any_shape_of_as_many(
+    dsp_board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_model(tmp_path / "net.bin", [{"shape": [1, 4]}, {"shape": [1], "type": "s32"}], [{"shape": [1, 3]}])
+    infer = bpu_infer_lib.Infer()
+    assert not infer.load_model(str(tmp_path / "none.bin"))
+    assert "none.bin" in capsys.readouterr().err
+    assert infer.load_model(str(tmp_path / "net.bin"))
+    infer.read_numpy_arr_float32(np.full(4, 2.0), 0)
+    with pytest.raises(ValueError, match="Inputs 1 were not read"):
+        infer.forward()
+    infer.read_numpy_arr_int32(np.array([3]), 1)
+    infer.forward()
+    np.testing.assert_allclose(infer.get_infer_res_np_float32(0), [4, 5, 6])
+    with pytest.raises(ValueError, match="takes float32, not int64"):
+        infer.read_input(np.zeros(4, np.int64), 0)
+    with pytest.raises(ValueError, match="There is no input 2"):
+        infer.read_input(np.zeros(4, np.float32), 2)
