@@ -226,13 +226,15 @@ class Domain:
 
 
 def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
-    views = []
+    views: Arguments = []
     for at in range(given.buffers):
         phy_addr, size_bytes = ARGUMENT.unpack_from(raw, HEAD.size + at * ARGUMENT.size)
         view = runtime.map_range(phy_addr, size_bytes) if size_bytes else memoryview(bytearray())
         if view is runtime.MAP_FAILED:
             raise _refusal(Aee.AEE_EBADPARM, f"Argument {at} is no memory of the caller: {runtime.context.map_failure}")
         views.append(view.toreadonly() if at < given.inputs else view)
+    for at in range(given.buffers, given.total):
+        views.append(memoryview(raw)[HEAD.size + at * ARGUMENT.size :][: HANDLE.size])
     return views
 
 
@@ -392,7 +394,8 @@ class Skeleton:
 
 def _unpack(method: marshal.Method, arguments: Arguments) -> tuple[list[Any], memoryview | None, dict[str, memoryview]]:
     """Arguments of a method, its output block, and the buffers of its ``rout`` strings."""
-    inputs, outputs = iter(arguments[: method.inputs]), iter(arguments[method.inputs :])
+    inputs, outputs = iter(arguments[: method.inputs]), iter(arguments[method.inputs : method.buffers])
+    handles = iter(arguments[method.buffers :])
     values = iter(_values(method.input, next(inputs) if method.input.size_bytes else memoryview(b"")))
     out = next(outputs) if method.output.size_bytes else None
     if out is not None and len(out) < method.output.size_bytes:
@@ -405,6 +408,9 @@ def _unpack(method: marshal.Method, arguments: Arguments) -> tuple[list[Any], me
         if one.form == marshal.VALUE:
             if one.is_in:
                 given.append(next(values))
+            continue
+        if one.form == marshal.HANDLE:
+            given.append(HANDLE.unpack(next(handles))[0])
             continue
         length = next(values)
         came = next(inputs) if one.is_in else None

@@ -97,17 +97,21 @@ def remote_handle64_close(handle: Any) -> None:
 
 
 def spans_of(word: int, pra: Arguments) -> list[Span]:
-    """The buffers of an array of arguments.
+    """The buffers of an array of arguments, and the values of its handles.
 
     Raises:
         AeeError: AEE_EBADPARM: there are fewer than the word names.
     """
-    count = scalars.split(word).total
+    given = scalars.split(word)
+    count = given.total
     if count > len(pra or ()):
         raise AeeError(
             Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
         )
-    return [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(count)] if pra is not None else []
+    if pra is None:
+        return []
+    buffers: list[Span] = [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(given.buffers)]
+    return buffers + [pra[at].h64 for at in range(given.buffers, count)]
 
 
 def number_of(handle: Any) -> int:

@@ -32,12 +32,14 @@ class Interface:
     """
 
     INTERFACE: ClassVar[str]
+    LIBRARY: ClassVar[str] = ""
+    """That of its IDL file; empty for the interface's own name."""
 
     def __init__(self, domain: str = "cdsp", session: int = 0) -> None:
         if domain not in uri.DOMAINS:
             raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         self._runtime = runtime()
-        self.uri = uri.of_interface(self.INTERFACE) + uri.suffix(uri.DOMAINS.index(domain), session)
+        self.uri = uri.of_interface(self.INTERFACE, self.LIBRARY) + uri.suffix(uri.DOMAINS.index(domain), session)
         self.handle = self._runtime.open(self.uri)
 
     def close(self) -> None:
@@ -73,7 +75,7 @@ class Interface:
             sent.inputs.insert(0, method.input.pack(sent.values))
         if out:
             sent.outputs.insert(0, out)
-        self._runtime.invoke(self.handle, method.word, sent.inputs + sent.outputs)
+        self._runtime.invoke(self.handle, method.word, sent.inputs + sent.outputs + sent.handles)
         answered = iter(method.output.unpack(out) if out else ())
         told = [_result(one, answered) for one in sent.results]
         return None if not told else told[0] if len(told) == 1 else tuple(told)
@@ -86,6 +88,7 @@ class _Sent:
         self.values: list[Any] = [method.number] if method.is_long else []
         self.inputs: list[Span] = []
         self.outputs: list[Span] = []
+        self.handles: list[Span] = []
         self.results: list[Any] = []
         self._kept: list[Any] = []
         if len(given) != len(method.given):
@@ -101,6 +104,8 @@ class _Sent:
                     self.values.append(next(arguments))
                 if one.is_out:
                     self.results.append(_VALUE)
+            elif one.form == marshal.HANDLE:
+                self.handles.append(_handle(one, next(arguments)))
             elif one.form == marshal.STRING:
                 length, span = _string(one, next(arguments))
                 self._add(one, length, span, span)
@@ -123,6 +128,13 @@ class _Sent:
 
 
 _VALUE = object()
+
+
+def _handle(param: marshal.Param, given: Any) -> int:
+    """A handle's value: of a dmahandle the descriptor, which is below 2^31, and the offset in bits 32 to 63."""
+    if not isinstance(given, int | np.integer) or not 0 <= given < 1 << 64:
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass the number of a handle.")
+    return int(given)
 
 
 def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:

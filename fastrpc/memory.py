@@ -18,6 +18,7 @@ from arm_client.memory.block import Block
 from hbrt.ddr.private_pages import mprotect
 from hbrt.errors import StatusError
 from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.fastrpc.message import DESCRIPTOR, TABLE_BYTES, TABLE_ROWS
 from hbrt.interrupts import let_out
 from hbrt.status import Status
 
@@ -81,6 +82,7 @@ class Memory:
         self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address
         self._mapped: dict[int, Mapped] = {}  # of fastrpc_mmap, by descriptor
         self._guards: dict[int, mmap.mmap] = {}  # of remote_register_fd, by address
+        self._table: Block | None = None  # of the descriptors that are mapped, for the DSP side
 
     # -- ranges
 
@@ -129,6 +131,10 @@ class Memory:
     def _remove(self, region: Region) -> None:
         self._starts.remove(region.start)
         del self._regions[region.start]
+        self._forget_messages()
+
+    def _forget_messages(self) -> None:
+        """Messages that are sent again name what is there no more, or no table of descriptors."""
         self.generation += 1
         self.on_removed()
 
@@ -188,7 +194,7 @@ class Memory:
     def _close_fd(self, address: int) -> None:
         fd = self._fds.pop(address, -1)
         if fd >= 0:
-            self._mapped.pop(fd, None)
+            self._forget(fd)
             os.close(fd)
 
     def free_later(self, address: int) -> None:
@@ -267,6 +273,7 @@ class Memory:
                 Aee.AEE_EBADPARM, f"The memory of descriptor {fd} has {ours.size_bytes} bytes, not {size_bytes}."
             )
         block = self._import(fd, size_bytes) if ours is None else ours.block
+        self._note(fd, block.phy_addr, size_bytes)
         self._mapped[fd] = Mapped(size_bytes, address or (ours.start if ours else 0), block)
         return block.phy_addr
 
@@ -280,7 +287,7 @@ class Memory:
         if mapped is None or mapped.size_bytes != size_bytes:
             has = "is not mapped" if mapped is None else f"is mapped with {mapped.size_bytes} bytes"
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} {has}; {size_bytes} bytes cannot be unmapped.")
-        del self._mapped[fd]
+        self._forget(fd)
         if self._ours(fd) is None:
             self._give_up(mapped.block)
 
@@ -290,6 +297,52 @@ class Memory:
         if fd is None:
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"Nothing is mapped at {phy_addr:#x}.")
         self.unmap_fd(fd, size_bytes)
+
+    def pass_fd(self, fd: int, size_bytes: int) -> None:
+        """Give a descriptor that a call passes on a place on the board, if it has none; 0 bytes take it away.
+
+        Raises:
+            AeeError: as ``map_fd``.
+        """
+        if not size_bytes:
+            if fd in self._mapped:
+                self.unmap_fd(fd, self._mapped[fd].size_bytes)
+        elif fd not in self._mapped:
+            self.map_fd(fd, size_bytes)
+
+    @property
+    def table_addr(self) -> int:
+        """The physical address of the table of descriptors; 0 before there are any."""
+        return self._table.phy_addr if self._table is not None else 0
+
+    def _note(self, fd: int, phy_addr: int, size_bytes: int) -> None:
+        """Tell the DSP side of a descriptor."""
+        if self._table is None:
+            try:
+                self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
+            except StatusError as error:
+                raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
+            self._forget_messages()
+        rows = _rows(self._table)
+        for at in range(TABLE_ROWS):
+            if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
+                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, fd, 1, phy_addr, size_bytes)
+                return
+        raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are mapped; fastrpc_munmap some first.")
+
+    def _forget(self, fd: int) -> None:
+        """Undo ``_note``."""
+        if self._mapped.pop(fd, None) is None or self._table is None:
+            return
+        rows = _rows(self._table)
+        for at in range(TABLE_ROWS):
+            number, is_used, *_ = DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)
+            if is_used and number == fd:
+                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, 0, 0, 0, 0)
+        if not self._mapped:
+            table, self._table = self._table, None
+            self._forget_messages()
+            self._give_up(table)
 
     def mapped(self, fd: int) -> Mapped | None:
         """A mapped descriptor."""
@@ -309,6 +362,10 @@ class Memory:
     def _give_up(self, block: Block) -> None:
         with contextlib.suppress(StatusError):  # of a board that has gone: so has the block
             self._blocks.give_up(block)
+
+
+def _rows(table: Block) -> memoryview:
+    return memoryview((ctypes.c_char * TABLE_BYTES).from_address(table.address)).cast("B")
 
 
 def _new_file(size_bytes: int) -> int:

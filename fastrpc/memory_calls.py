@@ -187,5 +187,19 @@ def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
     runtime().memory.unmap_fd(fd, length)
 
 
+@returns_code
+def remote_register_dma_handle(fd: int, len: int) -> None:
+    """Have a descriptor's memory known to the DSP side, so that a call can pass it on; generated stubs call this.
+
+    Args:
+        fd: Of shared memory.
+        len: Its bytes; 0 undoes it.
+
+    Returns:
+        0; AEE_EINVALIDFD, AEE_EBADPARM.
+    """
+    runtime().memory.pass_fd(fd, len)
+
+
 def _check(domain: int) -> None:
     runtime().domains.core_mask(*uri.split_domain(domain))

@@ -221,9 +221,9 @@ class Runtime:
         if opened.ended or link.fault:
             raise AeeError(Aee.AEE_ECONNRESET, opened.ended or link.why_faulty())
         given = scalars.split(word)
-        if given.input_handles or given.output_handles:
+        if given.output_handles:
             raise AeeError(
-                Aee.AEE_EUNSUPPORTED, f"The scalar word {word:#010x} names handles; arguments are buffers here."
+                Aee.AEE_EUNSUPPORTED, f"The scalar word {word:#010x} names output handles, which no method has here."
             )
         if given.total != len(spans):
             raise AeeError(

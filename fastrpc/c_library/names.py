@@ -114,6 +114,7 @@ CALLS: dict[str, Callable[..., int]] = {
     "hbrt_fastrpc_munmap": memory_calls.fastrpc_munmap,
     "hbrt_fastrpc_mem_map": remote_mem_map,
     "hbrt_fastrpc_mem_unmap": memory_calls.remote_mem_unmap,
+    "hbrt_fastrpc_dma_handle": memory_calls.remote_register_dma_handle,
     "hbrt_fastrpc_queue_create": queues.dspqueue_create,
     "hbrt_fastrpc_queue_close": queues.dspqueue_close,
     "hbrt_fastrpc_queue_export": queues.dspqueue_export,

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from fastrpc.memory import Memory
     from hbrt.fastrpc.scalars import Scalars
 
-Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray"
-"""An argument: address, bytes and physical address (0 for that of registered memory, or a copy); or bytes to copy."""
+Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray | int"
+"""An argument: address, bytes and physical address (0 for that of registered memory, or a copy); or bytes to copy; or a
+handle's value."""
 
 _LEAST_BUFFER: Final = 4096
 
@@ -120,6 +121,9 @@ class Messages:
         needs_flush = self.needs_flush
         numbers: list[int] = []
         for at, (span, (phy_addr, size_bytes)) in enumerate(zip(spans, places, strict=True)):
+            if isinstance(span, int):
+                numbers += (span, 0)
+                continue
             is_input = at < given.inputs
             numbers += (base - phy_addr if phy_addr < 0 else phy_addr, size_bytes)
             if phy_addr < 0 and is_input:
@@ -128,7 +132,7 @@ class Messages:
                 made.back.append((span[0] if isinstance(span, tuple) else span, -phy_addr, size_bytes))
             elif size_bytes and needs_flush:
                 (made.clean if is_input else made.invalidate).append((phy_addr, size_bytes))
-        raw = message.pack_invoke(opened.remote, word, numbers)
+        raw = message.pack_invoke(opened.remote, word, numbers, self._memory.table_addr)
         view[: len(raw)] = raw
         return made
 
@@ -138,6 +142,9 @@ class Messages:
         copied = copied_bytes = shared_bytes = 0
         end = head
         for span in spans:
+            if isinstance(span, int):
+                places.append((0, 0))
+                continue
             address, size_bytes, phy_addr = span if isinstance(span, tuple) else (0, len(span), 0)
             if size_bytes and not phy_addr and isinstance(span, tuple):
                 if not address:
@@ -153,7 +160,7 @@ class Messages:
         return places, Statistics(1, shared, shared_bytes, copied, copied_bytes, end - head - copied_bytes), end
 
 
-def _copy_in(span: Span, view: memoryview, address: int, at: int) -> None:
+def _copy_in(span: tuple[int, int, int] | bytes | bytearray, view: memoryview, address: int, at: int) -> None:
     """Copy an input into a message, which lies at an address of this process."""
     if isinstance(span, tuple):
         ctypes.memmove(address + at, span[0], span[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ IN: Final = "in"
 ROUT: Final = "rout"
 INROUT: Final = "inrout"
 MODES: Final = (IN, ROUT, INROUT)
-VALUE, SEQUENCE, STRING = "value", "sequence", "string"
+VALUE, SEQUENCE, STRING, HANDLE = "value", "sequence", "string", "handle"
 LENGTH: Final = struct.Struct("<I")
 
 
@@ -34,9 +34,9 @@ class Param(NamedTuple):
     Attributes:
         name: Its name.
         mode: IN, ROUT or INROUT.
-        form: VALUE, SEQUENCE or STRING.
-        kind: The type of a value, or of a sequence's elements: a type of ctypes, or a structure of such. c_char for a
-            string.
+        form: VALUE, SEQUENCE, STRING or HANDLE.
+        kind: The type of a value, or of a sequence's elements: a type of ctypes, or a structure or an array of such.
+            c_char for a string, c_uint64 for a handle.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Block:
             at += gap + ctypes.sizeof(kind)
         self._struct = struct.Struct(form)
         self.size_bytes = at
-        self._structures = [(at, kind) for at, kind in enumerate(self.kinds) if issubclass(kind, ctypes.Structure)]
+        self._structures = [(at, kind) for at, kind in enumerate(self.kinds) if kind not in _CODES]
 
     def pack(self, values: list[Any]) -> bytes:
         """The bytes of values.
@@ -82,6 +82,8 @@ class Block:
             AeeError: AEE_EBADPARM: one does not fit its type.
         """
         for at, kind in self._structures:
+            if issubclass(kind, ctypes.Array) and not isinstance(values[at], kind):
+                values[at] = _array_of(kind, values[at])
             if not isinstance(values[at], kind):
                 raise AeeError(Aee.AEE_EBADPARM, f"{values[at]!r} is no {kind.__name__}.")
             values[at] = bytes(values[at])
@@ -96,6 +98,15 @@ class Block:
         for at, kind in self._structures:
             values[at] = kind.from_buffer_copy(values[at])
         return values
+
+
+def _array_of(kind: type[Any], given: Any) -> Any:
+    """An array of a fixed size from what has as many elements; what has others is returned as it is."""
+    try:
+        made = np.ascontiguousarray(given, dtype_of(kind).base)
+        return kind.from_buffer_copy(made.tobytes()) if made.nbytes == ctypes.sizeof(kind) else given
+    except (TypeError, ValueError, OverflowError):
+        return given
 
 
 class Method:
@@ -118,16 +129,30 @@ class Method:
         self.is_long = number >= LONG_METHOD
         kinds: list[type[Any]] = [ctypes.c_uint32] if self.is_long else []
         for one in params:
-            if one.form != VALUE:
+            if one.form in {SEQUENCE, STRING}:
                 kinds.append(ctypes.c_uint32)
-            elif one.is_in:
+            elif one.form == VALUE and one.is_in:
                 kinds.append(one.kind)
         self.input = Block(kinds)
         self.output = Block(one.kind for one in params if one.form == VALUE and one.is_out)
-        inputs = bool(self.input.size_bytes) + sum(one.form != VALUE and one.is_in for one in params)
-        outputs = bool(self.output.size_bytes) + sum(one.form != VALUE and one.is_out for one in params)
+        inputs = bool(self.input.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_in for one in params)
+        outputs = bool(self.output.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_out for one in params)
         self.inputs = inputs
-        self.word = make(number, inputs, outputs)
+        self.buffers = inputs + outputs
+        handles = [one for one in params if one.form == HANDLE]
+        self.word = make(number, inputs, outputs, sum(one.is_in for one in handles), sum(one.is_out for one in handles))
+
+
+def in_parts(name: str, *_: Any) -> NoReturn:
+    """Refuse a method whose parameters travel in parts: sequences of sequences or texts, structures with such.
+
+    Raises:
+        AeeError: AEE_EUNSUPPORTED.
+    """
+    raise AeeError(
+        Aee.AEE_EUNSUPPORTED,
+        f"{name} has sequences of sequences or of texts, or structures with such: call it from C.",
+    )
 
 
 def dtype_of(kind: type[Any]) -> np.dtype[Any]:
@@ -190,4 +215,4 @@ _CODES: Final[dict[type[Any], str]] = {
 
 
 def _code(kind: type[Any]) -> str:
-    return f"{ctypes.sizeof(kind)}s" if issubclass(kind, ctypes.Structure) else _CODES[kind]
+    return _CODES.get(kind) or f"{ctypes.sizeof(kind)}s"

@@ -15,9 +15,15 @@ OPEN, INVOKE, CLOSE, END, WAKE = 1, 2, 3, 4, 5
 
 HEAD: Final = struct.Struct("<IIQII")
 """Kind; scalar word; the DSP side's handle; number of arguments, or of an open the bytes of the URI behind; of an open
-the KiB that its program's objects may allocate in the process domain, 0 for no limit, else 0."""
+the KiB that its program's objects may allocate in the process domain, 0 for no limit, of an invocation the page of the
+program's table of descriptors, 0 for none, else 0."""
 ARGUMENT: Final = struct.Struct("<QQ")
 """Physical address and bytes of a buffer, zeros for an empty one; of a handle its value, and 0."""
+DESCRIPTOR: Final = struct.Struct("<iIQQ")
+"""A row of the table of descriptors: the program's number of one, 1 for a row in use, physical address and bytes."""
+TABLE_BYTES: Final = 1 << 14
+TABLE_ROWS: Final = TABLE_BYTES // DESCRIPTOR.size
+PAGE_BYTES: Final = 4096
 HANDLE: Final = struct.Struct("<Q")
 """The output block of an open: the DSP side's handle."""
 MOST_URI: Final = 1024
@@ -59,13 +65,14 @@ def pack_wake(queue: int) -> bytes:
     return HEAD.pack(WAKE, 0, queue, 0, 0)
 
 
-def pack_invoke(handle: int, word: int, arguments: list[int]) -> bytes:
+def pack_invoke(handle: int, word: int, arguments: list[int], table: int = 0) -> bytes:
     """An invocation.
 
     Args:
         handle: The DSP side's.
         word: The scalar word.
         arguments: Two numbers for each argument, as of ``ARGUMENT``.
+        table: Physical address of the program's table of descriptors; 0 for none.
     """
     count = len(arguments) // 2
-    return HEAD.pack(INVOKE, word, handle, count, 0) + struct.pack(f"<{2 * count}Q", *arguments)
+    return HEAD.pack(INVOKE, word, handle, count, table // PAGE_BYTES) + struct.pack(f"<{2 * count}Q", *arguments)

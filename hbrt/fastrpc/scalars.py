@@ -87,6 +87,6 @@ def split(word: int) -> Scalars:
     )
 
 
-def make(method: int, inputs: int, outputs: int) -> int:
-    """The word of a method with buffers alone; a method from 31 on travels as 31. Raises as ``Scalars.word``."""
-    return Scalars(min(method, LONG_METHOD), inputs, outputs).word()
+def make(method: int, inputs: int, outputs: int, input_handles: int = 0, output_handles: int = 0) -> int:
+    """The word of a method; a method from 31 on travels as 31. Raises as ``Scalars.word``."""
+    return Scalars(min(method, LONG_METHOD), inputs, outputs, input_handles, output_handles).word()

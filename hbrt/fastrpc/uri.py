@@ -38,12 +38,16 @@ class Uri(NamedTuple):
         return effective_domain(self.domain, self.session)
 
 
-def of_interface(name: str) -> str:
+def of_interface(name: str, library: str = "") -> str:
     """The URI of an interface, without a domain, as the IDL compiler writes it.
+
+    Args:
+        name: That of the interface in C.
+        library: That of its IDL file, which the skeleton's library has; empty for the interface's.
 
     Source: qualcomm/fastrpc, generated stubs, https://github.com/qualcomm/fastrpc
     """
-    return f"file:///lib{name}_skel.so?{symbol_of(name)}&_modver=1.0"
+    return f"file:///lib{library or name}_skel.so?{symbol_of(name)}&_modver=1.0"
 
 
 def symbol_of(name: str) -> str:

@@ -17,15 +17,23 @@ from hbrt.idl.model import IdlError
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", metavar="DIR", default=".", type=click.Path(file_okay=False, path_type=Path), help="Where to.")
+@click.option(
+    "-I",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where files are that FILE includes; may be given several times.",
+)
 @click.option("--lang", type=click.Choice(["python", "c"]), help="One language alone.")
 @click.pass_context
-def command(ctx: click.Context, file: Path, out: Path, lang: str | None) -> None:
-    """Write the stub (for programs) and the skeleton (for images) of each interface of FILE, in Python and C."""
+def command(ctx: click.Context, file: Path, out: Path, folders: tuple[Path, ...], lang: str | None) -> None:
+    """Write the stubs (for programs) and the skeletons (for images) of the interfaces of FILE, in Python and C."""
     from hbrt.idl import c_writer, python_writer
     from hbrt.idl.parser import parse
 
     try:
-        interfaces = parse(file.read_text(encoding="utf-8"), str(file))
+        parsed = parse(file.read_text(encoding="utf-8"), str(file), folders)
     except (IdlError, UnicodeDecodeError) as error:
         show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is no UTF-8 text: {error}.", err=True)
         ctx.exit(Exit.FAILED)
@@ -33,8 +41,7 @@ def command(ctx: click.Context, file: Path, out: Path, lang: str | None) -> None
         raise click.ClickException(f"{error.name} is missing; install it: pip install 'hbrt[idl]'.") from None
     out.mkdir(parents=True, exist_ok=True)
     writers = [writer for name, writer in (("python", python_writer), ("c", c_writer)) if lang in {None, name}]
-    for interface in interfaces:
-        for writer in writers:
-            for name, text in writer.files(interface).items():
-                (out / name).write_text(text, encoding="utf-8")
-                show_text(out / name)
+    for writer in writers:
+        for name, text in writer.files(parsed).items():
+            (out / name).write_text(text, encoding="utf-8")
+            show_text(out / name)

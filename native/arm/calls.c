@@ -111,6 +111,31 @@ API int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t 
   return hbrt_fastrpc_mem_map(domain, fd, flags, virtAddr, size, AT(remoteVirtAddr));
 }
 API int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size) { return hbrt_fastrpc_mem_unmap(domain, remoteVirtAddr, size); }
+API int remote_register_dma_handle(int fd, uint32_t len) { return hbrt_fastrpc_dma_handle(fd, len); }
+API int remote_register_dma_handle_attr(int fd, uint32_t len, uint32_t attr) {
+  (void)attr;
+  return hbrt_fastrpc_dma_handle(fd, len);
+}
+API int remote_mmap64(int fd, uint32_t flags, uint64_t vaddrin, int64_t size, uint64_t *vaddrout) {
+  (void)flags;
+  return remote_mem_map(CDSP_DOMAIN_ID, fd, REMOTE_MAP_MEM_STATIC, vaddrin, size < 0 ? 0 : (size_t)size, vaddrout);
+}
+API int remote_munmap64(uint64_t vaddrout, int64_t size) {
+  return remote_mem_unmap(CDSP_DOMAIN_ID, vaddrout, size < 0 ? 0 : (size_t)size);
+}
+API int remote_mmap(int fd, uint32_t flags, uint32_t vaddrin, int size, uint32_t *vaddrout) {
+  uint64_t out = 0;
+  const int code = remote_mmap64(fd, flags, vaddrin, size, &out);
+  if (code) return code;
+  if (!vaddrout || out > UINT32_MAX) { /* only the 64-bit form can say where it lies */
+    remote_munmap64(out, size);
+    return vaddrout ? AEE_ENOMEMORY : AEE_EBADPARM;
+  }
+  *vaddrout = (uint32_t)out;
+  return 0;
+}
+API int remote_munmap(uint32_t vaddrout, int size) { return remote_munmap64(vaddrout, size); }
+API int remote_set_mode(uint32_t mode) { return mode <= REMOTE_MODE_SERIAL ? 0 : AEE_EBADPARM; }
 
 API AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t requests, uint32_t responses, dspqueue_callback_t packet_callback,
                               dspqueue_callback_t error_callback, void *context, dspqueue_t *queue) {

@@ -107,6 +107,7 @@
   CALL(int32_t, hbrt_fastrpc_mmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t address, int32_t offset, uint64_t length, int32_t flags), (domain, fd, address, offset, length, flags)) \
   CALL(int32_t, hbrt_fastrpc_munmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t address, uint64_t length), (domain, fd, address, length)) \
   CALL(int32_t, hbrt_fastrpc_mem_map, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, int32_t flags, uint64_t address, uint64_t size, uint64_t remote), (domain, fd, flags, address, size, remote)) \
+  CALL(int32_t, hbrt_fastrpc_dma_handle, AEE_ECONNREFUSED, (int32_t fd, uint32_t length), (fd, length)) \
   CALL(int32_t, hbrt_fastrpc_mem_unmap, AEE_ECONNREFUSED, (int32_t domain, uint64_t remote, uint64_t size), (domain, remote, size)) \
   CALL(int32_t, hbrt_fastrpc_queue_create, AEE_ECONNREFUSED, (int32_t domain, uint32_t requests, uint32_t responses, uint64_t callbacks, uint64_t queue), (domain, requests, responses, callbacks, queue)) \
   CALL(int32_t, hbrt_fastrpc_queue_close, AEE_ECONNREFUSED, (uint64_t queue), (queue)) \

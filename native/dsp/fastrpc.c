@@ -4,6 +4,7 @@
 #include "fastrpc.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,14 @@ struct head {
   uint64_t handle;
   uint32_t count, limit_kib;
 };
+
+/* A row of the program's table of descriptors, hbrt/fastrpc/message.py. */
+struct descriptor {
+  int32_t fd;
+  uint32_t is_used;
+  uint64_t phy_addr, size;
+};
+enum { PAGE = 4096, TABLE_BYTES = 1 << 14 };
 
 struct argument {
   uint64_t phy_addr, size;
@@ -50,6 +59,15 @@ static int interface_count;
 static struct opened *opened;
 static size_t opened_count;
 static uint64_t last_handle;
+static _Atomic uint64_t table_addr; /* of the program whose invocation came last */
+
+struct mapping { /* of HAP_mmap_get */
+  int fd, users;
+  void *address;
+  uint64_t phy_addr, size;
+};
+static struct mapping mappings[256];
+static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int hbrt_fastrpc_refuse(int code, const char *sentence) {
   hb_dsp_log(HB_DSP_LOG_ERROR, "%s", sentence);
@@ -184,13 +202,16 @@ static int invoke(const struct head *head, const void *input, uint64_t input_byt
   struct argument given[MAX_ARGUMENTS];
   const uint32_t count = REMOTE_SCALARS_LENGTH(head->word);
   uint32_t mapped = 0;
-  if (head->count != count || REMOTE_SCALARS_INHANDLES(head->word) || REMOTE_SCALARS_OUTHANDLES(head->word) ||
+  const uint32_t buffers = REMOTE_SCALARS_INBUFS(head->word) + REMOTE_SCALARS_OUTBUFS(head->word);
+  if (head->count != count || count > MAX_ARGUMENTS || REMOTE_SCALARS_OUTHANDLES(head->word) ||
       !copy_rest(given, count * sizeof *given, input, input_bytes))
     return hbrt_fastrpc_refuse(AEE_EBADPARM, "The scalar word does not name the arguments that came.");
   if (one->interface->has_handle && REMOTE_SCALARS_METHOD(head->word) < 2)
     return hbrt_fastrpc_refuse(AEE_EUNSUPPORTED, "The methods 0 and 1 of an interface with handles are its open and its close.");
   int code = 0;
-  for (; mapped < count; ++mapped) {
+  table_addr = (uint64_t)head->limit_kib * PAGE;
+  for (uint32_t at = buffers; at < count; ++at) arguments[at] = (remote_arg){.h64 = given[at].phy_addr};
+  for (; mapped < buffers; ++mapped) {
     remote_buf *buffer = &arguments[mapped].buf;
     *buffer = (remote_buf){NULL, given[mapped].size};
     if (!given[mapped].size) continue;
@@ -223,6 +244,68 @@ static int fastrpc(void *input, void *output, void *tm) {
   if (!one || one->client != hbrt_fastrpc_client())
     return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "There is no such open handle of this program on this core.");
   return head.kind == KIND_INVOKE ? invoke(&head, input, task->input_bytes, one) : close_object(one);
+}
+
+/* The memory behind a descriptor of the program whose invocation came last; 0, or -1 for none. */
+static int find_descriptor(int fd, struct descriptor *found) {
+  const uint64_t at = table_addr;
+  const struct descriptor *table = at ? hb_dsp_mem_map(at, TABLE_BYTES) : MAP_FAILED;
+  if (table == MAP_FAILED) return -1;
+  int code = -1;
+  for (size_t row = 0; code && row < TABLE_BYTES / sizeof *table; ++row)
+    if (table[row].is_used == 1 && table[row].fd == fd) *found = table[row], code = 0;
+  hb_dsp_mem_unmap((uintptr_t)table);
+  return code;
+}
+
+EXPORT int adsp_mmap_fd_getinfo(int fd, uint32_t *len) {
+  struct descriptor found;
+  if (!len || find_descriptor(fd, &found)) return -1;
+  *len = found.size > UINT32_MAX ? UINT32_MAX : (uint32_t)found.size;
+  return 0;
+}
+
+/* A descriptor that has got other memory since is mapped anew. */
+EXPORT int HAP_mmap_get(int fd, void **vaddr, uint64_t *paddr) {
+  struct descriptor found;
+  if (find_descriptor(fd, &found)) return AEE_ENOSUCHMAP;
+  int code = AEE_ENOMEMORY;
+  pthread_mutex_lock(&mappings_lock);
+  struct mapping *place = NULL;
+  for (size_t at = 0; at < sizeof mappings / sizeof *mappings; ++at) {
+    struct mapping *one = &mappings[at];
+    if (one->users && one->fd == fd && one->phy_addr == found.phy_addr && one->size == found.size) {
+      place = one;
+      break;
+    }
+    if (!one->users && !place) place = one;
+  }
+  if (place && !place->users) {
+    void *address = hb_dsp_mem_map(found.phy_addr, (int64_t)found.size);
+    if (address != MAP_FAILED) *place = (struct mapping){fd, 0, address, found.phy_addr, found.size};
+    else place = NULL, code = AEE_ENOSUCHMAP;
+  }
+  if (place) {
+    ++place->users;
+    if (vaddr) *vaddr = place->address;
+    if (paddr) *paddr = place->phy_addr;
+    code = 0;
+  }
+  pthread_mutex_unlock(&mappings_lock);
+  return code;
+}
+
+EXPORT int HAP_mmap_put(int fd) {
+  int code = AEE_ENOSUCHMAP;
+  pthread_mutex_lock(&mappings_lock);
+  for (size_t at = 0; code && at < sizeof mappings / sizeof *mappings; ++at) {
+    struct mapping *one = &mappings[at];
+    if (!one->users || one->fd != fd) continue;
+    if (!--one->users) hb_dsp_mem_unmap((uintptr_t)one->address);
+    code = 0;
+  }
+  pthread_mutex_unlock(&mappings_lock);
+  return code;
 }
 
 EXPORT int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke_function, int has_handle) {

@@ -33,8 +33,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     folder = tmp_path_factory.mktemp("idl")
     run(*HBRT, "idl", HERE / "all.idl", "--out", folder)
     shutil.copy(HERE / "image.py", folder)
-    skeletons = [HERE / "all_imp.c", folder / "all_skel.c", folder / "plain_skel.c"]
-    stubs = [HERE / "program.c", folder / "all_stub.c", folder / "plain_stub.c"]
+    skeletons = [HERE / "all_imp.c", folder / "all_skel.c"]
+    stubs = [HERE / "program.c", folder / "all_stub.c"]
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{folder}"]
     run(*HBRT, "cc", "--dsp", *strict, *skeletons, "-o", folder / "image.so")
     run(*HBRT, "cc", *strict, *stubs, "-o", folder / "program")
@@ -43,11 +43,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
         images={"Python": folder / "image.py", "C": folder / "image.so"},
         program=folder / "program",
         all_=importlib.import_module("all_stub"),
-        plain=importlib.import_module("plain_stub"),
         types=importlib.import_module("all_idl"),
     )
     sys.path.remove(str(folder))
-    for name in ("all_stub", "plain_stub", "all_idl", "plain_idl"):
+    for name in ("all_stub", "all_idl"):
         del sys.modules[name]
 
 
@@ -56,6 +55,16 @@ def test_a_stub_in_c(made: SimpleNamespace, skeleton: str, monkeypatch: pytest.M
     monkeypatch.setenv("HBRT_IMAGE", str(made.images[skeleton]))
     monkeypatch.setenv("HBRT_BOARD", "none-runs")
     assert run(made.program) == "all is well\n"
+
+
+def test_parameters_that_travel_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(*HBRT, "idl", HERE / "parts.idl", "--out", tmp_path)
+    strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
+    run(*HBRT, "cc", "--dsp", *strict, HERE / "parts_imp.c", tmp_path / "parts_skel.c", "-o", tmp_path / "image.so")
+    run(*HBRT, "cc", *strict, HERE / "parts_program.c", tmp_path / "parts_stub.c", "-o", tmp_path / "program")
+    monkeypatch.setenv("HBRT_IMAGE", str(tmp_path / "image.so"))
+    monkeypatch.setenv("HBRT_BOARD", "none-runs")
+    assert run(tmp_path / "program") == "all is well\n"
 
 
 def fitting(kind: type[Any]) -> st.SearchStrategy[Any]:
@@ -72,7 +81,7 @@ floats = st.floats(-1e3, 1e3, width=32)
 def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factory: Any) -> None:
     some = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
     types = made.types
-    with dsp_board_factory(image=made.images[skeleton]), made.all_.All() as one, made.plain.Plain() as plain:
+    with dsp_board_factory(image=made.images[skeleton]), made.all_.All() as one, made.all_.Plain() as plain:
 
         @some
         @given(octets, octets, st.integers(0, 300), fitting(ctypes.c_int8), fitting(ctypes.c_int16))
@@ -86,7 +95,7 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
         @given(st.tuples(*map(fitting, kinds)), floats, st.floats(-1e9, 1e9))
         def values(given: tuple[int, ...], h: float, i: float) -> None:
             a, b, d, e, f, g = given
-            told = one.values(a, b, True, d, e, f, g, h, i, types.Mode.SLOW)
+            told = one.values(a, b, True, d, e, f, g, h, i, types.all_Mode.SLOW)
             assert told == pytest.approx(sum(given) + 1 + h + i + 5, abs=1e-3)
 
         @some
@@ -100,10 +109,10 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
         @some
         @given(st.lists(st.tuples(floats, st.floats(-9, 9)), max_size=5), st.integers(0, 7), fitting(ctypes.c_int64))
         def structures(points: list[tuple[float, float]], count: int, number: int) -> None:
-            many = np.zeros(len(points), np.dtype(types.Point))
+            many = np.zeros(len(points), np.dtype(types.all_Point))
             many["x"], many["y"] = np.array(points or np.zeros((0, 2))).reshape(-1, 2).T
-            p = types.Pair(types.Point(1, 2, (1, 2, 3)), types.Point(3, 4), types.Mode.LAST, number)
-            q, back, told = one.pairs(p, types.Point(7, 8), many, count)
+            p = types.all_Pair(types.all_Point(1, 2, (1, 2, 3)), types.all_Point(3, 4), types.all_Mode.LAST, number)
+            q, back, told = one.pairs(p, types.all_Point(7, 8), many, count)
             assert (q.x, q.y, told.id, told.mode, list(told.a.tag)) == (8, 8, len(points), 6, [1, 2, 3])
             assert [row["id"] for row in back] == [number] * count
             assert all(back[at]["a"]["x"] == many[at]["x"] for at in range(min(count, len(many))))
@@ -129,8 +138,8 @@ def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factor
             (lambda: one.forward(b"", b"", 1 << 50, 0, 0), "output_buf of .* elements"),
             (lambda: one.scale(ro, 1.0), "v is read-only, or not in one piece; pass a writable array of float32"),
             (
-                lambda: one.pairs(types.Pair(), types.Point(), np.zeros(1), 1),
-                "many has elements of float64; it takes Point",
+                lambda: one.pairs(types.all_Pair(), types.all_Point(), np.zeros(1), 1),
+                "many has elements of float64; it takes all_Point",
             ),
             (lambda: one.strings("\udcff", 9), "pass a text"),
         ]

@@ -9,6 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Programs rename functions by these, and say where they come from. */
+#ifndef __QAIC_REMOTE
+#define __QAIC_REMOTE(name) name
+#endif
+#ifndef __QAIC_REMOTE_EXPORT
+#define __QAIC_REMOTE_EXPORT
+#endif
+#ifndef __QAIC_REMOTE_ATTRIBUTE
+#define __QAIC_REMOTE_ATTRIBUTE
+#endif
+#ifndef __QAIC_RETURN
+#define __QAIC_RETURN
+#define __QAIC_IN
+#define __QAIC_IN_CHAR
+#define __QAIC_IN_LEN(length)
+#define __QAIC_OUT
+#define __QAIC_INT64PTR uint64_t
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -47,6 +66,10 @@ typedef union {
 #define REMOTE_SCALARS_LENGTH(word)                                                                      \
   (REMOTE_SCALARS_INBUFS(word) + REMOTE_SCALARS_OUTBUFS(word) + REMOTE_SCALARS_INHANDLES(word) + \
    REMOTE_SCALARS_OUTHANDLES(word))
+
+#define REMOTE_SCALARS_METHOD_ATTR(word) ((uint32_t)(word) >> 29 & 0x7)
+#define REMOTE_MAX_HANDLES 15
+#define ITRANSPORT_PREFIX "'\":;./\\"
 
 #define ADSP_DOMAIN_ID 0
 #define MDSP_DOMAIN_ID 1
@@ -312,6 +335,20 @@ enum fastrpc_map_flags {
 int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags);
 int fastrpc_munmap(int domain, int fd, void *addr, size_t length);
 
+/* The earlier forms: memory of the default domain, by its descriptor. */
+int remote_mmap(int fd, uint32_t flags, uint32_t vaddrin, int size, uint32_t *vaddrout);
+int remote_munmap(uint32_t vaddrout, int size);
+int remote_mmap64(int fd, uint32_t flags, uint64_t vaddrin, int64_t size, uint64_t *vaddrout);
+int remote_munmap64(uint64_t vaddrout, int64_t size);
+/* The length of a descriptor that a call passes on; generated stubs call it for a dmahandle. */
+int remote_register_dma_handle(int fd, uint32_t len);
+int remote_register_dma_handle_attr(int fd, uint32_t len, uint32_t attr);
+
+#define REMOTE_MODE_PARALLEL 0
+#define REMOTE_MODE_SERIAL 1
+/* Accepted; calls run side by side in both modes. */
+int remote_set_mode(uint32_t mode);
+
 enum remote_mem_map_flags { REMOTE_MAP_MEM_STATIC = 0 };
 /* As fastrpc_mmap; the address out is the physical one. */
 int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr);
@@ -324,6 +361,9 @@ typedef int (*hbrt_fastrpc_invoke)(remote_handle64 h, uint32_t sc, remote_arg *p
 /* Serve an interface by its skeleton's function. has_handle: methods 0 and 1 open and close an object. The generated
  * NAME_skel_register() calls this. Returns 0. */
 int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke, int has_handle);
+
+/* The bytes behind a descriptor of the program; generated skeletons ask for a dmahandle. Returns 0, or -1 for none. */
+int adsp_mmap_fd_getinfo(int fd, uint32_t *len);
 
 /* How a code of the DSP side arrives at the CPU. */
 #define HBRT_FASTRPC_ON_DSP(code) ((int)(0x80000400u + (unsigned)(code)))

@@ -9,11 +9,18 @@
 #include <stdint.h>
 
 enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCMEM_HEAP_ID_SYSTEM = 25 };
-#define RPCMEM_DEFAULT_HEAP RPCMEM_HEAP_ID_SYSTEM
+#define RPCMEM_DEFAULT_HEAP (-1)
+#define RPCMEM_HEAP_DEFAULT 0x80000000
 #define RPCMEM_FLAG_UNCACHED 0
 #define RPCMEM_FLAG_CACHED 1
 #define RPCMEM_DEFAULT_FLAGS RPCMEM_FLAG_CACHED
 #define RPCMEM_TRY_MAP_STATIC 0x04000000
+#define RPCMEM_HEAP_NOREG 0x40000000
+#define RPCMEM_HEAP_UNCACHED 0x20000000
+#define RPCMEM_HEAP_NOVA 0x10000000
+#define RPCMEM_HEAP_NONCOHERENT 0x08000000
+#define RPCMEM_FORCE_NOFLUSH 0x01000000
+#define RPCMEM_FORCE_NOINVALIDATE 0x02000000
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +31,9 @@ void rpcmem_deinit(void);
 /* Page-aligned memory, registered at once; NULL for none. Heap and flags are ignored, as by the library for Linux. */
 void *rpcmem_alloc(int heapid, uint32_t flags, int size);
 void *rpcmem_alloc2(int heapid, uint32_t flags, size_t size);
+static inline void *rpcmem_alloc_def(int size) {
+  return rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, size);
+}
 /* Free it; any other address is ignored. */
 void rpcmem_free(void *po);
 /* A descriptor of the same memory, by its first address; -1 for any other. mmap takes it, from offset 0 on. */

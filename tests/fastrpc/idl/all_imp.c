@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "all.h"
-#include "plain.h"
 #include "hb_dsp.h"
 int all_open(const char *uri, remote_handle64 *h) { (void)uri; int *calls = calloc(1, sizeof *calls); *h = (uintptr_t)calls; return 0; }
 int all_close(remote_handle64 h) { free((void *)(uintptr_t)h); return 0; }
@@ -12,13 +11,13 @@ int all_forward(remote_handle64 _h, const uint8_t *in, int inLen, const uint8_t 
   for (int i = 0; i < outLen; i++) out[i] = (uint8_t)(total + i);
   return 0;
 }
-int all_values(remote_handle64 _h, uint8_t a, char b, bool c, int16_t d, uint16_t e, int64_t f, uint32_t g, float h, double i, Mode m, double *sum) {
+int all_values(remote_handle64 _h, uint8_t a, char b, bool c, int16_t d, uint16_t e, int64_t f, uint32_t g, float h, double i, all_Mode m, double *sum) {
   (void)_h; *sum = (double)a + b + c + d + e + (double)f + g + h + i + m; return 0;
 }
 int all_strings(remote_handle64 _h, const char *s, char *t, int tLen) {
   (void)_h; if ((int)strlen(s) >= tLen) return AEE_EBUFFERTOOSMALL; strcpy(t, s); return 0;
 }
-int all_pairs(remote_handle64 _h, const Pair *p, Point *q, const Point *many, int manyLen, Pair *back, int backLen, Pair *one) {
+int all_pairs(remote_handle64 _h, const all_Pair *p, all_Point *q, const all_Point *many, int manyLen, all_Pair *back, int backLen, all_Pair *one) {
   (void)_h; *one = *p; one->id = manyLen; q->x += 1;
   for (int i = 0; i < backLen; i++) { back[i] = *p; if (i < manyLen) back[i].a = many[i]; }
   return 0;

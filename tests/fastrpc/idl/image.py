@@ -1,8 +1,7 @@
 """The interfaces of all.idl, in Python."""
 
 import numpy as np
-from all_skel import AllSkel
-from plain_skel import PlainSkel
+from all_skel import AllSkel, PlainSkel
 
 from dsp_server import hb_dsp_env_init, hb_dsp_start
 from hbrt.fastrpc.aee import AeeError

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "all.h"
-#include "plain.h"
 #include "rpcmem.h"
 
 #define MUST(is_so)                                        \
@@ -49,9 +48,9 @@ int main(void) {
   MUST(all_strings(h, "ping", text, sizeof text) == 0 && strcmp(text, "ping") == 0);
   MUST(all_strings(h, "ping", text, 3) != 0);
 
-  Pair p = {.mode = SLOW, .id = 1LL << 50}, back[3], one;
+  all_Pair p = {.mode = SLOW, .id = 1LL << 50}, back[3], one;
   p.b.y = 2.5, p.b.tag[2] = 9;
-  Point q = {.x = 1, .y = 2}, many[2] = {{.x = 5}, {.x = 6, .tag = {1, 2, 3}}};
+  all_Point q = {.x = 1, .y = 2}, many[2] = {{.x = 5}, {.x = 6, .tag = {1, 2, 3}}};
   MUST(all_pairs(h, &p, &q, many, 2, back, 3, &one) == 0);
   MUST(q.x == 2 && q.y == 2 && one.id == 2 && one.b.y == 2.5 && one.b.tag[2] == 9 && one.mode == SLOW);
   MUST(back[1].a.x == 6 && back[1].a.tag[2] == 3 && back[2].a.x == 0 && back[2].id == 1LL << 50);

@@ -1,0 +1,35 @@
+"""Names of an IDL file in C and in Python. Pure."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Final
+
+NOTE: Final = "Written by hbrt idl: change the IDL file instead."
+C_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "auto bool break case char const continue default do double else enum extern float for goto if inline int long "
+        "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while",
+    )
+)
+_PYTHON_TAKEN: Final = frozenset(
+    {"open", "close", "call", "invoke", "register", "handle", "uri", "self", "INTERFACE", "METHODS"}
+)
+"""Names of the runtime's own beside the methods and parameters of an interface."""
+
+
+def python_name(name: str) -> str:
+    """A name of a method or a parameter in Python: with _ behind where Python or the runtime has it already."""
+    return f"{name}_" if keyword.iskeyword(name) or name in _PYTHON_TAKEN else name
+
+
+def class_name(c: str) -> str:
+    """The name of an interface's class: ``my_calc`` is MyCalc."""
+    return "".join(part[:1].upper() + part[1:] for part in c.split("_"))
+
+
+def identifier(name: str) -> str:
+    """A file's name as the name of a module or a macro."""
+    return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
