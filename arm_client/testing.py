@@ -271,18 +271,26 @@ def _buffers_of(owner: object) -> set[int]:
 
 def _kept(board: Board, mine: set[int], *, may_keep_arrays: bool) -> list[str]:
     """Sentences on tasks and memory that this process holds; blocks in ``mine`` are in order."""
+    from hbrt.mailbox.handle import slot_of
+
     session = board.session
     problems = [
         f"- task {handle:#x} was not released (hbDSPReleaseTask); it is {_state_name(session.tasks.state(handle))}"
+        f"{_at('submitted', session.link.mailbox.site(slot_of(handle)) if session.checks else '')}"
         for handle in session.tasks.live_handles()
     ]
     spare = mine.union(buffer.phy_addr for buffer in board.spare_buffers())
     problems += [
         f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed{_KEPT if block.is_managed else ''}"
+        f"{_at('allocated', block.allocated_at)}"
         for block in session.blocks.owned()
         if block.phy_addr not in spare and not (may_keep_arrays and block.is_managed)
     ]
     return problems
+
+
+def _at(what: str, site: str) -> str:
+    return f", {what} at {site}" if site else ""
 
 
 def _state_name(state: State | None) -> str:

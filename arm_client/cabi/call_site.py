@@ -20,7 +20,9 @@ _NO_PROGRAM: Final = (
     f"{os.path.dirname(os.__file__)}/",  # noqa: PTH120
     "<frozen ",
 )
-LIBRARIES = {"arm_client", "fastrpc", "hbrt", "rknn_api", "ctypes", "numpy"}
+LIBRARIES = {"arm_client", "fastrpc", "hbrt", "rknn_api", "ctypes", "numpy", "threading", "concurrent"}
+_ENTRY_OF_C: Final = "arm_client.c_library.host"
+"""The module by which C code calls: what is behind it in the stack is no nearer than that code."""
 
 of_c: Callable[[], str] = str
 """The line of C code that made this thread's call, or that faults; empty for none: arm_client.c_library sets it."""
@@ -45,9 +47,11 @@ def call_site(most: int | None = None) -> str:
         most: Bytes, for which callers are left out, and then the beginning. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    while is_librarys(frame.f_globals.get("__name__", "")) and frame.f_back is not None:
+    module = frame.f_globals.get("__name__", "")
+    while is_librarys(module) and module != _ENTRY_OF_C and frame.f_back is not None:
         frame = frame.f_back
-    c_line = of_c() if is_librarys(frame.f_globals.get("__name__", "")) else ""
+        module = frame.f_globals.get("__name__", "")
+    c_line = of_c() if is_librarys(module) else ""
     site = _sentence(c_line, (frame.f_code.co_filename, frame.f_lineno), *(_callers_of(frame) if _has_callers else ()))
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 

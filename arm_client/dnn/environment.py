@@ -14,6 +14,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import note
 from arm_client.dnn.errors import ModelError
 from hbrt.printable import LINES, printable
@@ -232,5 +233,5 @@ def refused(status: int, sentence: str) -> int:
     is_programs = not module.startswith("arm_client.") or module.startswith("arm_client.c_library.")  # a C program's
     if is_programs and status != Status.HB_DNN_TIMEOUT:
         with contextlib.suppress(Exception):  # a closed standard error: no C name raises
-            log(Level.ERROR, f"{sentence} [{name_of(status)}]")
+            log(Level.ERROR, f"{sentence} [{name_of(status)}] at {call_site()}")
     return note(status, sentence)

@@ -69,6 +69,9 @@ FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a se
 _LOWEST_VIRTUAL = 1 << 32
 MOST_KNOWN = 1024  # calls
 
+_OF_THE_CORE = frozenset({HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT})
+"""Commands that a core answers itself, without an op."""
+
 
 class _Entry:
     """A submitted task; its handle is 0 while its thread submits it.
@@ -159,6 +162,7 @@ class TaskChecker:
         self._advised: set[str] = set()  # the lines of the program that got an advice
         self._lock = threading.RLock()  # reentrant: a finalizer may flush while its own thread holds the lock
         self._cores_watch = Check.COHERENCE in checks and link.is_watched  # whether an op uses dirty bytes
+        self._lists_dirty = self._cores_watch or (Check.MEMORY in checks and blocks.is_strict and link.is_watched)
         self._all_cores = (1 << link.core_count) - 1
         how, seed = settings.seeded("HBRT_EVICTION")
         self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
@@ -205,13 +209,13 @@ class TaskChecker:
             return
         mailbox, footprint = self._link.mailbox, entry.footprint
         mailbox.note_site(slot, call_site())
-        if self._is_for_core(entry):
+        if self._lists_dirty and footprint.cmd not in _OF_THE_CORE:
             found = dirty_ranges_of(footprint, self._block_of)
             mailbox.note_dirty(slot, key_of(self._link.client_id, footprint), found)
 
     def _is_for_core(self, entry: _Entry) -> bool:
         """Whether the core that runs a task watches its use of dirty memory."""
-        return self._cores_watch and entry.footprint.cmd not in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}
+        return self._cores_watch and entry.footprint.cmd not in _OF_THE_CORE
 
     def note_endless_wait(self, caller: str) -> None:
         """Advise a timeout to a C call that waits without one; the Python API has the watchdog."""

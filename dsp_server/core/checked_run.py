@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dsp_server.registry import Op, Registration
     from hbrt.mailbox.table import Mailbox
 
-_HOOKS, _COHERENCE = int(Check.HOOKS), int(Check.COHERENCE)  # plain integers: a flag's ``&`` costs more
+_HOOKS, _OF_DIRTY = int(Check.HOOKS), int(Check.COHERENCE | Check.MEMORY)  # plain integers: a flag's ``&`` costs more
 
 
 class Host(Protocol):
@@ -88,7 +88,7 @@ def _run(
     has_raised = True
     try:
         site = core.mailbox.site(slot)
-        dirty = core.mailbox.take_dirty(slot) if checks_on & _COHERENCE else ()
+        dirty = core.mailbox.take_dirty(slot) if checks_on & _OF_DIRTY else ()
         call = Call(op.cmd, op.name, views, engines, core.use_engines, Check(checks_on), site, dirty)
         result = run_checked(function, call)
         has_raised = False

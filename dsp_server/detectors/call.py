@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _NO_TRACER: Final = object()
 _RUN: Final = "dsp_server.detectors.run"
+_PACKAGE: Final = f"{os.path.dirname(runtime.__file__)}/"  # noqa: PTH120 - text, as sites have it
 
 
 class MistakeError(Exception):
@@ -80,6 +82,12 @@ class Call:
     def task_place(self) -> Place:
         """The submission of the task, as a side of a mistake."""
         return Place("submitted", self.submitted_at or None, cmd=self.cmd)
+
+    def with_program(self, here: Place) -> tuple[Place, ...]:
+        """Return the sides of a mistake of the program: of an op of this package the submission is the main one."""
+        task = self.task_place()
+        is_packaged = bool(here.site) and str(here.site).startswith(_PACKAGE)
+        return (task, here) if task.site and is_packaged else (here, task)
 
     def place(self, what: str, site: str, phy_addr: int | None = None, size_bytes: int | None = None) -> Place:
         """One side of a mistake of this op."""

@@ -106,8 +106,7 @@ class _Watcher:
             f"{self._call.who} {verb} {one.what} at {line}, byte {phy_addr - one.block} of the cached block {block}. "
             f"The CPU has changed {start:#x}+{size:#x} there{by} {since}: {what}. Call hbSysFlushMem "
             f"with HB_SYS_MEM_CACHE_CLEAN after writing, before the task is submitted.{self._call.submitted}",
-            here._replace(block=one.block, block_bytes=one.block_bytes),
-            self._call.task_place(),
+            *self._call.with_program(here._replace(block=one.block, block_bytes=one.block_bytes)),
             Place(
                 "changed since",
                 one.flushed_at or None,

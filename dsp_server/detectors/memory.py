@@ -316,12 +316,15 @@ class _Watcher:
     def _find(self, kind: str, sentence: str, what: str, site: str, phy_addr: int, size_bytes: int, block: BlockEntry,
               *, is_in_handler: bool = True) -> None:  # fmt: skip
         place = self._call.place(what, site, phy_addr, size_bytes)
-        places = place._replace(block=block.phy_addr, block_bytes=block.size_bytes), self._call.task_place()
+        place = place._replace(block=block.phy_addr, block_bytes=block.size_bytes)
+        is_of_program = kind == "unwritten-read"
+        places = self._call.with_program(place) if is_of_program else (place, self._call.task_place())
         self._call.find(kind, sentence, *places, is_in_handler=is_in_handler)
 
     def _report_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
-        if self._is_other_op():
-            return
+        phy_addr = self._physical(address)
+        if self._is_other_op() or any(one.holds(phy_addr) for one in self._call.dirty):
+            return  # written, and not cleaned: another finding says so
         offset, end = first - self._ddr.address, min(last, self._address_of(block.end)) - self._ddr.address
         # The guard sees the op's accesses alone: another process may have written there.
         if not any(self._unwritten(offset, end)):
@@ -329,7 +332,7 @@ class _Watcher:
         start, size_bytes, line = self._physical(first), end - offset, op_line(self._thread)
         self._find(
             "unwritten-read",
-            f"{self._call.who} reads at {line} byte {self._physical(address) - block.phy_addr} of the block "
+            f"{self._call.who} reads at {line} byte {phy_addr - block.phy_addr} of the block "
             f"{_named(block)}, {what}: nobody has written {start:#x}+{size_bytes:#x} since it was allocated. Write it "
             "before the task is submitted, or give the task a range that ends with what is written."
             f"{self._call.submitted}",

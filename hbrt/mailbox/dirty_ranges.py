@@ -44,6 +44,10 @@ class DirtyRanges(NamedTuple):
     is_whole: bool
     ranges: tuple[tuple[int, int], ...]
 
+    def holds(self, phy_addr: int) -> bool:
+        """Whether a byte is one of them."""
+        return any(start <= phy_addr < start + size for start, size in self.ranges)
+
 
 def watched(one: DirtyRanges, start: int, size_bytes: int) -> tuple[int, int]:
     """Which accesses count as accesses to a range: the first address, and the one after the last.

@@ -290,7 +290,7 @@ DISORDER = {
     mem = hb.hbSysMem()
     assert hb.hbSysAllocMem(mem, 640) == 0
 """,
-        "- 640 bytes at 0x* were not freed",
+        "- 640 bytes at 0x* were not freed, allocated at *.py:*",
     ),
     "kept_array": (
         """

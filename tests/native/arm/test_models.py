@@ -49,6 +49,17 @@ def test_the_guides_layer_is_a_plugin(compiled: Compile, run: Run, plugin: dict[
     assert "creator of 'Shift' is NULL" in answer.stderr
 
 
+def test_a_mistake_of_a_layer_in_cplusplus_names_its_line(
+    compiled: Compile, run: Run, plugin: dict[str, str], tmp_path: Path
+) -> None:
+    softmax = helper.make_node("Softmax", ["s"], ["y"], axis=-1)
+    given = {**plugin, "HBRT_CHECK": "advice"}
+    answer = run(compiled("digits.c"), net(tmp_path / "net.onnx", 4, shift("s", by=1.5), softmax), **given)
+    (told,) = (line for line in answer.stderr.splitlines() if "endless-wait" in line)
+    assert "plugin.cc:" in told, answer.stderr
+    assert "threading.py" not in told
+
+
 def test_an_attribute_reaches_a_layer(compiled: Compile, run: Run, plugin: dict[str, str], tmp_path: Path) -> None:
     answer = run(compiled("digits.c"), net(tmp_path / "net.onnx", 4, shift(by=1.5, mode="plain")), **plugin)
     assert answer.stdout.splitlines()[1] == "x y" + 8 * " 1.5000", answer.stderr

@@ -56,7 +56,7 @@ def test_null_and_nonsense_are_refused_in_every_argument(compiled: Compile, run:
     assert any(
         "nulls.c:28: hbSysAllocMem: The block of hbSysAllocMem is NULL; pass an hbSysMem" in line for line in said
     )
-    assert any("[DNN] ERROR: packed is NULL" in line for line in said)
+    assert any("[DNN] ERROR: packed is NULL" in line and "nulls.c:" in line for line in said)
     assert "Traceback" not in answer.stderr
     assert "leak" not in answer.stderr
 
