@@ -277,16 +277,20 @@ class Memory:
         self._mapped[fd] = Mapped(size_bytes, address or (ours.start if ours else 0), block)
         return block.phy_addr
 
-    def unmap_fd(self, fd: int, size_bytes: int) -> None:
-        """Undo ``map_fd``.
+    def unmap_fd(self, fd: int, size_bytes: int | None) -> None:
+        """Undo ``map_fd``; None: of any size.
 
         Raises:
             AeeError: AEE_ENOSUCHMAP: it is not mapped with that size.
         """
         mapped = self._mapped.get(fd)
-        if mapped is None or mapped.size_bytes != size_bytes:
-            has = "is not mapped" if mapped is None else f"is mapped with {mapped.size_bytes} bytes"
-            raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} {has}; {size_bytes} bytes cannot be unmapped.")
+        if mapped is None:
+            raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} is not mapped.")
+        if size_bytes not in {None, mapped.size_bytes}:
+            raise AeeError(
+                Aee.AEE_ENOSUCHMAP,
+                f"File descriptor {fd} is mapped with {mapped.size_bytes} bytes; {size_bytes} cannot be unmapped.",
+            )
         self._forget(fd)
         if self._ours(fd) is None:
             self._give_up(mapped.block)

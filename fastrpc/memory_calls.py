@@ -177,14 +177,14 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
 
 @returns_code
 def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
-    """Undo fastrpc_mmap, with the same length.
+    """Undo fastrpc_mmap, with the same length, or with 0: then the descriptor alone finds the mapping.
 
     Returns:
         0; AEE_ENOSUCHMAP: it is not mapped so.
     """
     del addr
     _check(domain)
-    runtime().memory.unmap_fd(fd, length)
+    runtime().memory.unmap_fd(fd, length or None)
 
 
 @returns_code

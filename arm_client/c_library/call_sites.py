@@ -51,16 +51,20 @@ class CallSites:
         """``file.c:12``, or ``program+0x1234``, of ``path+0x1234``."""
         found = self._known.get(address)
         if found is None:
-            with self._lock:
-                found = self._known[address] = self._look_up(os.fsdecode(address))
+            path, _, offset = os.fsdecode(address).rpartition("+")
+            place = f"{os.path.basename(path)}+{offset}"  # noqa: PTH119 - a name, no path
+            try:
+                with self._lock:
+                    found = self._known[address] = self._look_up(path, offset) or place
+            except OSError:  # no descriptor is left now
+                return place
         return found
 
-    def _look_up(self, address: str) -> str:
-        path, _, offset = address.rpartition("+")
+    def _look_up(self, path: str, offset: str) -> str:
         symbolizer = self._symbolizers.get(path)
         if symbolizer is None:
             symbolizer = self._symbolizers[path] = Symbolizer(path)
-        return symbolizer.line_of(offset) or f"{os.path.basename(path)}+{offset}"  # noqa: PTH119 - a name, no path
+        return symbolizer.line_of(offset)
 
     def _abandon_in_child(self) -> None:
         self._lock = threading.Lock()

@@ -6,7 +6,6 @@ import faulthandler
 import os
 import signal
 import socket
-import struct
 import sys
 import traceback
 from pathlib import Path
@@ -22,6 +21,7 @@ from dsp_server.core.loop import Core
 from dsp_server.core.native_core import core_class
 from dsp_server.errors import ImageError
 from dsp_server.process.process_title import set_title
+from hbrt.board.descriptors import receive_fds
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -36,7 +36,6 @@ DDR_FD = 4
 URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
-_FD = struct.Struct("i")  # a descriptor, as it is sent
 _MOST_FINDING = 4096  # characters of a finding's sentence
 
 
@@ -122,10 +121,7 @@ class CoreProcess:
     def listen(self, *, wait: bool = False) -> bool:
         """Handle one message of the supervisor; False when there is none. This process ends with the supervisor."""
         try:
-            # Not socket.recv_fds: that of Python 3.11 takes flags and leaves them out, so that it waits.
-            raw, sent, _, _ = self.control.recvmsg(
-                control.MAX_REQUEST_BYTES, socket.CMSG_LEN(_FD.size), 0 if wait else socket.MSG_DONTWAIT
-            )
+            raw, fds, _ = receive_fds(self.control, control.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         if not raw:
@@ -134,7 +130,7 @@ class CoreProcess:
         event = message.get("event")
         if event == "client":
             self._forget(message["client"])
-            (self.client_doorbells[message["client"]],) = _FD.unpack(sent[0][2])
+            (self.client_doorbells[message["client"]],) = fds
         elif event == "gone":
             self._forget(message["client"])
         elif event == "inject":
@@ -209,6 +205,8 @@ def main() -> NoReturn:
     snapshot, origin = sys.argv[4:6]
     end_with(supervisor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
+    for fd in range(CONTROL_FD, FIRST_DOORBELL_FD + core_count):
+        os.set_inheritable(fd, False)  # an op may start programs
     # The stack of this process, when it dies in C or is about to be killed over its time limit.
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hbrt.attach.question import Question
 from hbrt.attach.requests import Requests
+from hbrt.board.descriptors import receive_fds
 from hbrt.board.files import check_directory
 from hbrt.board.paths import RUN, BoardPaths, BoardRef, is_text
 from hbrt.ddr.file import Ddr
@@ -338,7 +339,7 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
         NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: its answer has another form. OSError.
     """
     lease.send(wire.pack(pid=os.getpid(), name=name, run=run), socket.MSG_NOSIGNAL)
-    raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    raw, fds, flags = receive_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
     if flags & socket.MSG_CTRUNC:  # this process has no room for all descriptors
         for fd in fds:
             os.close(fd)
@@ -348,7 +349,7 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
     hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
     if not hello.get("ok"):
         raise BoardError(f"The board {board} refused this process: {hello.get('text', 'no reason given')}")
-    return hello, list(fds)
+    return hello, fds
 
 
 def _none_runs(paths: BoardPaths) -> str:

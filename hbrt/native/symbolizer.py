@@ -7,6 +7,7 @@ As a program, which a crashing core starts: ``symbolizer.py HEADLINE [FILE OFFSE
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -82,7 +83,11 @@ def _ask(file: str, offsets: Sequence[str]) -> list[Line]:
 
 
 class Symbolizer:
-    """A symbolizer for one program or library, which reads its information once and answers many offsets."""
+    """A symbolizer for one program or library, which reads its information once and answers many offsets.
+
+    Raises:
+        OSError: this process has no descriptor left for it.
+    """
 
     def __init__(self, path: str) -> None:
         self._socket: socket.socket | None = None
@@ -99,12 +104,15 @@ class Symbolizer:
                 env=_environment(),
                 start_new_session=True,  # Ctrl-C is the program's
             )
-        except OSError:
+        except OSError as error:
             ours.close()
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                raise
         else:
             ours.settimeout(_ANSWER_S)
             self._socket = ours
-        theirs.close()
+        finally:
+            theirs.close()
 
     def line_of(self, offset: str) -> str:
         """``file:12``; empty when it is not known."""

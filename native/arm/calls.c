@@ -18,21 +18,35 @@
 #include "rknn_matmul_api.h"
 #include "rpcmem.h"
 
+#include <pthread.h>
+
 #define NUMBER(result, name, refusal, parameters, arguments) NUMBER_##name,
 #define ENTRY(result, name, refusal, parameters, arguments) {#name, #result, #parameters, 0},
 #define FUNCTION(result, name, refusal, parameters, arguments)                                                        \
   __attribute__((visibility("default"))) result name parameters {                                                     \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
+/* As hbrt_enter and hbrt_leave. */
+#define UNCANCELLED(statement)                                                                                        \
+  do {                                                                                                                \
+    int cancel_state;                                                                                                 \
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);                                                    \
+    statement;                                                                                                        \
+    pthread_setcancelstate(cancel_state, NULL);                                                                       \
+  } while (0)
 #define FAST_FUNCTION(result, name, refusal, parameters, arguments)                                                   \
   __attribute__((visibility("default"))) result name parameters {                                                     \
-    if (FAST_##name arguments) return 0;                                                                              \
+    bool is_done;                                                                                                     \
+    UNCANCELLED(is_done = FAST_##name arguments);                                                                     \
+    if (is_done) return 0;                                                                                            \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
 #define INVOKE_FUNCTION(result, name, refusal, parameters, arguments)                                                 \
   __attribute__((visibility("default"))) result name parameters {                                                     \
     int32_t code;                                                                                                     \
-    if (hbrt_fast_invoke(h, dwScalars, pra, __builtin_return_address(0), &code)) return code;                         \
+    bool is_done;                                                                                                     \
+    UNCANCELLED(is_done = hbrt_fast_invoke(h, dwScalars, pra, __builtin_return_address(0), &code));                   \
+    if (is_done) return code;                                                                                         \
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
 /* Where the program calls a function here that calls another one: its line is told, not ours. */

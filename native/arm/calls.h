@@ -85,7 +85,7 @@
   CALL(int32_t, hbrt_register_fd, HB_SYS_NOT_RUNNING, (hbSysMem * mem, int32_t fd, uint64_t offset, uint32_t size),      \
        (mem, fd, offset, size))                                                                                      \
   CALL(int32_t, hbDNNUnregisterLayerCreator, HB_SYS_NOT_RUNNING, (const char *layerType), (layerType))               \
-  CALL(const char *, hbrt_last_error, "", (void), ())          \
+  CALL(const char *, hbrt_last_error, hbrt_said(), (void), ()) \
   CALL(int32_t, remote_handle64_open, AEE_ECONNREFUSED, (const char *name, remote_handle64 *ph), (name, ph))             \
   CALL(int32_t, hbrt_fastrpc_finish, AEE_ECONNREFUSED, (remote_handle64 h, uint64_t task), (h, task))                \
   CALL(int32_t, remote_handle64_close, AEE_ECONNREFUSED, (remote_handle64 h), (h))

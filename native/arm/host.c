@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 #define LAYOUT_VERSION 6U
-enum { MOST_WAITS = 256 }; /* threads that wait at once; further ones are not shown */
+enum { MOST_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
 /** A thread that waits, for Python: its task, pthread_self(), and its number in the kernel. */
@@ -184,7 +185,14 @@ void hbrt_wait_ends(int32_t wait) {
   atomic_store(&waits[wait].site, NULL);
 }
 
-static void say(const char *sentence, const char *what) { fprintf(stderr, "hbrt: %s%s\n", sentence, what); }
+static char said[PATH_MAX + 256];
+
+static void say(const char *sentence, const char *what) {
+  snprintf(said, sizeof said, "%s%s", sentence, what);
+  fprintf(stderr, "hbrt: %s\n", said);
+}
+
+const char *hbrt_said(void) { return said; }
 
 /** Whether a file exists. */
 static bool is_there(const char *path) { return access(path, F_OK) == 0; }
@@ -297,9 +305,23 @@ static bool initialize(void *library, const char *executable) {
   return python.is_initialized() != 0;
 }
 
+/** Whether as many descriptors are free as Python takes at once when it starts: short of one, it ends the process. */
+static bool is_short_of_descriptors; /* then the next call tries again */
+static bool has_descriptors(void) {
+  int taken[MIN_DESCRIPTORS], count = 0;
+  while (count < MIN_DESCRIPTORS && (taken[count] = open("/", O_PATH | O_CLOEXEC)) >= 0) count++;
+  for (int at = 0; at < count; at++) close(taken[at]);
+  is_short_of_descriptors = count < MIN_DESCRIPTORS;
+  return !is_short_of_descriptors;
+}
+
 /** Load and start Python in this process. */
 static bool start_python(void) {
   char executable[PATH_MAX], shared[PATH_MAX];
+  if (!has_descriptors()) {
+    say("no file descriptors are free to start Python with; raise the limit of open files (ulimit -n), or close files.", "");
+    return false;
+  }
   if (!find_python(executable, shared)) {
     say("libhbrt.so does not know its Python: run 'hbrt cc' of your environment once, or name its python in HBRT_PYTHON.", "");
     return false;
@@ -357,6 +379,15 @@ static void forget_thread(void *unused) {
   if (is_pipe_blocked) unblock_pipe();
 }
 
+/** Keep a Python state for a thread of C: else each call makes a new one, and loses the thread's own objects. */
+static void introduce_thread(void) {
+  is_known = true;
+  if (python.this_thread_state()) return; /* a thread of Python's */
+  python.gil_ensure();
+  python.save_thread();
+  if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
+}
+
 /** Around a fork by C. Python's own fork (os.fork) does all this itself, and sets `forking` before. */
 static void before_fork(void) {
   if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
@@ -364,6 +395,7 @@ static void before_fork(void) {
   in_fork = HOLDS_START;
   if (atomic_load(&state) != 1) return;
   is_pipe_blocked_in_fork = block_pipe();
+  if (!is_known) introduce_thread(); /* the child goes on with this thread's state, so it must outlive the fork */
   gil_before_fork = python.gil_ensure();
   python.before_fork();
   in_fork = HOLDS_PYTHON;
@@ -455,15 +487,6 @@ static bool start(void) {
   return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }
 
-/** Keep a Python state for a thread of C: else each call makes a new one, and loses the thread's own objects. */
-static void introduce_thread(void) {
-  is_known = true;
-  if (python.this_thread_state()) return; /* a thread of Python's */
-  python.gil_ensure();
-  python.save_thread();
-  if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
-}
-
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
   current = call->outer;
@@ -474,6 +497,7 @@ void hbrt_leave(const struct hbrt_call *call) {
     unblock_pipe();
     errno = kept;
   }
+  pthread_setcancelstate(call->cancel_state, NULL);
 }
 
 hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
@@ -482,11 +506,12 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   call->outer = current;
   call->has_answer = false;
   current = call;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call->cancel_state);
   call->is_pipe_blocked = block_pipe(); /* before Python starts */
   call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
   if (!atomic_load(&state)) {
     pthread_mutex_lock(&starting);
-    if (!atomic_load(&state)) atomic_store(&state, start() ? 1 : -1);
+    if (!atomic_load(&state)) atomic_store(&state, start() ? 1 : is_short_of_descriptors ? 0 : -1);
     pthread_mutex_unlock(&starting);
   }
   hbrt_function function = NULL;

@@ -23,6 +23,7 @@ struct hbrt_call {
   int64_t answer;          /* Python's answer; ctypes gives no value when a signal's handler raises at its start */
   bool has_answer;
   bool is_pipe_blocked;
+  int cancel_state; /* a cancel of the thread waits for the call's end, which lets go of locks */
   int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
 };
 
@@ -31,6 +32,9 @@ extern const int32_t hbrt_entry_count;
 
 /** The function behind an entry, or NULL, with a sentence on standard error; `site` is where the program calls. */
 hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *site);
+
+/** The sentence of the last call that did not reach Python; "" for none. */
+const char *hbrt_said(void);
 
 /** Undo a hbrt_enter that gave a function. */
 void hbrt_leave(const struct hbrt_call *call);

@@ -187,6 +187,9 @@ def test_registered_memory_of_another_library(dsp_board: Board) -> None:
         assert fastrpc.fastrpc_mmap(3, fd, address, 0, 8192, 5) == Aee.AEE_EBADPARM
         assert fastrpc.fastrpc_munmap(3, fd, address, 4096) == Aee.AEE_ENOSUCHMAP
         assert fastrpc.fastrpc_munmap(3, fd, address, 8192) == 0
+        assert fastrpc.fastrpc_munmap(3, fd, 0, 0) == Aee.AEE_ENOSUCHMAP
+        assert fastrpc.fastrpc_mmap(3, fd, address, 0, 8192, fastrpc.FASTRPC_MAP_FD) == 0
+        assert fastrpc.fastrpc_munmap(3, fd, 0, 0) == 0
     finally:
         os.close(fd)
     assert fastrpc.remote_register_buf(address, 8192, fd) == Aee.AEE_EINVALIDFD

@@ -85,6 +85,26 @@ def test_children_of_fork_have_what_they_make_and_the_parent_goes_on(compiled: C
     assert answer.stderr.count("HB_DSP_FORKED") == len(answer.stderr.splitlines()) == 6
 
 
+def test_a_thread_that_has_never_called_may_fork(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("forks.c"), "stranger")
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_a_cancel_of_a_thread_waits_for_the_end_of_its_call(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("cancelled.c"))
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "0 bad\n", "")
+
+
+def test_a_call_without_a_file_descriptor_has_a_sentence(compiled: Compile, run: Run, shell: Shell) -> None:
+    shell.good("start")
+    for left in (0, 2, 5, 12, 13, 14, 15):
+        answer = run(compiled("crowded.c"), left)
+        assert "Traceback" not in answer.stderr
+        assert answer.returncode == 0, (left, answer.stdout, answer.stderr)
+        if answer.stdout:
+            assert re.match(r"-\d+ .*(file descriptor|Too many open files)", answer.stdout)
+
+
 @pytest.mark.parametrize(("way", "code"), [("none", 0), ("thread", 5), ("twice", 0)])
 def test_a_program_that_ends_well_is_told_nothing(compiled: Compile, run: Run, way: str, code: int) -> None:
     answer = run(compiled("ends.cc"), way, HBRT_CHECK="fail")

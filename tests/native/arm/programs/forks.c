@@ -25,9 +25,32 @@ static int child(Row *parents) {
   return 0;
 }
 
-int main(void) {
+/* A thread that has never called forks: 0 when its children's first calls are right. */
+static int fork_before_a_call(void) {
+  int bad = 0;
+  for (int at = 0; at < CHILDREN; at++) {
+    pid_t pid = fork();
+    if (pid == 0) _exit(row_once(1) ? 1 : 0);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (status) bad++, fprintf(stderr, "child: %#x\n", status);
+  }
+  return bad;
+}
+
+static void *once(void *unused) {
+  if (row_once(1)) abort();
+  return unused;
+}
+
+int main(int count, char **arguments) {
   pthread_t threads[4];
   Row row;
+  if (count > 1 && !strcmp(arguments[1], "stranger")) {
+    pthread_create(&threads[0], NULL, once, NULL);
+    pthread_join(threads[0], NULL);
+    return fork_before_a_call();
+  }
   if (row_make(&row, 1) || row_call(&row)) return 1;
   for (int at = 0; at < 4; at++) pthread_create(&threads[at], NULL, busy, NULL);
   int bad = 0;
