@@ -95,7 +95,7 @@ def build_library(cc: list[str], name: str) -> None:
         return
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_suffix(f".{os.getpid()}")
-    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, "include/fastrpc", "include/rknn")]
+    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, "include/fastrpc", "include/rknn", "include/ucp")]
     command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
     subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)
     unfinished.replace(target)  # whoever has the old one mapped keeps it

@@ -50,12 +50,12 @@
     BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
 /* Where the program calls a function here that calls another one: its line is told, not ours. */
-static __thread void *caller;
-#define CALLED_HERE() caller = caller ? caller : __builtin_return_address(0)
+__thread void *hbrt_caller;
+#define CALLED_HERE() hbrt_caller = hbrt_caller ? hbrt_caller : __builtin_return_address(0)
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
   struct hbrt_call call;                                                                                              \
-  void *from = caller ? caller : __builtin_return_address(0);                                                         \
-  caller = NULL;                                                                                                      \
+  void *from = hbrt_caller ? hbrt_caller : __builtin_return_address(0);                                               \
+  hbrt_caller = NULL;                                                                                                 \
   result(*function) parameters =                                                                                      \
       (result(*) parameters)hbrt_enter(&call, NUMBER_##name, from);                            \
   if (!function) return refusal;                                                                                      \

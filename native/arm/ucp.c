@@ -1,0 +1,476 @@
+/** hbUCP*, and hbDNN* of the S series: another generation's structures in front of hbSys*, hbDNN* and hbDSP*. */
+#define _GNU_SOURCE
+#include "dnn/hb_dnn.h"
+#include "dnn/hb_sys.h"
+#include "dsp/hb_dsp.h"
+#include "host.h"
+
+#define HBRT_BOTH_GENERATIONS
+#include "hobot/dnn/hb_dnn.h"
+#include "hobot/dsp/hb_dsp.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+#define CALLED_HERE() hbrt_caller = hbrt_caller ? hbrt_caller : __builtin_return_address(0)
+/* What is called in between is told at the program's line, and the next call is on its own. */
+#define ASKED(call) (hbrt_caller = __builtin_return_address(0), kept_status = (call), hbrt_caller = NULL, kept_status)
+
+enum { MAX_TASKS = 1024, FIRST_NUMBER = HB_DNN_TENSOR_TYPE_S4, U8_OF_S = 3, PLANES = 2 };
+enum kind { INPUT, OUTPUT };
+
+struct inference {
+  hbDNNHandle_t model;
+  hbDNNTensor *inputs, *outputs;
+  int32_t output_count;
+};
+
+struct task {
+  uint32_t generation; /* odd while it lives */
+  bool is_dsp, is_submitted;
+  int32_t count;
+  struct inference *inferences;
+  hbDNNTaskHandle_t dnn;
+  hbDSPTask_t dsp;
+  hbSysMem blocks[2];
+  int32_t command;
+  hbUCPTaskDoneCb callback;
+  void *userdata;
+};
+
+/* What a tensor's properties and names point to; kept to the end of the process, since handles are never given again. */
+struct kept {
+  hbDNNHandle_t model;
+  enum kind kind;
+  int32_t index;
+  char *name;
+  float *scale;
+  int32_t *zero_points;
+  struct kept *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct task tasks[MAX_TASKS];
+static struct kept *all_kept;
+static __thread int32_t kept_status;
+
+static hbUCPTaskHandle_t handle_of(const struct task *task) {
+  return (hbUCPTaskHandle_t)(((uintptr_t)task->generation << 16) + (uintptr_t)(task - tasks) + 1);
+}
+
+static struct task *task_of(hbUCPTaskHandle_t handle) {
+  uintptr_t at = ((uintptr_t)handle & 0xffff) - 1;
+  struct task *task = at < MAX_TASKS ? &tasks[at] : NULL;
+  return task && task->generation % 2 && handle_of(task) == handle ? task : NULL;
+}
+
+static struct task *new_task(void) {
+  pthread_mutex_lock(&lock);
+  struct task *found = NULL;
+  for (int32_t at = 0; at < MAX_TASKS && !found; at++)
+    if (tasks[at].generation % 2 == 0) found = &tasks[at];
+  if (found) {
+    uint32_t generation = found->generation + 1;
+    *found = (struct task){.generation = generation};
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+static void end_task(struct task *task) {
+  for (int32_t at = 0; at < task->count; at++) free(task->inferences[at].inputs), free(task->inferences[at].outputs);
+  free(task->inferences);
+  pthread_mutex_lock(&lock);
+  task->count = 0, task->inferences = NULL;
+  task->generation++;
+  pthread_mutex_unlock(&lock);
+}
+
+static struct kept *kept_of(hbDNNHandle_t model, enum kind kind, int32_t index) {
+  pthread_mutex_lock(&lock);
+  struct kept *found = all_kept;
+  while (found && !(found->model == model && found->kind == kind && found->index == index)) found = found->next;
+  if (!found && (found = calloc(1, sizeof *found))) {
+    *found = (struct kept){.model = model, .kind = kind, .index = index, .next = all_kept};
+    all_kept = found;
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+/* Memory. */
+
+static hbSysMem old_block(const hbUCPSysMem *mem) {
+  return (hbSysMem){mem->phyAddr, mem->virAddr, mem->memSize > UINT32_MAX ? UINT32_MAX : (uint32_t)mem->memSize};
+}
+
+static int32_t allocate(int32_t (*call)(hbSysMem *, uint32_t), hbUCPSysMem *mem, uint64_t size) {
+  hbSysMem block = {0, NULL, 0};
+  /* what is larger than any block: the call says so of the largest */
+  int32_t status = call(mem ? &block : NULL, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
+  if (!status) *mem = (hbUCPSysMem){block.phyAddr, block.virAddr, block.memSize};
+  return status;
+}
+
+API int32_t hbUCPMalloc(hbUCPSysMem *mem, uint64_t size, int32_t deviceId) {
+  (void)deviceId;
+  return ASKED(allocate(hbSysAllocMem, mem, size));
+}
+
+API int32_t hbUCPMallocCached(hbUCPSysMem *mem, uint64_t size, int32_t deviceId) {
+  (void)deviceId;
+  return ASKED(allocate(hbSysAllocCachedMem, mem, size));
+}
+
+API int32_t hbUCPFree(hbUCPSysMem *mem) {
+  hbSysMem block = mem ? old_block(mem) : (hbSysMem){0, NULL, 0};
+  return ASKED(hbSysFreeMem(mem ? &block : NULL));
+}
+
+API int32_t hbUCPMemFlush(const hbUCPSysMem *mem, int32_t flag) {
+  hbSysMem block = mem ? old_block(mem) : (hbSysMem){0, NULL, 0};
+  return ASKED(hbSysFlushMem(mem ? &block : NULL, flag));
+}
+
+API int32_t hbDSPAddrMap(hbUCPSysMem *out, const hbUCPSysMem *in) {
+  if (!out || !in) return HB_SYS_INVALID_ARGUMENT;
+  *out = *in;
+  return 0;
+}
+
+API int32_t hbDSPAddrUnmap(const hbUCPSysMem *mem) { return mem ? 0 : HB_SYS_INVALID_ARGUMENT; }
+
+API const char *hbUCPGetVersion(void) { return hbDNNGetVersion(); }
+API const char *hbUCPGetSocName(void) { return "S100"; }
+API const char *hbUCPGetErrorDesc(int32_t errorCode) { return hbDNNGetErrorDesc(errorCode); }
+
+/* What tensors look like. */
+
+static bool is_planes(const hbDNNTensorProperties *old) { return old->tensorType == HB_DNN_IMG_TYPE_NV12; }
+
+/* The inputs of a model one after the other, an NV12 picture as two: the model's own number of one, and which plane. */
+static int32_t find_input(hbDNNHandle_t model, int32_t index, int32_t *at, int32_t *plane, hbDNNTensorProperties *old) {
+  int32_t count = 0, status = hbDNNGetInputCount(&count, model);
+  for (*at = 0; !status && *at < count; ++*at) {
+    if ((status = hbDNNGetInputTensorProperties(old, model, *at))) return status;
+    int32_t many = is_planes(old) ? PLANES : 1;
+    if (index >= 0 && index < many) {
+      *plane = is_planes(old) ? index : -1;
+      return 0;
+    }
+    index -= many;
+  }
+  return status ? status : hbDNNGetInputTensorProperties(old, model, index < 0 ? -1 : count); /* which refuses it */
+}
+
+static void fill_scale(struct hbrtUcpProperties *made, const hbDNNTensorProperties *old, struct kept *kept) {
+  int32_t n = old->quantiType == SCALE ? old->scale.scaleLen : old->quantiType == SHIFT ? old->shift.shiftLen : 0;
+  made->quantiType = n > 0;
+  made->quantizeAxis = n > 1 ? old->quantizeAxis : -1;
+  if (n <= 0 || !kept) return;
+  pthread_mutex_lock(&lock);
+  if (!kept->scale) {
+    float *scale = calloc((size_t)n, sizeof *scale);
+    int32_t *zero_points = calloc((size_t)n, sizeof *zero_points);
+    for (int32_t at = 0; scale && zero_points && at < n; at++) {
+      scale[at] = old->quantiType == SCALE ? old->scale.scaleData[at] : 1.0f / (float)(1u << old->shift.shiftData[at]);
+      if (old->quantiType == SCALE && at < old->scale.zeroPointLen) zero_points[at] = old->scale.zeroPointData[at];
+    }
+    kept->scale = scale, kept->zero_points = zero_points;
+  }
+  pthread_mutex_unlock(&lock);
+  made->scale = (struct hbrtUcpScale){n, kept->scale, n, kept->zero_points};
+}
+
+static void fill(struct hbrtUcpProperties *made, const hbDNNTensorProperties *old, struct kept *kept) {
+  memset(made, 0, sizeof *made);
+  made->tensorType = old->tensorType < (int32_t)FIRST_NUMBER ? (int32_t)U8_OF_S : old->tensorType - (int32_t)FIRST_NUMBER;
+  made->validShape.numDimensions = old->validShape.numDimensions;
+  for (int32_t at = 0; at < old->validShape.numDimensions; at++) {
+    made->validShape.dimensionSize[at] = old->validShape.dimensionSize[at];
+    made->stride[at] = old->alignedByteSize < 0 ? -1 : old->stride[at];
+  }
+  made->alignedByteSize = old->alignedByteSize;
+  fill_scale(made, old, kept);
+}
+
+static void fill_plane(struct hbrtUcpProperties *made, const hbDNNTensorProperties *old, int32_t plane) {
+  bool is_first = old->tensorLayout == HB_DNN_LAYOUT_NCHW;
+  const int32_t *sizes = old->validShape.dimensionSize;
+  int32_t height = sizes[is_first ? 2 : 1], width = sizes[is_first ? 3 : 2], channels = plane + 1;
+  int32_t shape[] = {sizes[0], height / channels, width / channels, channels};
+  memset(made, 0, sizeof *made);
+  made->validShape.numDimensions = 4;
+  memcpy(made->validShape.dimensionSize, shape, sizeof shape);
+  made->tensorType = U8_OF_S;
+  made->quantizeAxis = -1;
+  made->stride[0] = made->stride[1] = -1; /* the caller decides the rows' */
+  made->stride[2] = channels, made->stride[3] = 1;
+  made->alignedByteSize = -1;
+}
+
+API int32_t hbrt_ucp_hbDNNGetInputCount(int32_t *inputCount, hbDNNHandle_t dnnHandle) {
+  CALLED_HERE();
+  int32_t count = 0, status = ASKED(hbDNNGetInputCount(inputCount ? &count : NULL, dnnHandle));
+  if (status) return status;
+  *inputCount = count;
+  for (int32_t at = 0; at < count; at++) {
+    hbDNNTensorProperties old;
+    if ((status = ASKED(hbDNNGetInputTensorProperties(&old, dnnHandle, at)))) return status;
+    *inputCount += is_planes(&old);
+  }
+  return 0;
+}
+
+API int32_t hbrt_ucp_hbDNNGetInputName(const char **name, hbDNNHandle_t dnnHandle, int32_t inputIndex) {
+  hbDNNTensorProperties old;
+  int32_t at, plane, status = ASKED(find_input(dnnHandle, inputIndex, &at, &plane, &old));
+  if (status) return status;
+  if ((status = ASKED(hbDNNGetInputName(name, dnnHandle, at))) || plane < 0) return status;
+  struct kept *kept = kept_of(dnnHandle, INPUT, inputIndex);
+  if (!kept) return HB_DNN_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  if (!kept->name && asprintf(&kept->name, "%s_%s", *name, plane ? "uv" : "y") < 0) kept->name = NULL;
+  pthread_mutex_unlock(&lock);
+  *name = kept->name;
+  return *name ? 0 : HB_DNN_OUT_OF_MEMORY;
+}
+
+API int32_t hbrt_ucp_hbDNNGetInputTensorProperties(struct hbrtUcpProperties *properties, hbDNNHandle_t dnnHandle,
+                                                   int32_t inputIndex) {
+  hbDNNTensorProperties old;
+  int32_t at, plane, status = ASKED(find_input(dnnHandle, inputIndex, &at, &plane, properties ? &old : NULL));
+  if (status) return status;
+  if (plane < 0) fill(properties, &old, kept_of(dnnHandle, INPUT, inputIndex));
+  else fill_plane(properties, &old, plane);
+  return 0;
+}
+
+API int32_t hbrt_ucp_hbDNNGetOutputTensorProperties(struct hbrtUcpProperties *properties, hbDNNHandle_t dnnHandle,
+                                                    int32_t outputIndex) {
+  hbDNNTensorProperties old;
+  int32_t status = ASKED(hbDNNGetOutputTensorProperties(properties ? &old : NULL, dnnHandle, outputIndex));
+  if (!status) fill(properties, &old, kept_of(dnnHandle, OUTPUT, outputIndex));
+  return status;
+}
+
+API int32_t hbDNNGetCompileBpuCoreNum(int32_t *num, hbDNNHandle_t dnnHandle) {
+  int32_t status = ASKED(hbDNNGetInputCount(num, dnnHandle));
+  if (!status) *num = 1;
+  return status;
+}
+
+static int32_t no_text(const char **desc, uint32_t *size, int32_t *type, int32_t status) {
+  if (!status && !desc) status = HB_DNN_INVALID_ARGUMENT;
+  if (status) return status;
+  *desc = "";
+  if (size) *size = 0;
+  if (type) *type = 0;
+  return 0;
+}
+
+API int32_t hbDNNGetModelDesc(const char **desc, uint32_t *size, int32_t *type, hbDNNHandle_t dnnHandle) {
+  int32_t count;
+  return no_text(desc, size, type, ASKED(hbDNNGetInputCount(&count, dnnHandle)));
+}
+
+API int32_t hbDNNGetInputDesc(const char **desc, uint32_t *size, int32_t *type, hbDNNHandle_t dnnHandle,
+                              int32_t inputIndex) {
+  struct hbrtUcpProperties told;
+  return no_text(desc, size, type, hbrt_ucp_hbDNNGetInputTensorProperties(&told, dnnHandle, inputIndex));
+}
+
+API int32_t hbDNNGetOutputDesc(const char **desc, uint32_t *size, int32_t *type, hbDNNHandle_t dnnHandle,
+                               int32_t outputIndex) {
+  struct hbrtUcpProperties told;
+  return no_text(desc, size, type, hbrt_ucp_hbDNNGetOutputTensorProperties(&told, dnnHandle, outputIndex));
+}
+
+/* Tasks. */
+
+/* Sizes that the caller has filled in, where the data decides them. */
+static void take_shape(hbDNNTensorProperties *old, const struct hbrtUcpProperties *given) {
+  for (int32_t at = 0; at < old->validShape.numDimensions; at++)
+    if (old->validShape.dimensionSize[at] < 0) old->validShape.dimensionSize[at] = given->validShape.dimensionSize[at];
+}
+
+static int32_t take_inputs(struct inference *made, const struct hbrtUcpTensor *given) {
+  int32_t count = 0, status = hbDNNGetInputCount(&count, made->model);
+  if (status) return status;
+  if (!(made->inputs = calloc((size_t)count + 1, sizeof *made->inputs))) return HB_DNN_OUT_OF_MEMORY;
+  for (int32_t at = 0; at < count; at++, given++) {
+    hbDNNTensor *tensor = &made->inputs[at];
+    if ((status = hbDNNGetInputTensorProperties(&tensor->properties, made->model, at))) return status;
+    tensor->sysMem[0] = old_block(&given->sysMem);
+    if (!is_planes(&tensor->properties)) {
+      take_shape(&tensor->properties, &given->properties);
+      continue;
+    }
+    int32_t row = tensor->properties.tensorLayout == HB_DNN_LAYOUT_NCHW ? 3 : 2;
+    if (given->properties.stride[1] > 0)
+      tensor->properties.alignedShape.dimensionSize[row] = (int32_t)given->properties.stride[1];
+    tensor->properties.tensorType = HB_DNN_IMG_TYPE_NV12_SEPARATE;
+    given++;
+    tensor->sysMem[1] = old_block(&given->sysMem);
+  }
+  return 0;
+}
+
+static int32_t take_outputs(struct inference *made, const struct hbrtUcpTensor *given) {
+  int32_t status = hbDNNGetOutputCount(&made->output_count, made->model);
+  if (status) return status;
+  if (!(made->outputs = calloc((size_t)made->output_count + 1, sizeof *made->outputs))) return HB_DNN_OUT_OF_MEMORY;
+  for (int32_t at = 0; at < made->output_count; at++) {
+    hbDNNTensor *tensor = &made->outputs[at];
+    if ((status = hbDNNGetOutputTensorProperties(&tensor->properties, made->model, at))) return status;
+    tensor->sysMem[0] = old_block(&given[at].sysMem);
+  }
+  return 0;
+}
+
+/* Submit, wait and release a task that the program gets no handle of. */
+static int32_t at_once(struct task *task) {
+  hbUCPTaskHandle_t handle = handle_of(task);
+  hbUCPSchedParam how;
+  HB_UCP_INITIALIZE_SCHED_PARAM(&how);
+  int32_t status = hbUCPSubmitTask(handle, &how);
+  if (!status) status = hbUCPWaitTaskDone(handle, 0);
+  hbUCPReleaseTask(handle);
+  return status;
+}
+
+API int32_t hbDNNInferV2(hbUCPTaskHandle_t *taskHandle, struct hbrtUcpTensor *output, const struct hbrtUcpTensor *input,
+                         hbDNNHandle_t dnnHandle) {
+  if (!output || !input) return HB_DNN_INVALID_ARGUMENT;
+  bool is_new = !taskHandle || !*taskHandle;
+  struct task *task = is_new ? new_task() : task_of(*taskHandle);
+  if (!task) return is_new ? HB_DNN_TASK_NUM_EXCEED_LIMIT : ASKED(hbDNNReleaseTask(*taskHandle));
+  if (task->is_submitted || task->is_dsp) return HB_DNN_API_USE_ERROR;
+  struct inference made = {.model = dnnHandle};
+  int32_t status = ASKED(take_inputs(&made, input));
+  if (!status) status = ASKED(take_outputs(&made, output));
+  struct inference *grown = NULL;
+  if (!status && !(grown = realloc(task->inferences, ((size_t)task->count + 1) * sizeof made)))
+    status = HB_DNN_OUT_OF_MEMORY;
+  if (status) {
+    free(made.inputs), free(made.outputs);
+    if (is_new) end_task(task);
+    return status;
+  }
+  task->inferences = grown;
+  task->inferences[task->count++] = made;
+  if (!taskHandle) return at_once(task);
+  *taskHandle = handle_of(task);
+  return 0;
+}
+
+API int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPSysMem *output, int32_t rpcCmd) {
+  if (taskHandle && *taskHandle) return HB_DSP_INVALID_ARGUMENT;
+  struct task *task = new_task();
+  if (!task) return HB_DSP_TASK_NUM_EXCEED_LIMIT;
+  task->is_dsp = true;
+  task->command = rpcCmd;
+  if (input) task->blocks[0] = old_block(input);
+  if (output) task->blocks[1] = old_block(output);
+  if (!taskHandle) return at_once(task);
+  *taskHandle = handle_of(task);
+  return 0;
+}
+
+static void models_ended(hbDNNTaskHandle_t old, int32_t status, void *handle) {
+  (void)old;
+  struct task *task = task_of(handle);
+  if (task && task->callback) task->callback(handle, status, task->userdata);
+}
+
+static void op_ended(hbDSPTask_t old, int32_t status, void *handle) { models_ended(old, status, handle); }
+
+static int32_t watch(struct task *task) {
+  if (!task->callback) return 0;
+  hbUCPTaskHandle_t handle = handle_of(task);
+  return task->is_dsp ? hbDSPSetTaskDoneCb(task->dsp, op_ended, handle)
+                      : hbDNNSetTaskDoneCb(task->dnn, models_ended, handle);
+}
+
+/* The cores of one kind, from bit `first` of the backends on; -1 when there are none of this kind. */
+static int32_t cores(uint64_t backend, int first, int count, uint64_t any) {
+  uint64_t mask = backend >> first & ((1u << count) - 1);
+  return backend & any || backend == HB_UCP_CORE_ANY ? 0 : mask ? (int32_t)mask : -1;
+}
+
+static int32_t submit(struct task *task, const hbUCPSchedParam *how) {
+  if (task->is_dsp) {
+    hbDSPRpcCtrlParam ctrl;
+    HB_DSP_INITIALIZE_RPC_CTRL_PARAM(&ctrl);
+    ctrl.dspCoreId = cores(how->backend, 8, 2, HB_UCP_DSP_CORE_ANY);
+    ctrl.rpcCmd = task->command, ctrl.priority = how->priority, ctrl.customId = how->customId;
+    hbSysMem *blocks[] = {&task->blocks[0], &task->blocks[1]};
+    return hbDSPRpc(&task->dsp, blocks[0]->phyAddr ? blocks[0] : NULL, blocks[1]->phyAddr ? blocks[1] : NULL, &ctrl);
+  }
+  hbDNNInferCtrlParam ctrl;
+  HB_DNN_INITIALIZE_INFER_CTRL_PARAM(&ctrl);
+  ctrl.bpuCoreId = cores(how->backend, 0, 4, HB_UCP_BPU_CORE_ANY);
+  ctrl.priority = how->priority, ctrl.customId = how->customId;
+  for (int32_t at = 0; at < task->count; at++) {
+    struct inference *one = &task->inferences[at];
+    ctrl.more = at + 1 < task->count;
+    int32_t status = hbDNNInfer(&task->dnn, &one->outputs, one->inputs, one->model, &ctrl);
+    if (status) {
+      if (task->dnn) hbDNNReleaseTask(task->dnn);
+      task->dnn = NULL;
+      return status;
+    }
+  }
+  return 0;
+}
+
+API int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam) {
+  struct task *task = task_of(taskHandle);
+  if (!task) return ASKED(hbDNNReleaseTask(taskHandle)); /* which refuses it, with a sentence */
+  if (!schedParam) return HB_DNN_INVALID_ARGUMENT;
+  if (task->is_submitted) return HB_DNN_API_USE_ERROR;
+  int32_t status = ASKED(submit(task, schedParam));
+  if (status) return status;
+  task->is_submitted = true;
+  return ASKED(watch(task));
+}
+
+API int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout) {
+  struct task *task = task_of(taskHandle);
+  if (!task) return ASKED(hbDNNWaitTaskDone(taskHandle, timeout));
+  if (!task->is_submitted) return HB_DNN_API_USE_ERROR;
+  return task->is_dsp ? ASKED(hbDSPWaitTaskDone(task->dsp, timeout)) : ASKED(hbDNNWaitTaskDone(task->dnn, timeout));
+}
+
+API int32_t hbUCPReleaseTask(hbUCPTaskHandle_t taskHandle) {
+  struct task *task = task_of(taskHandle);
+  if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
+  int32_t status = 0;
+  if (task->is_submitted) status = task->is_dsp ? ASKED(hbDSPReleaseTask(task->dsp)) : ASKED(hbDNNReleaseTask(task->dnn));
+  end_task(task);
+  return status;
+}
+
+API int32_t hbUCPSetTaskDoneCb(hbUCPTaskHandle_t taskHandle, hbUCPTaskDoneCb callback, void *userData) {
+  struct task *task = task_of(taskHandle);
+  if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
+  if (!callback) return HB_DNN_INVALID_ARGUMENT;
+  task->callback = callback;
+  task->userdata = userData;
+  return task->is_submitted ? ASKED(watch(task)) : 0;
+}
+
+API int32_t hbDNNGetTaskOutputTensorProperties(struct hbrtUcpProperties *properties, hbUCPTaskHandle_t taskHandle,
+                                               int32_t inferIndex, int32_t outputIndex) {
+  struct task *task = task_of(taskHandle);
+  if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
+  if (!properties || inferIndex < 0 || inferIndex >= task->count || outputIndex < 0 ||
+      outputIndex >= task->inferences[inferIndex].output_count)
+    return HB_DNN_INVALID_ARGUMENT;
+  const struct inference *one = &task->inferences[inferIndex];
+  fill(properties, &one->outputs[outputIndex].properties, kept_of(one->model, OUTPUT, outputIndex));
+  return 0;
+}

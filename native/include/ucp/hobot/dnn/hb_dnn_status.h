@@ -1,0 +1,7 @@
+/** Statuses of hbDNN*: those of the boards before. */
+#ifndef HBRT_HOBOT_DNN_HB_DNN_STATUS_H
+#define HBRT_HOBOT_DNN_HB_DNN_STATUS_H
+
+#include "../hb_ucp_status.h"
+
+#endif

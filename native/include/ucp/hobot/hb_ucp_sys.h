@@ -1,0 +1,48 @@
+/**
+ * hbUCP*: device memory of the S series.
+ *
+ * Source: S100 OE documentation (3.5.0), UCP API reference, https://toolchain.d-robotics.cc
+ */
+#ifndef HBRT_HOBOT_HB_UCP_SYS_H
+#define HBRT_HOBOT_HB_UCP_SYS_H
+
+#include <stdint.h>
+
+#include "hb_ucp_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A block of device memory, or a part of one. */
+typedef struct hbUCPSysMem {
+  uint64_t phyAddr; /* physical address: what the DSP follows */
+  void *virAddr;    /* address in this process: what the CPU follows */
+  uint64_t memSize; /* bytes */
+} hbUCPSysMem;
+
+#ifndef HBRT_DNN_HB_SYS_H
+/** Direction of a flush. */
+typedef enum {
+  HB_SYS_MEM_CACHE_INVALIDATE = 1, /* device to CPU: before the CPU reads what a device wrote */
+  HB_SYS_MEM_CACHE_CLEAN = 2       /* CPU to device: after the CPU wrote, before a device reads */
+} hbUCPSysMemFlushFlag;
+#endif
+
+/** Allocate device memory that is not cached. Returns 0, or as hbSysAllocMem. `deviceId` is not looked at. */
+int32_t hbUCPMalloc(hbUCPSysMem *mem, uint64_t size, int32_t deviceId);
+
+/** Allocate device memory that the CPU caches; hbUCPMemFlush moves what it wrote. Returns as hbUCPMalloc. */
+int32_t hbUCPMallocCached(hbUCPSysMem *mem, uint64_t size, int32_t deviceId);
+
+/** Free a block. Returns 0, or as hbSysFreeMem. */
+int32_t hbUCPFree(hbUCPSysMem *mem);
+
+/** Clean or invalidate cached memory: a block, or a part of one. Returns 0, or as hbSysFlushMem. */
+int32_t hbUCPMemFlush(const hbUCPSysMem *mem, int32_t flag);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+"""Programs of the S series: hbUCP, and hbDNN by the path hobot/."""
+
+from pathlib import Path
+
+import pytest
+
+from hbrt.native.files import include_dir
+from tests.native.arm.conftest import Compile, Run, cc
+from tools.stand_in import write_model
+
+HEADERS = sorted(path.relative_to(include_dir("ucp")).as_posix() for path in include_dir("ucp").rglob("*.h"))
+
+
+@pytest.mark.parametrize("standard", ["c11", "c++11"])
+def test_every_header_compiles_alone(compiled: Compile, tmp_path: Path, standard: str) -> None:
+    suffix = "c" if standard == "c11" else "cc"
+    for number, name in enumerate(HEADERS):
+        (tmp_path / f"alone{number}.{suffix}").write_text(f'#include "{name}"\ntypedef int used{number};\n')
+    main = tmp_path / f"main.{suffix}"
+    main.write_text("int main(void) { return 0; }\n")
+    others = [str(tmp_path / f"alone{number}.{suffix}") for number in range(len(HEADERS))]
+    compiled(str(main), *others, f"-std={standard}", "-Wshadow")
+
+
+def test_both_generations_in_one_file_are_refused(compiled: Compile, tmp_path: Path) -> None:
+    del compiled
+    (tmp_path / "both.c").write_text('#include "dnn/hb_dnn.h"\n#include "hobot/dnn/hb_dnn.h"\n')
+    answer = cc("-fsyntax-only", "both.c", cwd=tmp_path)
+    assert "not both: their structures differ" in answer.stderr
+
+
+def test_a_picture_is_two_inputs_and_tasks_are_submitted(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    net = tmp_path / "net.hbm"
+    write_model(net, [{"shape": [1, 3, 16, 24], "type": "nv12", "name": "data"}], [{"shape": [1, 3]}])
+    answer = run(compiled("ucp.cc", "-std=c++11"), net, HBRT_CHECK="all")
+    assert (answer.returncode, answer.stderr.count("ERROR")) == (0, 3), answer.stderr  # two releases, and an index
+    assert answer.stdout.splitlines() == [
+        "data_y 16 x 24 x 1 of type 3, strides -1 1",
+        "data_uv 8 x 12 x 2 of type 3, strides -1 2",
+        *["again 1", "released 1", "output 2 12 7"] * 2,
+        "127.000 128.000 129.000",
+        "S100 1 cores, no input 1",
+    ]
+
+
+def test_an_op_runs_on_the_core_that_was_named(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("ucp_dsp.c"), HBRT_CHECK="all")
+    assert answer.stdout.splitlines() == ["0 1 0 0 0", "0.032 0.087 0.237 0.644"], answer.stderr
+    assert "ucp_dsp.c:24: hbDSPRpc" in answer.stderr
+    assert "leak" not in answer.stderr
