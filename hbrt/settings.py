@@ -82,6 +82,14 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
+        "HBRT_MODEL_WATCHDOG_MS",
+        "int",
+        "600000",
+        "time limit of the load or a run of a model on a BPU or NPU core; 0 for the longest, 71 minutes",
+        0,
+        4_294_967,
+    ),
+    Setting(
         "HBRT_AGING_MS",
         "int",
         "0",

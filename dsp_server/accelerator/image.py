@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
 from dsp_server.accelerator.sessions import Accelerator
+from hbrt import settings
 from hbrt.models.run.accelerator import CMD
 
-NO_LIMIT_US = (1 << 32) - 1  # a model takes as long as it takes; its program can release the task
+MAX_LATENCY_US = (1 << 32) - 1
 
 
 def main() -> int:
     """Serve."""
     hb_dsp_env_init()
-    hb_dsp_register_fn(CMD, Accelerator().model, NO_LIMIT_US)
+    limit_us = settings.integer("HBRT_MODEL_WATCHDOG_MS") * 1000
+    hb_dsp_register_fn(CMD, Accelerator().model, limit_us or MAX_LATENCY_US)
     hb_dsp_start()
     return -1

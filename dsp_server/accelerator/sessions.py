@@ -28,7 +28,7 @@ from hbrt.models.run.accelerator import (
     pack_answer,
     unpack,
 )
-from hbrt.models.run.ort_session import run_failed
+from hbrt.models.run.ort_session import run_failed, thread_count
 from hbrt.models.run.shared_session import shared_session
 from hbrt.models.run.stop import Stop
 from hbrt.status import Status
@@ -70,7 +70,7 @@ class _Model:
 
     def __init__(self, path: Path, threads: int) -> None:
         self.path = path
-        self.session = shared_session(path, lambda: read_file(path).proto, "the model", threads or None)
+        self.session = shared_session(path, lambda: read_file(path).proto, "the model", threads)
         self.bound: dict[bytes, _Bound] = {}
 
 
@@ -149,11 +149,12 @@ class Accelerator:
         return 0
 
     def _model(self, request: Request) -> _Model:
-        key = request.key, request.threads
+        threads = thread_count(request.threads)
+        key = request.key, threads
         if (model := self._models.get(key)) is None:
             for known in [one for one, old in self._models.items() if not old.path.exists()]:
                 del self._models[known]  # the last program that used it has closed it
-            model = self._models[key] = _Model(file_of(self._board, request.key), request.threads)
+            model = self._models[key] = _Model(file_of(self._board, request.key), threads)
         return model
 
     def _bound(self, raw: bytes) -> _Bound | None:

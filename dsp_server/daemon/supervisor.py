@@ -23,7 +23,7 @@ from dsp_server.daemon.watches.inversion_watch import InversionWatch
 from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle.lifecycle import Lifecycle
-from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Image, Snapshots
+from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
@@ -88,12 +88,15 @@ class Supervisor:
         self.reaper = TaskReaper(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))
+        # Now, as the others': a disk that is full by the first model keeps no core from starting.
+        count = accelerator_count(config.cores)
+        accelerators = [snapshots.take(ACCELERATOR)] * count if count else []
         watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
         self.lifecycle = Lifecycle(
             ddr,
             image,
             config.cores,
-            [Image(ACCELERATOR, ACCELERATOR, 0.0)] * accelerator_count(config.cores),
+            accelerators,
             self.loop,
             self.journal,
             self.clients,

@@ -1,4 +1,7 @@
-"""Actions on cores, which decide.py returns and lifecycle.py executes: data only."""
+"""Actions on cores, which decide.py returns and lifecycle.py executes: data only.
+
+An action that raises is the event Failed, and the actions after it are executed all the same.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from hbrt.status import Status
 
 
 class Start(NamedTuple):
-    """Start a process that loads an image; a failure is the event NotStarted."""
+    """Start a process that loads an image."""
 
     process: int
     core: int

@@ -279,6 +279,12 @@ def spawn(
             pid = fork_core(places, arguments)
         else:
             pid = start_interpreter("dsp_server.core.process", places, arguments, environment_of(image.sanitizers))
+        try:
+            return CoreChild(index, pid, ours, trace_fd, image, loop)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
     except BaseException:
         ours.close()
         os.close(trace_fd)
@@ -287,4 +293,3 @@ def spawn(
         theirs.detach()
         for fd in opened:
             os.close(fd)
-    return CoreChild(index, pid, ours, trace_fd, image, loop)

@@ -16,6 +16,8 @@ from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
     ACTIVITY_OFFLINE,
     ACTIVITY_STALLED,
+    CLIENT_COUNT,
+    CLIENT_GONE,
     CORE_ACTIVITY,
     CORE_BEAT_THREAD,
     CORE_EPOCH,
@@ -28,6 +30,8 @@ from hbrt.ddr.layout import (
     PROGRESS,
     TCM_BITS,
 )
+from hbrt.mailbox.table import Request
+from hbrt.models.run.accelerator import STOP_AT
 
 _LONGEST_VALUE = 8  # bytes of a flag that a sentence shows
 _COUNTERS = struct.Struct("<QQQ")
@@ -95,6 +99,12 @@ class BoardCore:
         """The TCM in use, as the last beat saw it: a text for each bank, see ``tcm.as_text``."""
         seen = TCM_BITS.unpack_from(self._map, self._record + CORE_TCM)
         return [as_text(bits if self.child is not None else 0) for bits in seen]
+
+    def is_unwanted(self, run: Request) -> bool:
+        """Whether the program of a model's run has asked for its end, or has gone. A program may write any request."""
+        has_gone = run.client < CLIENT_COUNT and self._map[self._ddr.layout.client(run.client) + CLIENT_GONE]
+        has_block = self._ddr.block_at(run.input_phy) is not None
+        return bool(has_gone or (has_block and self._map[self._ddr.offset_of(run.input_phy) + STOP_AT]))
 
     def last_progress(self) -> OpProgress:
         """What the last beat saw, of whatever ran then."""

@@ -6,7 +6,8 @@ new process fails to load, all new ones are killed and the old ones stay.
 
 A core that should run and has no process is loading one, or starts one after a pause. restart_policy.py decides the
 pause, and when a core that dies repeatedly stays down. A core without a heartbeat that runs no op gets no doorbell
-rings, and is killed after a limit; a core whose op exceeds its time limit is killed too.
+rings, and is killed after a limit, as is one that is stopped while it runs a model; a core whose op exceeds its time
+limit is killed too.
 """
 
 from __future__ import annotations
@@ -91,6 +92,15 @@ class _Step:
             self.drop_candidate(index)
         for index, image in event.images:
             self.start(index, image, event.load_s)
+
+    def start_new(self, event: events.StartAsked) -> None:
+        for index in event.cores:
+            core = self.core(index)
+            has_begun = core.is_wanted or core.candidate or core.epoch
+            if not (has_begun or self.life.is_closing):
+                self.update(index, is_wanted=True)
+                self.do(actions.Publish(index, ACTIVITY_REPLACING))
+                self.start(index, core.image, self.life.load_s)
 
     def stop(self, event: events.StopAsked) -> None:
         self.update(event.core, is_wanted=False, stop=event.request)
@@ -177,18 +187,28 @@ class _Step:
         if self.life.rollout is not None and index in self.life.rollout.cores:
             self.advance()
         else:
+            again = "again " if self.core(index).epoch else ""
             self.promote(index)
-            self.do(actions.Log(f"Core {index} runs again (process {event.pid})."))
+            self.do(actions.Log(f"Core {index} runs {again}(process {event.pid})."))
 
-    def not_started(self, event: events.NotStarted) -> None:
-        index = self.find(event.process)
+    def failed(self, event: events.Failed) -> None:
+        if isinstance(event.action, actions.Start):
+            self.not_started(event.action.process, event.why)
+        elif not isinstance(event.action, actions.Log | actions.Report):  # there is no other way to report it
+            name = type(event.action).__name__
+            self.do(actions.Report("defect", f"The daemon failed at the action {name} of a core: {event.why}"))
+
+    def not_started(self, process: int, why: str) -> None:
+        index = self.find(process)
         if index is None:
             return
         self.update(index, candidate=None)
         if self.life.rollout is not None and index in self.life.rollout.cores:
-            self.abort(Status.HB_DSP_NOT_RUNNING, f"A core's process cannot be started: {event.why}.")
+            self.abort(Status.HB_DSP_NOT_RUNNING, f"A core's process cannot be started: {why}.")
+        elif not self.core(index).epoch:
+            self.give_up_first_start(index, f"its process cannot be started: {why}")
         else:
-            self.do(actions.Log(f"A process for core {index} cannot be started: {event.why}; again soon."))
+            self.do(actions.Log(f"A process for core {index} cannot be started: {why}; again soon."))
             self.start_later(index, restart_policy.MOST_PAUSE_SECONDS)
 
     def ended(self, event: events.Ended) -> None:
@@ -207,6 +227,9 @@ class _Step:
         rollout = self.life.rollout
         if rollout is None or index not in rollout.cores:
             self.update(index, last_crash=problem)
+            if not self.core(index).epoch:
+                self.give_up_first_start(index, problem)
+                return
             self.auto_restart(
                 index, restart_policy.Death(0.0, 0, had_task=False), f"could not load its image again ({problem})"
             )
@@ -272,19 +295,20 @@ class _Step:
         process = self.core(event.core).process
         if process is None or process.is_ending:
             return
-        self.do(actions.MarkStalled(event.core))
         name, limit_s = f"Core {event.core} (process {event.pid})", self.life.stall_limit_s
+        doing = "runs a model" if event.is_in_model else "runs no op"
+        if not event.is_in_model:  # nobody rings a core that runs something
+            self.do(actions.MarkStalled(event.core))
         if process.stalled_s is None:
-            sentence = (
-                f"{name} has missed its heartbeat and runs no op: submitters ring other cores until its next heartbeat."
-            )
-            self.do(actions.Log(sentence))
+            until = "" if event.is_in_model else ": submitters ring other cores until its next heartbeat"
+            self.do(actions.Log(f"{name} has missed its heartbeat and {doing}{until}."))
         before_s = process.stalled_s or 0.0
         now_s = before_s if process.stalled_s is None else before_s + event.step_s
         self.update_process(event.core, stalled_s=now_s)
         if limit_s and before_s <= limit_s < now_s:
-            text = f"{name} ran no op and was {event.how} for {now_s:.1f} s; it is ended."
-            why = f"{event.how} for {now_s:.1f} s with no op to run"
+            doing = "ran a model" if event.is_in_model else "ran no op"
+            text = f"{name} {doing} and was {event.how} for {now_s:.1f} s; it is ended."
+            why = f"{event.how} for {now_s:.1f} s{'' if event.is_in_model else ' with no op to run'}"
             self.do(actions.Report("stalled-core", text), actions.Kill(process.id, why))
 
     def hangs(self, event: events.Hangs) -> None:
@@ -357,6 +381,11 @@ class _Step:
             self.do(actions.Log(f"{core}; it starts again{f' in {pause_s:.1f} s' if pause_s else ''}."))
             self.start_later(index, pause_s)
 
+    def give_up_first_start(self, index: int, problem: str) -> None:
+        """Fail whoever waits for a core that has never served; the next who needs it has it start again."""
+        self.do(actions.Log(f"Core {index} does not start: {problem}"))
+        self.leave_crashed(index)
+
     def leave_crashed(self, index: int) -> None:
         self.update(index, is_wanted=False)
         self.fail_unservable(index)
@@ -375,12 +404,13 @@ class _Step:
 
 _RULES: dict[type, Callable[[_Step, Any], None]] = {
     events.RolloutAsked: _Step.begin_rollout,
+    events.StartAsked: _Step.start_new,
     events.StopAsked: _Step.stop,
     events.SupersedeAsked: _Step.supersede,
     events.RecoverySet: _Step.set_recovery,
     events.CloseAsked: _Step.close,
     events.Ready: _Step.ready,
-    events.NotStarted: _Step.not_started,
+    events.Failed: _Step.failed,
     events.StartDue: _Step.start_due,
     events.Ended: _Step.ended,
     events.Beats: _Step.beats,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from dsp_server.lifecycle import actions
 from dsp_server.lifecycle.snapshots import Image
 
 
@@ -13,6 +14,12 @@ class RolloutAsked(NamedTuple):
     request: int
     images: tuple[tuple[int, Image], ...]
     load_s: float
+
+
+class StartAsked(NamedTuple):
+    """Cores that have never served are needed: they start, each with its own image."""
+
+    cores: tuple[int, ...]
 
 
 class StopAsked(NamedTuple):
@@ -43,10 +50,10 @@ class Ready(NamedTuple):
     pid: int
 
 
-class NotStarted(NamedTuple):
-    """The system could not start a process."""
+class Failed(NamedTuple):
+    """An action could not be carried out; the actions after it were."""
 
-    process: int
+    action: actions.Action
     why: str
 
 
@@ -77,12 +84,13 @@ class Beats(NamedTuple):
 
 
 class Stalls(NamedTuple):
-    """A check found no heartbeat and no op of a core."""
+    """A check found no heartbeat and no op of a core, or a core that is stopped while it runs a model."""
 
     core: int
     pid: int
     how: str  # "stopped" or "stalled"
     step_s: float  # since the last check
+    is_in_model: bool = False
 
 
 class Hangs(NamedTuple):
@@ -102,12 +110,13 @@ class Traced(NamedTuple):
 
 Event: TypeAlias = (
     RolloutAsked
+    | StartAsked
     | StopAsked
     | SupersedeAsked
     | RecoverySet
     | CloseAsked
     | Ready
-    | NotStarted
+    | Failed
     | StartDue
     | Ended
     | Beats

@@ -13,7 +13,7 @@ from dsp_server.clients import Clients
 from dsp_server.lifecycle import actions, events
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
-from dsp_server.lifecycle.decide import ACTIVITY_REPLACING, decide, refusal
+from dsp_server.lifecycle.decide import decide, refusal
 from dsp_server.lifecycle.life import new_board
 from dsp_server.lifecycle.processes import CoreProcesses
 from dsp_server.lifecycle.snapshots import Image, Snapshots
@@ -22,13 +22,11 @@ from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import ACTIVITY_OFFLINE
 from hbrt.status import Status
 
 STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
 MOST_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
-ASKED_SECONDS = 0.05  # until accelerators that were asked for start, while another change is under way
 LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
 Done: TypeAlias = Callable[[Status, str], None]
 
@@ -44,8 +42,8 @@ class Lifecycle:
         ddr: The board's DDR.
         image: The first image of all cores.
         core_count: Number of DSP cores.
-        accelerators: The image of each accelerator core. They follow the DSP cores. They start, with a copy of their
-            image as for the others, when they are asked for.
+        accelerators: The image of each accelerator core. They follow the DSP cores. They start when they are asked
+            for.
         loop: The daemon's event loop.
         journal: Takes a line on every crash and restart; the processes write to its file too.
         clients: The attached clients.
@@ -100,7 +98,6 @@ class Lifecycle:
         self._requests = itertools.count(1)
         self._answers: dict[int, Done] = {}
         self._timers: dict[int, Timer] = {}  # by core
-        self._asked: set[int] = set()  # accelerators that are being started for the first time
         self._do: dict[type, Callable[[Any], object]] = {
             actions.Start: self._start,
             actions.Go: self._go,
@@ -134,30 +131,7 @@ class Lifecycle:
 
         One that was stopped, or that stays crashed, stays so: a person starts it.
         """
-        new = [core for core in self.accelerators if not core.life.epoch and not core.life.crashes]
-        new = [core for core in new if core.life.candidate is None and core.index not in self._asked]
-        for core in new:
-            self._asked.add(core.index)
-            core.publish(ACTIVITY_REPLACING)
-        if new:
-            self._start_new(new)
-
-    def _start_new(self, new: list[BoardCore]) -> None:
-        if refusal(self.life, new[0].index):  # another change is under way
-            if not self.life.is_closing:
-                self._loop.later(ASKED_SECONDS, lambda: self._start_new(new))
-            return
-
-        def done(status: Status, text: str) -> None:
-            if status and not self.life.is_closing:
-                self._journal.say(f"The accelerator cores do not start: {text}")
-                for core in new:
-                    self._asked.discard(core.index)
-                    core.publish(ACTIVITY_OFFLINE)
-                self._retry_fail_unservable()
-
-        image = self._snapshots.take(new[0].life.image.origin)
-        self._begin_rollout([(core.index, image) for core in new], done, self.life.load_s)
+        self.handle(events.StartAsked(tuple(core.index for core in self.accelerators)))
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:
         """Load an image in new processes; when all are ready, they replace the old ones.
@@ -262,7 +236,7 @@ class Lifecycle:
     # -- events and actions
 
     def handle(self, event: events.Event) -> None:
-        """Execute the actions of an event; an event that occurs meanwhile is next."""
+        """Execute the actions of an event; an event that occurs meanwhile, such as a failed action, is next."""
         self._events.append(event)
         if self._is_handling:
             return
@@ -273,7 +247,10 @@ class Lifecycle:
                 for core, life in zip(self.cores, self.life.cores, strict=True):
                     core.life = life
                 for action in follows:
-                    self._do[type(action)](action)
+                    try:
+                        self._do[type(action)](action)
+                    except Exception as error:  # noqa: BLE001 - no action is to be half done: the rules see to it
+                        self._events.append(events.Failed(action, _why(error)))
         finally:
             self._is_handling = False
 
@@ -295,10 +272,7 @@ class Lifecycle:
             what(child)
 
     def _start(self, do: actions.Start) -> None:
-        try:
-            self.processes.start(do.process, do.core, do.image, do.load_s)
-        except OSError as error:
-            self.handle(events.NotStarted(do.process, error.strerror or str(error)))
+        self.processes.start(do.process, do.core, do.image, do.load_s)
 
     def _go(self, do: actions.Go) -> None:
         self._with_child(do.process, lambda child: child.go(self.cores[child.index].counters()["tasks"]))
@@ -323,8 +297,8 @@ class Lifecycle:
             child.begin_end(do.task)
             self.ask_why(slot, lambda why: setattr(child, "why", why))
 
+        self._loop.later(TRACE_SECONDS, check_again)  # first: the op is ended also where no trace of it can be had
         self._with_child(do.process, trace)
-        self._loop.later(TRACE_SECONDS, check_again)
 
     def _fail_unservable(self, served_by: frozenset[int]) -> None:
         try:
@@ -341,3 +315,11 @@ class Lifecycle:
         loading = {core.candidate.image for core in self.life.cores if core.candidate}
         self._snapshots.keep({core.image for core in self.life.cores} | loading)
         self.on_change()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    import traceback
+
+    return f"\n{''.join(traceback.format_exception(error))}"

@@ -70,6 +70,14 @@ class CoreProcesses:
             OSError: no process or descriptor left.
         """
         child = spawn(index, self._ddr_fd, self.doorbells, self.urgent_bells[index], image, self._log_fd, self._loop)
+        try:
+            self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
+            self._loop.watch(child.pidfd, lambda: self._on_death(number, child))
+        except OSError:
+            self._unwatch(child)
+            child.signal(signal.SIGKILL)
+            child.reap()
+            raise
         self.children[number] = child
         for client in self._clients.by_id.values():
             if not client.has_gone:
@@ -77,8 +85,6 @@ class CoreProcesses:
                 _send_recording(child, client)
         if faults := self.faults_of(index):
             child.send(event="inject", faults=faults)
-        self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
-        self._loop.watch(child.pidfd, lambda: self._on_death(number, child))
         child.timer = self._loop.later(load_seconds, lambda: child.fail_late(load_seconds))
 
     def add_client(self, client: Client) -> None:
@@ -124,13 +130,13 @@ class CoreProcesses:
             self._on_ready(number, child)
         elif message.get("event") == "broken":
             child.fail(str(message.get("text", "")))
-        elif message.get("event") == "injected":
-            self.on_injected(int(message["number"]))
-        elif message.get("event") == "finding":
-            try:
+        try:
+            if message.get("event") == "injected":
+                self.on_injected(int(message["number"]))
+            elif message.get("event") == "finding":
                 self._on_found(child, finding_of(message["finding"]))
-            except (KeyError, ValueError) as error:
-                child.fail(f"Core {child.index} sent nonsense: {error!r}.")
+        except (KeyError, TypeError, ValueError) as error:
+            child.fail(f"Core {child.index} sent a malformed message: {error!r}.")
 
     def _on_found(self, child: CoreChild, found: Finding) -> None:
         if found.kind == "image":
@@ -151,10 +157,13 @@ class CoreProcesses:
 
     def _on_death(self, number: int, child: CoreChild) -> None:
         self._read_messages(number, child)  # its last messages
-        self._loop.unwatch(child.control.fileno())
-        self._loop.unwatch(child.pidfd)
+        self._unwatch(child)
         del self.children[number]
         self._on_end(number, child, child.reap())
+
+    def _unwatch(self, child: CoreChild) -> None:
+        self._loop.unwatch(child.control.fileno())
+        self._loop.unwatch(child.pidfd)
 
 
 def _send_recording(child: CoreChild, client: Client) -> None:

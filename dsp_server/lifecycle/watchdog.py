@@ -7,7 +7,11 @@ So the watchdog is late by this interval at most.
 An op does not use up its time while a task of priority 255 interrupts it. The watchdog also fails a task whose slot is
 RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait for ever.
 
-The same poll finds a core that runs no op and has no heartbeat. A submitter rings one core for a task; if that core is
+A core that runs a model is ended too when it does not end a run that its program no longer wants (it has released the
+task, or has gone) within STOP_GRACE_SECONDS.
+
+The same poll finds a core that runs no op and has no heartbeat, and one that is stopped while it runs a model: no limit
+of a model would end that soon. A submitter rings one core for a task; if that core is
 stopped, each call waits until another core's heartbeat finds the task. LockWatch checks the claim lock in
 the same poll.
 
@@ -24,6 +28,7 @@ from contextlib import suppress
 from dsp_server.clients import TaskKey
 from dsp_server.lifecycle import events
 from dsp_server.lifecycle.core_state import BoardCore
+from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.process.event_loop import Loop
 from hbrt.ddr.claim_lock import ClaimLockError
@@ -63,6 +68,7 @@ class Watchdog:
         self._handle = handle
         self._check_lock = check_lock
         self._interrupted_ns: dict[TaskKey, int] = {}  # time so far
+        self._unwanted_since: dict[TaskKey, int] = {}  # runs of models that their programs no longer want
         self._polled_ns = self._beats_checked_ns = 0
         self._loop = loop
         self._default_ns = default_ms * 1_000_000
@@ -80,10 +86,12 @@ class Watchdog:
         is_held_up = self._check_lock(now_ns)
         seen = [(slot, self._read_running(slot)) for slot in self._mailbox.slots_in(State.RUNNING)]
         running = [(slot, *found) for slot, found in seen if found is not None]
+        models = self._mailbox.layout.core_count  # the cores from here on run models
         newest: dict[int, int] = {}  # core -> claim time of its latest task
         for _, _, answer in running:
             newest[answer.core] = max(answer.claim_ns, newest.get(answer.core, 0))
         interrupted: dict[TaskKey, int] = {}
+        unwanted: dict[TaskKey, int] = {}
         for slot, request, answer in running:
             task = (slot, request.sequence)
             spent_ns = self._interrupted_ns.get(task, 0)
@@ -92,24 +100,30 @@ class Watchdog:
             else:
                 self._check_limit(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
             interrupted[task] = spent_ns
-        self._interrupted_ns, self._polled_ns = interrupted, now_ns
+            if models <= answer.core < len(self._cores) and self._cores[answer.core].is_unwanted(request):
+                unwanted[task] = since_ns = self._unwanted_since.get(task, now_ns)
+                self._check_unwanted(task, answer.core, now_ns - since_ns)
+        self._interrupted_ns, self._unwanted_since, self._polled_ns = interrupted, unwanted, now_ns
         is_urgent = self._check_heartbeats(now_ns, newest.keys()) or running or is_held_up
         self._loop.later(POLL_SECONDS if is_urgent else IDLE_POLL_SECONDS, self._poll)
 
     def _check_heartbeats(self, now_ns: int, in_op: Collection[int]) -> bool:
-        """Report the cores without an op and without a heartbeat; returns whether there is one.
+        """Report the cores without an op and without a heartbeat, and those stopped in a model; returns whether any.
 
         The slots show which cores run an op. The activity bytes do not: a core also says RUNNING there before its
         first scan, and just after an answer.
         """
         step_s = min((now_ns - self._beats_checked_ns) / 1e9, _MOST_STEP_SECONDS)
         self._beats_checked_ns = now_ns
-        idle = (core for core in self._cores if core.child is not None and core.index not in in_op)
-        stalled = [core.index for core in idle if core.is_stalled(now_ns)]
+        models = self._mailbox.layout.core_count
+        must_beat = (
+            core for core in self._cores if core.index not in in_op or (core.index >= models and core.is_stopped)
+        )
+        stalled = [core.index for core in must_beat if core.child is not None and core.is_stalled(now_ns)]
         for core in self._cores:
             if core.index in stalled and core.child is not None:
                 how = "stopped" if core.is_stopped else "stalled"
-                self._handle(events.Stalls(core.index, core.child.pid, how, step_s))
+                self._handle(events.Stalls(core.index, core.child.pid, how, step_s, core.index in in_op))
             elif core.life.process is not None and core.life.process.stalled_s is not None:
                 self._handle(events.Beats(core.index))
         return bool(stalled)
@@ -123,6 +137,15 @@ class Watchdog:
         answer = mailbox.answer(slot)
         is_same = mailbox.request(slot).sequence == request.sequence and mailbox.state(slot) is State.RUNNING
         return (request, answer) if is_same else None
+
+    def _check_unwanted(self, task: TaskKey, core: int, for_ns: int) -> None:
+        slot, sequence = task
+        if for_ns > STOP_GRACE_SECONDS * 1e9 and self._reaper.is_running(slot, sequence):
+            sentence = (
+                f"Core {core} has not ended the run of a model for {for_ns / 1e9:.0f} s after its program released the "
+                "task or went. The core is ended."
+            )
+            self._handle(events.Hangs(core, (slot, sequence, for_ns), sentence))
 
     def _check_limit(self, slot: int, request: Request, answer: Answer, took_ns: int) -> None:
         serving = {core.index: core.activity_at for core in self._cores if core.child is not None}

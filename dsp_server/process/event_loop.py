@@ -56,8 +56,8 @@ class Loop:
 
     def watch(self, fd: int, handler: Handler) -> None:
         """Call ``handler`` whenever the descriptor is readable or its other end is closed."""
-        self._readers[fd] = handler
         self._epoll.register(fd, select.EPOLLIN)
+        self._readers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
         """Undo ``watch``, if the descriptor is watched; call this before the descriptor is closed."""

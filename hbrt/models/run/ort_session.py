@@ -42,14 +42,20 @@ class Saving(NamedTuple):
     weights: str
 
 
+def thread_count(threads: int | None) -> int:
+    """Threads of a session: as asked for, at most the CPUs; half of them when None, as two cores share them."""
+    cpus = len(os.sched_getaffinity(0))
+    return max(1, min(threads or cpus // 2, cpus))
+
+
 def session_options(threads: int | None = None) -> ort.SessionOptions:
     """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well.
 
     Args:
-        threads: Of one session; half of the CPUs when None, as two cores share them.
+        threads: As of ``thread_count``.
     """
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
+    options.intra_op_num_threads = thread_count(threads)
     options.inter_op_num_threads = 1
     options.log_severity_level = QUIET
     return options

@@ -59,9 +59,11 @@ def step(world: World, event: events.Event) -> tuple[World, list[actions.Action]
     if isinstance(event, events.RolloutAsked | events.StopAsked):
         waiting.add(event.request)
         next_request += 1
-    elif isinstance(event, events.Ended | events.NotStarted):
+    elif isinstance(event, events.Ended):
         alive.pop(event.process, None)
         served.discard(event.process)
+    elif isinstance(event, events.Failed) and isinstance(event.action, actions.Start):
+        alive.pop(event.action.process, None)
     elif isinstance(event, events.StartDue):
         timers.discard(event.core)
     life, done = decide(world.life, event)
@@ -132,6 +134,10 @@ def check(before: World, now: World, done: list[actions.Action]) -> None:
         assert all(alive.values())
 
 
+def not_started(process: int, core: int) -> events.Failed:
+    return events.Failed(actions.Start(process, core, IMAGE, 1.0), "no process left")
+
+
 def possible(world: World, *, steady: bool, hearts: bool = True) -> Iterator[events.Event]:
     """Whatever may happen next; with ``steady`` no process dies early, without ``hearts`` none hangs or stalls."""
     life, request = world.life, world.next_request
@@ -140,6 +146,7 @@ def possible(world: World, *, steady: bool, hearts: bool = True) -> Iterator[eve
         yield events.CloseAsked()
     every = range(len(life.cores))
     for index in every:
+        yield events.StartAsked((index,))
         if not refusal(life, index, wants_stop=True):
             yield events.StopAsked(request, index)
         if not refusal(life, index):
@@ -154,7 +161,7 @@ def possible(world: World, *, steady: bool, hearts: bool = True) -> Iterator[eve
             process, PID, "ended", "It fell.", is_late=True, lost=("A task is lost.",), served_s=served_s
         )
         if process not in world.served:
-            yield from (events.Ready(process, PID), events.NotStarted(process, "no process left"))
+            yield from (events.Ready(process, PID), not_started(process, core))
         elif hearts:
             yield from (events.Hangs(core, TASK, "It hangs."), events.Stalls(core, PID, "stopped", 1.0))
             yield from (events.Traced(process, still_hangs=False), events.Beats(core))
@@ -178,7 +185,7 @@ def canonical(world: World, *, keeps_history: bool) -> World:
             process=process_of(core.process),
             candidate=process_of(core.candidate),
             stop=requests.get(core.stop or 0),
-            epoch=0,
+            epoch=min(core.epoch, 1),
             crashes=0,
             last_crash="",
             history=core.history._replace(early=min(core.history.early, 2)) if keeps_history else History(),
@@ -242,7 +249,7 @@ def test_any_order_of_events_is_sound_also_of_ones_that_come_late(data: st.DataO
         candidates = [one for core in world.life.cores for one in (core.process, core.candidate) if one]
         strangers: list[events.Event] = []
         if late not in {one.id for one in candidates}:  # of a process that the board has forgotten
-            strangers = [events.Ready(late, PID), events.NotStarted(late, "why"), events.Traced(late, still_hangs=True)]
+            strangers = [events.Ready(late, PID), not_started(late, 0), events.Traced(late, still_hangs=True)]
         event = data.draw(st.sampled_from([*possible(world, steady=data.draw(st.booleans())), *strangers]))
         before = world
         world, done = step(world, event)
@@ -362,6 +369,14 @@ def test_a_stall_is_said_once_marked_at_each_look_and_ended_after_its_limit() ->
     assert said(done) == [f"Core 0 (process {PID}) ran no op and was stopped for 6.0 s; it is ended."]
 
 
+def test_a_core_that_is_stopped_in_a_model_is_not_marked_and_is_ended_after_the_limit() -> None:
+    world, _ = step(running(), events.Stalls(0, PID, "stopped", 1.0, is_in_model=True))
+    world, done = step(world, events.Stalls(0, PID, "stopped", LIMIT_S + 1, is_in_model=True))
+    assert typed([actions.Kill(1, "stopped for 6.0 s")])[0] in typed(done)
+    assert said(done) == [f"Core 0 (process {PID}) ran a model and was stopped for 6.0 s; it is ended."]
+    assert not any(isinstance(action, actions.MarkStalled) for action in done)
+
+
 def test_an_op_that_hangs_is_traced_once_and_killed_when_it_still_hangs() -> None:
     world, done = step(running(), events.Hangs(0, TASK, "It hangs."))
     assert typed(done) == typed([actions.Log("It hangs."), actions.Trace(1, TASK)])
@@ -370,6 +385,27 @@ def test_an_op_that_hangs_is_traced_once_and_killed_when_it_still_hangs() -> Non
     world, done = step(world, events.Traced(1, still_hangs=False))
     assert typed(done) == typed([actions.Forgive(1)])
     assert step(world, events.Traced(1, still_hangs=True))[1] == []
+
+
+@pytest.mark.parametrize("ends", [not_started(1, 0), events.Ended(1, PID, "exited")])
+def test_a_core_that_cannot_start_for_the_first_time_keeps_nobody_waiting_and_is_tried_again(
+    ends: events.Event,
+) -> None:
+    world, done = step(new_world(1), events.StartAsked((0,)))
+    assert typed(done[1:]) == typed([actions.Start(1, 0, IMAGE, 1.0)])
+    assert step(world, events.StartAsked((0,)))[1] == []
+    world, done = step(world, ends)
+    assert typed([actions.FailUnservable(frozenset())])[0] in typed(done)
+    assert "Core 0 does not start: " in said(done)[0]
+    world = settle(step(world, events.StartAsked((0,)))[0])
+    assert world.life.cores[0].state == RUNNING
+    assert step(world, events.StartAsked((0,)))[1] == []
+
+
+def test_an_action_that_fails_is_a_finding_unless_there_is_no_way_to_report_it() -> None:
+    _, done = step(running(), events.Failed(actions.ImagesChanged(None), "Read-only file system"))
+    assert said(done) == ["The daemon failed at the action ImagesChanged of a core: Read-only file system"]
+    assert step(running(), events.Failed(actions.Log("lost"), "why"))[1] == []
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,10 @@ def test_restart_replaces_every_process_and_keeps_the_queue(start: Start, write_
     assert [one.value for one in after] == [2, 2]
     assert not {one.pid for one in before} & {one.pid for one in after}
     assert [core["crashes"] for core in running.ask("status")["cores"]] == [0, 0]
-    assert sorted(path.name for path in running.paths.path.glob("image-*.py")) == ["image-2.py"]
+    assert sorted(path.name for path in running.paths.path.glob("image-*.py")) == [
+        "image-2.py",  # that of the cores for models
+        "image-3.py",
+    ]
 
 
 def test_counters_go_on_over_a_restart(start: Start) -> None:
@@ -275,7 +278,7 @@ def test_restart_with_a_broken_image_changes_nothing(start: Start, write_image: 
     assert [core["pid"] for core in status["cores"]] == before
     assert "LookupError: half an edit" in status["image_error"]
     assert running.which(board).value == 1
-    assert len(list(running.paths.path.glob("image-*.py"))) == 1
+    assert len(list(running.paths.path.glob("image-*.py"))) == 2  # that of the cores for models too
     write_image(3)
     running.ask("restart")
     assert running.ask("status")["image_error"] == ""

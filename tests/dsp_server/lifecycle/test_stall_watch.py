@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +24,9 @@ from hbrt.ddr.layout import (
     BEAT_SECONDS,
     CORE_ACTIVITY,
 )
+from hbrt.status import Status
+from tests.arm_client.dnn.nets import endless
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -28,6 +34,20 @@ if TYPE_CHECKING:
 
     Start = Callable[..., Running]
 
+MODEL_CALL = """
+import sys
+
+import arm_client as hb
+from tests.arm_client.dnn.nets import Net, good
+
+net = Net(open(sys.argv[1], "rb").read())
+net.inputs[0].sysMem[0].array("<i8")[:1] = 1 << 62
+good(hb.hbSysFlushMem(net.inputs[0].sysMem[0], hb.HB_SYS_MEM_CACHE_CLEAN))
+task = net.infer()
+print("begun", flush=True)
+sys.stdin.readline()
+print(eval(f"hb.{sys.argv[2]}"))
+"""
 SHORT = {"dsp_server.lifecycle.lifecycle.STALL_SECONDS": 0.5}
 
 
@@ -114,6 +134,29 @@ def test_a_core_that_is_stopped_in_an_op_is_not_taken_for_an_idle_one(start: Sta
     held.let_go()
     held.task.result(20)
     assert "runs no op" not in running.log()
+
+
+@pytest.mark.parametrize("call", ["hbDNNWaitTaskDone(task, 0)", "hbDNNReleaseTask(task)"])
+def test_a_core_that_is_stopped_in_a_model_is_started_again(start: Start, tmp_path: Path, call: str) -> None:
+    (tmp_path / "endless.onnx").write_bytes(endless())
+    running = start(cores=1, is_private=False, limits=SHORT)
+    environment = os.environ | {"HBRT_BOARD": running.paths.name, "HBRT_BPU": "board"}
+    with subprocess.Popen(
+        [sys.executable, "-c", MODEL_CALL, tmp_path / "endless.onnx", call],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begun\n"  # the load of the model ran before
+        (on,) = running.until(lambda: running.ask("status")["running"], "the model's run")
+        victim = running.core(on["core"])["pid"]
+        os.kill(victim, signal.SIGSTOP)
+        out, _ = program.communicate("stopped\n", PATIENCE_S)
+    assert int(out) == (0 if "Release" in call else Status.HB_DNN_RUN_TASK_FAILED)
+    running.until(lambda: running.core(on["core"])["epoch"] == 2, "the core's next process")
+    assert "stopped for " in running.core(on["core"])["last_crash"]
 
 
 def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) -> None:

@@ -16,9 +16,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from arm_client.accelerator.model_file import ModelFile
+from hbrt.models.run.ort_session import thread_count
 from tests.arm_client.dnn.nets import double, endless
 from tests.conftest import Shell
-from tests.limits import PATIENCE_S
+from tests.limits import PATIENCE_S, full_disk
 from tests.waiting import until
 
 WIDTH = 3620  # of a matrix of 50 MiB
@@ -206,6 +207,20 @@ def test_a_core_that_dies_costs_its_run_alone(board: Shell) -> None:
         assert f"signal {how.value}" in failure[1]
         assert result == [[2, 2, 2, 2]]
         assert core_of(board, 1)["crashes"] == crashes
+
+
+def test_a_disk_that_is_full_at_the_first_model_keeps_no_later_one_waiting(board: Shell) -> None:
+    (board.cwd / "double.onnx").write_bytes(double())
+    code = "from arm_client import dnn; dnn.load('double.onnx')"
+    with full_disk(board.status()["pid"]):
+        board.python("-c", code)
+    ran = board.python("-c", code)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_number_of_threads_beyond_the_cpus_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    assert [thread_count(threads) for threads in (None, 0, 1, 4, 100_000, -1)] == [2, 2, 1, 4, 4, 1]
 
 
 def test_a_program_that_ends_with_runs_nobody_waits_for_leaves_nothing(board: Shell) -> None:
