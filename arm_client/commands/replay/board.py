@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from arm_client.commands.replay.handles import Handles
 from arm_client.session.session import Inline, Session
 from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
@@ -59,7 +60,7 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
     """A board for these calls.
 
     Args:
-        calls: The calls.
+        calls: The calls of a recording, all that may be run or that those need.
         image: File of the image; None for the packaged ops. Under HBRT_INLINE its ops run in this process.
 
     Raises:
@@ -82,7 +83,7 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
     )
     daemon = launch(config, has_console=True)
     session = Session(BoardPaths(directory), daemon, inline=Inline(file) if is_inline else None)
-    board = Board(session)
+    board = Board(session, Handles(calls))
     try:
         yield board
         board.close()
@@ -93,8 +94,8 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
 class Board:
     """The memory and the cores that calls are replayed on."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, handles: Handles) -> None:
+        self._session, self._handles = session, handles
         self._blocks: set[tuple[int, int]] = set()  # starts and ends
 
     def run(self, recorded: Recorded, timeout_ms: float) -> tuple[int, str]:
@@ -105,9 +106,13 @@ class Board:
             RequestRefusedError: there is no memory at these addresses.
         """
         call, session = recorded.call, self._session
+        if (opened := self._handles.open_of(recorded)) is not None:
+            self.run(opened, timeout_ms)
         self._place(blocks_for(call.ranges))
         for used in call.ranges:
             self._view(used)[:] = recorded.bytes_of(used)
+        message, output = (self._view(Range(*block, "", "")) for block in (call.input, call.output))
+        self._handles.replace(recorded, message)
         given = call.cmd, call.priority, call.core_mask & _ALL_CORES, call.custom_id, *call.input, *call.output
         handle = session.tasks.submit(*given)
         if handle < 0:
@@ -120,6 +125,7 @@ class Board:
             )
         text = session.why(status) if status else ""
         session.tasks.release(handle)
+        self._handles.restore(recorded, message, output)
         return status, text
 
     def bytes_of(self, used: Range) -> bytes:
@@ -128,6 +134,8 @@ class Board:
 
     def _view(self, used: Range) -> memoryview:
         ddr = self._session.link.ddr
+        if not used.size_bytes:
+            return memoryview(b"")
         offset = ddr.offset_of(used.phy_addr)
         return ddr.bytes[offset : offset + used.size_bytes]
 

@@ -134,7 +134,7 @@ def command(
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
     chosen = [known[name] for name in names] if names else calls
-    with board_for(chosen, image) as board:
+    with board_for(calls, image) as board:
         verdicts = [_replayed(board, one, dtype, tolerance, timeout) for one in chosen]
     different = [one for one in verdicts if one.is_comparable and not one.is_same]
     unended = [one for one in verdicts if not one.is_comparable]
