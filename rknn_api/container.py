@@ -27,6 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
+from hbrt.regular_files import read_regular
 from rknn_api.encryption import decrypted, is_encrypted
 from rknn_api.errors import RknnError, RknnStatus, invalid_model
 
@@ -57,6 +58,7 @@ _TYPES_OF_TENSOR: Mapping[str, type | tuple[type, ...]] = {
     "zero_point": int,
 }
 _HEAD = struct.Struct("<8sIIII")
+MAX_MODEL_BYTES = 4 << 30
 _ALIGN = 64
 _VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
 
@@ -209,7 +211,7 @@ class Container:
             described = json.loads(text)
             metadata = _metadata(described["model"])
             places = {str(name): [int(number) for number in place] for name, place in described["sections"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise invalid_model(f"{label} is damaged: its description cannot be read: {error!r}.") from None
         sections: dict[str, bytes | memoryview] = {}
         for name, place in places.items():
@@ -260,7 +262,7 @@ def read(path: Path) -> bytes:
         RknnError: RKNN_ERR_MODEL_INVALID: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return read_regular(path, MAX_MODEL_BYTES)
     except OSError as error:
         raise invalid_model(f"The model file {path} cannot be read: {error.strerror}; check the path.") from None
 

@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.tags import cpython_tags
+from packaging.utils import parse_wheel_filename
 
 from tests.limits import PATIENCE_S
 
@@ -72,6 +74,16 @@ def run_installed(installed: Path, cwd: Path, *arguments: str) -> subprocess.Com
         text=True,
         timeout=PATIENCE_S,
     )
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13)])
+def test_one_wheel_is_for_every_python_from_3_11_on(wheel: Path, version: tuple[int, int]) -> None:
+    _, _, _, tags = parse_wheel_filename(wheel.name)
+    (tag,) = tags
+    assert (tag.interpreter, tag.abi) == ("cp311", "abi3")
+    assert tag in set(cpython_tags(version, platforms=[tag.platform]))
+    with zipfile.ZipFile(wheel) as archive:
+        assert "hbrt/native/_mailbox.abi3.so" in archive.namelist()
 
 
 def test_a_wheel_claims_four_names(wheel: Path) -> None:

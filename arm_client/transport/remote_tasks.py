@@ -20,11 +20,13 @@ from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
 from hbrt.profiles.work import WORK
+from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.status import Status
 
 MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
+_ENDS = frozenset(state for state in State if state >= FIRST_END)
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
 
@@ -72,14 +74,16 @@ class RemoteTasks(ForwardedTasks):
         """A task has ended, says the relay, and what it wrote has come: in the connection's thread.
 
         Raises:
-            RefusedError: no core has had it, since the board is lost.
+            RefusedError: no core has had it, since the board is lost. MalformedMessageError: it is no end of a task.
         """
         handle, state, packed, work = TASK_END.unpack(raw)
+        if state not in _ENDS or slot_of(handle) >= len(self.handles):
+            raise MalformedMessageError(f"It says that task {handle:#x} ended in state {state}.")
         slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
         if answer.core < 0 and answer.result in BOARD_LOST:  # an op may return any status
             raise RefusedError(answer.result, text.decode("utf-8", "replace"))
         with self.table:
-            if self.handles[slot] != handle or self.map[self.states + slot] >= _DONE or state < _DONE:
+            if self.handles[slot] != handle or self.map[self.states + slot] >= _DONE:
                 return  # it was released meanwhile
             answer = by_local_clock(answer, self.link.ahead_ns, self.mailbox.request(slot).sequence, now_ns)
             self.mailbox.write_work(slot, WORK.unpack(work))

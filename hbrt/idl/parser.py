@@ -6,6 +6,7 @@ Source: qualcomm/fastrpc, IDL files and generated stubs, https://github.com/qual
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from contextlib import suppress
 from functools import cache
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from lark import Lark, Token
 
+MAX_STRUCT_BYTES: Final = 1 << 30
 GRAMMAR: Final = r"""
 start: (_definition | ";")*
 _definition: module | interface | forward | _declaration
@@ -80,7 +82,7 @@ NAME: /[A-Za-z_][A-Za-z0-9_]*/
 NUMBER: /0[xX][0-9a-fA-F]+|[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?/
 SIGN: "-" | "+"
 OPERATOR: "*" | "/" | "|" | "&" | "^" | "~" | "<<" | ">>"
-TEXT: /"[^"\n]*"/
+TEXT: /"(\\["abfnrtv\\]|[^"\\\n])*"/
 %ignore /\s+/
 %ignore /\/\/[^\n]*/
 %ignore /\/\*(.|\n)*?\*\//
@@ -152,7 +154,10 @@ def parse(text: str, file: str = "FILE.idl", folders: Iterable[Path] = ()) -> Fi
         if isinstance(error, UnexpectedToken) and error.token.type == "$END":
             line, column = _end_of(source.text)
         raise IdlError(f"{_place(source, line)}:{column}: {found}; expected {_shown(expected)}.") from None
-    return _Reader(file, source).read(tree)
+    try:
+        return _Reader(file, source).read(tree)
+    except RecursionError:
+        raise IdlError(f"{file}:1:1: Modules, sequences or expressions are nested too deeply.") from None
 
 
 @cache
@@ -363,6 +368,10 @@ class _Reader:
             fields.append(Field(str(one), found, lengths))
         kind = ctypes.c_void_p
         if all(is_flat(one.type) for one in fields):
+            parts = [ctypes.sizeof(one.type.kind) * math.prod(one.lengths) for one in fields]  # type: ignore[union-attr]
+            size_bytes = sum(parts)
+            if size_bytes > MAX_STRUCT_BYTES:
+                self._fail(name, f"{name} has {size_bytes} bytes; a structure has at most {MAX_STRUCT_BYTES}.")
             layout = [(one.name, _array_kind(one.type.kind, one.lengths)) for one in fields]  # type: ignore[union-attr]
             kind = type(c, (ctypes.Structure,), {"_fields_": layout})
         self._keep(name, self._types, c, Struct(c, tuple(fields), kind))
@@ -415,6 +424,8 @@ class _Reader:
             number = self._lookup(str(token), self._numbers) if token.type == "NAME" else None
             if token.type == "NAME" and number is None:
                 self._fail(token, f"There is no constant {token}; it must be declared before.")
+            if re.fullmatch("0[0-7]+", token):  # octal, in C
+                number = int(token, 8)
             words.append(str(token) if number is None else f"({number})")
         text = " ".join(words).replace("/", "//")
         number = _evaluated(text)

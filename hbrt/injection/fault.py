@@ -70,6 +70,9 @@ class Fault(NamedTuple):
         return " ".join([self.action, *given])
 
 
+_MAX_DIGITS: Final = 32
+
+
 def parse(text: str) -> Fault:
     """A fault from text such as ``kill-core core=1 call=3``.
 
@@ -88,6 +91,8 @@ def parse(text: str) -> Fault:
         if name not in WORDS[action]:
             takes = f"takes {', '.join(WORDS[action])}" if WORDS[action] else "comes at once, and takes no word"
             raise BadFaultError(f"{action!r} does not take {name!r}: it {takes}.")
+        if len(raw) > _MAX_DIGITS:
+            raise BadFaultError(f"Invalid {name}: its number has {len(raw)} characters; at most {_MAX_DIGITS}.")
         try:
             values[name] = float(raw) if name in {"ms", "chance"} else int(raw, 0)
         except ValueError:

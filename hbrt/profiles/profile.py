@@ -242,7 +242,7 @@ def load(path: Path, _depth: int = 0) -> Profile:
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadProfileError(f"The profile {path} cannot be read: {error}.") from error
     head = {key: document.pop(key) for key in _HEAD & document.keys()}
     for key, text in head.items():
@@ -253,7 +253,10 @@ def load(path: Path, _depth: int = 0) -> Profile:
         if _depth == _MOST_BASES:
             raise BadProfileError(f"{path}: the profiles that are bases of one another never end.")
         base.update(load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1).constants)
-    base.update((key, _constant(key, given, path)) for key, given in _leaves(document, ""))
+    try:
+        base.update((key, _constant(key, given, path)) for key, given in _leaves(document, ""))
+    except RecursionError:
+        raise BadProfileError(f"The profile {path} cannot be read: its tables are nested too deeply.") from None
     has_kind = {kind: (one := base.get(f"cores.{kind}.count")) is not None and one.value > 0 for kind in KINDS}
     if missing := [key for key, rule in KEYS.items() if key not in base and has_kind.get(rule.of, True)]:
         raise BadProfileError(f'{path}: {missing[0]} is missing; write it, or base = "j5" to take it from there.')

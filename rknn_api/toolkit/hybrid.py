@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from hbrt import yaml_text
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.spec.graph import Graph
@@ -78,7 +79,7 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
         raise refused(error) from None
     try:
         beside = json.loads(data.read_text(encoding="utf-8"))
-        text = _mapping(yaml.safe_load(cfg.read_text(encoding="utf-8")))
+        text = _mapping(yaml_text.load(cfg.read_text(encoding="utf-8")))
         ranges = {name: (float(low), float(high)) for name, (low, high) in beside["ranges"].items()}
         inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in beside["inputs"]]
         batch = int(beside["rknn_batch_size"])
@@ -86,6 +87,8 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
         changed = _mapping(text.get("quantize_parameters"))
         ranges |= {name: (float(one["min"][0]), float(one["max"][0])) for name, one in changed.items()}
         layers = _mapping(text.get("custom_quantize_layers"))
+    except RecursionError:
+        raise invalid_model(f"{data} cannot be read: its JSON is nested too deeply.") from None
     except (RknnError, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise invalid_model(
             f"{data} and {cfg} cannot be read: {type(error).__name__}: {one_line(error)}. Write them by "

@@ -1,3 +1,4 @@
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -113,3 +114,18 @@ def test_a_file_is_whole_while_others_write_it(tmp_path: Path) -> None:
     while any(one.is_alive() for one in writers):
         assert Container.read(path).metadata == METADATA
     assert [one.name for one in tmp_path.iterdir()] == ["model.rknn"]
+
+
+def test_a_description_that_is_nested_too_deeply_and_an_endless_file_are_refused(tmp_path: Path) -> None:
+    whole = MODEL.to_bytes()
+    deep = b"[" * 100_000
+    head = whole[: whole.index(b"{")]
+    with pytest.raises(RknnError, match=r"damaged|cut short"):
+        Container.from_bytes(head + deep)
+    with (tmp_path / "sparse.rknn").open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(RknnError, match="it has 1099511627776 bytes, more than"):
+        Container.read(tmp_path / "sparse.rknn")
+    os.mkfifo(tmp_path / "fifo.rknn")
+    with pytest.raises(RknnError, match="it is not a regular file"):
+        Container.read(tmp_path / "fifo.rknn")

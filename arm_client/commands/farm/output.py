@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 from arm_client.farm import Result
 from hbrt.board.files import lock_file
 from hbrt.errors import WrongUseError
+from hbrt.regular_files import read_regular
 
 RESULTS, PLAN = "results.parquet", "plan.json"
+MAX_PLAN_BYTES = 1 << 28
 _PARTS, _LOCK = "parts", "lock"
 _FLUSH_SECONDS = 1.0
 _MOST_ROWS = 10_000
@@ -63,13 +65,13 @@ class Output:
         self._lock = lock
         try:
             if known.exists():
-                _refuse_other(json.loads(known.read_text(encoding="utf-8")), plan, directory)
+                _refuse_other(_plan_of(known), plan, directory)
             else:
                 with written(known) as file:
                     file.write(json.dumps(plan, indent=2).encode())
             self._parts.mkdir(exist_ok=True)
             self.is_finished = (directory / RESULTS).exists()
-            self.done = pq.read_metadata(directory / RESULTS).num_rows if self.is_finished else self._load()
+            self.done = _rows_of(directory / RESULTS) if self.is_finished else self._load()
         except BaseException:
             os.close(lock)
             raise
@@ -194,6 +196,33 @@ def written(path: Path) -> Iterator[Any]:
     except BaseException:
         raw.unlink(missing_ok=True)
         raise
+
+
+def _plan_of(file: Path) -> dict[str, Any]:
+    """The plan that a directory's results were made by.
+
+    Raises:
+        WrongUseError: it is damaged.
+    """
+    try:
+        plan: dict[str, Any] = json.loads(read_regular(file, MAX_PLAN_BYTES))
+    except (ValueError, RecursionError):
+        raise WrongUseError(f"{file} is damaged: not JSON. Name another directory.") from None
+    return plan
+
+
+def _rows_of(file: Path) -> int:
+    """How many results a file has.
+
+    Raises:
+        WrongUseError: it is damaged.
+    """
+    try:
+        rows: int = pq.read_metadata(file).num_rows
+    except pa.ArrowException as error:
+        why = str(error).splitlines()[0]
+        raise WrongUseError(f"{file} is damaged: {why} Remove it, or name another directory.") from None
+    return rows
 
 
 def _refuse_other(known: dict[str, Any], plan: dict[str, Any], directory: Path) -> None:

@@ -15,6 +15,7 @@ from hbrt.cli.tables import Column, numbers, show_table, show_text
 from hbrt.findings.record import Severity
 from hbrt.findings.text import counted
 from hbrt.layout import C_SUFFIXES
+from hbrt.layout.bounded import bounded
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.numpy_dtype import of_dtype
 from hbrt.layout.rules import Remark, differences, remarks_on
@@ -62,7 +63,7 @@ def _read_c(file: Path, name: str, include: Sequence[Path], define: Sequence[str
             f"C declarations are read by libclang, which cannot be loaded ({error}): install hbrt with its extra "
             "'layout', as in pip install '.[layout]' in its clone."
         ) from None
-    return of_declaration(file, name, include, define)
+    return bounded(lambda: of_declaration(file, name, include, define), str(file))
 
 
 def remarks_of(sides: Sequence[Side]) -> list[Remark]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from arm_client.dnn.errors import ModelError, incompatible, one_line
 from arm_client.dnn.loading.description import Description, InputDescription
+from hbrt import yaml_text
 from hbrt.dnn_types import hbDNNTensorLayout
 from hbrt.status import Status
 
@@ -130,8 +131,8 @@ def parse(text: str | bytes, input_names: Sequence[str], label: str = "the descr
         ModelError: as `read`.
     """
     try:
-        loaded = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        loaded = yaml_text.load(text)
+    except (yaml.YAMLError, ValueError) as error:
         raise incompatible(f"{label} is no YAML: {one_line(error)}.") from None
     if not isinstance(loaded or {}, dict):
         raise incompatible(f"{label} holds a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
@@ -339,8 +340,8 @@ class _Reader:
         value = self._values.get("input_source")
         if isinstance(value, str):
             try:
-                value = yaml.safe_load(value)
-            except (yaml.YAMLError, RecursionError, ValueError):
+                value = yaml_text.load(value)
+            except (yaml.YAMLError, ValueError):
                 raise self._wrong("input_source", value, 'a mapping, as {"data": "pyramid"}') from None
         if value is None:
             return {}

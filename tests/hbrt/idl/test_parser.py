@@ -225,3 +225,24 @@ def test_layouts_of_parameters_in_parts_are_those_of_the_vendors_stubs() -> None
     assert "uint8_t _out[12] = {0};" in stub
     assert "memcpy(_in + 12, &_v, sizeof _v)" in stub
     assert "memcpy(&(*_p5), _out + 8, sizeof (*_p5))" in stub
+
+
+def test_text_that_is_nested_too_deeply_or_too_large_is_refused() -> None:
+    deep = "module m { " * 5000 + "interface i { long f(); };" + " };" * 5000
+    for text in (deep, f"interface i {{ long f(in {'sequence<' * 5000}long{'>' * 5000} a); }};"):
+        with pytest.raises(IdlError):
+            parse(text)
+    huge = "struct a { octet x[1048575]; }; struct b { a x[1048575]; }; struct c { b x[1048575]; };"
+    with pytest.raises(IdlError, match="b has 1099509530625 bytes; a structure has at most"):
+        parse(huge + "interface i { long f(in c x); };")
+
+
+def test_constants_are_the_same_in_c_and_python() -> None:
+    (made,) = parse(
+        r'interface i { const long A = 007; const long B = -010; const string C = "a\\"; const long D = 0x1F; };'
+    )
+    assert [one.text for one in made.constants] == ["7", "-8", r'"a\\"', "0x1F"]
+    exec(compile("\n".join(f"{one.name} = {one.text}" for one in made.constants), "", "exec"))  # noqa: S102 - as Python
+    for bad in (r'const string A = "\"', "const long A = 08", r'const string A = "\q"'):
+        with pytest.raises(IdlError):
+            parse(f"interface i {{ {bad}; }};")

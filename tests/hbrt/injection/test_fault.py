@@ -63,3 +63,9 @@ def test_text_that_is_no_fault_is_refused(text: str, words: str) -> None:
     with pytest.raises(BadFaultError) as caught:
         parse(text)
     assert words in str(caught.value)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_with_a_sentence() -> None:
+    for digits in ("9" * 5000, "0x" + "f" * 5000):
+        with pytest.raises(BadFaultError, match="Invalid call: its number has"):
+            parse(f"kill-core call={digits}")

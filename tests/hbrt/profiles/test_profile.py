@@ -123,3 +123,10 @@ def test_changed_constants_are_checked_as_those_of_a_file() -> None:
     assert slow.constants["ddr.stall_cycles"][:3] == (500, 20, 500)
     with pytest.raises(BadProfileError, match=r"No constant is called 'ddr\.stal'; did you mean ddr\.stall_cycles\?"):
         slow.with_values({"ddr.stal": 1})
+
+
+def test_a_profile_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    for text in ("a = " + "[" * 50_000, "[" + "a." * 50_000 + "a]\nb = 1"):
+        (tmp_path / "deep.toml").write_text(text)
+        with pytest.raises(BadProfileError, match="cannot be read"):
+            load(tmp_path / "deep.toml")

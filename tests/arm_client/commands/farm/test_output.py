@@ -15,7 +15,7 @@ import pytest
 
 from arm_client.commands.farm import output as module
 from arm_client.commands.farm.items import items_over
-from arm_client.commands.farm.output import RESULTS, Output
+from arm_client.commands.farm.output import PLAN as PLAN_FILE, RESULTS, Output
 from arm_client.commands.farm.report import Summary
 from arm_client.commands.farm.work import Against, compared
 from arm_client.farm import Result, Status
@@ -129,3 +129,12 @@ def test_the_largest_difference_from_a_reference(made: Any, wanted: Any, error: 
     assert (found.error, bool(found.failure), found.value) == (error, error > 0.25, None)
     with pytest.raises(ValueError, match="the outputs have"):
         compared(arrays[0], [np.zeros((2, 2))], [], against)
+
+
+@pytest.mark.parametrize("name", [RESULTS, PLAN_FILE])
+def test_results_that_are_damaged_are_named(tmp_path: Path, name: str) -> None:
+    with Output(tmp_path / "out", {"a": 1}):
+        pass
+    (tmp_path / "out" / name).write_bytes(b"[" * 100_000)
+    with pytest.raises(WrongUseError, match=f"{name} is damaged"):
+        Output(tmp_path / "out", {"a": 1})
