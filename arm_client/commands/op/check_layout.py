@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from arm_client.commands.op.bounded import bounded
 from arm_client.commands.op.loading import BadNameError, load_named
 from hbrt.cli.tables import Column, numbers, show_table, show_text
 from hbrt.findings.record import Severity
 from hbrt.findings.text import counted
 from hbrt.layout import C_SUFFIXES
-from hbrt.layout.bounded import bounded
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.numpy_dtype import of_dtype
 from hbrt.layout.rules import Remark, differences, remarks_on

@@ -238,7 +238,7 @@ def test_text_that_is_nested_too_deeply_or_too_large_is_refused() -> None:
 
 
 def test_constants_are_the_same_in_c_and_python() -> None:
-    (made,) = parse(
+    made = parse(
         r'interface i { const long A = 007; const long B = -010; const string C = "a\\"; const long D = 0x1F; };'
     )
     assert [one.text for one in made.constants] == ["7", "-8", r'"a\\"', "0x1F"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hbrt.layout import bounded as module
-from hbrt.layout.bounded import bounded
+from arm_client.commands.op import bounded as module
+from arm_client.commands.op.bounded import bounded
 from hbrt.layout.structure import LayoutError
 
 

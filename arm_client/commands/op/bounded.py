@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import resource
@@ -60,8 +61,8 @@ def _answer(call: Callable[[], object], writer: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 2)  # a crash of libclang writes a page
+        faulthandler.disable()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a crash of libclang writes a page
         try:
             result = call()
         except Exception as raised:  # noqa: BLE001 - the caller raises it
