@@ -40,7 +40,7 @@ def _write_interface(file: Path, directory: Path) -> Path:
     from hbrt.idl import c_writer
     from hbrt.idl.parser import parse
 
-    (interface,) = parse(file.read_text(encoding="utf-8"), str(file))
-    for name, text in c_writer.files(interface).items():
+    parsed = parse(file.read_text(encoding="utf-8"), str(file))
+    for name, text in c_writer.files(parsed).items():
         (directory / name).write_text(text, encoding="utf-8")
-    return directory / f"{interface.name}_skel.c"
+    return directory / f"{parsed.name}_skel.c"

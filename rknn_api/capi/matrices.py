@@ -171,8 +171,9 @@ def packed(matrix: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
     """The bytes of a matrix: as ``unpacked`` reads them."""
     if dtype != "int4":
         return np.ascontiguousarray(matrix).reshape(-1).view(np.uint8)
-    halves = matrix.reshape(-1).view(np.uint8) & 15
-    return halves[::2] | halves[1::2] << 4
+    halves = matrix.reshape(-1).view(np.uint8) & np.uint8(15)
+    both: NDArray[np.uint8] = halves[::2] | halves[1::2] << np.uint8(4)
+    return both
 
 
 def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantised]) -> NDArray[Any]:

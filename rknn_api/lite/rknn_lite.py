@@ -88,7 +88,7 @@ class RKNNLite(Calls):
 
     def inference(
         self,
-        inputs: Sequence[Any],
+        inputs: Any,
         data_format: str | Sequence[str] | None = None,
         data_type: str | Sequence[str] | None = None,
         inputs_pass_through: Sequence[int] | None = None,

@@ -129,6 +129,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
         raise _wrong("std_values", args["std_values"], "it divides, so no number of it is 0")
     if args.get("remove_weight") and args.get("dynamic_input"):
         raise _wrong("remove_weight", args["remove_weight"], "a model of dynamic_input cannot share another's weights")
+    min_cos, max_euc = (_threshold(name, args.get(name, default)) for name, default in _THRESHOLDS.items())
     return Config(
         platform,
         means,
@@ -144,8 +145,9 @@ def read_config(given: Mapping[str, Any]) -> Config:
         _flag("model_pruning", args),
         _dynamic(args.get("dynamic_input", ()), platform),
         _sparse(args.get("sparse_infer", False), platform),
-        *(_threshold(name, args.get(name, default)) for name, default in _THRESHOLDS.items()),
-        tuple(warnings),
+        min_cos=min_cos,
+        max_euc=max_euc,
+        warnings=tuple(warnings),
     )
 
 

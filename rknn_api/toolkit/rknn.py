@@ -417,7 +417,7 @@ class RKNN(Calls):
 
     def inference(
         self,
-        inputs: Sequence[Any],
+        inputs: Any,
         data_format: str | Sequence[str] | None = None,
         inputs_pass_through: Sequence[int] | None = None,
     ) -> list[Any] | None:

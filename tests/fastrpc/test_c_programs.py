@@ -62,18 +62,20 @@ class Plain(Interface):
 
 def test_a_callback_takes_as_many_buffers_as_come(programs: dict[str, Path], dsp_board_factory: Any) -> None:
     """More than 1 024 in one run of it."""
-    with dsp_board_factory(image=programs["image"], fresh=True):
-        size = {"request_bytes": 1 << 17, "response_bytes": 1 << 17}
-        with Plain() as plain, DspQueue(**size) as queue:
-            plain.call(QUEUE, queue.id)
-            fd = os.memfd_create("buffer")
-            os.ftruncate(fd, 4096)
-            assert fastrpc.fastrpc_mmap(3, fd, 0, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
-            queue._queue.set_served(is_served=True)  # so that the image is asked when all is written
-            for number in range(600):
-                queue.write(number.to_bytes(2, "little"), [(fd, 0, 8, 0), (fd, 8, 8, 0)])
-            queue._ask()
-            for number in range(600):
-                assert queue.read(PATIENCE_S).message == number.to_bytes(2, "big")
-            assert fastrpc.fastrpc_munmap(3, fd, 0, 4096) == 0
-            os.close(fd)
+    with (
+        dsp_board_factory(image=programs["image"], fresh=True),
+        Plain() as plain,
+        DspQueue(request_bytes=1 << 17, response_bytes=1 << 17) as queue,
+    ):
+        plain.call(QUEUE, queue.id)
+        fd = os.memfd_create("buffer")
+        os.ftruncate(fd, 4096)
+        assert fastrpc.fastrpc_mmap(3, fd, 0, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
+        queue._queue.set_served(is_served=True)  # so that the image is asked when all is written
+        for number in range(600):
+            queue.write(number.to_bytes(2, "little"), [(fd, 0, 8, 0), (fd, 8, 8, 0)])
+        queue._ask()
+        for number in range(600):
+            assert queue.read(PATIENCE_S).message == number.to_bytes(2, "big")
+        assert fastrpc.fastrpc_munmap(3, fd, 0, 4096) == 0
+        os.close(fd)
