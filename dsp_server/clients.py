@@ -38,7 +38,7 @@ class Client:
         self.doorbell = doorbell
         self.token = os.urandom(TOKEN_BYTES)
         self.slots: list[int] = []
-        self.attached_at = time.time()
+        self.attached_at = time.monotonic()
         self.has_left = self.has_left_blocks = False  # the tasks, and blocks, that it leaves were looked for
         self.wait_report: str | None = None  # where it waits, since it was asked; see daemon/wait_look.py
         self.recording: Recording | None = None  # of its calls, while they are recorded

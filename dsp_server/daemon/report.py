@@ -65,7 +65,7 @@ class Report:
         self._journal = journal
         self._locks = locks
         self._gateways = gateways
-        self._started_at = time.time()
+        self._started_at = time.monotonic()
 
     def status(self) -> dict[str, Any]:
         """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
@@ -90,7 +90,7 @@ class Report:
             "directory": str(self._paths.path),
             "state": self.state(),
             "pid": os.getpid(),
-            "uptime_s": time.time() - self._started_at,
+            "uptime_s": time.monotonic() - self._started_at,
             "image": str(self._lifecycle.dsp_cores[0].life.image.origin) if self._lifecycle.dsp_cores else "",
             "profile": {
                 "name": active().name,
@@ -245,7 +245,7 @@ class Report:
             "id": client.id,
             "pid": client.pid,
             "name": client.name,
-            "age_s": time.time() - client.attached_at,
+            "age_s": time.monotonic() - client.attached_at,
             "blocks": blocks,
             "model_blocks": self._memory.kept_for_models(client.id),
             "bytes": size_bytes,

@@ -18,7 +18,7 @@ class Request(NamedTuple):
         program: What it is called, with its process id.
         user: Whose it is.
         pool: The pool that it wants a board of.
-        since: When it came.
+        since: When it came, by CLOCK_MONOTONIC in seconds.
     """
 
     program: str
@@ -52,6 +52,10 @@ class Book:
     def ask(self, who: bytes, request: Request) -> None:
         """Queue a request."""
         self.requests[who] = request
+
+    def count_of(self, user: str) -> int:
+        """How many boards a user has or waits for."""
+        return sum(request.user == user for request in self.requests.values())
 
     def ready(self, seat: int) -> None:
         """A seat has a fresh board."""

@@ -56,7 +56,7 @@ class Seat:
         self.number, self.pool = number, pool
         self.board: HostedBoard | None = None
         self.life = 0  # of its boards
-        self.state, self.since, self.why = State.STARTING, time.time(), ""
+        self.state, self.since, self.why = State.STARTING, time.monotonic(), ""
         self._make, self._idle_seconds, self._tell = make, idle_seconds, tell
         self._is_over = threading.Event()
         self._wake = threading.Event()
@@ -93,7 +93,7 @@ class Seat:
         self._thread.join(seconds)
 
     def _set(self, state: State, why: str = "") -> None:
-        self.state, self.since, self.why = state, time.time(), why
+        self.state, self.since, self.why = state, time.monotonic(), why
 
     # -- its thread
 

@@ -34,6 +34,7 @@ from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt.status import Status
 
 MOST_REQUESTS = 256
+MAX_USER_REQUESTS = 64
 POLL_SECONDS = 0.2
 END_SECONDS = 15.0
 LAST_WORD_SECONDS = 0.5
@@ -159,7 +160,12 @@ class LeaseServer(Server):
             self._keys[who] = str(frame.get("User-Id")).encode()
             user = self._listener.name_of(self._keys[who]) or "?"
         name = printable(f"{program}:{pid}@{connection.peer.rpartition(':')[0]}")
-        self._book.ask(who, Request(name, printable(user) or "?", pool, time.time()))
+        user = printable(user) or "?"
+        if self._book.count_of(user) >= MAX_USER_REQUESTS:
+            why = f"{user} has or wants {MAX_USER_REQUESTS} of its boards, the most of a user; end some programs."
+            self._end(who, Status.HB_DSP_NOT_RUNNING, why)
+            return
+        self._book.ask(who, Request(name, user, pool, time.monotonic()))
 
     def _tell(self, event: Event) -> None:
         """Take what a seat's thread tells."""
@@ -242,19 +248,22 @@ class LeaseServer(Server):
         self._pending.end_silent()
         self._end_floods(MOST_UNKNOWN_BYTES, BEAT_SECONDS)
         now = time.monotonic()
-        for who in list(self._known):
-            if now >= self._let_go.get(who, now + 1):
-                self._connections.end(self._known[who])
+        for who, connection in list(self._known.items()):
+            if not self._is_reachable(who):  # ZeroMQ has given it up, which the descriptor here does not tell
+                self._on_end(connection)
+            elif now >= self._let_go.get(who, now + 1):
+                self._connections.end(connection)
         self._let_go = {who: until for who, until in self._let_go.items() if who in self._known or now < until}
         most = self._limits.lease_seconds
         for seat in self._seats:
-            if most and seat.state is State.LEASED and time.time() - seat.since >= most:
+            if most and seat.state is State.LEASED and time.monotonic() - seat.since >= most:
                 self._take_back(seat.number, f"It was leased for {most:g} s, which is the farm's --lease-timeout.")
                 seat.renew()
 
     def status(self) -> dict[str, Any]:
         """The boards, who has them since when, and the queue; times in seconds since the epoch."""
         requests, lessees = self._book.requests, self._book.lessees
+        to_unix_s = time.time() - time.monotonic()
         return {
             "address": self.address,
             "pools": [pool._asdict() for pool in self._pools],
@@ -264,7 +273,7 @@ class LeaseServer(Server):
                     "board": seat.number,
                     "pool": seat.pool,
                     "state": str(seat.state),
-                    "since": seat.since,
+                    "since": seat.since + to_unix_s,
                     "user": requests[lessees[seat.number]].user if seat.number in lessees else None,
                     "program": requests[lessees[seat.number]].program if seat.number in lessees else None,
                     "name": seat.board.name if seat.board is not None else None,
@@ -273,7 +282,12 @@ class LeaseServer(Server):
                 for seat in self._seats
             ],
             "queue": [
-                {**requests[who]._asdict(), "place": place, "why": self._book.why_waiting(who)}
+                {
+                    **requests[who]._asdict(),
+                    "since": requests[who].since + to_unix_s,
+                    "place": place,
+                    "why": self._book.why_waiting(who),
+                }
                 for who, place in self._book.places().items()
             ],
         }

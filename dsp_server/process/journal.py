@@ -47,7 +47,8 @@ class Journal:
         self.complete: Callable[[Finding], Finding] | None = None  # adds what its finder could not know
         self.on_found: Callable[[str], None] = lambda _: None  # called with each finding's line
         self.on_said: Callable[[str], None] = lambda _: None  # called with each other line
-        self._found: dict[tuple[int, str], Finding] = {}  # by program and fingerprint, the latest last
+        # When by CLOCK_MONOTONIC, and what; by program and fingerprint, the latest last.
+        self._found: dict[tuple[int, str], tuple[float, Finding]] = {}
 
     def say(self, sentence: str) -> None:
         """Write a line to the log."""
@@ -62,16 +63,17 @@ class Journal:
     @property
     def findings(self) -> list[Finding]:
         """The latest findings, each mistake of a program once, the latest last."""
-        return list(self._found.values())
+        return [found for _, found in self._found.values()]
 
     def of_program(self, client: int, since: float) -> list[Finding]:
         """The findings of a program and of nobody, the latest last.
 
         Args:
             client: Its id.
-            since: When it attached, in seconds since the epoch: its id was another program's before.
+            since: When it attached, by CLOCK_MONOTONIC in seconds: its id was another program's before.
         """
-        return [one for one in self.findings if not one.client or (one.client == client and one.time >= since)]
+        found = self._found.values()
+        return [one for at, one in found if not one.client or (one.client == client and at >= since)]
 
     def forget(self) -> None:
         """Drop the findings; their lines stay in the log."""
@@ -93,8 +95,9 @@ class Journal:
         """As ``find``, of a finding that another process made."""
         found = (found if self.complete is None else self.complete(found))._replace(time=time.time())
         key = (found.client, found.fingerprint)
-        before = self._found.pop(key, None)
-        self._found[key] = now = before.again(found) if before is not None else found
+        _, before = self._found.pop(key, (0.0, None))
+        now = before.again(found) if before is not None else found
+        self._found[key] = time.monotonic(), now
         if len(self._found) > MOST_FINDINGS:
             del self._found[next(iter(self._found))]
         if before is None or before.times.bit_length() < now.times.bit_length():

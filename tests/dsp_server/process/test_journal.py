@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -70,3 +71,14 @@ def test_the_oldest_finding_goes_when_there_are_too_many(kept: tuple[Journal, Ca
     assert len(journal.findings) == MOST_FINDINGS
     assert {found.text for found in journal.findings} >= {"Sentence 0.", f"Sentence {MOST_FINDINGS}."}
     assert "Sentence 1." not in {found.text for found in journal.findings}
+
+
+def test_findings_of_a_program_stay_its_own_when_the_wall_clock_is_set_back(
+    kept: tuple[Journal, Callable[[], list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, _ = kept
+    attached_at, now = time.monotonic(), time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86_400)
+    journal.find("leak", "Nobody freed it.", client=3)
+    assert [one.text for one in journal.of_program(3, attached_at)] == ["Nobody freed it."]
+    assert journal.of_program(3, time.monotonic() + 1) == []
