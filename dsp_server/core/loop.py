@@ -23,7 +23,7 @@ from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
-from dsp_server.core.op_checks import sweep
+from dsp_server.core.op_checks import sweep, unknown_handle
 from dsp_server.core.op_output import with_output
 from dsp_server.core.progress import Progress, Run
 from dsp_server.core.views import Views
@@ -128,7 +128,7 @@ class Core:
         layout = ddr.layout
         self.index = index
         self.is_stopping = False
-        self.engines = make_engines(runtime.context.tile_manager or TileManager(), cycles.current())
+        self.engines = make_engines(runtime.context.tile_manager or TileManager(), cycles.current(), unknown_handle)
         self.engines.install()
         self._map, self._ddr_bytes = ddr.map, ddr.bytes
         self._layout = layout
@@ -436,7 +436,7 @@ class Core:
             else:
                 views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
                 function = op.op or op.resolve()
-                idma.last_before_task = idma.last_handle
+                idma.begin_task()
                 self._is_in_op = True
                 checks = mm[self._checks + context.client_id * CLIENT_RECORD_BYTES]
                 result = (
@@ -516,7 +516,7 @@ class Core:
         engines = self.engines
         self._is_in_op = False
         if len(self.spare_engines) == self._depth:
-            spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter())
+            spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter(), unknown_handle)
             self.spare_engines.append(spare)
         spare = self.spare_engines[self._depth]
         self._depth += 1

@@ -136,7 +136,7 @@ class NativeCore(Core):
         idma = engines.idma
         if (first := image.engine.first_handle) is not None:
             idma.last_handle = first
-        idma.last_before_task = idma.last_handle
+        idma.begin_task()
         self._take_cycles()
         self._adopted_cycles = engines.counter.cycles
         image.tile_manager = engines.tile_manager

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 
+def unknown_handle(why: str, site: str) -> None:
+    """Report a wait for an iDMA handle that no copy returned, which counts as done: on the board it ends by chance."""
+    cmd = (runtime.context.task or (0,))[0]
+    runtime.find(
+        "dma-handle",
+        f"{why} The wait counts as done here, and may never end on the board.",
+        Place("waited", site, core=runtime.context.index, cmd=cmd),
+    )
+
+
 def sweep(cmd: int, op: str, idma: Idma, tile_manager: TileManager, *, has_raised: bool) -> None:
     """Release the resources that an op left, and report them; those of an op that raised are not reported.
 

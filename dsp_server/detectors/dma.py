@@ -72,7 +72,8 @@ class WatchedIdma(ChannelIdma):
     def begin(self, call: Call) -> None:
         """Watch an op."""
         self._call, self._counter, self._thread = call, call.counter, threading.get_ident()
-        self.last_handle = self.last_before_task = max(self.last_handle, call.idma.last_handle)
+        self.last_handle = max(self.last_handle, call.idma.last_handle)
+        self.begin_task()
         self.last_error = ""
         self._looks_for_conflicts = self._advises_alignment = bool(call.checks & Check.ADVICE)
 

@@ -103,8 +103,15 @@ class Idma:
         self.queue: deque[Descriptor] = deque()
         self.watcher: CopyWatcher | None = None
         self.last_handle = 0
-        self.last_before_task = 0  # a core sets it: handles up to it are of earlier tasks
+        self.last_before_task = 0  # handles up to it are of earlier tasks
+        # Takes the sentence on a wait for what no copy returned, and its line; then the wait counts as done.
+        self.on_unknown: Callable[[str, str], None] | None = None
         self._busy_until = 0
+
+    def begin_task(self) -> None:
+        """Note that the handles and the failures so far are of earlier tasks."""
+        self.last_before_task = self.last_handle
+        self._last_failure = (0, "")
 
     @property
     def counter(self) -> CycleCounter:
@@ -297,9 +304,13 @@ class Idma:
             return error.code
 
     def _known(self, handle: int | None) -> int:
-        if handle is None or not self.last_before_task < handle <= self.last_handle:
-            raise UnknownHandle(self._why_unknown(handle))
-        return handle
+        if handle is not None and self.last_before_task < handle <= self.last_handle:
+            return handle
+        why, (code, _) = self._why_unknown(handle), self._last_failure
+        if self.on_unknown is None or (code and handle == code):  # what a failed copy returned is no value by chance
+            raise UnknownHandle(why)
+        self.on_unknown(why, caller_line())
+        return 0
 
     def _end_cycle(self, handle: int | None) -> int | None:
         """Modelled end of an outstanding descriptor; None when it has completed."""
@@ -311,10 +322,12 @@ class Idma:
         at = f"{handle} at {caller_line()}"
         if handle is not None and handle < 0:
             code, where = self._last_failure
-            why = f": {self.last_error} (at {where})" if code == handle else ""
+            is_code, why = "may be", ""
+            if code == handle:
+                is_code, why = "is", f": {self.last_error} (at {where})"
             return (
-                f"An op waits for iDMA handle {at}, which is the code of a copy or a frame that failed{why}. Look at "
-                "what it returns, and return an error when that is negative, before you wait."
+                f"An op waits for iDMA handle {at}, which {is_code} the code of a copy or a frame that failed{why}. "
+                "Look at what it returns, and return an error when that is negative, before you wait."
             )
         has_copied = self.last_handle > self.last_before_task
         last = f"the last handle of a copy is {self.last_handle}" if has_copied else "no copy was started yet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dsp_server.hardware import cycles, descriptors
@@ -24,11 +25,19 @@ class Engines(NamedTuple):
         descriptors.install(self.idma)
 
 
-def make_engines(tile_manager: TileManager, counter: CycleCounter) -> Engines:
-    """A set with a TCM and a counter, and with an iDMA engine as HBRT_DMA_ORDER has it."""
+def make_engines(
+    tile_manager: TileManager, counter: CycleCounter, on_unknown: Callable[[str, str], None] | None = None
+) -> Engines:
+    """A set with a TCM and a counter, and with an iDMA engine as HBRT_DMA_ORDER has it.
+
+    ``on_unknown`` is the engine's.
+    """
     order, seed = settings.seeded("HBRT_DMA_ORDER")
     if order == "strict":
-        return Engines(tile_manager, counter, Idma(counter, tile_manager))
-    from dsp_server.hardware.channels import ChannelIdma
+        idma = Idma(counter, tile_manager)
+    else:
+        from dsp_server.hardware.channels import ChannelIdma
 
-    return Engines(tile_manager, counter, ChannelIdma(counter, tile_manager, seed=seed))
+        idma = ChannelIdma(counter, tile_manager, seed=seed)
+    idma.on_unknown = on_unknown
+    return Engines(tile_manager, counter, idma)

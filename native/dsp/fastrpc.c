@@ -253,7 +253,7 @@ static int find_descriptor(int fd, struct descriptor *found) {
   if (table == MAP_FAILED) return -1;
   int code = -1;
   for (size_t row = 0; code && row < TABLE_BYTES / sizeof *table; ++row)
-    if (table[row].is_used == 1 && table[row].fd == fd) *found = table[row], code = 0;
+    if (*found = table[row], found->is_used == 1 && found->fd == fd) code = 0;
   hb_dsp_mem_unmap((uintptr_t)table);
   return code;
 }
@@ -269,6 +269,8 @@ EXPORT int adsp_mmap_fd_getinfo(int fd, uint32_t *len) {
 EXPORT int HAP_mmap_get(int fd, void **vaddr, uint64_t *paddr) {
   struct descriptor found;
   if (find_descriptor(fd, &found)) return AEE_ENOSUCHMAP;
+  void *address = hb_dsp_mem_map(found.phy_addr, (int64_t)found.size); /* an earlier one may be of another program */
+  if (address == MAP_FAILED) return AEE_ENOSUCHMAP;
   int code = AEE_ENOMEMORY;
   pthread_mutex_lock(&mappings_lock);
   struct mapping *place = NULL;
@@ -280,11 +282,8 @@ EXPORT int HAP_mmap_get(int fd, void **vaddr, uint64_t *paddr) {
     }
     if (!one->users && !place) place = one;
   }
-  if (place && !place->users) {
-    void *address = hb_dsp_mem_map(found.phy_addr, (int64_t)found.size);
-    if (address != MAP_FAILED) *place = (struct mapping){fd, 0, address, found.phy_addr, found.size};
-    else place = NULL, code = AEE_ENOSUCHMAP;
-  }
+  if (!place || place->users) hb_dsp_mem_unmap((uintptr_t)address);
+  else *place = (struct mapping){fd, 0, address, found.phy_addr, found.size};
   if (place) {
     ++place->users;
     if (vaddr) *vaddr = place->address;

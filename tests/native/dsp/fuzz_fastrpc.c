@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "AEEStdErr.h"
+#include "HAP_mem.h"
 #include "dspqueue.h"
 #include "engine.h"
 #include "fastrpc.h"
@@ -131,6 +132,12 @@ static int skeleton(remote_handle64 handle, uint32_t scalars, remote_arg *argume
     case 1: return 0;
     case 2: return dspqueue_import(id, answer_packets, NULL, NULL, &queue);
     case 3: return dspqueue_close(queue);
+    case 5: {
+      void *address = NULL;
+      if (!HAP_mmap_get((int)draw(3), &address, NULL)) touch(address, 1);
+      if (draw(2)) HAP_mmap_put((int)draw(3));
+      return 0;
+    }
     case 4: answer_packets(queue, 0, NULL); return 0; /* also of a queue of another program */
     default: return (int)word();
   }
@@ -193,7 +200,15 @@ static void step(void) {
     const uint64_t place = draw(6) ? phy(block(running, 2)) + draw(64) : word(), size = draw(6) ? draw(100) : word();
     memcpy(raw + 24 + at * 16, &place, 8), memcpy(raw + 32 + at * 16, &size, 8);
   }
-  if (kind == 2 && draw(2)) { /* an import */
+  const uint32_t table = (uint32_t)(phy(block(running, 2)) / PAGE);
+  if (kind == 2) memcpy(raw + 20, &table, 4);
+  if (kind == 2 && !draw(3)) { /* a table of descriptors, and a call that uses it */
+    const uint32_t row[] = {draw(3), 1};
+    const uint64_t memory[] = {phy(block(draw(4) ? running : draw(CLIENTS), 3)), 1 + draw(100)};
+    scalars = REMOTE_SCALARS_MAKE(5, 0, 0), count = 0;
+    memcpy(raw + 4, &scalars, 4), memcpy(raw + 16, &count, 4);
+    memcpy(block(running, 2) + 24 * draw(3), row, 8), memcpy(block(running, 2) + 8 + 24 * draw(3), memory, 16);
+  } else if (kind == 2 && draw(2)) { /* an import */
     const uint64_t id = phy(block(running, 1)), place = phy(block(running, 2)), size = 8;
     scalars = REMOTE_SCALARS_MAKE(2, 1, 0), count = 1, handle = handles[running];
     memcpy(raw + 4, &scalars, 4), memcpy(raw + 8, &handle, 8), memcpy(raw + 16, &count, 4);
@@ -216,7 +231,7 @@ int main(int count, char **arguments) {
   for (uint32_t client = 0, page = 1; client < CLIENTS; client++)
     for (uint32_t at = 0; at < BLOCKS; at++, page += BLOCK_PAGES + 1) {
       blocks[client][at].page = page;
-      blocks[client][at].bytes = at ? BLOCK_PAGES * PAGE - 8 * draw(3) : 9000 + 8 * draw(5);
+      blocks[client][at].bytes = at ? BLOCK_PAGES * PAGE - (at == 2 ? 0 : 8 * draw(3)) : 9000 + 8 * draw(5);
     }
   hbrt_fastrpc_register("skel", skeleton, 1);
   for (long rounds = strtol(arguments[2], NULL, 10); rounds-- > 0;) step();

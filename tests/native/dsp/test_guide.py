@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from arm_client.client import Board, private_board
-from arm_client.errors import HbrtError
 
 Build = Callable[..., Path]
 GUIDE_TEXT = "HBRT_GUIDE_TEXT"
@@ -95,13 +94,8 @@ def test_image_of_the_guide_returns_softmax(build: Build, check: str | None) -> 
 def test_waits_of_the_guide_for_handles_that_no_copy_has_set_are_named(build: Build) -> None:
     image = build(program(is_mended=False), "-ftrivial-auto-var-init=zero", suffix=".cc")
     x = np.ones(100, np.float32)
-    with (
-        private_board(image, cores=1) as board,
-        pytest.raises(HbrtError, match=r"waits for iDMA handle 0 at .*\.cc:\d+"),
-    ):
-        softmax(board, x)
-    with private_board(image, cores=1, check="all") as board:
-        np.testing.assert_allclose(softmax(board, x), 0.01, atol=LIMIT)
-        found: dict[str, Any] = {one["kind"]: one for one in board.status()["findings"]}
-    assert "dma-handle" in found
-    assert ".cc:" in found["dma-handle"]["places"][0]["site"]
+    for check in (None, "all"):
+        with private_board(image, cores=1, check=check) as board:
+            np.testing.assert_allclose(softmax(board, x), 0.01, atol=LIMIT)
+            found: dict[str, Any] = {one["kind"]: one for one in board.status()["findings"]}
+        assert ".cc:" in found["dma-handle"]["places"][0]["site"]

@@ -111,7 +111,7 @@ def test_what_an_op_prints_is_in_the_text_of_its_task(board: Board) -> None:
 
 def test_mistake_in_a_call_ends_the_op_with_its_line(board: Board) -> None:
     with pytest.raises(
-        HbrtError, match=rf"waits for iDMA handle 77 at {SOURCE}:{line_of('case HANDLE')}, which no copy"
+        HbrtError, match=rf"waits for iDMA handle -1 at {SOURCE}:{line_of('case HANDLE')}, which is the code of a copy"
     ):
         misbehave(board, "HANDLE")
 
@@ -269,3 +269,28 @@ def test_a_free_of_null_is_named(build: Build, dsp_board_factory: Callable[..., 
         pytest.raises(HbrtError, match=says),
     ):
         board.call(0x1000)
+
+
+WAITS = """
+#include "hb_dsp.h"
+#include "xtensa/idma.h"
+static int op(void *input, void *output, void *tm) {
+  (void)tm;
+  while (idma_desc_done(*(int *)input) != 1) {
+  }
+  *(int *)output = 7;
+  return 0;
+}
+int main(void) { hb_dsp_env_init(); hb_dsp_register_fn(0x1000, op, 0); hb_dsp_start(); }
+"""
+
+
+def test_a_wait_for_whatever_the_stack_held_counts_as_done_and_is_named(build: Build) -> None:
+    with private_board(build(WAITS), cores=1) as board:
+        for handle in (0, 1, -1, 12345, -12345, 2**31 - 1, -(2**31)):
+            output = board.empty(1, np.int32)
+            board.call(0x1000, np.array([handle], np.int32), output)
+            assert output[0] == 7
+        found = [one["text"] for one in board.status()["findings"] if one["kind"] == "dma-handle"]
+    assert found
+    assert "image.c:6, which no copy has set" in found[0]

@@ -18,7 +18,7 @@ enum Way { COUNT, MISTAKE, THROW, CATCH, STREAM, THREAD, MISTAKE_IN_THREAD };
 
 int wait_wrongly() {
   Counted inner;
-  return idma_desc_done(77);
+  return idma_desc_done(idma_copy_desc(nullptr, nullptr, 1, 0));
 }
 
 int behave(void *input, void *output, void *tm) {
@@ -45,7 +45,7 @@ int behave(void *input, void *output, void *tm) {
       return xvFreeBuffer(static_cast<xvTileManager *>(tm), tile);
     }
     case MISTAKE_IN_THREAD:
-      std::thread([] { idma_desc_done(77); }).join();
+      std::thread([] { idma_desc_done(idma_copy_desc(nullptr, nullptr, 1, 0)); }).join();
       return 0;
     default:
       std::memcpy(output, &destroyed, sizeof destroyed);

@@ -79,7 +79,7 @@ static int way(int which, void *input, void *output, xvTileManager *tm) {
     case STACK: return fill_stack((volatile char *)"x");
     case LIBC: return memset((void *)(uintptr_t)(8 + zero), 0, 1 << 20) != NULL;
     case VALUE: return -42;
-    case HANDLE: return idma_desc_done(77);
+    case HANDLE: return idma_desc_done(idma_copy_desc(NULL, NULL, 1, 0));
     case UNCHECKED: tile = xvAllocateBuffer(tm, 1 << 20, XV_MEM_BANK_COLOR_0, 64); tile[3] = 1; return 0;
     case LOOP:
       for (;;) pause();
