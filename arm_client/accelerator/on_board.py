@@ -15,7 +15,7 @@ from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import Session as BoardSession, attached
 from hbrt import settings
 from hbrt.mailbox.handle import SLOT_MASK
-from hbrt.mailbox.table import State
+from hbrt.mailbox.table import FIRST_END, State
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run import accelerator
 from hbrt.models.run.accelerator import CMD, HEADER, LENGTH, STOP_AT, Request, Tensor
@@ -256,6 +256,12 @@ class _Asked:
         wait, handle = self._tasks.wait, self._handle
         return lambda timeout_ms: wait(handle, timeout_ms) != Status.HB_DSP_TIMEOUT
 
+    def ended_ns(self) -> int:
+        """When the task that was begun has ended, by CLOCK_MONOTONIC in ns; 0 before, and after ``finish``."""
+        handle = self._handle
+        state = self._tasks.state(handle)
+        return self._tasks.answer(handle).done_ns if state is not None and state >= FIRST_END else 0
+
     def finish(self, label: str) -> list[Any]:
         """Wait for the end of what was begun; returns and raises as ``run``."""
         tasks = self._tasks
@@ -377,6 +383,10 @@ class BoundOnBoard:
         )
         self._ask(begun)
         return self._asked.waiter()
+
+    def ended_ns(self) -> int:
+        """As ``BoundElsewhere.ended_ns``."""
+        return self._asked.ended_ns()
 
     def finish(self) -> None:
         """As ``BoundElsewhere.finish``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import threading
 import time
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from arm_client.cabi.call_site import call_site
 from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
@@ -33,7 +34,17 @@ MOST_CHAINED = 255
 _NO_TIME_MS = 0.001
 _ENDING_MS = 10_000  # of a run whose process ends
 SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
+_WAKING_S = 1.0  # of a thread on a busy machine
 Callback = Callable[[int], None]
+
+
+class _Told(NamedTuple):
+    """A callback that is due; in the order of the calls."""
+
+    ended_ns: int
+    number: int
+    callback: Callback
+    status: int
 
 
 class Steady(Protocol):
@@ -96,6 +107,7 @@ class Task:
         "core_mask",
         "count",
         "end",
+        "ended_ns",
         "handle",
         "is_released",
         "is_resize",
@@ -124,6 +136,7 @@ class Task:
         self.count = 0
         self.stop = Stop()
         self.end = OneShot()
+        self.ended_ns = 0  # CLOCK_MONOTONIC; on the board, where its cores ran it
         self.state = State.OPEN
         self.status = 0
         self.text = ""
@@ -147,6 +160,8 @@ class Task:
         self.runner = threading.get_ident()
         self.state = State.RUNNING
         status, text = 0, ""
+        if self.callback is not None and self.begun is not None and self.begun.wait(0):
+            self.ended_ns = self.begun.ended_ns()  # which the job's end forgets
         try:
             for job in self.jobs:
                 if self.stop.is_set:
@@ -179,7 +194,7 @@ class Tasks:
         self._numbers = itertools.count()
         self._unended: set[Task] = set()
         self._retired: weakref.WeakSet[Model] = weakref.WeakSet()
-        self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
+        self._callbacks: SimpleQueue[_Told | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
 
     def __len__(self) -> int:
@@ -414,6 +429,7 @@ class Tasks:
                 task.jobs.clear()
                 task.models.clear()
                 task.status, task.text = status, text
+                task.ended_ns = task.ended_ns or time.monotonic_ns()
                 task.state = State.DONE
                 task.end.set()
             self._tell(task)
@@ -499,15 +515,39 @@ class Tasks:
     def _tell(self, task: Task) -> None:
         callback, task.callback = task.callback, None
         if callback is not None:
-            self._callbacks.put((callback, task.status))
+            self._callbacks.put(_Told(task.ended_ns, next(self._numbers), callback, task.status))
 
     def _call_back(self) -> None:
-        while (item := self._callbacks.get()) is not None:
-            callback, status = item
+        """Call in the order in which the tasks ended: the threads that hear of their ends wake in any order."""
+        due: list[_Told] = []
+        is_closing = False
+        while due or not is_closing:
+            if not due:
+                is_closing = not self._take(due, self._callbacks.get())
+                continue
+            self._await_ended_before(due[0].ended_ns)
+            while not self._callbacks.empty():
+                is_closing = not self._take(due, self._callbacks.get()) or is_closing
+            told = heapq.heappop(due)
             try:
-                callback(status)
+                told.callback(told.status)
             except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
                 traceback.print_exc()
+
+    @staticmethod
+    def _take(due: list[_Told], told: _Told | None) -> bool:
+        if told is not None:
+            heapq.heappush(due, told)
+        return told is not None
+
+    def _await_ended_before(self, ended_ns: int) -> None:
+        """Wait until the tasks with a callback that the board ended before are in the queue; their threads wake now."""
+        for task in list(self._unended):
+            begun = task.begun
+            if task.callback is not None and begun is not None and 0 < begun.ended_ns() < ended_ns:
+                task.end.wait(_WAKING_S)
+        with self._lock:  # such a task is in the queue when this lock is free again
+            pass
 
 
 def _raised(error: BaseException) -> str:

@@ -138,6 +138,11 @@ class Begun:
         """Wait for its end, <= 0 for ever; False when the time is over. True also when it was not begun."""
         return self.waiter is None or self.waiter(timeout_ms)
 
+    def ended_ns(self) -> int:
+        """As ``BoundElsewhere.ended_ns``; 0 also when it was not begun."""
+        bound = self.bound
+        return bound.ended_ns() if bound is not None else 0
+
     def close(self) -> None:
         """End it, if ``Plan.run`` has not; nobody writes to its arrays after this."""
         if (bound := self.bound) is not None:

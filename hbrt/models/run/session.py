@@ -39,6 +39,9 @@ class BoundElsewhere(Bound, Protocol):
             What waits so many milliseconds for its end, <= 0 for ever; False when the time is over.
         """
 
+    def ended_ns(self) -> int:
+        """When what was begun has ended, by CLOCK_MONOTONIC in ns; 0 before, and after ``finish``. Any thread."""
+
     def finish(self) -> None:
         """Wait for the end of what was begun; fills the values, and raises, as ``run``."""
 

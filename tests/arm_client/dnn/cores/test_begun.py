@@ -96,3 +96,32 @@ def test_a_layer_that_comes_between_takes_its_runs(net: Net) -> None:
     finally:
         good(hb.hbDNNUnregisterLayerCreator("Add"))
     assert net.run() == 0
+
+
+def test_callbacks_come_in_the_order_in_which_the_tasks_ended(net: Net, dsp_board: Board) -> None:
+    """Each end is heard by a thread of its own, and the threads wake in any order."""
+    assert net.run() == 0
+    (pid,) = [
+        core["pid"] for core in dsp_board.status()["cores"] if core["core"] == len(dsp_board.status()["cores"]) - 2
+    ]
+    called: list[int] = []
+    done = threading.Semaphore(0)
+
+    def told(_: object, __: int, priority: int) -> None:
+        called.append(priority)
+        done.release()
+
+    for _ in range(3):
+        called.clear()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            tasks = [net.infer(how=ctrl(core=1, priority=priority)) for priority in range(8)]
+            for priority, task in enumerate(tasks):
+                good(hb.hbDNNSetTaskDoneCb(task, told, priority))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        for _task in tasks:
+            assert done.acquire(timeout=PATIENCE_S)
+        assert called == [*reversed(range(8))]
+        for task in tasks:
+            good(hb.hbDNNReleaseTask(task))
