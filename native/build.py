@@ -29,7 +29,7 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
 # Names of the vendors' libraries that programs link or load; each is libhbrt.so.
-LINKER_NAMES = ("libdnn.so", "libhbucp.so", "librknnrt.so", "librknn_api.so")
+LINKER_NAMES = ("libdnn.so", "libhbucp.so", "librknnrt.so", "librknn_api.so", "librga.so")
 MODULE = "hbrt.native._mailbox"
 
 
@@ -95,7 +95,8 @@ def build_library(cc: list[str], name: str) -> None:
         return
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_suffix(f".{os.getpid()}")
-    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, "include/fastrpc", "include/rknn", "include/ucp")]
+    others = ("fastrpc", "rga", "rknn", "ucp")
+    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, *(f"include/{one}" for one in others))]
     command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
     subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)
     unfinished.replace(target)  # whoever has the old one mapped keeps it

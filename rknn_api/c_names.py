@@ -8,6 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from rknn_api.capi import functions, matmul, queries
 from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
+from rknn_api.rga.calls import (
+    hbrt_rga_do,
+    hbrt_rga_import,
+    hbrt_rga_release,
+)
 from rknn_api.types import (
     rknn_context,
     rknn_init_extend,
@@ -24,6 +29,7 @@ from rknn_api.types import (
     rknn_tensor_mem,
 )
 
+__all__ = ["hbrt_rga_do", "hbrt_rga_import", "hbrt_rga_release"]  # beside what is made here
 _S = TypeVar("_S", bound=ctypes.Structure)
 _made: dict[int, rknn_tensor_mem] = {}  # by address: C has the pointers
 

@@ -78,7 +78,7 @@ _NOT_CODES = frozenset(
 
 _PENDING = frozenset({aee.Aee.AEE_EBUSY, aee.Aee.AEE_EWOULDBLOCK, aee.Aee.AEE_EEXPIRED})  # answers of who asks again
 
-_RKNN = "hbrt_rknn_"
+_RKNN = ("hbrt_rknn_", "hbrt_rga_")
 
 _kept: list[Any] = []  # objects whose addresses C has
 _texts: dict[str, ctypes.c_char_p] = {}

@@ -29,7 +29,7 @@ _FOLDERS = (
     "dsp/cv",
     "dsp/nn",
 )  # that programs write before a header's name, or leave out
-_OTHERS = ("fastrpc", "neon", "rknn", "ucp", "ucp/hobot")  # folders of headers beside ``arm``
+_OTHERS = ("fastrpc", "neon", "rknn", "rga", "ucp", "ucp/hobot", "")  # folders of headers beside ``arm``
 _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 

@@ -152,4 +152,7 @@
   CALL(int32_t, hbrt_rknn_matmul_set_quant_params, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t params), (ctx, params)) \
   CALL(int32_t, hbrt_rknn_matmul_run, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
   CALL(int32_t, hbrt_rknn_matmul_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
-  CALL(int32_t, hbrt_rknn_B_normal_layout_to_native_layout, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t B_input, uint64_t B_output, int32_t K, int32_t N, uint64_t info), (B_input, B_output, K, N, info))
+  CALL(int32_t, hbrt_rknn_B_normal_layout_to_native_layout, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t B_input, uint64_t B_output, int32_t K, int32_t N, uint64_t info), (B_input, B_output, K, N, info)) \
+  CALL(int32_t, hbrt_rga_do, -1, (uint64_t job), (job)) \
+  CALL(uint64_t, hbrt_rga_import, 0, (int32_t kind, uint64_t value, uint64_t size), (kind, value, size)) \
+  CALL(int32_t, hbrt_rga_release, -1, (uint64_t handle), (handle))

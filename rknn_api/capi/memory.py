@@ -29,6 +29,7 @@ class Held:
         self.block, self.offset, self.size, self.way = block, offset, size, way
         self.is_live = True
         self.address = 0  # where the program sees it
+        self.fd = -1  # a descriptor of its own
 
     @property
     def phy_addr(self) -> int:
@@ -46,6 +47,7 @@ class Memory:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._held: dict[int, Held] = {}
+        self._seen: dict[tuple[int, int], memoryview] = {}
         self._next = 1
 
     def create(self, size: int, flags: int = 0) -> rknn_tensor_mem:
@@ -68,7 +70,11 @@ class Memory:
         offset = link.ddr.offset_of(held.phy_addr)
         # The file of a board of another machine is a copy, and the structure's offset has 31 bits.
         has_file = link.can_import and offset < 1 << 31
-        mem = self._filled(held, link.ddr.fd if has_file else -1)
+        if has_file:
+            with suppress(OSError):  # there are no more descriptors: it shares that of the board
+                held.fd = os.dup(link.ddr.fd)
+        shared = link.ddr.fd if has_file else -1
+        mem = self._filled(held, shared if held.fd < 0 else held.fd)
         mem.offset = offset if has_file else 0
         return mem
 
@@ -129,6 +135,21 @@ class Memory:
             raise invalid_parameter(f"The physical address is {phys:#x}, of {size} bytes: {error.text}") from None
         return self._filled(Held(block, offset, size, way), fd)
 
+    def by_fd(self, fd: int) -> Held | None:
+        """The memory whose own descriptor it is."""
+        return next((held for held in self._held.values() if held.fd == fd), None)
+
+    def at(self, phys: int, size: int) -> memoryview:
+        """The bytes at a physical address, as a device sees them.
+
+        Raises:
+            RequestRefusedError: it lies in no live block.
+        """
+        if (phys, size) not in self._seen:  # once: it stays registered
+            block, offset = self.session.blocks.register(phys, size)
+            self._seen[phys, size] = block.base[offset : offset + size]
+        return self._seen[phys, size]
+
     def destroy(self, mem: rknn_tensor_mem) -> None:
         """Free memory, or let go of what was wrapped; a context that has a tensor there runs no more without other.
 
@@ -182,6 +203,9 @@ class Memory:
 
     def _let_go(self, held: Held) -> None:
         with suppress(RequestRefusedError):  # the board has gone, and the memory with it
+            if held.fd >= 0:
+                os.close(held.fd)
+                held.fd = -1
             if held.way is rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE:
                 self.session.blocks.free(held.block.phy_addr)
             else:

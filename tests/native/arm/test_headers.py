@@ -108,7 +108,7 @@ def test_the_library_has_every_function_of_the_client() -> None:
         if re.match(r"hb(Sys|DSP|DNN)[A-Z]", name) and module.startswith("arm_client.")
     }
     made_in_cplusplus = {"hbDNNRegisterLayerCreator"}  # of hbrt_register_layer
-    of_others = {name for name in entries() if is_fastrpc(name) or name.startswith("hbrt_rknn_")}
+    of_others = {name for name in entries() if is_fastrpc(name) or name.startswith(("hbrt_rknn_", "hbrt_rga_"))}
     assert functions - made_in_cplusplus == set(entries()) - of_others - OURS
     assert set(fastrpc_names.CALLS) == {name for name in of_others if is_fastrpc(name)}
     assert all(callable(function) for function in fastrpc_names.CALLS.values())

@@ -1,0 +1,319 @@
+/** The 2D engine's names. Each call becomes one job, which rknn_api/rga does; C++ programs call by mangled names. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calls.h"
+#include "im2d.h"
+#undef imStrError
+#undef imcheck
+#undef imcopy
+#undef imresize
+#undef imcrop
+#undef imcvtcolor
+#undef imrotate
+#undef imflip
+#undef imblend
+#undef imfill
+
+#define API __attribute__((visibility("default")))
+
+enum { PROCESS, CHECK, FILL }; /* what a job is; rknn_api/rga/job.py has the same */
+
+struct job {
+  int32_t kind, usage, color, interpolation, status, thickness;
+  const rga_buffer_t *src, *dst, *pat;
+  im_rect from, to, of_pat;
+  char text[256];
+};
+
+int32_t hbrt_rga_do(uint64_t job);
+uint64_t hbrt_rga_import(int32_t kind, uint64_t value, uint64_t size);
+int32_t hbrt_rga_release(uint64_t handle);
+
+static __thread char last[sizeof ((struct job *)0)->text];
+
+static IM_STATUS done(struct job *job) {
+  job->status = IM_STATUS_FAILED;
+  hbrt_rga_do((uintptr_t)job);
+  if (job->status <= IM_STATUS_FAILED) memcpy(last, job->text, sizeof last);
+  return (IM_STATUS)job->status;
+}
+
+static IM_STATUS process(const rga_buffer_t *src, const rga_buffer_t *dst, im_rect from, im_rect to, int usage) {
+  struct job job = {.kind = PROCESS, .src = src, .dst = dst, .from = from, .to = to, .usage = usage};
+  return done(&job);
+}
+
+static IM_STATUS filled(const rga_buffer_t *dst, im_rect rect, int color, int thickness) {
+  struct job job = {.kind = FILL, .dst = dst, .to = rect, .color = color, .thickness = thickness};
+  return done(&job);
+}
+
+static const im_rect WHOLE = {0, 0, 0, 0};
+
+API IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int usage) {
+  if (usage & IM_COLOR_FILL) return filled(&dst, drect, dst.color, 0);
+  struct job job = {.kind = PROCESS, .src = &src, .dst = &dst, .pat = &pat, .from = srect, .to = drect, .of_pat = prect, .usage = usage};
+  return done(&job);
+}
+
+API IM_STATUS imcopy_t(const rga_buffer_t src, rga_buffer_t dst, int sync) {
+  (void)sync;
+  if (src.width != dst.width || src.height != dst.height) {
+    snprintf(last, sizeof last, "imcopy: %d x %d is copied to %d x %d; the sizes must be equal.", src.width, src.height, dst.width, dst.height);
+    return IM_STATUS_INVALID_PARAM;
+  }
+  return process(&src, &dst, WHOLE, WHOLE, 0);
+}
+
+API IM_STATUS imresize_t(const rga_buffer_t src, rga_buffer_t dst, double fx, double fy, int interpolation, int sync) {
+  (void)sync;
+  if (fx > 0 || fy > 0) {
+    dst.width = (int)(src.width * (fx > 0 ? fx : 1));
+    dst.height = (int)(src.height * (fy > 0 ? fy : 1));
+  }
+  struct job job = {.kind = PROCESS, .src = &src, .dst = &dst, .interpolation = interpolation};
+  return done(&job);
+}
+
+API IM_STATUS imcrop_t(const rga_buffer_t src, rga_buffer_t dst, im_rect rect, int sync) {
+  (void)sync;
+  return process(&src, &dst, rect, WHOLE, IM_CROP);
+}
+
+API IM_STATUS imtranslate_t(const rga_buffer_t src, rga_buffer_t dst, int x, int y, int sync) {
+  (void)sync;
+  im_rect from = {0, 0, src.width - x, src.height - y}, to = {x, y, src.width - x, src.height - y};
+  return process(&src, &dst, from, to, 0);
+}
+
+API IM_STATUS imcvtcolor_t(rga_buffer_t src, rga_buffer_t dst, int sfmt, int dfmt, int mode, int sync) {
+  (void)sync;
+  src.format = sfmt;
+  dst.format = dfmt;
+  dst.color_space_mode = mode;
+  return process(&src, &dst, WHOLE, WHOLE, 0);
+}
+
+API IM_STATUS imrotate_t(const rga_buffer_t src, rga_buffer_t dst, int rotation, int sync) {
+  (void)sync;
+  return process(&src, &dst, WHOLE, WHOLE, rotation);
+}
+
+API IM_STATUS imflip_t(const rga_buffer_t src, rga_buffer_t dst, int mode, int sync) {
+  (void)sync;
+  return process(&src, &dst, WHOLE, WHOLE, mode);
+}
+
+API IM_STATUS imblend_t(const rga_buffer_t srcA, const rga_buffer_t srcB, rga_buffer_t dst, int mode, int sync) {
+  (void)sync;
+  return improcess(srcA, dst, srcB, WHOLE, WHOLE, WHOLE, mode);
+}
+
+API IM_STATUS imfill_t(rga_buffer_t dst, im_rect rect, int color, int sync) {
+  (void)sync;
+  return filled(&dst, rect, color, 0);
+}
+
+API IM_STATUS imcheck_t(const rga_buffer_t src, const rga_buffer_t dst, const rga_buffer_t pat, const im_rect from, const im_rect to,
+                        const im_rect of_pat, const int usage) {
+  struct job job = {.kind = CHECK, .src = &src, .dst = &dst, .pat = &pat, .from = from, .to = to, .of_pat = of_pat, .usage = usage};
+  return done(&job);
+}
+
+API IM_STATUS imsync(int fence) {
+  (void)fence; /* every call has waited */
+  return IM_STATUS_SUCCESS;
+}
+
+API IM_STATUS imconfig(IM_CONFIG_NAME name, uint64_t value) {
+  (void)name, (void)value;
+  return IM_STATUS_SUCCESS;
+}
+
+API const char *imStrError_t(IM_STATUS status) {
+  static __thread char text[sizeof last + 32];
+  static const char *const names[] = {"Failed", "Not supported", "Out of memory", "Invalid parameters", "Illegal parameters",
+                                      "Wrong version", "No session"};
+  if (status > 0) return status == IM_STATUS_NOERROR ? "No errors during operation" : "Run successfully";
+  snprintf(text, sizeof text, "%s: %s", -status < 7 ? names[-status] : "Unknown status", last);
+  return text;
+}
+
+API const char *querystring(int name) {
+  static const char *const texts[] = {
+      "RGA vendor : hbrt (emulator)\n", "RGA version : rga_api version " RGA_API_VERSION "\n", "max input : 8192x8192\n",
+      "max output : 8192x8192\n", "byte stride : 4\n", "scale limit : 0.0625 ~ 16\n",
+      "input format : RGBA_8888 RGB_888 RGB_565 YUV420 YUV422 GRAY\n", "output format : RGBA_8888 RGB_888 RGB_565 YUV420 YUV422 GRAY\n",
+      "feature : color_fill blend rotate flip\n", "expected performance : that of the CPU\n"};
+  static char all[1024];
+  if (name >= 0 && name < RGA_ALL) return texts[name];
+  char made[sizeof all] = "";
+  for (int at = 0; at < RGA_ALL; at++) strcat(made, texts[at]);
+  memcpy(all, made, sizeof all);
+  return all;
+}
+
+enum { BY_FD, BY_ADDRESS, BY_PHYSICAL };
+
+static rga_buffer_handle_t imported(int kind, uint64_t value, uint64_t size) { return (rga_buffer_handle_t)hbrt_rga_import(kind, value, size); }
+
+API float get_bpp_from_format(int format) {
+  switch (format) {
+    case RK_FORMAT_RGBA_8888: case RK_FORMAT_RGBX_8888: case RK_FORMAT_BGRA_8888: case RK_FORMAT_BGRX_8888:
+    case RK_FORMAT_ARGB_8888: case RK_FORMAT_XRGB_8888: case RK_FORMAT_ABGR_8888: case RK_FORMAT_XBGR_8888: return 4;
+    case RK_FORMAT_RGB_888: case RK_FORMAT_BGR_888: case RK_FORMAT_YCbCr_444_SP: case RK_FORMAT_YCrCb_444_SP: return 3;
+    case RK_FORMAT_RGB_565: case RK_FORMAT_BGR_565: case RK_FORMAT_RGBA_5551: case RK_FORMAT_BGRA_5551: case RK_FORMAT_ARGB_5551:
+    case RK_FORMAT_ABGR_5551: case RK_FORMAT_RGBA_4444: case RK_FORMAT_BGRA_4444: case RK_FORMAT_ARGB_4444: case RK_FORMAT_ABGR_4444:
+    case RK_FORMAT_YCbCr_422_SP: case RK_FORMAT_YCbCr_422_P: case RK_FORMAT_YCrCb_422_SP: case RK_FORMAT_YCrCb_422_P:
+    case RK_FORMAT_YUYV_422: case RK_FORMAT_UYVY_422: case RK_FORMAT_YVYU_422: case RK_FORMAT_VYUY_422: return 2;
+    case RK_FORMAT_YCbCr_420_SP: case RK_FORMAT_YCrCb_420_SP: case RK_FORMAT_YCbCr_420_P: case RK_FORMAT_YCrCb_420_P: return 1.5f;
+    case RK_FORMAT_YCbCr_400: case RK_FORMAT_BPP8: case RK_FORMAT_A8: case RK_FORMAT_Y8: return 1;
+    default: return 0;
+  }
+}
+
+static uint64_t bytes_of(uint64_t width, uint64_t height, int format) { return (uint64_t)((double)(width * height) * get_bpp_from_format(format)); }
+
+API rga_buffer_handle_t importbuffer_fd(int fd, im_handle_param_t *of) {
+  return of ? imported(BY_FD, (uint32_t)fd, bytes_of(of->width, of->height, (int)of->format)) : 0;
+}
+API rga_buffer_handle_t importbuffer_virtualaddr(void *va, im_handle_param_t *of) {
+  return of ? imported(BY_ADDRESS, (uintptr_t)va, bytes_of(of->width, of->height, (int)of->format)) : 0;
+}
+API rga_buffer_handle_t importbuffer_physicaladdr(uint64_t pa, im_handle_param_t *of) {
+  return of ? imported(BY_PHYSICAL, pa, bytes_of(of->width, of->height, (int)of->format)) : 0;
+}
+API IM_STATUS releasebuffer_handle(rga_buffer_handle_t handle) {
+  return hbrt_rga_release(handle) ? IM_STATUS_INVALID_PARAM : IM_STATUS_SUCCESS;
+}
+
+static rga_buffer_t wrapped(int width, int height, int wstride, int hstride, int format) {
+  rga_buffer_t made;
+  memset(&made, 0, sizeof made);
+  made.fd = -1;
+  made.width = width, made.height = height, made.wstride = wstride, made.hstride = hstride, made.format = format;
+  made.global_alpha = 0xff;
+  return made;
+}
+API rga_buffer_t wrapbuffer_handle_t(rga_buffer_handle_t handle, int width, int height, int wstride, int hstride, int format) {
+  rga_buffer_t made = wrapped(width, height, wstride, hstride, format);
+  made.handle = handle;
+  return made;
+}
+API rga_buffer_t wrapbuffer_virtualaddr_t(void *at, int width, int height, int wstride, int hstride, int format) {
+  rga_buffer_t made = wrapped(width, height, wstride, hstride, format);
+  made.vir_addr = at;
+  return made;
+}
+API rga_buffer_t wrapbuffer_physicaladdr_t(void *at, int width, int height, int wstride, int hstride, int format) {
+  rga_buffer_t made = wrapped(width, height, wstride, hstride, format);
+  made.phy_addr = at;
+  return made;
+}
+API rga_buffer_t wrapbuffer_fd_t(int fd, int width, int height, int wstride, int hstride, int format) {
+  rga_buffer_t made = wrapped(width, height, wstride, hstride, format);
+  made.fd = fd;
+  return made;
+}
+
+API void imsetAlphaBit(rga_buffer_t *buf, uint8_t alpha0, uint8_t alpha1) { buf->alpha_bit.alpha0 = alpha0, buf->alpha_bit.alpha1 = alpha1; }
+API void imsetOpacity(rga_buffer_t *buf, uint8_t alpha) { buf->global_alpha = alpha; }
+API void imsetColorSpace(rga_buffer_t *buf, IM_COLOR_SPACE_MODE mode) { buf->color_space_mode = mode; }
+
+API int get_perPixel_stride_from_format(int format) {
+  float bytes = get_bpp_from_format(format);
+  return bytes == 1.5f || (format >= RK_FORMAT_YCbCr_422_SP && format <= RK_FORMAT_YCrCb_422_P) ? 1 : (int)bytes;
+}
+API const char *translate_format_str(int format) {
+  switch (format) {
+    case RK_FORMAT_RGBA_8888: return "rgba_8888";
+    case RK_FORMAT_RGBX_8888: return "rgbx_8888";
+    case RK_FORMAT_RGB_888: return "rgb_888";
+    case RK_FORMAT_BGRA_8888: return "bgra_8888";
+    case RK_FORMAT_BGRX_8888: return "bgrx_8888";
+    case RK_FORMAT_BGR_888: return "bgr_888";
+    case RK_FORMAT_RGB_565: return "rgb_565";
+    case RK_FORMAT_BGR_565: return "bgr_565";
+    case RK_FORMAT_YCbCr_420_SP: return "cbcr420_sp";
+    case RK_FORMAT_YCrCb_420_SP: return "crcb420_sp";
+    case RK_FORMAT_YCbCr_420_P: return "cbcr420_p";
+    case RK_FORMAT_YCrCb_420_P: return "crcb420_p";
+    case RK_FORMAT_YCbCr_422_SP: return "cbcr422_sp";
+    case RK_FORMAT_YCrCb_422_SP: return "crcb422_sp";
+    case RK_FORMAT_YCbCr_400: return "cbcr400";
+    case RK_FORMAT_YUYV_422: return "yuyv422";
+    case RK_FORMAT_UYVY_422: return "uyvy422";
+    default: return "UNF";
+  }
+}
+
+/* The names that C++ programs call. */
+#define MANGLED(result, name, mangled, parameters, ...)   \
+  result cpp_##name parameters __asm__(mangled);         \
+  API result cpp_##name parameters __VA_ARGS__
+#define SYNC int sync, int *fence
+#define ANSWERED(call)           \
+  {                              \
+    (void)sync;                  \
+    if (fence) *fence = -1;      \
+    return call;                 \
+  }
+MANGLED(IM_STATUS, imcopy, "_Z6imcopy12rga_buffer_tS_iPi", (const rga_buffer_t src, rga_buffer_t dst, SYNC), ANSWERED(imcopy_t(src, dst, 1)))
+MANGLED(IM_STATUS, imresize, "_Z8imresize12rga_buffer_tS_ddiiPi", (const rga_buffer_t src, rga_buffer_t dst, double fx, double fy, int interpolation, SYNC),
+        ANSWERED(imresize_t(src, dst, fx, fy, interpolation, 1)))
+MANGLED(IM_STATUS, imcrop, "_Z6imcrop12rga_buffer_tS_7im_rectiPi", (const rga_buffer_t src, rga_buffer_t dst, im_rect rect, SYNC),
+        ANSWERED(imcrop_t(src, dst, rect, 1)))
+MANGLED(IM_STATUS, imtranslate, "_Z11imtranslate12rga_buffer_tS_iiiPi", (const rga_buffer_t src, rga_buffer_t dst, int x, int y, SYNC),
+        ANSWERED(imtranslate_t(src, dst, x, y, 1)))
+MANGLED(IM_STATUS, imcvtcolor, "_Z10imcvtcolor12rga_buffer_tS_iiiiPi", (rga_buffer_t src, rga_buffer_t dst, int sfmt, int dfmt, int mode, SYNC),
+        ANSWERED(imcvtcolor_t(src, dst, sfmt, dfmt, mode, 1)))
+MANGLED(IM_STATUS, imrotate, "_Z8imrotate12rga_buffer_tS_iiPi", (const rga_buffer_t src, rga_buffer_t dst, int rotation, SYNC),
+        ANSWERED(imrotate_t(src, dst, rotation, 1)))
+MANGLED(IM_STATUS, imflip, "_Z6imflip12rga_buffer_tS_iiPi", (const rga_buffer_t src, rga_buffer_t dst, int mode, SYNC), ANSWERED(imflip_t(src, dst, mode, 1)))
+MANGLED(IM_STATUS, imblend, "_Z7imblend12rga_buffer_tS_iiPi", (const rga_buffer_t fg, rga_buffer_t bg, int mode, SYNC),
+        ANSWERED(imblend_t(fg, (rga_buffer_t){0}, bg, mode, 1)))
+MANGLED(IM_STATUS, imcomposite, "_Z11imcomposite12rga_buffer_tS_S_iiPi", (const rga_buffer_t a, const rga_buffer_t b, rga_buffer_t dst, int mode, SYNC),
+        ANSWERED(imblend_t(a, b, dst, mode, 1)))
+MANGLED(IM_STATUS, imfill, "_Z6imfill12rga_buffer_t7im_rectiiPi", (rga_buffer_t dst, im_rect rect, int color, SYNC), ANSWERED(filled(&dst, rect, color, 0)))
+MANGLED(IM_STATUS, imrectangle, "_Z11imrectangle12rga_buffer_t7im_rectjiiPi", (rga_buffer_t dst, im_rect rect, uint32_t color, int thickness, SYNC),
+        ANSWERED(filled(&dst, rect, (int)color, thickness)))
+MANGLED(IM_STATUS, improcess, "_Z9improcess12rga_buffer_tS_S_7im_rectS0_S0_iPiP6im_opti",
+        (rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int acquired, int *fence, im_opt_t *opt, int usage), {
+          (void)acquired;
+          if (fence) *fence = -1;
+          if (opt) dst.color = opt->color;
+          return improcess(src, dst, pat, srect, drect, prect, usage);
+        })
+MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
+        (rga_buffer_t src, rga_buffer_t dst, int top, int bottom, int left, int right, int type, int value, int sync, int acquired, int *fence), {
+          (void)sync, (void)acquired, (void)bottom, (void)right;
+          if (fence) *fence = -1;
+          if (type != IM_BORDER_CONSTANT) {
+            snprintf(last, sizeof last, "immakeBorder: border_type %d is not supported; IM_BORDER_CONSTANT is.", type);
+            return IM_STATUS_NOT_SUPPORTED;
+          }
+          IM_STATUS status = filled(&dst, WHOLE, value, 0);
+          im_rect to = {left, top, src.width, src.height};
+          return status == IM_STATUS_SUCCESS ? process(&src, &dst, WHOLE, to, 0) : status;
+        })
+MANGLED(IM_STATUS, imcheckHeader, "_Z13imcheckHeaderj", (im_api_version_t version), {
+  (void)version;
+  return IM_STATUS_NOERROR;
+})
+MANGLED(rga_buffer_handle_t, import_fd, "_Z15importbuffer_fdii", (int fd, int size), { return imported(BY_FD, (uint32_t)fd, (uint64_t)size); })
+MANGLED(rga_buffer_handle_t, import_at, "_Z24importbuffer_virtualaddrPvi", (void *va, int size), { return imported(BY_ADDRESS, (uintptr_t)va, (uint64_t)size); })
+MANGLED(rga_buffer_handle_t, import_phys, "_Z25importbuffer_physicaladdrmi", (uint64_t pa, int size), { return imported(BY_PHYSICAL, pa, (uint64_t)size); })
+MANGLED(rga_buffer_handle_t, import_fd_of, "_Z15importbuffer_fdiiii", (int fd, int width, int height, int format),
+        { return imported(BY_FD, (uint32_t)fd, bytes_of((uint64_t)width, (uint64_t)height, format)); })
+MANGLED(rga_buffer_handle_t, import_at_of, "_Z24importbuffer_virtualaddrPviii", (void *va, int width, int height, int format),
+        { return imported(BY_ADDRESS, (uintptr_t)va, bytes_of((uint64_t)width, (uint64_t)height, format)); })
+MANGLED(rga_buffer_handle_t, import_phys_of, "_Z25importbuffer_physicaladdrmiii", (uint64_t pa, int width, int height, int format),
+        { return imported(BY_PHYSICAL, pa, bytes_of((uint64_t)width, (uint64_t)height, format)); })
+MANGLED(rga_buffer_t, wrap_handle, "_Z17wrapbuffer_handlejiii", (rga_buffer_handle_t handle, int width, int height, int format),
+        { return wrapbuffer_handle_t(handle, width, height, width, height, format); })
+MANGLED(rga_buffer_t, wrap_handle_of, "_Z17wrapbuffer_handlejiiiii", (rga_buffer_handle_t handle, int width, int height, int format, int wstride, int hstride),
+        { return wrapbuffer_handle_t(handle, width, height, wstride, hstride, format); })
+MANGLED(float, bpp, "_Z19get_bpp_from_formati", (int format), { return get_bpp_from_format(format); })
+MANGLED(int, stride, "_Z31get_perPixel_stride_from_formati", (int format), { return get_perPixel_stride_from_format(format); })
+MANGLED(const char *, format_str, "_Z20translate_format_stri", (int format), { return translate_format_str(format); })

@@ -1,0 +1,1 @@
+"""The 2D engine of Rockchip's chips, RGA, computed by OpenCV."""

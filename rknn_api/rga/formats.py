@@ -1,0 +1,223 @@
+"""Pixel formats of the 2D engine: where the bytes of a picture lie, and the way between RGB and YUV. Pure.
+
+Source: librga (Apache 2.0), include/rga.h and its developer guide, https://github.com/airockchip/librga
+Emulator: chroma is repeated on the way to RGB and averaged on the way back; RGB_565 has red in its upper bits, as DRM
+has it; a gray picture is the Y of one without color.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Planes = list["NDArray[np.uint8]"]
+
+
+class Format(NamedTuple):
+    """A pixel format.
+
+    Attributes:
+        name: As its constant has it.
+        letters: Of what lies in memory: R, G, B, A and X of a pixel of bytes; Y, U and V; "565" and "Y" for others.
+        planes: How many there are.
+        down: Columns and rows that share a chroma sample, 1 and 1 where there is none.
+    """
+
+    name: str
+    letters: str
+    planes: int = 1
+    down: tuple[int, int] = (1, 1)
+
+    @property
+    def is_rgb(self) -> bool:
+        """Whether its pixels are red, green and blue."""
+        return "R" in self.letters
+
+    @property
+    def has_chroma(self) -> bool:
+        """Whether it is YUV with colors."""
+        return "U" in self.letters
+
+    @property
+    def pixel_bits(self) -> int:
+        """Of all planes together."""
+        if self.has_chroma:
+            return 8 + 16 // (self.down[0] * self.down[1])
+        return 16 if "565" in self.letters else 8 * len(self.letters)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a pixel in the first plane."""
+        if self.has_chroma:
+            return 2 if self.planes == 1 else 1
+        return self.pixel_bits // 8
+
+
+def _rgb(letters: str) -> Format:
+    return Format(f"{letters}_{'8' * len(letters)}", letters)
+
+
+_HALF, _QUARTER, _FULL = (2, 1), (2, 2), (1, 1)
+FORMATS: Final = {
+    0x00: _rgb("RGBA"),
+    0x01: _rgb("RGBX"),
+    0x02: _rgb("RGB"),
+    0x03: _rgb("BGRA"),
+    0x04: Format("RGB_565", "RGB565"),
+    0x07: _rgb("BGR"),
+    0x08: Format("YCbCr_422_SP", "YUV", 2, _HALF),
+    0x09: Format("YCbCr_422_P", "YUV", 3, _HALF),
+    0x0A: Format("YCbCr_420_SP", "YUV", 2, _QUARTER),
+    0x0B: Format("YCbCr_420_P", "YUV", 3, _QUARTER),
+    0x0C: Format("YCrCb_422_SP", "YVU", 2, _HALF),
+    0x0D: Format("YCrCb_422_P", "YVU", 3, _HALF),
+    0x0E: Format("YCrCb_420_SP", "YVU", 2, _QUARTER),
+    0x0F: Format("YCrCb_420_P", "YVU", 3, _QUARTER),
+    0x13: Format("BPP8", "Y"),
+    0x15: Format("YCbCr_400", "Y"),
+    0x16: _rgb("BGRX"),
+    0x18: Format("YVYU_422", "YVYU", 1, _HALF),
+    0x1A: Format("VYUY_422", "VYUY", 1, _HALF),
+    0x1C: Format("YUYV_422", "YUYV", 1, _HALF),
+    0x1E: Format("UYVY_422", "UYVY", 1, _HALF),
+    0x24: Format("BGR_565", "BGR565"),
+    0x28: _rgb("ARGB"),
+    0x29: _rgb("XRGB"),
+    0x2C: _rgb("ABGR"),
+    0x2D: _rgb("XBGR"),
+    0x31: Format("A8", "Y"),
+    0x32: Format("YCbCr_444_SP", "YUV", 2, _FULL),
+    0x33: Format("YCrCb_444_SP", "YVU", 2, _FULL),
+    0x34: Format("Y8", "Y"),
+}
+"""By the constant's number, RK_FORMAT_*, shifted down by eight bits."""
+
+
+def format_of(number: int) -> Format | None:
+    """The format of a constant; None for one that this emulator cannot read, and for none."""
+    return FORMATS.get(number >> 8) if not number & 0xFF else FORMATS.get(number)
+
+
+def byte_count(one: Format, wstride: int, hstride: int) -> int:
+    """Bytes of a picture with its strides, in pixels."""
+    return wstride * hstride * one.pixel_bits // 8
+
+
+def views(data: NDArray[np.uint8], one: Format, wstride: int, hstride: int, rect: tuple[int, int, int, int]) -> Planes:
+    """A rectangle of a picture, as views that can be written: a plane each, of rows, columns and bytes.
+
+    Args:
+        data: All bytes of it.
+        one: Its format.
+        wstride: Pixels from row to row.
+        hstride: Rows of the first plane.
+        rect: Left, top, width, height, in pixels.
+    """
+    x, y, width, height = rect
+    across, down = one.down
+    if not one.has_chroma or one.planes == 1:
+        pixels = across if one.planes == 1 and one.has_chroma else 1  # that lie together
+        whole = data[: wstride * hstride * one.row_bytes].reshape(hstride, wstride // pixels, -1)
+        return [whole[y : y + height, x // pixels : (x + width) // pixels]]
+    rows, columns = hstride // down, wstride // across
+    first = wstride * hstride
+    found = [data[:first].reshape(hstride, wstride, 1)[y : y + height, x : x + width]]
+    samples = 3 - (one.planes - 1)  # in an element of a chroma plane
+    for _ in range(one.planes - 1):
+        size = rows * columns * samples
+        plane = data[first : first + size].reshape(rows, columns, samples)
+        found.append(plane[y // down : (y + height) // down, x // across : (x + width) // across])
+        first += size
+    return found
+
+
+def rgba_of(planes: Planes, one: Format) -> NDArray[np.uint8]:
+    """Red, green, blue and alpha of a picture of RGB, rows by columns by four."""
+    (raw,) = planes
+    if "565" in one.letters:
+        words = raw.astype(np.uint16)
+        words = words[..., 0] | words[..., 1] << 8
+        high, middle, low = words >> 11, words >> 5 & 63, words & 31
+        parts = [high * 255 // 31, middle * 255 // 63, low * 255 // 31]
+        if one.letters.startswith("B"):
+            parts.reverse()
+        return np.stack([*parts, np.full_like(high, 255)], axis=-1).astype(np.uint8)
+    made = np.full((*raw.shape[:2], 4), 255, np.uint8)
+    for at, letter in enumerate("RGBA"):
+        if letter in one.letters:
+            made[..., at] = raw[..., one.letters.index(letter)]
+    return made
+
+
+def write_rgba(rgba: NDArray[np.uint8], planes: Planes, one: Format) -> None:
+    """Write red, green, blue and alpha where a picture of RGB lies."""
+    (raw,) = planes
+    if "565" in one.letters:
+        parts = rgba[..., :3].astype(np.uint16)
+        red, green, blue = (parts[..., at] for at in ((2, 1, 0) if one.letters.startswith("B") else (0, 1, 2)))
+        words = red >> 3 << 11 | green >> 2 << 5 | blue >> 3
+        raw[..., 0], raw[..., 1] = words & 255, words >> 8
+        return
+    for at, letter in enumerate(one.letters):
+        raw[..., at] = 255 if letter == "X" else rgba[..., "RGBA".index(letter)]
+
+
+def yuv_of(planes: Planes, one: Format) -> Planes:
+    """Y, U and V of a picture of YUV, each as fine as it lies there; Y alone where there is no color."""
+    if not one.has_chroma:
+        return [planes[0][..., 0]]
+    if one.planes == 1:
+        raw, luma = planes[0], [at for at, letter in enumerate(one.letters) if letter == "Y"]
+        y = raw[..., luma].reshape(raw.shape[0], -1)
+        return [y, *(raw[..., one.letters.index(letter)] for letter in "UV")]
+    chroma = [plane[..., at] for plane in planes[1:] for at in range(plane.shape[2])]
+    return [planes[0][..., 0], *(chroma if one.letters == "YUV" else chroma[::-1])]
+
+
+def write_yuv(yuv: Planes, planes: Planes, one: Format) -> None:
+    """Write Y, U and V where a picture of YUV lies, whose chroma is as fine as this one's."""
+    if not one.has_chroma:
+        planes[0][..., 0] = yuv[0]
+        return
+    if one.planes == 1:
+        luma = [at for at, letter in enumerate(one.letters) if letter == "Y"]
+        planes[0][..., luma] = yuv[0].reshape(planes[0].shape[0], -1, 2)
+        for letter, plane in zip("UV", yuv[1:], strict=True):
+            planes[0][..., one.letters.index(letter)] = plane
+        return
+    chroma = yuv[1:] if one.letters == "YUV" else yuv[:0:-1]
+    places = [plane[..., at] for plane in planes[1:] for at in range(plane.shape[2])]
+    planes[0][..., 0] = yuv[0]
+    for place, plane in zip(places, chroma, strict=True):
+        place[...] = plane
+
+
+def matrix(mode: int, *, to_rgb: bool) -> NDArray[np.float64]:
+    """Three rows of four numbers by which cv2.transform goes from YUV to RGB, or back.
+
+    Args:
+        mode: IM_COLOR_SPACE_MODE.
+        to_rgb: The way.
+    """
+    number = mode & 3 if to_rgb else {0: 1, 1: 2, 2: 1, 3: 3}[mode >> 2 & 3]
+    red, blue = (0.2126, 0.0722) if number == 3 else (0.299, 0.114)
+    is_full = number == 2
+    scale_y, scale_c, offset = (1.0, 1.0, 0.0) if is_full else (219 / 255, 224 / 255, 16.0)
+    green = 1 - red - blue
+    luma = np.array([red, green, blue])
+    rows = [luma * scale_y, (np.array([0, 0, 1]) - luma) / (2 - 2 * blue) * scale_c]
+    rows.append((np.array([1, 0, 0]) - luma) / (2 - 2 * red) * scale_c)
+    forward = np.concatenate([np.stack(rows), [[offset], [128], [128]]], axis=1)
+    if not to_rgb:
+        return forward
+    back = np.linalg.inv(forward[:, :3])
+    return np.concatenate([back, -back @ forward[:, 3:]], axis=1)
+
+
+def shown(one: Any) -> str:
+    """A format as a sentence has it."""
+    return f"RK_FORMAT_{one.name}"

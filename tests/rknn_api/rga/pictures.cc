@@ -1,0 +1,28 @@
+// As a C++ program calls the 2D engine: by default arguments, and by the names that a compiler makes of overloads.
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "im2d.hpp"
+#include "RgaUtils.h"
+
+int main() {
+  const int width = 32, height = 16;
+  std::vector<uint8_t> from(width * height * 3, 100), to(width * height * 12, 0);
+  rga_buffer_handle_t source = importbuffer_virtualaddr(from.data(), width, height, RK_FORMAT_RGB_888);
+  rga_buffer_handle_t target = importbuffer_virtualaddr(to.data(), static_cast<int>(to.size()));
+  rga_buffer_t src = wrapbuffer_handle(source, width, height, RK_FORMAT_RGB_888);
+  rga_buffer_t dst = wrapbuffer_handle(target, width * 2, height * 2, RK_FORMAT_RGB_888, width * 2, height * 2);
+  if (imcheck(src, dst, {}, {}) != IM_STATUS_NOERROR || imresize(src, dst) != IM_STATUS_SUCCESS || to[500] != 100) return 1;
+  if (imfill(dst, im_rect{0, 0, 8, 8}, 0x010203) != IM_STATUS_SUCCESS || to[0] != 3) return 2;
+  if (imrectangle(dst, im_rect{8, 8, 16, 16}, 0xff, 2) != IM_STATUS_SUCCESS || to[(8 * 64 + 8) * 3] != 255) return 3;
+  rga_buffer_t plain = wrapbuffer_virtualaddr(to.data(), width + 8, height + 8, RK_FORMAT_RGB_888);
+  if (immakeBorder(src, plain, 4, 4, 4, 4, IM_BORDER_CONSTANT, 0x050505) != IM_STATUS_SUCCESS) return 4;
+  if (to[0] != 5 || to[(4 * 40 + 4) * 3] != 100) return 5;
+  im_opt_t opt{};
+  opt.color = 0x0a0a0a;
+  if (improcess(src, plain, {}, {}, im_rect{0, 0, 8, 8}, {}, -1, nullptr, &opt, IM_COLOR_FILL) != IM_STATUS_SUCCESS || to[0] != 10) return 6;
+  if (get_bpp_from_format(RK_FORMAT_RGB_888) != 3 || imcheckHeader() != IM_STATUS_NOERROR) return 7;
+  std::printf("%s\n", imStrError(imcopy(src, dst)));
+  return releasebuffer_handle(source) == IM_STATUS_SUCCESS && releasebuffer_handle(target) == IM_STATUS_SUCCESS ? 0 : 8;
+}

@@ -1,0 +1,106 @@
+"""The 2D engine: its names in C and C++, and its pixels against OpenCV."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from rknn_api.rga.engine import Picture, process, refusal
+from rknn_api.rga.formats import FORMATS, byte_count, matrix
+from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
+from tests.rknn_api.capi.test_custom_ops import SANITIZE
+
+HERE = Path(__file__).parent
+WIDTH, HEIGHT = 16, 8
+
+
+@pytest.mark.parametrize("flags", [(), SANITIZE])
+def test_a_c_program_crops_scales_turns_converts_fills_and_blends(
+    compiled: Compile,  # noqa: F811
+    run: Run,  # noqa: F811
+    flags: tuple[str, ...],
+) -> None:
+    answer = run(compiled(str(HERE / "pictures.c"), "-lrga", "-Wno-pedantic", *flags), HBRT_PROFILE="rk3588")
+    assert (answer.returncode, answer.stdout) == (0, "0\n"), answer.stderr
+
+
+def test_a_cplusplus_program_calls_by_the_vendors_names(compiled: Compile, run: Run) -> None:  # noqa: F811
+    answer = run(compiled(str(HERE / "pictures.cc"), "-lrga", "-Wall", "-Wextra", "-Werror"))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == "Invalid parameters: imcopy: 32 x 16 is copied to 64 x 32; the sizes must be equal.\n"
+
+
+def picture(number: int, data: Any = None, mode: int = 0) -> Picture:
+    one = FORMATS[number]
+    size = byte_count(one, WIDTH, HEIGHT)
+    filled = np.zeros(size, np.uint8) if data is None else np.ascontiguousarray(data, np.uint8).reshape(-1)
+    return Picture(filled, one, WIDTH, HEIGHT, WIDTH, HEIGHT, mode)
+
+
+def moved(source: Picture, target: Picture, usage: int = 0) -> Any:
+    whole = (0, 0, WIDTH, HEIGHT)
+    assert not refusal("src", source, whole)
+    process(source, target, None, (whole, whole, whole), usage, 0)
+    return target.data
+
+
+def smooth() -> Any:
+    """Colors that change slowly, so that sharing chroma costs little."""
+    rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
+    return np.dstack([40 + 6 * columns, 200 - 8 * rows, 60 + 4 * rows + 3 * columns]).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.product(FORMATS, (0x02, 0x0A))))
+def test_each_format_goes_to_rgb_and_to_nv12_and_back(one: int, other: int) -> None:
+    there = picture(one)
+    moved(picture(0x02, smooth()), there)
+    middle = picture(other)
+    moved(there, middle)
+    back = picture(0x02)
+    found = moved(middle, back).reshape(HEIGHT, WIDTH, 3).astype(int)
+    if FORMATS[one].letters == "Y":
+        luma = cv2.cvtColor(smooth(), cv2.COLOR_RGB2GRAY)
+        np.testing.assert_allclose(found, luma[..., None].repeat(3, 2), atol=3)
+        return
+    np.testing.assert_allclose(found, smooth(), atol=12 if "565" in FORMATS[one].letters else 9)
+
+
+@pytest.mark.parametrize(("number", "code"), [(0x0A, cv2.COLOR_YUV2RGB_NV12), (0x0E, cv2.COLOR_YUV2RGB_NV21)])
+def test_nv12_and_nv21_are_opencvs(number: int, code: int) -> None:
+    data = np.random.default_rng(1).integers(16, 236, (HEIGHT * 3 // 2, WIDTH)).astype(np.uint8)
+    found = moved(picture(number, data), picture(0x02)).reshape(HEIGHT, WIDTH, 3)
+    np.testing.assert_allclose(found.astype(int), cv2.cvtColor(data, code), atol=1)
+
+
+def test_chroma_of_one_format_keeps_its_bytes_in_another() -> None:
+    data = np.random.default_rng(2).integers(0, 256, WIDTH * HEIGHT * 3 // 2).astype(np.uint8)
+    found = moved(picture(0x0A, data), picture(0x0B))
+    luma = WIDTH * HEIGHT
+    np.testing.assert_array_equal(found[:luma], data[:luma])
+    np.testing.assert_array_equal(found[luma:].reshape(2, -1), data[luma:].reshape(-1, 2).T)
+
+
+@pytest.mark.parametrize(("usage", "turn"), [
+    (1, lambda a: np.rot90(a, 3)), (2, lambda a: np.rot90(a, 2)), (4, np.rot90),
+    (8, lambda a: a[:, ::-1]), (16, lambda a: a[::-1]), (32, lambda a: a[::-1, ::-1]),
+])  # fmt: skip
+def test_turns_are_numpys(usage: int, turn: Any) -> None:
+    data = np.random.default_rng(3).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+    source, target = (
+        Picture(one.reshape(-1), FORMATS[2], 8, 8, 8, 8) for one in (data.copy(), np.zeros((8, 8, 3), np.uint8))
+    )
+    process(source, target, None, ((0, 0, 8, 8),) * 3, usage, 0)
+    np.testing.assert_array_equal(target.data.reshape(8, 8, 3), turn(data))
+
+
+def test_the_matrices_are_those_of_the_standards() -> None:
+    white = np.array([255, 255, 255, 1])
+    np.testing.assert_allclose(matrix(0, to_rgb=False) @ white, [235, 128, 128], atol=1e-9)
+    np.testing.assert_allclose(matrix(1 << 2, to_rgb=False) @ white, [255, 128, 128], atol=1e-9)
+    np.testing.assert_allclose(matrix(3, to_rgb=True) @ [16, 128, 128, 1], [0, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(matrix(1, to_rgb=True)[0], [1.16438, 0, 1.59603, -222.921], atol=1e-3)
