@@ -33,9 +33,11 @@ def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManage
     if ddr is not None and 0 <= (offset := address - ddr.address) < ddr.layout.file_bytes:
         phy_addr = offset + ddr.layout.ddr_base
         block = ddr.block_at(phy_addr)
-        refusal = ddr.refusal(phy_addr, 0, runtime.context.client_id)
+        refusal = ddr.refusal(phy_addr, size_bytes, runtime.context.client_id)
         if block is None or refusal is not None:
-            raise BadTransfer(f"The {side} cannot be used. {refusal[1] if refusal else ddr.explain(phy_addr, 1)}")
+            raise BadTransfer(
+                f"The {side} cannot be used. {refusal[1] if refusal else ddr.explain(phy_addr, size_bytes)}"
+            )
         return ddr.bytes[offset : offset + block.end - phy_addr]
     if (rest := tile_manager.bytes_from(address)) is not None:
         return rest

@@ -34,6 +34,15 @@ def test_a_byte_beside_the_vector_would_be_seen(program: Path) -> None:
     assert "ERROR: AddressSanitizer" in ended.stderr
 
 
+def test_an_offset_outside_the_window_of_a_gather_is_named_once(program: Path) -> None:
+    ended = run(program, "far")
+    assert ended.returncode == 0
+    assert [line.partition(", which")[0] for line in ended.stderr.splitlines()] == [
+        f"{name}: the offset 120000 lies outside the 64 KiB behind the base"
+        for name in ("IVP_GATHERAN_2X32", "IVP_SCATTERN_2X32")
+    ]
+
+
 def test_an_aligned_load_of_another_address_says_so(program: Path) -> None:
     ended = run(program, "misaligned")
     assert ended.returncode != 0

@@ -95,7 +95,7 @@ static int way(int which, void *input, void *output, xvTileManager *tm) {
       if (xvFreeBuffer(tm, tile + 4) != XVTM_FREE_ERROR || !strstr(xvGetErrorInfo(tm), "free the whole buffer")) return 2;
       if (idma_copy_desc(tile, NULL, 8, 0) >= 0 || !strstr(xvGetErrorInfo(tm), "source is NULL")) return 3;
       if (idma_copy_desc(tile, (char *)output + 1, 1 << 20, 0) >= 0) return 4;
-      if (!strstr(xvGetErrorInfo(tm), "runs past the source")) return 5;
+      if (!strstr(xvGetErrorInfo(tm), "past the end of its block")) return 5;
       if (idma_copy_desc(tile, (void *)(uintptr_t)8, 8, 0) >= 0) return 6;
       if (xvFreeBuffer(tm, tile) || xvFreeBuffer(tm, tile) != XVTM_FREE_ERROR) return 7;
       if (idma_copy_desc(tile, output, 8, 0) >= 0 || !strstr(xvGetErrorInfo(tm), "in no tile")) return 8;

@@ -6,10 +6,30 @@
 
 namespace hbrt_ivp {
 
+inline constexpr uint32_t window_bytes = 1 << 16;
+
+__attribute__((noinline, cold)) inline void outside(const char *name, unsigned long offset) {
+  std::fprintf(stderr, "%s: the offset %lu lies outside the 64 KiB behind the base, which is all that the chip reaches: take another base, "
+               "or move the data closer.\n", name, offset);
+}
+
+/* Say of each intrinsic once that an offset is too large for the chip. */
+template <class M, class O>
+HBRT_IVP void check_window(const char *name, bool &is_said, const O &offsets, vbool<O::size> where) {
+  if constexpr (sizeof(typename O::lane_type) * 8 > 16) {
+    for (int i = 0; i < O::size; ++i)
+      if (__builtin_expect(offsets.lane[i] > window_bytes - sizeof(M) && where[i] && !is_said, 0)) {
+        is_said = true;
+        outside(name, offsets.lane[i]);
+      }
+  }
+}
+
 /* Elements M at base + offset bytes, where the boolean is set; 0 elsewhere. */
 template <class M, class O>
-HBRT_IVP xb_gsr gathered(const void *base, const O &offsets, vbool<O::size> where) {
+HBRT_IVP xb_gsr gathered(const char *name, bool &is_said, const void *base, const O &offsets, vbool<O::size> where) {
   xb_gsr r;
+  check_window<M>(name, is_said, offsets, where);
   std::memset(&r, 0, sizeof r);
   for (int i = 0; i < O::size; ++i)
     if (where[i]) std::memcpy(&r.lane[i], at(base, static_cast<intptr_t>(offsets.lane[i])), sizeof(M));
@@ -27,7 +47,8 @@ HBRT_IVP V taken(const xb_gsr &from) {
 }
 /* Lanes from FROM on to base + offset bytes, where the boolean is set, the highest lane last. */
 template <class M, int FROM, class V, class O>
-HBRT_IVP void scattered(const V &v, void *base, const O &offsets, vbool<O::size> where) {
+HBRT_IVP void scattered(const char *name, bool &is_said, const V &v, void *base, const O &offsets, vbool<O::size> where) {
+  check_window<M>(name, is_said, offsets, where);
   for (int i = 0; i < O::size; ++i) {
     const M element = static_cast<M>(v.lane[FROM + i]);
     if (where[i]) std::memcpy(at(base, static_cast<intptr_t>(offsets.lane[i])), &element, sizeof element);
@@ -39,7 +60,7 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 }  // namespace hbrt_ivp
 
 //! family: Gathers and scatters
-//! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second one takes what was read.
+//! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second one takes what was read. The chip reaches the 64 KiB behind the base; an element outside is read and written here, and named once on standard error.
 //! each: GATHERS = NX8S,NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16
 //! IVP_GATHERA{GATHERS}(base, offsets) | reads the element at `base` + offset of each lane into a gather register | halide
 //! IVP_GATHERA{GATHERS}T(base, offsets, where) | the same in the lanes where the boolean is set, 0 elsewhere; other addresses are not read | tflm; the 0 is assumed
@@ -55,8 +76,9 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 //! IVP_SCATTERW() | waits for scatters; here they are done | tflm
 #define HBRT_GATHER(SUFFIX, V, M, O)                                                                                 \
   HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX##T(const void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) {       \
+    static bool is_said;                                                                                             \
     HBRT_CYCLES_COUNT(GATHER);                                                                                       \
-    return hbrt_ivp::gathered<M>(base, offsets, where);                                                              \
+    return hbrt_ivp::gathered<M>("IVP_GATHERA" #SUFFIX, is_said, base, offsets, where);                              \
   }                                                                                                                  \
   HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX(const void *base, const O &offsets) {                                          \
     return IVP_GATHERA##SUFFIX##T(base, offsets, hbrt_ivp::all_lanes<O::size>);                                      \
@@ -75,8 +97,10 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 #define HBRT_SCATTER(SUFFIX, HALF, V, M, FROM, O)                                                                    \
   HBRT_IVP void IVP_SCATTER##SUFFIX##T##HALF(const V &v, void *base, const O &offsets, hbrt_ivp::vbool<V::size> where) { \
     using bits_type = hbrt_ivp::vbool<O::size>::bits_type;                                                           \
+    static bool is_said;                                                                                             \
     HBRT_CYCLES_COUNT(GATHER);                                                                                       \
-    hbrt_ivp::scattered<M, FROM>(v, base, offsets, hbrt_ivp::vbool<O::size>{static_cast<bits_type>(where.bits >> FROM)}); \
+    hbrt_ivp::scattered<M, FROM>("IVP_SCATTER" #SUFFIX #HALF, is_said, v, base, offsets,                             \
+                                 hbrt_ivp::vbool<O::size>{static_cast<bits_type>(where.bits >> FROM)});              \
   }                                                                                                                  \
   HBRT_IVP void IVP_SCATTER##SUFFIX##HALF(const V &v, void *base, const O &offsets) {                                \
     IVP_SCATTER##SUFFIX##T##HALF(v, base, offsets, hbrt_ivp::all_lanes<V::size>);                                    \
