@@ -542,9 +542,10 @@ class Tasks:
 
     def _await_ended_before(self, ended_ns: int) -> None:
         """Wait until the tasks with a callback that the board ended before are in the queue; their threads wake now."""
-        for task in list(self._unended):
+        for task in self._handles.values():
             begun = task.begun
-            if task.callback is not None and begun is not None and 0 < begun.ended_ns() < ended_ns:
+            # In this order: the thread notes the time in the task before the end of the run forgets it.
+            if task.callback is not None and begun is not None and 0 < (begun.ended_ns() or task.ended_ns) < ended_ns:
                 task.end.wait(_WAKING_S)
         with self._lock:  # such a task is in the queue when this lock is free again
             pass
