@@ -18,7 +18,19 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end: (?P=
 
 def parts() -> dict[str, Callable[[], str]]:
     """Every generated part by name."""
-    names = ("choices", "codes", "control", "defects", "dnn", "exec", "folders", "ivp", "layout", "profile")
+    names = (
+        "accelerators",
+        "choices",
+        "codes",
+        "control",
+        "defects",
+        "dnn",
+        "exec",
+        "folders",
+        "ivp",
+        "layout",
+        "profile",
+    )
     modules = [import_module(f"tools.docs_{name}") for name in names]
     return {name: part for module in modules for name, part in module.PARTS.items()}
 

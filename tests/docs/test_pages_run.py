@@ -18,6 +18,7 @@ RUN = (
     ASR,
     "custom-ops.md",
     "debugging.md",
+    "accuracy.md",
     "cycles.md",
     "profiles.md",
     "recording.md",

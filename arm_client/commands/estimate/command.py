@@ -11,6 +11,7 @@ from arm_client.commands.estimate.what_if import changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from hbrt import settings
 from hbrt.board.paths import BoardRef
+from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, any_board_option, json_option, to_command
 from hbrt.cli.tables import show_text
 from hbrt.profiles.profile import Profile, active, find
@@ -68,9 +69,15 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures beside the model.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --self-check: draw modelled against published times (PNG). Needs the extra 'estimate'.",
+)
 @json_option
 @click.pass_context
-def command(ctx: click.Context, *, is_self_check: bool, as_json: bool) -> None:
+def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_json: bool) -> None:
     """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
 
     All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
@@ -82,7 +89,11 @@ def command(ctx: click.Context, *, is_self_check: bool, as_json: bool) -> None:
         raise click.UsageError("Name a program or a command number, or use --self-check.")
     from arm_client.commands.estimate.self_check import self_check
 
-    self_check(active(), as_json=as_json)
+    try:
+        is_met = self_check(active(), plot, as_json=as_json)
+    except ImportError as error:
+        raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
+    ctx.exit(Exit.GOOD if is_met else Exit.FAILED)
 
 
 @command.command(

@@ -9,14 +9,17 @@ Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.6, for the times of the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from arm_client.client import connect
+from arm_client.commands.estimate import accuracy
 from arm_client.commands.estimate.calls import board_of
 from arm_client.commands.estimate.report import us
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
+from hbrt.accelerators.chips import band_of
 from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.control.ask import ask
 from hbrt.pointcloud_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
@@ -172,19 +175,37 @@ def _without_flush(call: Call) -> Call:
     return call._replace(block_bytes=0)
 
 
-def self_check(profile: Profile, *, as_json: bool) -> None:
-    """Show the published figures beside the model's."""
+def self_check(profile: Profile, plot: Path | None, *, as_json: bool) -> bool:
+    """Show the published figures beside the model's; returns whether all are within what is stated.
+
+    Args:
+        profile: Of the board with the DSP.
+        plot: File for a plot of the accelerators' rows; None for none.
+        as_json: Whether to print a JSON document.
+
+    Raises:
+        ImportError: a plot needs matplotlib.
+    """
     points = points_of(profile)
+    held_out = accuracy.held_out()
+    if plot is not None:
+        accuracy.write_plot(plot)
+    are_met = all(one.is_met for one in points) and band_of(held_out).is_met
     if as_json:
-        show_json([{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points])
-        return
+        dsp = [{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points]
+        show_json({"dsp": dsp, "accelerators": accuracy.document(), "are_met": are_met})
+        return are_met
     columns = (Column("PUBLISHED"), *numbers("FIGURE", "MODEL", "OFF", "GOAL"), Column(""))
     show_table(columns, [_row(one) for one in points])
     show_text(
         f"\nA check of consistency, with profile {profile.name}: how many points the published frames had is not "
         f"public, and is taken as {' and '.join(str(one.kept) for one in (AVERAGE, SLOWEST, FASTEST))} of {POINTS}. "
-        "docs/cycles.md says what else is assumed."
+        "docs/cycles.md says what else is assumed.\n"
     )
+    accuracy.show()
+    if plot is not None:
+        show_text(f"Wrote {plot}.")
+    return are_met
 
 
 def _row(one: Point) -> tuple[Any, ...]:

@@ -122,7 +122,11 @@ def test_the_help_of_an_estimate_has_the_options_of_a_program(shell: Shell) -> N
 
 
 def test_the_model_is_consistent_with_the_published_figures(shell: Shell) -> None:
-    points = shell.json("estimate", "--self-check")
+    told = shell.json("estimate", "--self-check", "--plot", "plot.png")
+    assert (shell.cwd / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert told["are_met"]
+    assert told["accelerators"]["band"]["rows"] == len(told["accelerators"]["held_out"]) > 50
+    points = told["dsp"]
     plans = {one["what"]: one for one in points}
     assert len([name for name in plans if name.startswith("CenterPoint, plan")]) == 6
     for one in points:

@@ -1,0 +1,1 @@
+"""Models of accelerators: layers, published figures, and the time that a layer takes."""

@@ -1,0 +1,227 @@
+"""Layers of classifiers and of networks that stand on them, from their public descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hbrt.accelerators.layer import Net, Tensor
+
+
+def _end(net: Net, x: Tensor, classes: int = 1000) -> Net:
+    net.linear(net.mean(x), classes)
+    return net
+
+
+def resnet(counts: Sequence[int], *, has_bottleneck: bool, groups: int = 1, base: int = 64, size: int = 224) -> Net:
+    """ResNet and ResNeXt."""
+    net = Net()
+    resnet_stages(net, Tensor(3, size, size), counts, has_bottleneck=has_bottleneck, groups=groups, base=base)
+    return _end(net, net.layers[-1].output)
+
+
+def resnet_stages(
+    net: Net, image: Tensor, counts: Sequence[int], *, has_bottleneck: bool, groups: int = 1, base: int = 64
+) -> list[Tensor]:
+    """The four stages of a ResNet; returns their outputs."""
+    x = net.pool(net.conv(image, 64, 7, 2, act="relu"), 2)
+    outputs = []
+    for stage, count in enumerate(counts):
+        inner, out = (base << stage) * groups, 64 << stage
+        out *= 4 if has_bottleneck else 1
+        for at in range(count):
+            stride = 2 if at == 0 and stage else 1
+            before = x
+            if has_bottleneck:
+                y = net.conv(x, inner, act="relu")
+                y = net.conv(y, inner, 3, stride, groups=groups, act="relu")
+                y = net.conv(y, out, act="")
+            else:
+                y = net.conv(net.conv(x, out, 3, stride, act="relu"), out, 3, act="")
+            if before.channels != out or stride == 2:
+                before = net.conv(before, out, 1, stride, act="")
+            x = net.add(y, before)
+        outputs.append(x)
+    return outputs
+
+
+def _inverted(
+    net: Net, x: Tensor, channels: int, ratio: float, stride: int, kernel: int = 3, act: str = "relu"
+) -> Tensor:
+    inner = int(x.channels * ratio)
+    y = net.conv(x, inner, act=act) if ratio != 1 else x
+    y = net.conv(net.conv(y, inner, kernel, stride, groups=inner, act=act), channels, act="")
+    return net.add(x, y) if stride == 1 and x.channels == channels else y
+
+
+def mobilenet_v2_stages(net: Net, image: Tensor) -> list[Tensor]:
+    """The blocks of MobileNetV2; returns their outputs."""
+    x = net.conv(image, 32, 3, 2, act="relu")
+    outputs = [x]
+    for ratio, channels, count, stride in (
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+    ):  # fmt: skip
+        for at in range(count):
+            x = _inverted(net, x, channels, ratio, stride if at == 0 else 1)
+        outputs.append(x)
+    return outputs
+
+
+def mobilenet_v2(size: int = 224) -> Net:
+    """MobileNetV2 at width 1."""
+    net = Net()
+    x = mobilenet_v2_stages(net, Tensor(3, size, size))[-1]
+    return _end(net, net.conv(x, 1280, act="relu"))
+
+
+def mobilenet_v1_stages(net: Net, image: Tensor, width: float = 1.0) -> list[Tensor]:
+    """The blocks of MobileNetV1; returns those before each stride, and the last."""
+    x = net.conv(image, int(32 * width), 3, 2, act="relu")
+    outputs = []
+    for channels, stride in (
+        (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1), (512, 1), (512, 1), (512, 1),
+        (1024, 2), (1024, 1),
+    ):  # fmt: skip
+        if stride == 2:
+            outputs.append(x)
+        x = net.conv(x, x.channels, 3, stride, groups=x.channels, act="relu")
+        x = net.conv(x, int(channels * width), act="relu")
+    return [*outputs, x]
+
+
+def mobilenet_v1(size: int = 224) -> Net:
+    """MobileNetV1 at width 1."""
+    net = Net()
+    return _end(net, mobilenet_v1_stages(net, Tensor(3, size, size))[-1])
+
+
+def repvgg(counts: Sequence[int], narrow: float, wide: float, groups: int = 1) -> Net:
+    """RepVGG as it is deployed: one 3 x 3 convolution a block; with ``groups`` each second one is grouped."""
+    net = Net()
+    x = net.conv(Tensor(3, 224, 224), min(64, int(64 * narrow)), 3, 2, act="relu")
+    number = 1
+    for count, channels in zip(counts, (64 * narrow, 128 * narrow, 256 * narrow, 512 * wide), strict=True):
+        for at in range(count):
+            x = net.conv(x, int(channels), 3, 2 if at == 0 else 1, groups=groups if number % 2 == 0 else 1, act="relu")
+            number += 1
+    return _end(net, x)
+
+
+def mobileone(widths: Sequence[float], *, has_attention: bool = False) -> Net:
+    """MobileOne as it is deployed: a depthwise and a pointwise convolution a block."""
+    net = Net()
+    x = net.conv(Tensor(3, 224, 224), min(64, int(64 * widths[0])), 3, 2, act="relu")
+    for count, channels, width in zip((2, 8, 10, 1), (64, 128, 256, 512), widths, strict=True):
+        for at in range(count):
+            x = net.conv(x, x.channels, 3, 2 if at == 0 else 1, groups=x.channels, act="relu")
+            x = net.conv(x, int(channels * width), act="relu")
+            if has_attention and (channels == 512 or (channels == 256 and at >= count // 2)):
+                net.conv(net.conv(net.mean(x), x.channels // 16, act="relu"), x.channels, act="")
+                net.add(x, Tensor(x.channels))
+    return _end(net, x)
+
+
+def googlenet() -> Net:
+    """GoogLeNet."""
+    net = Net()
+    x = net.pool(net.conv(Tensor(3, 224, 224), 64, 7, 2, act="relu"), 2)
+    x = net.pool(net.conv(net.conv(x, 64, act="relu"), 192, 3, act="relu"), 2)
+    for sizes in (
+        (64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64), (), (192, 96, 208, 16, 48, 64),
+        (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64),
+        (256, 160, 320, 32, 128, 128), (), (256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128),
+    ):  # fmt: skip
+        if not sizes:
+            x = net.pool(x, 2)
+            continue
+        one, three_in, three, five_in, five, after_pool = sizes
+        x = net.concat(
+            net.conv(x, one, act="relu"),
+            net.conv(net.conv(x, three_in, act="relu"), three, 3, act="relu"),
+            net.conv(net.conv(x, five_in, act="relu"), five, 3, act="relu"),
+            net.conv(net.pool(x), after_pool, act="relu"),
+        )
+    return _end(net, x)
+
+
+def convnext(depths: Sequence[int], dims: Sequence[int]) -> Net:
+    """ConvNeXt."""
+    net = Net()
+    x = net.pointwise(net.conv(Tensor(3, 224, 224), dims[0], 4, 4, act=""))
+    for stage, (depth, channels) in enumerate(zip(depths, dims, strict=True)):
+        if stage:
+            x = net.conv(net.pointwise(x), channels, 2, 2, act="")
+        for _ in range(depth):
+            y = net.pointwise(net.conv(x, channels, 7, groups=channels, act=""))
+            x = net.add(x, net.conv(net.conv(y, 4 * channels, act="gelu"), channels, act=""))
+    return _end(net, x)
+
+
+def fasternet(channels: int, depths: Sequence[int], act: str) -> Net:
+    """FasterNet: a 3 x 3 convolution on a quarter of the channels, then two pointwise ones."""
+    net = Net()
+    x = net.conv(Tensor(3, 224, 224), channels, 4, 4, act="")
+    for stage, depth in enumerate(depths):
+        if stage:
+            x = net.conv(x, 2 * x.channels, 2, 2, act="")
+        for _ in range(depth):
+            part = net.conv(Tensor(x.channels // 4, x.height, x.width), x.channels // 4, 3, act="")
+            y = net.concat(part, Tensor(x.channels - part.channels, x.height, x.width))
+            x = net.add(x, net.conv(net.conv(y, 2 * x.channels, act=act), x.channels, act=""))
+    return _end(net, net.conv(net.mean(x), 1280, act=act))
+
+
+def efficientnet(width: float, depth: float, size: int = 224) -> Net:
+    """EfficientNet in its variant without squeeze and excitation, with ReLU6."""
+    net = Net()
+
+    def c(channels: int) -> int:
+        rounded = max(8, int(channels * width + 4) // 8 * 8)
+        return rounded + 8 if rounded < 0.9 * channels * width else rounded
+
+    x = net.conv(Tensor(3, size, size), 32, 3, 2, act="relu")
+    stages = (
+        (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 5, 40, 2, 2), (6, 3, 80, 3, 2), (6, 5, 112, 3, 1), (6, 5, 192, 4, 2),
+        (6, 3, 320, 1, 1),
+    )  # fmt: skip
+    for number, (ratio, kernel, channels, count, stride) in enumerate(stages):
+        repeats = count if number in {0, len(stages) - 1} else -(-int(count * depth * 1000) // 1000)
+        for at in range(repeats):
+            x = _inverted(net, x, c(channels), ratio, stride if at == 0 else 1, kernel)
+    return _end(net, net.conv(x, 1280, act="relu"))
+
+
+def retinaface(*, is_mobile: bool, size: int = 320) -> Net:
+    """RetinaFace on MobileNet at a quarter of its width, or on ResNet-50."""
+    net, image = Net(), Tensor(3, size, size)
+    if is_mobile:
+        features = mobilenet_v1_stages(net, image, 0.25)[2:]
+    else:
+        features = resnet_stages(net, image, (3, 4, 6, 3), has_bottleneck=True)[1:]
+    out = 64 if is_mobile else 256
+    c3, c4, c5 = (net.conv(x, out, act="leaky") for x in features)
+    c4 = net.conv(net.add(c4, net.up(c5)), out, 3, act="leaky")
+    c3 = net.conv(net.add(c3, net.up(c4)), out, 3, act="leaky")
+    for x in (c3, c4, c5):
+        a = net.conv(x, out // 2, 3, act="")
+        b = net.conv(x, out // 4, 3, act="leaky")
+        y = net.concat(a, net.conv(b, out // 4, 3, act=""), net.conv(net.conv(b, out // 4, 3), out // 4, 3, act=""))
+        for numbers in (8, 4, 20):
+            net.conv(y, numbers, act="")
+    return net
+
+
+def deeplab_mobilenet(size: int = 513) -> Net:
+    """DeepLabV3 on MobileNetV2 with an output stride of 8, and the large resize at its end."""
+    net = Net()
+    x = net.conv(Tensor(3, size, size), 32, 3, 2, act="relu")
+    for ratio, channels, count, stride in (
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 1), (6, 96, 3, 1), (6, 160, 3, 1), (6, 320, 1, 1),
+    ):  # fmt: skip
+        for at in range(count):
+            x = _inverted(net, x, channels, ratio, stride if at == 0 else 1)
+    pooled = net.conv(net.mean(x), 256, act="relu")
+    wide = net.move(pooled, output=Tensor(256, x.height, x.width))
+    y = net.conv(net.concat(wide, net.conv(x, 256, act="relu")), 256, act="relu")
+    y = net.conv(y, 21, act="")
+    net.move(y, output=Tensor(21, size, size))
+    return net

@@ -1,0 +1,134 @@
+"""A layer of a network as an accelerator runs it, and a builder that makes a network's layers from its description."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+CONV, DEPTHWISE, MATMUL, MOVE, POINTWISE = "conv", "depthwise", "matmul", "move", "pointwise"
+"""Kinds: what multiplies by weights, by a channel's own weights, two tensors; what moves or pools; what computes each
+element by a table or a function, such as SiLU, Softmax and LayerNorm."""
+CHEAP: Final = frozenset({"", "relu", "clip", "leaky"})
+"""Activations that a convolution brings for nothing."""
+
+
+class Tensor(NamedTuple):
+    """Sizes of a tensor: channels, height, width."""
+
+    channels: int
+    height: int = 1
+    width: int = 1
+
+    @property
+    def elements(self) -> int:
+        """All of them."""
+        return self.channels * self.height * self.width
+
+
+class Layer(NamedTuple):
+    """One layer after fusion.
+
+    Attributes:
+        name: For the reader.
+        kind: CONV, DEPTHWISE, MATMUL, MOVE or POINTWISE.
+        inputs: What it reads, without weights.
+        output: What it writes.
+        macs: Multiplications.
+        weights: Numbers of its weights.
+        channels: Input channels of a group.
+        groups: Groups of channels.
+        activation: Fused behind it; "" for none.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    macs: int = 0
+    weights: int = 0
+    channels: int = 0
+    groups: int = 1
+    activation: str = ""
+
+    @property
+    def feature_elements(self) -> int:
+        """Elements that it reads and writes."""
+        return sum(one.elements for one in self.inputs) + self.output.elements
+
+
+class Net:
+    """Builds the layers of a network, one call a layer; each call returns its output."""
+
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+
+    def conv(
+        self, x: Tensor, channels: int, kernel: int = 1, stride: int = 1, groups: int = 1, act: str = "silu"
+    ) -> Tensor:
+        """Convolve with padding of half the kernel, and apply the activation."""
+        y = Tensor(channels, -(-x.height // stride), -(-x.width // stride))
+        inner = x.channels // groups
+        weights = channels * inner * kernel * kernel
+        kind = DEPTHWISE if groups > 1 and inner == 1 else CONV
+        self._add(kind, (x,), y, weights * y.height * y.width, weights, inner, groups, act)
+        return y
+
+    def transposed(self, x: Tensor, channels: int, kernel: int, stride: int, act: str = "") -> Tensor:
+        """Convolve transposed: each input makes kernel x kernel outputs."""
+        y = Tensor(channels, x.height * stride, x.width * stride)
+        weights = channels * x.channels * kernel * kernel
+        self._add(CONV, (x,), y, weights * x.height * x.width, weights, x.channels, 1, act)
+        return y
+
+    def linear(self, x: Tensor, features: int, act: str = "") -> Tensor:
+        """Multiply each position's channels by a matrix."""
+        return self.conv(x, features, act=act)
+
+    def matmul(self, x: Tensor, y: Tensor, output: Tensor, inner: int) -> Tensor:
+        """Multiply two tensors; ``inner`` is the length of the sums."""
+        self._add(MATMUL, (x, y), output, output.elements * inner, 0, inner)
+        return output
+
+    def move(self, *inputs: Tensor, output: Tensor) -> Tensor:
+        """Copy, pool, resize or add."""
+        self._add(MOVE, inputs, output)
+        return output
+
+    def pool(self, x: Tensor, stride: int = 1) -> Tensor:
+        """Pool windows."""
+        return self.move(x, output=Tensor(x.channels, -(-x.height // stride), -(-x.width // stride)))
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Pool everything."""
+        return self.move(x, output=Tensor(x.channels))
+
+    def up(self, x: Tensor, factor: int = 2) -> Tensor:
+        """Resize."""
+        return self.move(x, output=Tensor(x.channels, x.height * factor, x.width * factor))
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Add two tensors, or multiply them."""
+        return self.move(x, y, output=x)
+
+    def concat(self, *inputs: Tensor) -> Tensor:
+        """Join channels."""
+        first = inputs[0]
+        return self.move(*inputs, output=Tensor(sum(one.channels for one in inputs), first.height, first.width))
+
+    def pointwise(self, x: Tensor) -> Tensor:
+        """Apply a function that is not fused, such as Softmax, LayerNorm or GELU."""
+        self._add(POINTWISE, (x,), x)
+        return x
+
+    def _add(
+        self,
+        kind: str,
+        inputs: tuple[Tensor, ...],
+        output: Tensor,
+        macs: int = 0,
+        weights: int = 0,
+        channels: int = 0,
+        groups: int = 1,
+        activation: str = "",
+    ) -> None:
+        name = f"{kind}_{len(self.layers)}"
+        self.layers.append(Layer(name, kind, inputs, output, macs, weights, channels, groups, activation))

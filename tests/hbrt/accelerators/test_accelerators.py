@@ -1,0 +1,100 @@
+"""Layers of published networks, the time of a layer, published figures, and how the fit meets those held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hbrt.accelerators.chips import Judged, band_of, chip_named, chips, judged, order_of, spread_of
+from hbrt.accelerators.figures import Figure, figures
+from hbrt.accelerators.layer import MOVE, Net, Tensor
+from hbrt.accelerators.networks import NETWORKS, layers_of
+from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
+
+CHIP = Chip(1000, 100, 50, 64, 32, 16, 0.5, 1, 2, 5, 32, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "gigamacs", "megaweights"),
+    [
+        ("yolov5s", 8.25, 7.2),
+        ("yolov5su", 12.0, 9.1),
+        ("yolov8n", 4.35, 3.2),
+        ("yolov8x", 128.9, 68.2),
+        ("yolo11m", 34.0, 20.1),
+        ("yolov10b", 46.0, 19.1),
+        ("yolox_s", 13.4, 9.0),
+        ("yolov7", 52.4, 36.9),
+        ("resnet50", 4.1, 25.5),
+        ("resnext50_32x4d", 4.25, 25.0),
+        ("mobilenetv2", 0.3, 3.5),
+        ("googlenet", 1.5, 6.6),
+        ("repvgg_b1g2", 8.8, 41.4),
+    ],
+)
+def test_a_network_has_the_size_that_its_authors_publish(name: str, gigamacs: float, megaweights: float) -> None:
+    layers = layers_of(name)
+    assert sum(one.macs for one in layers) / 1e9 == pytest.approx(gigamacs, rel=0.05)
+    assert sum(one.weights for one in layers) / 1e6 == pytest.approx(megaweights, rel=0.05)
+
+
+def test_the_longer_of_computing_and_moving_decides_where_they_overlap() -> None:
+    net = Net()
+    x = net.conv(Tensor(32, 10, 10), 16, act="relu")  # 51 200 multiplications, 4 800 elements
+    net.conv(x, 8, act="silu")  # groups of 32 and 16 channels: 4 times its multiplications
+    net.pool(x, 2)
+    work = work_of(net.layers, CHIP.input_group, CHIP.output_group)
+    times = times_of(work, CHIP)
+    assert times.compute == pytest.approx([51.2, 51.2, 0])
+    assert times.features == pytest.approx([75, 37.5, 0.5 * 2000 / 64])
+    assert times.us == pytest.approx([75 + 16 + 2, 51.2 + 50 + 2, 0.5 * 2000 / 64 + 2])
+    assert [times.bound(at) for at in range(3)] == ["features", "compute", "features"]
+    assert run_us(net.layers, CHIP) == pytest.approx(5 + times.us.sum())
+    without = times_of(work, CHIP._replace(overlap=0))
+    assert np.all(without.us >= times.us)
+
+
+def test_kinds_have_rates_of_their_own() -> None:
+    net = Net()
+    x = Tensor(64, 4, 4)
+    net.conv(x, 64, 3, groups=64, act="")
+    net.matmul(x, x, Tensor(1, 16, 16), 64)
+    work = work_of(net.layers, 32, 32)
+    assert times_of(work, CHIP).compute == pytest.approx([64 * 16 * 9 / 100, 256 * 64 / 50])
+    assert net.move(x, output=x) == x
+    assert net.layers[-1].kind == MOVE
+
+
+def test_the_tables_have_rows_enough_and_each_has_a_source() -> None:
+    known = [one for one in figures() if one.is_known]
+    assert len(known) >= 150
+    assert len({one.model for one in known}) >= 40
+    assert all(one.published_us > 0 and "(20" in one.source for one in figures())
+    assert len({(one.model, one.chip) for one in figures()}) == len(figures())
+    held_out = sum(one.is_held_out for one in known)
+    assert 0.4 < held_out / len(known) < 0.6
+
+
+def test_the_held_out_rows_are_within_the_band() -> None:
+    rows = tuple(one for one in judged() if one.figure.is_held_out)
+    band = band_of(rows)
+    assert band.is_met, band
+    assert order_of(rows, "chip") > 0.95
+    assert order_of(rows, "model") > 0.95
+    assert all(0 < spread_of(name) < 0.5 for name in chips())
+    assert chip_named("rk3568") == chip_named("rk3566") is not None
+    assert chip_named("none") is None
+
+
+def test_a_band_tells_when_it_is_missed() -> None:
+    good, bad = (Judged(Figure(f"m{us}", "c", "int8", 100, "here"), us) for us in (100, 150))
+    assert band_of((good, good)).is_met
+    assert not band_of((good, bad)).is_met
+    assert order_of((good, bad), "chip") == 1.0
+    faster = Judged(Figure("m", "c", "int8", 50, "here"), 200)
+    assert order_of((good, faster), "chip") == 0.0
+
+
+def test_every_network_can_be_built() -> None:
+    for name in NETWORKS:
+        assert all(one.output.elements > 0 for one in layers_of(name)), name

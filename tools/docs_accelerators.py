@@ -1,0 +1,53 @@
+"""The tables of docs/accuracy.md: what was fitted, and how far the held-out figures are off."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+
+from hbrt.accelerators.chips import FITTED, band_of, chips, judged, spread_of
+from hbrt.accelerators.figures import figures
+from hbrt.accelerators.time_model import Chip
+from tools.markdown import table
+
+
+def parameters() -> str:
+    """A line a parameter, a column a chip: the value, and the range of 90 %."""
+    fitted = tomllib.loads(FITTED.read_text(encoding="utf-8"))
+
+    def cell(name: str, chip: str) -> str:
+        one = fitted[chip][name]
+        span = "" if one["low"] == one["high"] else f" ({one['low']:.3g} to {one['high']:.3g})"
+        return f"{one['value']:.3g}{span}"
+
+    return table(
+        ("parameter", *fitted), ((f"`{name}`", *(cell(name, chip) for chip in fitted)) for name in Chip._fields)
+    )
+
+
+def accuracy() -> str:
+    """A line a chip: its published figures, and how those that are held out lie."""
+    rows = []
+    for chip in chips():
+        of_chip = [one for one in judged() if one.figure.chip == chip]
+        held_out = tuple(one for one in of_chip if one.figure.is_held_out)
+        band = band_of(held_out)
+        rows.append(
+            (
+                chip,
+                sum(one.chip == chip for one in figures()),
+                len(of_chip) - len(held_out),
+                len(held_out),
+                f"{band.median_error:.1%}",
+                f"{band.within_30:.0%}",
+                f"{band.geometric_mean:.3f}",
+                f"{spread_of(chip):.0%}",
+            )
+        )
+    return table(
+        ("chip", "published", "fitted to", "held out", "median error", "within 30 %", "geometric mean", "90 % within"),
+        rows,
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {"accelerator-parameters": parameters, "accelerator-accuracy": accuracy}
