@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Collection
 from typing import Any
 
+from hbrt.cli.group import VERBS
 from tools.docs_tables import REPOSITORY
 from tools.markdown import table
 
@@ -63,4 +64,26 @@ def pure_rules() -> str:
     return table(("module", "what it holds"), rows)
 
 
-PARTS: dict[str, Callable[[], str]] = {"folders": folders, "pure-rules": pure_rules}
+def packages() -> str:
+    """The packages, the highest floor first: the contract between them, with the docstring of each."""
+    contract = next(one for one in _contracts() if one["type"] == "layers" and "containers" not in one)
+    rows = []
+    for number, layer in enumerate(contract["layers"]):
+        for name in sorted(layer.replace(" ", "").split("|")):
+            text = ast.get_docstring(ast.parse((REPOSITORY / name / "__init__.py").read_text(encoding="utf-8"))) or ""
+            about = text.partition("\n\n")[0].replace("\n", " ")
+            rows.append((str(len(contract["layers"]) - number), f"`{name}`", about))
+    return table(("floor", "package", "what it holds"), rows)
+
+
+def verbs() -> str:
+    """The commands of hbrt with what each does."""
+    return table(("command", "what it does"), [(f"`hbrt {name}`", verb.help) for name, verb in VERBS.items()])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "folders": folders,
+    "packages": packages,
+    "pure-rules": pure_rules,
+    "verbs": verbs,
+}

@@ -18,9 +18,21 @@ from tools.docs_tables import REPOSITORY
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
-REPOSITORY_PAGES = {"index.md": "README.md", "changes.md": "CHANGELOG.md"}
+REPOSITORY_PAGES = {
+    "index.md": "README.md",
+    "changes.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
 PAGES = set(REPOSITORY_PAGES.values())
+NOT_SEARCHED = frozenset({"changes.md", "mailbox.md", "pages.md", "reliability.md"})
+"""Pages that name everything, and so would be found for every word."""
+BOOSTS = {
+    "questions.md": 8,
+    **dict.fromkeys(("install.md", "debugging.md", "testing.md", "ci.md", "dnn.md", "custom-ops.md", "time.md"), 2),
+}
 _OURS = {"arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api"}
 
 
@@ -34,8 +46,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_more: Any) -> str:
-    """Lead links of a page to README and CHANGELOG to their pages."""
+def on_page_markdown(markdown: str, page: Page, **_more: Any) -> str:
+    """Lead links of a page to README and CHANGELOG to their pages, and rank the page for the search."""
+    name = page.file.src_uri
+    if name in NOT_SEARCHED:
+        page.meta["search"] = {"exclude": True}
+    elif boost := BOOSTS.get(name):
+        page.meta["search"] = {"boost": boost}
     for name, source in REPOSITORY_PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
     return markdown

@@ -47,6 +47,8 @@ VERBS: dict[str, Verb] = {
     ),
     "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board, and save the timeline."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
+    "rm": Verb("dsp_server.commands.rm:command", "Remove what a stopped board has left: its log and its directory."),
+    "prune": Verb("dsp_server.commands.rm:prune", "Remove what all stopped boards of this user have left."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem.command:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
@@ -72,6 +74,7 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.replay.command:command",
         "Run the calls of a recording again, and name the first difference.",
     ),
+    "tour": Verb("arm_client.commands.tour:command", "Write the files of the five-minute tour."),
     "farm": Verb(
         "arm_client.commands.farm.command:command", "Run a program, an op or a model over many items, on many boards."
     ),

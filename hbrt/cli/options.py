@@ -65,7 +65,8 @@ def to_command(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
         raise click.BadParameter(f"{value!r} is not a number; write it as 0x1000.") from None
 
 
-def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+def to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+    """Callback of an option or argument that names a board of this machine."""
     board = _to_any_board(_ctx, _param, value)
     if isinstance(board, RemoteBoard):
         raise WrongUseError(
@@ -101,7 +102,7 @@ def board_option(function: F) -> F:
         "--board",
         "-b",
         metavar="NAME",
-        callback=_to_paths,
+        callback=to_paths,
         shell_complete=_complete_board,
         help="Name of the board, or its directory when it has a slash. Default: HBRT_BOARD, else 'default'.",
     )(function)

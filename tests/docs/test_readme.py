@@ -12,14 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hbrt.cli.group import group
 from tests.docs.conftest import clean_environment, end_boards
 from tests.limits import PATIENCE_S, WHOLE_RUN_S
 from tools.docs_blocks import blocks, run_page, section
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-TOUR = section(README, "## Five-minute tour")
+PAGE = (REPOSITORY / "docs" / "tour.md").read_text(encoding="utf-8")
+IN_C = "## Programs and images in C and C++"
+TOUR = PAGE.partition(IN_C)[0]
 INSTALLS = "pip install"
 
 
@@ -74,10 +78,31 @@ def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, bo
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
 def test_c_on_both_sides_does_what_it_says(tmp_path: Path, board_home: Path) -> None:
     (tmp_path / "samples").symlink_to(REPOSITORY / "samples")
-    page = section(README, "## Programs and images in C and C++")
+    page = section(PAGE, IN_C)
     (block,) = run_page(page, tmp_path, clean_environment(board_home, Path(sys.executable).parent), PATIENCE_S)
     assert "hbrt cc" in block.text
     end_boards(board_home)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
+def test_the_readme_does_what_it_says(tmp_path: Path, board_home: Path) -> None:
+    (tmp_path / "samples").symlink_to(REPOSITORY / "samples")
+    ran = list(run_page(README, tmp_path, clean_environment(board_home, Path(sys.executable).parent), PATIENCE_S))
+    assert len(ran) == sum(block.language == "bash" for block in blocks(README))
+    assert len(README.encode()) <= 6144
+
+
+def test_the_verb_writes_the_files_of_the_tour(tmp_path: Path) -> None:
+    done = CliRunner().invoke(group, ["tour", str(tmp_path / "tour")])
+    assert done.exit_code == 0, done.output
+    files = {block.file: block.text for block in blocks(TOUR) if block.file}
+    assert {file.name: file.read_text() for file in (tmp_path / "tour").glob("*.py")} == files
+    assert (tmp_path / "tour" / "tour.md").read_text() == PAGE
+    again = CliRunner().invoke(group, ["tour", str(tmp_path / "tour")])
+    assert again.exit_code == 0, again.output
+    (tmp_path / "tour" / "stale.py").write_text("mine")
+    refused = CliRunner().invoke(group, ["tour", str(tmp_path / "tour")])
+    assert (refused.exit_code, "stale.py exists already" in refused.output) == (2, True)
 
 
 def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
@@ -135,5 +160,5 @@ def test_every_bash_block_of_the_tour_is_followed_by_its_output_or_prints_nothin
 
 
 def test_no_home_directory_is_quoted_which_a_shell_would_not_expand() -> None:
-    assert "pip install ~/" in README
-    assert not re.search(r"""["']~/""", README)
+    for page in (README, PAGE):
+        assert not re.search(r"""["']~/""", page)

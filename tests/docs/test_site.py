@@ -46,7 +46,8 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
     styles = [path for path in tmp_path.rglob("*.css") if _LOADED_BY_STYLE.search(path.read_text(encoding="utf-8"))]
     assert styles == []
     assert (tmp_path / "search" / "search_index.json").stat().st_size > 100_000
-    assert "contact_sheet.webp" in pages["index.html"]
+    assert "contact_sheet.webp" in pages["install.html"]
+    assert "terminal.svg" in pages["index.html"]
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
@@ -85,6 +86,6 @@ def test_the_api_reference_lists_what_is_public() -> None:
         assert getattr(import_module(module), name).__doc__, f"{target} has no docstring"
 
 
-@pytest.mark.parametrize("name", ["contact_sheet.webp", "farm_simulated.png"])
+@pytest.mark.parametrize("name", ["contact_sheet.webp", "farm_simulated.png", "terminal.svg"])
 def test_pictures_of_the_pages_are_small(name: str) -> None:
     assert 1000 < (REPOSITORY / "docs" / name).stat().st_size < 100_000

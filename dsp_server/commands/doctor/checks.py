@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.metadata
 import os
@@ -108,8 +109,15 @@ def _packages() -> Iterator[Check]:
         match = _REQUIREMENT.match(requirement)
         if match and not _EXTRA.search(requirement):
             yield package(match[1], match[2])
-    for name, (use, without) in EXTRAS.items():
-        yield extra(name, use, requirements, without)
+    yield from extras()
+
+
+def extras() -> Iterator[Check]:
+    """Whether the packages of each extra for users are there."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        requirements = importlib.metadata.requires("hbrt") or []
+        for name, (use, without) in EXTRAS.items():
+            yield extra(name, use, requirements, without)
 
 
 def extra(name: str, use: str, requirements: list[str], without: str = _UNUSABLE) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dsp_server.commands.doctor.checks import Check, Level, environment, installation, profile
+from dsp_server.commands.doctor.checks import Check, Level, environment, extras, installation, profile
 from dsp_server.commands.doctor.kernel import kernel, memory
 from dsp_server.commands.doctor.leftovers import boards
 from dsp_server.commands.doctor.remote import remote_board
@@ -15,14 +15,19 @@ from hbrt.cli.tables import Column, show_json, show_table
 
 @click.command(short_help="Check the installation and what dead boards left.", epilog="Example: hbrt doctor --clean")
 @click.option("--clean", is_flag=True, help="Remove what boards whose daemon has died left; logs of named boards stay.")
+@click.option("--extras", "only_extras", is_flag=True, help="Show only which extras of hbrt are installed.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
+def command(ctx: click.Context, *, clean: bool, only_extras: bool, as_json: bool) -> None:
     """Check what a board needs (the installation, settings, the kernel, memory), and the boards that run.
 
     Exit code 3 when a check fails; a warning is none.
     """
-    checks = [*installation(), *environment(), *profile(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
+    checks = (
+        [*extras()]
+        if only_extras
+        else [*installation(), *environment(), *profile(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
+    )
     if as_json:
         show_json([check._asdict() for check in checks])
     else:

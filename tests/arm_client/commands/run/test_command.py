@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from arm_client.client import Board
     from tests.conftest import Shell
 
-README = Path(__file__).resolve().parents[4] / "README.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "install.md"
 NN = {"softmax": "0x400", "quantize": "0x401", "dequantize": "0x402"}
 # A board that knows no NN op at all.
 BARE_IMAGE = """
@@ -43,10 +43,12 @@ def words(line: str) -> list[str]:
     return ["..." if word[0].isdigit() and "0x" not in word else word for word in line.split()]
 
 
-def test_the_nn_samples_run_on_a_private_board_as_the_readme_shows_and_leave_nothing(shell: Shell) -> None:
+def test_the_nn_samples_run_on_a_private_board_as_the_page_shows_and_leave_nothing(shell: Shell) -> None:
     base = [name for name in samples_of("nn") if name != "digits"]  # what `make demo` has the libraries for
     printed = shell.good("run", "nn", *base, "--timeout", PATIENCE_S).splitlines()  # numba may compile first
-    shown = blocks(README.read_text(encoding="utf-8"))[1].text.splitlines()
+    (shown,) = (
+        block.text.splitlines() for block in blocks(PAGE.read_text(encoding="utf-8")) if block.text.startswith("OP  ")
+    )
     assert [words(line) for line in printed] == [words(line) for line in shown]
     heading, *lines, last, where = printed
     assert heading.split("  ")[0] == "OP"
