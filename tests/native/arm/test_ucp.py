@@ -46,5 +46,5 @@ def test_a_picture_is_two_inputs_and_tasks_are_submitted(compiled: Compile, run:
 def test_an_op_runs_on_the_core_that_was_named(compiled: Compile, run: Run) -> None:
     answer = run(compiled("ucp_dsp.c"), HBRT_CHECK="all")
     assert answer.stdout.splitlines() == ["0 1 0 0 0", "0.032 0.087 0.237 0.644"], answer.stderr
-    assert "ucp_dsp.c:24: hbDSPRpc" in answer.stderr
+    assert "ucp_dsp.c:23: hbDSPRpc" in answer.stderr
     assert "leak" not in answer.stderr

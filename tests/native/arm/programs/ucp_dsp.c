@@ -22,8 +22,8 @@ int main(void) {
   how.backend = HB_UCP_BPU_CORE_0;
   int created = hbDSPRpcV2(&task, &block, &out, 0x400), wrong = hbUCPSubmitTask(task, &how);
   how.backend = HB_UCP_DSP_CORE_1;
-  printf("%d %d %d %d %d\n", created, wrong != 0, hbUCPSubmitTask(task, &how), hbUCPWaitTaskDone(task, 1000),
-         hbUCPReleaseTask(task));
+  int submitted = hbUCPSubmitTask(task, &how), waited = hbUCPWaitTaskDone(task, 0);
+  printf("%d %d %d %d %d\n", created, wrong != 0, submitted, waited, hbUCPReleaseTask(task));
   const float *result = out.virAddr;
   printf("%.3f %.3f %.3f %.3f\n", result[0], result[1], result[2], result[3]);
   hbUCPFree(&data);
