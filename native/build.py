@@ -29,7 +29,16 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
 # Names of the vendors' libraries that programs link or load; each is libhbrt.so.
-LINKER_NAMES = ("libdnn.so", "libhbucp.so", "librknnrt.so", "librknn_api.so", "librga.so")
+LINKER_NAMES = (
+    "libdnn.so",
+    "libcnn_intf.so",
+    "libhbrt_bayes_aarch64.so",
+    "libhbrt_bernoulli_aarch64.so",
+    "libhbucp.so",
+    "librknnrt.so",
+    "librknn_api.so",
+    "librga.so",
+)
 MODULE = "hbrt.native._mailbox"
 
 

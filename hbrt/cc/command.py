@@ -62,7 +62,7 @@ class CompilerCommand(click.Command):
 @click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")
 @click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
 @click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
-@click.option("--cmake-dir", is_flag=True, help="Write hbrtConfig.cmake, and print its folder for hbrt_DIR.")
+@click.option("--cmake-dir", is_flag=True, help="Write hbrtConfig.cmake and toolchain.cmake; print their folder.")
 @click.argument("arguments", metavar="FILE... [COMPILER_OPTION...]", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(

@@ -1,4 +1,8 @@
-"""What other build tools read: hbrt.pc for pkg-config, and hbrtConfig.cmake for CMake's find_package(hbrt)."""
+"""What other build tools read: hbrt.pc for pkg-config, and for CMake hbrtConfig.cmake and toolchain.cmake.
+
+The toolchain file has a board's CMakeLists.txt build as it is: it finds the vendors' headers and libraries by their
+names wherever it looks for them, and the board's SoC is said to be an S100.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +31,64 @@ if(NOT TARGET hbrt::hbrt)
 endif()
 """
 
+_TOOLCHAIN = """\
+list(APPEND CMAKE_PREFIX_PATH "{prefix}")
+list(APPEND CMAKE_LIBRARY_PATH "{lib}")
+list(APPEND CMAKE_INCLUDE_PATH {headers})
+list(APPEND CMAKE_BUILD_RPATH "{lib}")
+list(APPEND CMAKE_INSTALL_RPATH "{lib}")
+get_property(is_trial GLOBAL PROPERTY IN_TRY_COMPILE)
+if(NOT is_trial) # else CMake takes our folder for one of the linker's own
+  set(CMAKE_PROJECT_INCLUDE "{folder}/board.cmake")
+endif()
+"""
+# Behind project(): CMake's own modules use file() as it is.
+_BOARD = """\
+cmake_policy(SET CMP0054 NEW)
+include_directories(SYSTEM {headers})
+link_directories("{lib}")
+if(NOT COMMAND _file)
+  function(file)
+    if("${{ARGV0}}" STREQUAL "READ" AND "${{ARGV1}}" STREQUAL "/sys/class/boardinfo/soc_name")
+      set(${{ARGV2}} "S100")
+{calls}    endif()
+    foreach(argument IN LISTS ARGV)
+      if("${{argument}}" MATCHES "^[A-Za-z_][A-Za-z0-9_]*$" AND DEFINED "${{argument}}")
+        set("${{argument}}" "${{${{argument}}}}" PARENT_SCOPE)
+      endif()
+    endforeach()
+  endfunction()
+endif()
+"""
+_MAX_ARGUMENTS = 16  # of file(), each quoted on its own, so that lists stay lists
+
 
 def write_packages() -> Path:
-    """Write both into this environment's ``lib``; returns that folder.
+    """Write them into this environment's ``lib``; returns that folder.
 
     Raises:
         NotBuiltError: hbrt was installed where no C compiler was. OSError: the environment cannot be written.
     """
     flags = arm_flags()
     folder = Path(sys.prefix) / "lib"
+    folders = [flag.removeprefix("-isystem") for flag in flags.compile]
     values = {
         "version": __version__,
         "compile": " ".join(map(_quoted, flags.compile)),
         "link": " ".join(map(_quoted, flags.link)),
         "library": library("libhbrt.so"),
-        "folders": ";".join(flag.removeprefix("-isystem") for flag in flags.compile),
+        "folders": ";".join(folders),
+        "headers": " ".join(f'"{one}"' for one in folders),
+        "folder": folder / "cmake/hbrt",
+        "lib": library("libhbrt.so").parent,
+        "prefix": sys.prefix,
+        "calls": "".join(map(_file_call, range(1, _MAX_ARGUMENTS + 1))),
     }
     for file, text in (
         (folder / "pkgconfig" / "hbrt.pc", _PKG_CONFIG),
         (folder / "cmake/hbrt/hbrtConfig.cmake", _CMAKE),
+        (folder / "cmake/hbrt/toolchain.cmake", _TOOLCHAIN),
+        (folder / "cmake/hbrt/board.cmake", _BOARD),
     ):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text.format(**values), encoding="utf-8")
@@ -54,3 +97,8 @@ def write_packages() -> Path:
 
 def _quoted(flag: str) -> str:
     return flag.replace("\\", "\\\\").replace(" ", "\\ ")
+
+
+def _file_call(count: int) -> str:
+    arguments = " ".join(f'"${{ARGV{at}}}"' for at in range(count))
+    return f'    elseif("${{ARGC}}" EQUAL {count})\n      _file({arguments})\n'

@@ -114,6 +114,42 @@ def test_cmake_finds_hbrt(compiled: Compile, run: Run, tmp_path: Path) -> None:
     assert run(build / "user").returncode == 0
 
 
+BOARDS = """
+cmake_minimum_required(VERSION 3.0)
+project(user CXX)
+set(CMAKE_CXX_FLAGS "-std=c++11 -Wl,-unresolved-symbols=ignore-in-shared-libs")
+file(READ "/sys/class/boardinfo/soc_name" SOC)
+string(TOUPPER "${SOC}" SOC)
+add_definitions(-DSOC_${SOC})
+file(WRITE ${CMAKE_BINARY_DIR}/list.txt "a;b" "c")
+file(READ ${CMAKE_BINARY_DIR}/list.txt LIST)
+message(STATUS "list ${LIST}")
+set(DNN_PATH "/usr/include/dnn")
+include_directories(${DNN_PATH})
+link_directories(/usr/hobot/lib)
+find_library(HBUCP hbucp REQUIRED)
+add_executable(user main.cc)
+target_link_libraries(user dnn ${HBUCP} rt pthread dl)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake is here")
+def test_a_boards_cmakelists_builds_as_it_is(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    del compiled
+    folder = cc("--cmake-dir", cwd=tmp_path).stdout.strip()
+    (tmp_path / "main.cc").write_text(
+        "#ifdef SOC_S100\n#include <hb_ucp.h>\n#endif\n"
+        "int main() { return hbUCPFree(nullptr) != HB_SYS_INVALID_ARGUMENT; }\n"
+    )
+    (tmp_path / "CMakeLists.txt").write_text(BOARDS)
+    build = tmp_path / "build"
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={folder}/toolchain.cmake"
+    lines = ["cmake", "-B", str(build), toolchain, str(tmp_path)], ["cmake", "--build", str(build)]
+    said = [subprocess.run(line, check=True, capture_output=True, text=True, timeout=PATIENCE_S) for line in lines]
+    assert "list a;bc" in said[0].stdout
+    assert run(build / "user").returncode == 0
+
+
 def test_a_program_links_the_vendors_library_by_its_name(compiled: Compile, run: Run, tmp_path: Path) -> None:
     source = tmp_path / "vendors.c"
     source.write_text('#include "hb_sys.h"\nint main(void) { return hbSysFreeMem(0) != HB_SYS_INVALID_ARGUMENT; }\n')

@@ -20,6 +20,13 @@ extern "C" {
 
 #define HBRT_UCP_MAX_DIMENSIONS 10
 
+#ifndef HBRT_BOTH_GENERATIONS /* which libhbrt.so itself sees */
+#define hbrtUcpShape hbDNNTensorShape
+#define hbrtUcpScale hbDNNQuantiScale
+#define hbrtUcpProperties hbDNNTensorProperties
+#define hbrtUcpTensor hbDNNTensor
+#endif
+
 /** Sizes of a tensor's dimensions; -1 where the data decides. */
 struct hbrtUcpShape {
   int32_t dimensionSize[HBRT_UCP_MAX_DIMENSIONS];
