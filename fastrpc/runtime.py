@@ -202,12 +202,15 @@ class Runtime:
         try:
             if made.clean:
                 self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+            self._messages.begin(made)
             self._finish(self._submit(made.task), opened, made)
         except AeeError:
+            self._messages.end(made, opened)
             self._give_back(made.buffer)
             raise
+        self._messages.end(made, opened)
         self.settle(made)
-        if same is not None and not made.each.copied_buffers:
+        if same is not None and not made.each.copied_buffers and not made.watched:
             self.ready.remember((handle, word, same), made, opened)
         else:
             self._give_back(made.buffer)
@@ -247,6 +250,7 @@ class Runtime:
             )
         if made.clean:
             self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+        self._messages.begin(made)
         task = self._submit(made.task)
         if task < 0:
             self._refuse(task, opened)
@@ -259,6 +263,7 @@ class Runtime:
         except AeeError as error:
             return note(error.code, error.sentence)
         finally:
+            self._messages.end(made, opened)
             self._give_back(made.buffer)
         self.settle(made)
         return 0

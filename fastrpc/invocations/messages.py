@@ -14,13 +14,17 @@ from hbrt.errors import StatusError
 from hbrt.fastrpc import message
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import ARGUMENT, COPY_ALIGNMENT, FASTRPC_CMD, HEAD
+from hbrt.fastrpc.scalars import LONG_METHOD
+from hbrt.findings.checks import Check
 from hbrt.interrupts import let_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from arm_client.session.session import Session
     from fastrpc.domains import Opened
+    from fastrpc.invocations.watched import Watched
     from fastrpc.memory import Memory
     from hbrt.fastrpc.scalars import Scalars
 
@@ -41,6 +45,9 @@ class Made(NamedTuple):
         clean: Physical ranges of shared inputs.
         invalidate: Those of shared outputs.
         each: What the call adds to the statistics.
+        method: The number in the scalar word.
+        watched: Its buffers, under the check memory.
+        before: Of each watched input, the bytes before the call.
     """
 
     buffer: Buffer
@@ -49,6 +56,9 @@ class Made(NamedTuple):
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
     each: Statistics
+    method: int
+    watched: list[Watched]
+    before: dict[int, bytes]
 
 
 class Messages:
@@ -56,6 +66,11 @@ class Messages:
 
     def __init__(self, session: Session, memory: Memory) -> None:
         self._session, self._memory = session, memory
+        self._watch: ModuleType | None = None
+        if Check.MEMORY in session.checks:
+            from fastrpc.invocations import watched  # a program without checks does not pay for it
+
+            self._watch = watched
         self._spare: deque[Buffer] = deque()
 
     def take(self, size_bytes: int) -> Buffer:
@@ -105,6 +120,16 @@ class Messages:
             if block is not None and block.is_cached:
                 self._session.blocks.flush(phy_addr, size_bytes, way)
 
+    def begin(self, made: Made) -> None:
+        """Before a call, once its inputs are cleaned: remember them, under the check memory."""
+        if self._watch is not None:
+            made.before.update(self._watch.inputs(self._session, made.watched))
+
+    def end(self, made: Made, opened: Opened) -> None:
+        """After it: report what its skeleton may not have done."""
+        if self._watch is not None:
+            self._watch.look(self._session, opened, made.method, made.watched, made.before)
+
     def write(self, opened: Opened, priority: int, word: int, given: Scalars, spans: Sequence[Span]) -> Made:
         """Write the message of an invocation, whose scalar word says ``given``.
 
@@ -117,7 +142,7 @@ class Messages:
         view, base = buffer.view(), buffer.phy_addr
         size = HEAD.size + ARGUMENT.size * len(spans)
         task = (FASTRPC_CMD, priority, opened.mask, 0, base, size, 0, 0)
-        made = Made(buffer, task, [], [], [], each)
+        made = Made(buffer, task, [], [], [], each, word >> 24 & LONG_METHOD, [], {})
         needs_flush = self.needs_flush
         numbers: list[int] = []
         for at, (span, (phy_addr, size_bytes)) in enumerate(zip(spans, places, strict=True)):
@@ -125,6 +150,11 @@ class Messages:
                 numbers += (span, 0)
                 continue
             is_input = at < given.inputs
+            if self._watch is not None and size_bytes:
+                is_copied, start = phy_addr < 0, base - phy_addr if phy_addr < 0 else phy_addr
+                made.watched.append(self._watch.Watched(at, start, size_bytes, is_input, is_copied))
+                if is_copied:
+                    view[size_bytes - phy_addr :][:COPY_ALIGNMENT] = self._watch.FILL
             numbers += (base - phy_addr if phy_addr < 0 else phy_addr, size_bytes)
             if phy_addr < 0 and is_input:
                 _copy_in(span, view, buffer.address, -phy_addr)
@@ -154,7 +184,7 @@ class Messages:
                 shared_bytes += size_bytes
             elif size_bytes:
                 copied, copied_bytes, phy_addr = copied + 1, copied_bytes + size_bytes, -end
-                end += -(-size_bytes // COPY_ALIGNMENT) * COPY_ALIGNMENT
+                end += (-(-size_bytes // COPY_ALIGNMENT) + (self._watch is not None)) * COPY_ALIGNMENT
             places.append((phy_addr, size_bytes))
         shared = sum(phy_addr > 0 for phy_addr, _ in places)
         return places, Statistics(1, shared, shared_bytes, copied, copied_bytes, end - head - copied_bytes), end

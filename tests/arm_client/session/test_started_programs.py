@@ -26,7 +26,7 @@ PROGRAM = """
     import numpy as np
     from arm_client import connect
     with connect() as board:
-        board.call(0x1000, np.zeros(8, np.uint8), board.empty(8, np.uint8))
+        board.call(0x1000, bytes(8), board.empty(8, np.uint8))
         print(*inherited())
 """
 IMAGE = """

@@ -289,7 +289,7 @@ def test_a_wait_for_whatever_the_stack_held_counts_as_done_and_is_named(build: B
     with private_board(build(WAITS), cores=1) as board:
         for handle in (0, 1, -1, 12345, -12345, 2**31 - 1, -(2**31)):
             output = board.empty(1, np.int32)
-            board.call(0x1000, np.array([handle], np.int32), output)
+            board.call(0x1000, struct.pack("<i", handle), output)
             assert output[0] == 7
         found = [one["text"] for one in board.status()["findings"] if one["kind"] == "dma-handle"]
     assert found
