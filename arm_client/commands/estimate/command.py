@@ -38,7 +38,7 @@ class _Estimate(click.Group):
         with click.Context(self.commands["of"], parent=ctx) as inner:
             options = [one for one in inner.command.params if isinstance(one, click.Option)]
             rows = [row for one in options if (row := one.get_help_record(inner))]
-        with formatter.section("Options of a PROGRAM or CMD"):
+        with formatter.section("Options of a PROGRAM, a CMD or a MODEL.onnx"):
             formatter.write_dl(rows)
         super().format_options(ctx, formatter)
 
@@ -65,7 +65,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
     "hbrt estimate --self-check",
     invoke_without_command=True,
-    subcommand_metavar="{PROGRAM|CMD|COMMAND} [ARGUMENT]...",
+    subcommand_metavar="{PROGRAM|CMD|MODEL.onnx|COMMAND} [ARGUMENT]...",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures beside the model.")
@@ -79,6 +79,8 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 @click.pass_context
 def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_json: bool) -> None:
     """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
+
+    A MODEL.onnx is estimated by its layers, for NPUs and BPUs of which figures are published.
 
     All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
     assumed constants at their best to all at their worst.
@@ -102,7 +104,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     epilog="Example: hbrt estimate of 0x400 --what-if rpc_us=100",
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
 )
-@click.argument("what", metavar="PROGRAM|CMD")
+@click.argument("what", metavar="PROGRAM|CMD|MODEL.onnx")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @any_board_option
 @click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: HBRT_IMAGE.")
@@ -117,6 +119,11 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     "the profile.",
 )
 @click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
+@click.option(
+    "--profiles",
+    metavar="NAME,...",
+    help="Boards side by side, for a MODEL.onnx. Default: that of the profile, else all that have figures.",
+)
 @json_option
 @click.pass_context
 def of(
@@ -127,16 +134,25 @@ def of(
     image: Path | None,
     profile: Profile | None,
     changed: dict[str, float],
+    profiles: str | None,
     *,
     is_relayed: bool,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM on a board of its own and estimate its calls; or estimate the calls of CMD, such as 0x400."""
+    """Run PROGRAM on a board of its own and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
+    from arm_client.commands.estimate.model import SUFFIX, report_model
     from arm_client.commands.estimate.report import report
     from hbrt.profiles.estimate import needs_a_run
 
+    if what.endswith(SUFFIX):
+        if arguments or image or changed or is_relayed or profile:
+            raise click.UsageError("A model takes --profiles and --json alone: nothing of it is run.")
+        report_model(Path(what), profiles, as_json=as_json)
+        return
+    if profiles:
+        raise click.UsageError("--profiles is for a MODEL.onnx; a program or a command has --profile.")
     if not Path(what).is_file():
         cmd = _number(what)
         if arguments or image:

@@ -35,7 +35,10 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
     left_out = ""
     if known.model_runs:
         kind = profile.accelerator.upper()
-        left_out = f"{counted(known.model_runs, 'run')} of models on {kind} cores: not in it."
+        left_out = (
+            f"{counted(known.model_runs, 'run')} of models on {kind} cores: not in it. `hbrt estimate MODEL.onnx` "
+            "estimates a model."
+        )
     if not calls and not as_json:
         show_text(left_out)
         return

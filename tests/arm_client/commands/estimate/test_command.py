@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, read
 from arm_client.commands.estimate.self_check import Point
@@ -101,6 +104,56 @@ def test_runs_of_models_are_said_to_be_left_out(shell: Shell, tmp_path: Path) ->
     assert "3 runs of models on BPU cores: not in it." in told
     assert "0x1000" not in told
     assert shell.json("estimate", "--json", str(program))["model_runs"] == 3  # one loads it
+
+
+def model_file(file: Path, batch: int | str = 1) -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, 64, 32, 32]) for name in "xy"]
+    weights = numpy_helper.from_array(np.zeros((64, 64, 3, 3), np.float32), "w")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4, name="first"),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "net", values[:1], values[1:], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(file))
+    return file
+
+
+def test_a_model_is_estimated_by_its_layers_for_boards_side_by_side(shell: Shell, tmp_path: Path) -> None:
+    file = model_file(tmp_path / "net.onnx")
+    told = shell.json("estimate", file, "--profiles", "rk3588,rk3568,x5")
+    assert [one["board"] for one in told["boards"]] == ["rk3588", "rk3568", "x5"]
+    assert told["macs"] == 64 * 64 * 9 * 32 * 32
+    for board in told["boards"]:
+        (layer,) = board["layers"]
+        assert (layer["name"], layer["kind"]) == ("first", "conv")
+        assert board["low_us"] < board["run_us"] < board["high_us"]
+        assert board["frames_per_s"] == pytest.approx(1e6 / board["run_us"])
+    said = shell.good("estimate", file)
+    assert said.split()[:4] == ["BOARD", "A", "RUN", "90"]
+    assert "The slowest layers on " in said
+    open_batch = model_file(tmp_path / "open.onnx", "N")
+    assert shell.json("estimate", open_batch, "--profiles", "x5")["macs"] == told["macs"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--profiles", "j5"), "No figures are published of 'j5'"),
+        (("--what-if", "clock=1"), "A model takes --profiles and --json alone"),
+    ],
+)
+def test_what_a_model_cannot_be_estimated_with_is_said(
+    shell: Shell, tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    code, said = shell.refused("estimate", model_file(tmp_path / "net.onnx"), *words)
+    assert code == 2
+    assert sentence in said
+
+
+def test_a_file_that_is_no_model_is_said_to_be_none(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_text("no model")
+    code, said = shell.refused("estimate", tmp_path / "bad.onnx")
+    assert (code, "is no ONNX model, or is damaged" in said) == (2, True)
 
 
 def test_a_program_that_fails_is_told_where_it_ran(shell: Shell, tmp_path: Path) -> None:

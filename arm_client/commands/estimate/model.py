@@ -1,0 +1,140 @@
+"""``hbrt estimate MODEL.onnx``: what a run of a model takes on accelerators, by layers. Nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from arm_client.commands.estimate.report import us
+from hbrt.accelerators.chips import ALIASES, chip_named, chips, spread_of
+from hbrt.accelerators.layer import Layer
+from hbrt.accelerators.time_model import Times, times_of, work_of
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
+from hbrt.profiles.profile import active
+
+SUFFIX: Final = ".onnx"
+MAX_LAYERS: Final = 10
+"""The slowest layers that are shown of a board; --json has all."""
+
+
+def boards_of(names: str | None) -> list[str]:
+    """The boards that an estimate is for: those that are named, else that of the profile, else all with figures.
+
+    Raises:
+        click.UsageError: no figure of one is published.
+    """
+    if names is None:
+        name = active().name
+        return [name] if chip_named(name) else list(chips())
+    wanted = [one.strip() for one in names.split(",") if one.strip()]
+    for name in wanted:
+        if chip_named(name) is None:
+            raise click.UsageError(
+                f"No figures are published of {name!r}, so that its models cannot be estimated. There are "
+                f"{', '.join([*chips(), *ALIASES])}."
+            )
+    return wanted
+
+
+def report_model(file: Path, names: str | None, *, as_json: bool) -> None:
+    """Show what a run of a model takes on boards.
+
+    Args:
+        file: The ONNX model.
+        names: Of the boards, with commas between; None for the profile's, else all.
+        as_json: Whether to print a JSON document.
+
+    Raises:
+        click.UsageError: it cannot be read, has open sizes, or a board is not known.
+    """
+    layers, boards = _layers_of(file), boards_of(names)
+    if not layers:
+        raise click.UsageError(f"{file} has no layer that an accelerator computes.")
+    estimates = [_estimate(layers, name) for name in boards]
+    if as_json:
+        show_json(
+            {
+                "what": str(file),
+                "precision": "int8",
+                "macs": sum(one.macs for one in layers),
+                "weights": sum(one.weights for one in layers),
+                "boards": estimates,
+            }
+        )
+        return
+    columns = (Column("BOARD"), *numbers("A RUN", "90 % FROM", "TO", "FRAMES/S"), Column("MOST OF IT"))
+    show_table(columns, [_row(one) for one in estimates])
+    feature = max(one.output.elements for one in layers)
+    show_text(
+        f"\n{file.name}: {len(layers)} layers, {sum(one.macs for one in layers) / 1e9:.2f} G multiplications, "
+        f"{sum(one.weights for one in layers) / 1e6:.2f} MB of weights, the largest feature {feature / 1e6:.2f} MB; "
+        "modelled for int8 on one core, all layers on the accelerator, nothing beside it on the DDR. 90 % of the "
+        "published figures that were held out lie in such a range (docs/accuracy.md)."
+    )
+    slowest = estimates[0]
+    show_text(f"\nThe slowest layers on {slowest['board']}:")
+    by_time = sorted(slowest["layers"], key=lambda one: -one["us"])[:MAX_LAYERS]
+    show_table(
+        (Column("LAYER"), Column("KIND"), *numbers("TIME", "SHARE"), Column("BOUND BY")),
+        [
+            (one["name"], one["kind"], us(one["us"]), f"{one['us'] / slowest['run_us']:.0%}", one["bound"])
+            for one in by_time
+        ],
+    )
+
+
+def _layers_of(file: Path) -> Sequence[Layer]:
+    try:
+        import onnx
+
+        from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
+    except ImportError as error:
+        raise click.UsageError(f"A model needs the package onnx ({error}): pip install 'hbrt[dnn]'.") from None
+    try:
+        return layers_of_model(onnx.load(str(file), load_external_data=False))
+    except UnknownSizesError as error:
+        raise click.UsageError(f"{file}: {error}") from None
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - onnx raises what protobuf and its checks do
+        raise click.UsageError(f"{file} is no ONNX model, or is damaged: {error}") from None
+
+
+def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
+    chip = chip_named(name)
+    if chip is None:
+        raise ValueError(name)
+    times: Times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
+    run_us, spread = chip.run_us + float(times.us.sum()), spread_of(name)
+    bounds: dict[str, float] = dict.fromkeys(times._fields[1:], 0.0)
+    rows = []
+    for at, layer in enumerate(layers):
+        one_us, bound = float(times.us[at]), times.bound(at)
+        bounds[bound] += one_us
+        parts = {f"{part}_us": float(getattr(times, part)[at]) for part in times._fields[1:]}
+        rows.append({"name": layer.name, "kind": layer.kind, "us": one_us, "bound": bound, **parts})
+    return {
+        "board": name,
+        "run_us": run_us,
+        "low_us": run_us / (1 + spread),
+        "high_us": run_us / (1 - spread),
+        "frames_per_s": 1_000_000 / run_us,
+        "spread": spread,
+        "bounds": {part: part_us / run_us for part, part_us in bounds.items()},
+        "layers": rows,
+    }
+
+
+def _row(one: dict[str, Any]) -> tuple[object, ...]:
+    most_first = sorted(one["bounds"].items(), key=lambda part: -part[1])
+    return (
+        one["board"],
+        us(one["run_us"]),
+        us(one["low_us"]),
+        us(one["high_us"]),
+        f"{one['frames_per_s']:.3g}",
+        " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01),
+    )
