@@ -88,6 +88,8 @@ class BoardCore:
 
     def health(self, now_ns: int, run: health.OpRun | None = None) -> health.CoreHealth:
         """Health by the last heartbeat and the op that runs; ``now_ns`` is CLOCK_MONOTONIC."""
+        if self.life.is_wanted and not self.life.epoch:
+            return health.CoreHealth("starting", None)
         return health.of_core(self.life.state, self.heartbeat_ns(), now_ns, self._is_starved, run)
 
     def progress(self, claim_ns: int) -> OpProgress:

@@ -21,12 +21,16 @@ STALE_SECONDS = 0.2
 USUAL_TIMES = 10
 WAITS_SECONDS = 1.0
 COMPUTES_SECONDS = 5.0
-HEALTHY = frozenset({"ok", "busy"})
+HEALTHY = frozenset({"ok", "busy", "starting"})
 _NS = 1_000_000_000
 
 
 class CoreHealth(NamedTuple):
-    """One core: ``ok``, ``busy``, ``stuck``, ``stalled``, or its state when it does not run; and its beat's age."""
+    """One core and its beat's age.
+
+    The word is ``ok``, ``busy``, ``stuck``, ``stalled``, its state when it does not run, or ``starting`` before it serves
+    for the first time.
+    """
 
     word: str
     beat_age_s: float | None
@@ -90,7 +94,7 @@ def of_core(
 
 
 def of_board(cores: list[CoreHealth]) -> bool:
-    """Whether every core is ``ok`` or ``busy``."""
+    """Whether no core is known to be unwell."""
     return all(core.word in HEALTHY for core in cores)
 
 

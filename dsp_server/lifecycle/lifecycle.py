@@ -198,8 +198,9 @@ class Lifecycle:
 
     @property
     def present(self) -> list[BoardCore]:
-        """The DSP cores, and the accelerator cores that have been started."""
-        return [core for core in self.cores if core in self.dsp_cores or core.life.epoch or core.life.crashes]
+        """The DSP cores, and the accelerator cores: none before one of them serves, then those too that still start."""
+        serves = any(core.life.epoch for core in self.accelerators)
+        return self.dsp_cores + [one for one in self.accelerators if one.life.epoch or (serves and one.life.is_wanted)]
 
     @property
     def is_changing(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.lifecycle import child as children
+from dsp_server.lifecycle import child as children, health
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import ACTIVITY_REPLACING
@@ -227,3 +227,11 @@ def test_what_an_op_polls_is_shown_as_it_is_now(stage: Stage) -> None:
     assert [flag(*nonsense) for nonsense in ((0, 0), (0, 4), (heap + 8192, 4), ((1 << 64) - 1, (1 << 64) - 1))] == [
         None
     ] * 4
+
+
+def test_a_core_that_has_never_served_is_starting_and_not_unwell(stage: Stage) -> None:
+    core = BoardCore(0, stage.ddr, Core(IMAGE, is_wanted=True), {})
+    assert core.health(1) == ("starting", None)
+    assert health.of_board([core.health(1)])
+    core.life = core.life._replace(is_wanted=False)
+    assert core.health(1).word == "offline"
