@@ -122,7 +122,7 @@ def _tell(here: Runtime, asked: types.remote_dsp_capability) -> None:
         domain, _ = uri.split_domain(asked.domain)
     except AeeError as error:
         raise AeeError(Aee.AEE_EBADPARM, error.sentence) from None
-    is_there = domain == uri.DEFAULT_DOMAIN
+    is_there = here.domains.has(domain)
     vectors = profile.whole("vector.bits") // 8 if profile.cores.get("dsp") else 0
     answers = (
         1,  # there is such a domain
@@ -141,5 +141,5 @@ def _tell(here: Runtime, asked: types.remote_dsp_capability) -> None:
     if not 0 <= asked.attribute_ID < len(answers):
         raise AeeError(Aee.AEE_EBADPARM, f"There is no attribute {asked.attribute_ID}; write 0 to {len(answers) - 1}.")
     if asked.attribute_ID and not is_there:
-        raise AeeError(Aee.AEE_EBADPARM, f"The board has no domain {uri.DOMAINS[domain]}; its DSP is cdsp.")
+        raise AeeError(Aee.AEE_EBADPARM, f"The board has no domain {uri.DOMAINS[domain]}.")
     asked.capability = answers[asked.attribute_ID] if is_there else 0

@@ -105,17 +105,20 @@ class Domains:
         self.contexts[number] = domains
         return number
 
+    def has(self, domain: int) -> bool:
+        """Whether the board has a domain."""
+        return domain == uri.DEFAULT_DOMAIN and self._session.link.core_count > 0
+
     def core_mask(self, domain: int, session: int) -> int:
         """The cores of the process domain of a session, as a mask.
 
         Raises:
             AeeError: AEE_ECONNREFUSED: the board has no such domain.
         """
-        if domain != uri.DEFAULT_DOMAIN:
-            raise AeeError(
-                Aee.AEE_ECONNREFUSED,
-                f"Board {self._session.link.paths.name} has no {uri.DOMAINS[domain]}: its cores are the domain cdsp.",
-            )
+        if not self.has(domain):
+            has = "its cores are the domain cdsp" if self._session.link.core_count else "its profile has no DSP core"
+            name = self._session.link.paths.name
+            raise AeeError(Aee.AEE_ECONNREFUSED, f"Board {name} has no {uri.DOMAINS[domain]}: {has}.")
         domains = self._session.profile.process_domains(self._session.link.core_count)
         return sum(1 << core for core in domains[session % len(domains)])
 

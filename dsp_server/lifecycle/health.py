@@ -28,8 +28,8 @@ _NS = 1_000_000_000
 class CoreHealth(NamedTuple):
     """One core and its beat's age.
 
-    The word is ``ok``, ``busy``, ``stuck``, ``stalled``, its state when it does not run, or ``starting`` before it serves
-    for the first time.
+    The word is ``ok``, ``busy``, ``stuck``, ``stalled``, its state when it does not run, or ``starting`` before it
+    serves for the first time.
     """
 
     word: str

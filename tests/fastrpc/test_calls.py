@@ -491,3 +491,13 @@ def test_calls_of_the_library_are_counted_at_once(dsp_board: Board) -> None:
     mine = {**os.environ, "HBRT_HOME": str(paths.path.parent), "HBRT_BOARD": paths.name}
     # In a process of its own: the library keeps its board to the end.
     subprocess.run([sys.executable, "-c", COUNTING], check=True, env=mine, timeout=PATIENCE_S)
+
+
+def test_a_board_without_a_dsp_has_no_domain(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dsp_board.session.link, "core_count", 0)
+    assert code_of(Calc) == Aee.AEE_ECONNREFUSED
+    question = types.remote_dsp_capability(3, 0, 1)
+    assert fastrpc.remote_handle_control(types.DSPRPC_GET_DSP_INFO, question, 12) == 0
+    assert question.capability == 0
+    question.attribute_ID = 9
+    assert fastrpc.remote_handle_control(types.DSPRPC_GET_DSP_INFO, question, 12) == Aee.AEE_EBADPARM
