@@ -12,7 +12,7 @@ import pytest
 
 import arm_client
 import dsp_server
-from hbrt import settings
+from hbrt import __version__, settings
 from hbrt.cli.group import group
 from hbrt.status import Status, sys_status
 from tools.docs_blocks import blocks
@@ -189,3 +189,11 @@ def codes_in_use() -> set[str]:
     of_memory = {Status(sys_status(code)).name for code in Status if sys_status(code) != code}
     named = set(re.findall(r"\b(?:Status|_S)\.(HB_\w+)", text))
     return named | of_memory | ({"HB_ERR_MMAP_FAILED"} & set(re.findall(r"HB_\w+", text)))
+
+
+def test_the_changelog_is_short_and_of_this_version() -> None:
+    text = text_of(REPOSITORY / "CHANGELOG.md")
+    assert len(text.splitlines()) <= 100
+    version, *older = re.findall(r"^## (\S+)", text, re.MULTILINE)
+    assert (version, older) == (__version__, [])
+    assert set(re.findall(r"^### (\w+)$", text, re.MULTILINE)) <= {"Added", "Changed", "Fixed"}
