@@ -1,5 +1,5 @@
 /* dspqueue.c and fastrpc.c of an image against programs that write anything, also in the middle of a call.
- * usage: fuzz_fastrpc SEED ROUNDS. All memory that is not the calling program's is poisoned: ASan ends the run at its first use. */
+ * usage: fuzz SEED ROUNDS. All memory that is not the calling program's is poisoned: ASan ends the run at its first use. */
 #include <sanitizer/asan_interface.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,0 +1,57 @@
+"""What C reads of memory that programs write, under the sanitizers, against programs that write anything there.
+
+The programs are ``fuzz.c`` of the folders: an image's queues and calls (dsp), a core and a client (mailbox).
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Once
+from tests.limits import PATIENCE_S
+
+HERE = Path(__file__).resolve().parent
+NATIVE = HERE.parents[1] / "native"
+SOURCES = {
+    "dsp": ["dsp/dspqueue.c", "dsp/fastrpc.c"],
+    "mailbox": [f"mailbox/{one}.c" for one in ("client", "core", "note", "wait")],
+}
+HEADERS = ("include/dsp", "include/fastrpc", "mailbox", "dsp")
+STRICT = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here"),
+    pytest.mark.parametrize("folder", SOURCES),
+]
+
+
+@pytest.fixture
+def program(once: Once, folder: str) -> Path:
+    """A fuzzer, built."""
+    sources = [HERE / folder / "fuzz.c", *(NATIVE / one for one in SOURCES[folder])]
+
+    def build(target: Path) -> None:
+        flags = [*STRICT, *SANITIZERS, "-Draise=fuzz_raise", *(f"-I{NATIVE / one}" for one in HEADERS)]
+        subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(target)], check=True, timeout=PATIENCE_S)
+
+    return once(f"fuzz-{folder}", build)
+
+
+def run(program: Path, seed: int, rounds: int) -> None:
+    answer = subprocess.run(
+        [program, str(seed), str(rounds)], check=False, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (answer.returncode, answer.stdout) == (0, "good\n"), f"seed {seed}: {answer.stderr}"
+
+
+def test_memory_of_any_content(program: Path) -> None:
+    for seed in range(1, 5):
+        run(program, seed, 20_000)
+
+
+@pytest.mark.long
+def test_memory_of_any_content_for_long(program: Path) -> None:
+    for seed in range(100, 140):
+        run(program, seed, 200_000)
