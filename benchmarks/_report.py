@@ -134,7 +134,7 @@ def goals(regime: str, results: Results) -> list[Goal]:
                 value = mine.ratio_to(theirs).median
                 is_met = value <= limit if wanted.startswith("<=") else value < limit
                 found.append(Goal(f"sync p50 {wanted} {title(other)} {where}", value, limit, is_met))
-        for other, least in (("zmq-worker", 1.5), ("hbrt-python", 2.0)):
+        for other, least in (("zmq-worker", 1.5),):
             theirs_per_s = results.get(other, Result()).in_flight_per_s
             if ours.in_flight_per_s and theirs_per_s:
                 value = Rounds(tuple(ours.in_flight_per_s)).ratio_to(Rounds(tuple(theirs_per_s))).median

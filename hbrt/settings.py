@@ -55,9 +55,6 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
     Setting("HBRT_INLINE", "bool", "0", "be the core of a private board: ops run in this process, for a debugger"),
-    Setting(
-        "HBRT_NATIVE", "choice:auto|0|1", "auto", "the mailbox in C: use it where it was built, never, or else end"
-    ),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting(
         "HBRT_CORES", "int", "0", "DSP cores of a board that is started without --cores; 0 for those of its profile", 0

@@ -10,11 +10,9 @@ from arm_client.memory.blocks import Blocks
 from hbrt import settings
 from hbrt.attach.link import Link, LocalLink
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.board.routes import Routing
 from hbrt.errors import WrongUseError
-from hbrt.mailbox.native import native
 
 if TYPE_CHECKING:
     from arm_client.transport.remote_link import RemoteLink
@@ -105,15 +103,9 @@ def _local_tasks(*, is_inline: bool) -> Kind:
 
         return InlineTasks
     if not settings.is_relayed():
-        if native()[0] is None:
-            return DirectTasks
         from hbrt.attach.native_tasks import NativeTasks
 
         return NativeTasks
-    if native()[0] is None:
-        from arm_client.transport.relay_tasks import RelayTasks
-
-        return RelayTasks
     from arm_client.transport.native_relay_tasks import NativeRelayTasks
 
     return NativeRelayTasks

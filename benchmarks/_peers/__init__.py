@@ -111,11 +111,9 @@ def _ours(
     cores: int = 1,
     spin_us: int | None = None,
     mode: str = "direct",
-    native: str = "auto",
     op_in: str | None = None,
 ) -> Peer:
     settings = {"HBRT_HOME": "{directory}", "HBRT_BOARD": "bench", "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
-    settings["HBRT_NATIVE"] = native
     if spin_us is not None:
         settings["HBRT_SPIN_US"] = str(spin_us)
     needs = ("arm_client", "dsp_server", "hbrt")
@@ -129,7 +127,6 @@ PEERS = (
     _ours("hbrt-2", "hbrt, 2 cores", cores=2),
     _ours("hbrt-spin0", "hbrt, 1 core, spin 0", cores=1, spin_us=0),
     _ours("hbrt-2-spin0", "hbrt, 2 cores, spin 0", cores=2, spin_us=0),
-    _ours("hbrt-python", "hbrt, 1 core, in Python", cores=1, native="0"),
     _ours("hbrt-relay", "hbrt, 1 core, by a relay", cores=1, mode="relay"),
     _ours("c", "hbrt, caller in C", op_in="py"),
     _ours("c-c", "hbrt, caller and op in C", op_in="c"),

@@ -10,7 +10,6 @@ from hbrt import __version__
 from hbrt.cli.options import json_option
 from hbrt.cli.tables import show_text
 from hbrt.ddr.layout import LAYOUT_VERSION
-from hbrt.mailbox.native import native
 from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
 
@@ -27,7 +26,6 @@ def command(*, as_json: bool) -> None:
         "dsp_runtime_api": api,
         "memory_layout": LAYOUT_VERSION,
         "control_protocol": VERSION,
-        "mailbox": native()[1],
         "python": platform.python_version(),
     }
     if as_json:
@@ -36,7 +34,4 @@ def command(*, as_json: bool) -> None:
         show_json(facts)
         return
     show_text(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
-    show_text(
-        f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, mailbox {facts['mailbox']}, "
-        f"Python {facts['python']}"
-    )
+    show_text(f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, Python {facts['python']}")

@@ -1,22 +1,22 @@
-"""A core: wait, claim, run, answer.
+"""A core: wait, claim, run, answer. native/mailbox/core.c has its queue, claims, answers, waits, and runs ops in C.
 
-The loop follows hbrt/mailbox/schedule.py. A core that claimed a task writes RUNNING, and wakes another core for a
-READY task that it leaves. A core that found no task writes ASLEEP, scans once more, and waits for its doorbell.
-core/process.py has the rest of a core's process, and its messages with the supervisor.
+A core that claimed a task writes RUNNING, and wakes another core for a READY task that it leaves. A core that found no
+task writes ASLEEP, scans once more, and waits for its doorbell. Here are the ops in Python, what interrupts one, and
+what the heartbeat repairs; core/process.py has the rest of a core's process, and its messages with the supervisor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import select
 import signal
 import struct
 import sys
 import threading
-from collections.abc import Callable, Collection
-from heapq import heappop, heappush
+from collections.abc import Callable
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dsp_server import runtime
 from dsp_server.core import forked
@@ -36,14 +36,11 @@ from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
 from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
-from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
-    CLIENT_ASLEEP,
     CLIENT_CHECKS,
     CLIENT_COUNT,
     CLIENT_RECORD_BYTES,
-    CLIENT_SLEEPS,
     CORE_ACTIVITY,
     CORE_TASKS,
     CORE_TCM,
@@ -51,7 +48,7 @@ from hbrt.ddr.layout import (
     TCM_BITS,
 )
 from hbrt.mailbox.doorbell import empty, has_room, ring
-from hbrt.mailbox.history import HistoryRing
+from hbrt.mailbox.native import native
 from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
@@ -59,47 +56,39 @@ from hbrt.mailbox.schedule import (
     PRIORITY_URGENT,
     RUNNING,
     STALLED,
-    Entry,
-    core_to_chain,
     may_run,
-    rank,
-    task_key,
 )
-from hbrt.mailbox.spin import Spinner, usable_cpus
-from hbrt.mailbox.table import (
-    ANSWER,
-    ANSWER_OFFSET,
-    CLAIM,
-    ORDER,
-    REQUEST,
-    REQUEST_CLIENT_AT,
-    RUN,
-    Answer,
-    Mailbox,
-    State,
-)
+from hbrt.mailbox.spin import poll_budget_ns, usable_cpus
+from hbrt.mailbox.table import ANSWER_OFFSET, CLAIM, REQUEST, REQUEST_CLIENT_AT, RUN, Answer, Mailbox, State
 from hbrt.profiles.work import MAPPED_BYTES
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from dsp_server.c_images.runtime_calls import COp, Runtime
     from hbrt.trace.ring import Ring
 
 ANNOUNCED = b"\1"
 PREEMPT_SIGNAL = signal.SIGUSR1
-SHORT_OP_NS = 20_000  # a deferred wake-up may wait for an op whose last run took no longer
-MOST_DEFERRED_NS = 50_000
-_READY = int(State.READY)
-_RUNNING = int(State.RUNNING)
-_SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
-_ANY_RANK = 1 << 62
 _IMPORTS = "<frozen importlib._bootstrap>"  # the file of the interpreter's own frames of an import
 _FREE = frozenset({ASLEEP, LOOKING})
-COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
+_TASKS = struct.Struct("<Q8xQ")  # tasks and modelled cycles, from CORE_TASKS on
+# Answers of native/mailbox/mailbox.h.
+_LOCKED, _CONTROL, _RAN = range(-7, -10, -1)
+_UNKNOWN_OWNER = -11
+_ENDING = struct.Struct("=2I2i4Q")  # hbrt_ending
+
+
+def _in_c(registration: Registration) -> COp | None:
+    calls = sys.modules.get("dsp_server.c_images.runtime_calls")  # of a process that has an image in C
+    return registration.op if calls is not None and isinstance(registration.op, calls.COp) else None
 
 
 class Core:
     """One virtual core over a board's DDR file.
+
+    C runs a C op and answers its task. At the op's first call into the runtime, this side takes the task
+    over (``_adopt``). It answers such tasks, failed ones, and those of ops in Python.
 
     Args:
         index: Which core of the board this is.
@@ -130,107 +119,121 @@ class Core:
         self.is_stopping = False
         self.engines = make_engines(runtime.context.tile_manager or TileManager(), cycles.current(), unknown_handle)
         self.engines.install()
-        self._map, self._ddr_bytes = ddr.map, ddr.bytes
-        self._layout = layout
-        self.mailbox, self._history = Mailbox(ddr), HistoryRing(ddr, index)
-        self._claim_lock = self.mailbox.claim_lock
-        self._views = Views(ddr)
+        self._ddr, self._map, self._layout = ddr, ddr.map, layout
+        self.mailbox, self._views = Mailbox(ddr), Views(ddr)
         self._context = runtime.context
         self._ops = runtime.context.registry.by_cmd
         self._claim_ns = 0
-        self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
-        self._queue: list[Entry] = []
-        self._states, self._records = layout.states, layout.records
+        self._records, self._checks = layout.records, layout.clients + CLIENT_CHECKS
         self._announced = layout.announced(index)
-        self._announced_end = self._announced + layout.slot_count
         self._record = layout.core(index)
         self._activity = self._record + CORE_ACTIVITY
         self._activities = [layout.core(core) + CORE_ACTIVITY for core in range(len(doorbells))]
-        self._others = [at for at in self._activities if at != self._activity]
-        self._doorbells = doorbells
-        self._client_doorbells = client_doorbells
-        self._urgent_doorbell = urgent_doorbell
+        self._doorbells, self._client_doorbells, self._urgent_doorbell = doorbells, client_doorbells, urgent_doorbell
         self._listen = listen
         self._main_thread = 0
         self._is_in_op = False
         self._depth = 0  # how many ops are interrupted
         self._priority = 0  # of the running task
-        self._nested_cycles = 0
         self.spare_engines: list[Engines] = []  # for ops that interrupt, by depth
-        self._spinner, self._polls = Spinner(), True
-        self._fence = Fence()
-        # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
-        self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
-        self._clients, self._checks = layout.clients + CLIENT_ASLEEP, layout.clients + CLIENT_CHECKS
-        # It ends with the client table: an invalid owner has no byte here.
-        self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
         self._epoll = select.epoll()
         # Edge-triggered: every ring wakes once, and no read of the counter is needed.
         self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
         self._epoll.register(control_fd, select.EPOLLIN)
-        self._poll = self._epoll.poll
-        self._control_fd = control_fd
-        self._is_alone = usable_cpus() == 1
         self._own, self._faults = forked.mark, faults
-        self._deferred: set[int] = set()  # owners of deferred wake-ups
-        self._deferred_since_ns = 0
         self._is_rescan_due = self._is_interrupt_due = False
-        # Owners that seemed awake when one of their tasks ended, or had no doorbell here.
-        self._unrung: set[int] = set()
-        counters = COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
-        self._tasks, self._busy_ns, self.engines.counter.cycles = counters
+        self._unrung: set[int] = set()  # owners without a doorbell here when one of their tasks ended
+        _, self.engines.counter.cycles = _TASKS.unpack_from(ddr.map, self._record + CORE_TASKS)
+        self._image: Runtime | None = None  # of the ops in C
+        self._adopted_cycles = 0  # the counter when the running C op was adopted
+        module = native()
+        self._ffi, self._lib = ffi, lib = module.ffi, module.lib
+        self._place = ctypes.c_char.from_buffer(ddr.map)  # keeps the mapping while C may use it
+        core = lib.hbrt_core_new(
+            ffi.cast("void *", ctypes.addressof(self._place)),
+            layout.file_bytes,
+            layout._replace(core_count=len(doorbells)).pack_header(),
+            index,
+            doorbells,
+            self._epoll.fileno(),
+            control_fd,
+            usable_cpus() == 1,
+        )
+        if core == ffi.NULL:
+            raise MemoryError("The mailbox in C has no memory for this core.")
+        self._core = ffi.gc(core, lib.hbrt_core_free)
+        self._c_claim, self._c_answer, self._c_next = lib.hbrt_core_claim, lib.hbrt_core_answer, lib.hbrt_core_next
+        self._owners, self._last_ns = ffi.new("uint32_t[]", CLIENT_COUNT), ffi.new("uint64_t *")
+        lib.hbrt_core_age(self._core, settings.integer("HBRT_AGING_MS") * 1_000_000)
+        lib.hbrt_core_polls(self._core, poll_budget_ns())
 
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
+        self._ddr.imports.on_change = lambda is_any: self._lib.hbrt_core_imports(self._core, is_any)
+        for registration in self._context.registry.listing():
+            self._offer(registration)
+        self._context.registry.on_put = self._offer
         signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
         self._main_thread = threading.get_ident()
-        progress = Progress(self._ddr_bytes, self._record, self._main_thread, self._running_op, self._ops)
+        progress = Progress(self._ddr.bytes, self._record, self._main_thread, self._running_op, self._ops)
         on_beat = (self._rescan, progress.look, self._show_tcm)
-        Heartbeat(self._ddr_bytes, self._record, on_beat, self._urgent_doorbell, self._interrupt).start()
+        Heartbeat(self._ddr.bytes, self._record, on_beat, self._urgent_doorbell, self._interrupt).start()
         self._announce_all()
         while not self.is_stopping:
             slot = self._next()
             if slot >= 0:
                 self._run(slot)
-        self._count()  # the next process of this core continues the counters
 
     # -- wait
 
     def _next(self) -> int:
-        """Claim a task; where there is none, wait for one and return -1."""
-        slot = self._claim()
-        if slot < 0:
-            if self._deferred:
-                self._flush_deferred()
-            self._wait()
-        return slot
-
-    def _wait(self) -> None:
-        """Poll for a while, then sleep until the doorbell rings."""
-        mm, start, end = self._map, self._announced, self._announced_end
-        mm[self._activity] = LOOKING
-        if self._polls and self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
-            return
-        self._count()
-        mm[self._activity] = ASLEEP
-        self._fence.full()
-        if mm.find(ANNOUNCED, start, end) < 0:
-            for fd, _ in self._poll(None, 2):
-                if fd == self._control_fd:
-                    self._listen()
-        mm[self._activity] = LOOKING
-        self._announce_again()
-
-    def _announce_again(self) -> None:
-        """Announce all READY tasks when a heartbeat has found that a hint was lost."""
+        """Claim a task; where there is none, wait for one. -1 without a task for this side."""
+        if self._image is None:
+            slot: int = self._c_next(self._core)
+        else:
+            self._image.engine.give()
+            slot = self._c_next(self._core)
+            self._take_cycles()
+            self._image.engine.take()
+        if slot >= 0:
+            return slot
+        if slot == _RAN:
+            self._end()
+        elif slot == _LOCKED:
+            return self._claim_locked(0)
+        elif slot == _UNKNOWN_OWNER:
+            self._ring_late(self._lib.hbrt_core_ran(self._core).owner)
+        elif slot == _CONTROL:
+            self._listen()
         if self._is_rescan_due:
             self._is_rescan_due = False
             self._announce_all()
+        return -1
+
+    def _unannounced(self) -> list[int]:
+        """Slots that are READY for this core and not in its queue yet."""
+        core, is_queued, core_count = self._core, self._lib.hbrt_core_is_queued, self._layout.core_count
+        return [
+            slot
+            for slot in self.mailbox.slots_in(State.READY)
+            if not is_queued(core, slot) and may_run(self.index, self.mailbox.request(slot).core_mask, core_count)
+        ]
+
+    def _announce_all(self) -> None:
+        """Announce all READY tasks by their state bytes: a lost announce byte never loses a task."""
+        for slot in self._unannounced():
+            self._map[self._announced + slot] = 1
+
+    # -- the heartbeat's thread
 
     def _rescan(self) -> None:
-        """Once a heartbeat, in its thread: write the counters, and wake sleepers that missed a wake-up."""
+        """Once a heartbeat, in its thread: wake sleepers that missed a wake-up."""
         mm = self._map
-        self._count()
+        if self._take_runs():
+            # A signal that came while C ran its ops is not handled yet.
+            self._lib.hbrt_core_interrupt(self._core)
+            if mm[self._activity] == ASLEEP:
+                self._interrupt()
         if mm[self._activity] == STALLED:  # the supervisor missed heartbeats and marked this core
             mm[self._activity] = RUNNING if self._running_op() else LOOKING
             self._is_rescan_due = True
@@ -241,7 +244,8 @@ class Core:
             ring(self._doorbells[self.index])
         self._free_stuck_ring()
         is_any_core_free = any(mm[at] in _FREE for at in self._activities)
-        is_missed = not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0
+        announced_end = self._announced + self._layout.slot_count
+        is_missed = not is_any_core_free and mm.find(ANNOUNCED, self._announced, announced_end) >= 0
         if is_missed or self._is_interrupt_due:
             self._is_interrupt_due = False
             self._interrupt()  # an urgent ring may be lost; a free core would be quicker
@@ -254,29 +258,48 @@ class Core:
                 elif has_room(doorbell):
                     ring(doorbell)
 
-    def _take_unrung(self) -> Collection[int]:
-        """Owners that seemed awake when one of their tasks ended, since the last time."""
+    def _take_runs(self) -> int:
+        """Note the number and the times of the ops that have run in C since the last call; returns the number."""
+        total = 0
+        for cmd, op in list(self._ops.items()) if self._image else ():
+            if runs := self._lib.hbrt_core_runs(self._core, cmd, self._last_ns):
+                op.runs += runs
+                op.last_ns = self._last_ns[0]
+                total += runs
+        return total
+
+    def _take_unrung(self) -> set[int]:
+        """Owners that seemed awake when one of their tasks ended, or had no doorbell here, since the last time."""
+        count = self._lib.hbrt_core_unrung(self._core, self._owners, CLIENT_COUNT)
         owners, self._unrung = self._unrung, set()
-        return owners
+        return {*self._ffi.unpack(self._owners, count), *owners}
 
     def _running_op(self) -> Run | None:
         """The op that runs, for the heartbeat's thread."""
-        op = self._ops.get(self._context.task[0]) if self._is_in_op and self._context.task else None
-        return None if op is None else Run(self._claim_ns, op, self.engines.idma)
+        engine = self._image.engine if self._image is not None and self._image.engine.is_on else None
+        slot = self._lib.hbrt_core_running(self._core)
+        if slot >= 0:
+            cmd, _, _, _, claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
+        elif self._is_in_op and self._context.task:
+            cmd, claim_ns = self._context.task[0], self._claim_ns
+        else:
+            return None
+        op = self._ops.get(cmd)
+        return None if op is None else Run(claim_ns, op, engine or self.engines.idma)
 
     def _show_tcm(self) -> None:
         """Once a heartbeat, in its thread: write which TCM is in use."""
         with contextlib.suppress(RuntimeError):  # the op has changed the list meanwhile; the next beat looks again
-            tiles = self._tiles()
+            tiles: list[Tile] = self.engines.tile_manager.live()
+            if self._image is not None and self._image.engine.is_on:
+                tiles = [*self._image.engine.tiles(), *tiles]
             TCM_BITS.pack_into(self._map, self._record + CORE_TCM, bits_in_use(tiles, 0), bits_in_use(tiles, 1))
-
-    def _tiles(self) -> list[Tile]:
-        """The live buffers in TCM."""
-        return self.engines.tile_manager.live()
 
     def _free_stuck_ring(self) -> None:
         """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
-        ended = self._ended() if self._map[self._activity] == LOOKING else -1
+        ended = -1
+        if self._map[self._activity] == LOOKING:
+            ended, _ = _TASKS.unpack_from(self._map, self._record + CORE_TASKS)
         if ended >= 0 and ended == self._ended_at_last_beat:
             with doorbells_in_use:
                 for doorbell in list(self._client_doorbells.values()):
@@ -284,124 +307,38 @@ class Core:
                         empty(doorbell)
         self._ended_at_last_beat = ended
 
-    def _ended(self) -> int:
-        """How many tasks this core has ended."""
-        return int(self._tasks)
-
-    def _count(self) -> None:
-        spent = self.engines.counter.cycles + self._nested_cycles
-        COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, spent)
-
-    def _unannounced(self) -> list[int]:
-        """Slots that are READY for this core and not in its queue yet."""
-        ready = self.mailbox.slots_in(State.READY)
-        known = self._queued(ready)
-        mine = (slot for slot in ready if slot not in known)
-        return [
-            slot
-            for slot in mine
-            if may_run(self.index, self.mailbox.request(slot).core_mask, self.mailbox.layout.core_count)
-        ]
-
-    def _queued(self, among: list[int]) -> set[int]:  # noqa: ARG002 - C is asked slot by slot
-        return {slot for _, slot in self._queue.copy()}
-
-    def _announce_all(self) -> None:
-        """Announce all READY tasks by their state bytes: a lost announce byte never loses a task."""
-        for slot in self._unannounced():
-            self._map[self._announced + slot] = 1
-
     # -- claim
 
-    def _claim(self, worst: int = _ANY_RANK) -> int:
-        """Take the best task that this core may run; -1 when there is none.
+    def _claim(self, least_priority: int = 0) -> int:
+        """Take the best task that this core may run, of an urgent priority or of any; negative when there is none."""
+        slot: int = self._c_claim(self._core, least_priority)
+        return self._claim_locked(least_priority) if slot == _LOCKED else slot
 
-        Args:
-            worst: Largest first part of the task key.
-        """
-        mm, queue, lock = self._map, self._queue, self._claim_lock
-        self._collect()
-        while queue and queue[0][0][0] <= worst:
-            (_, _, sequence), slot = heappop(queue)
-            at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
-            if mm[at] != _READY:
-                continue  # another core was first: not worth the lock
-            if (refusal := lock.try_acquire(lock.handle)) and not self._await_lock(refusal):
-                mm[self._announced + slot] = 1  # for the next claim
+    def _claim_locked(self, least_priority: int) -> int:
+        """Claim when another process holds the lock; -1 when this core is stopping, or has waited too long in an op."""
+        lock = self.mailbox.claim_lock
+        if refusal := lock.try_acquire(lock.handle):
+            try:
+                lock.acquire_slowly(refusal, None if self._depth else lambda: self.is_stopping)
+            except ClaimLockHeldError:
                 return -1
-            # The mask too: an earlier task in the slot may have made the announcement.
-            found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
-            if mm[at] == _READY and found == sequence and may_run(self.index, mask, self.mailbox.layout.core_count):
-                # The mark comes before the state: a reader that finds RUNNING finds the core too.
-                CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
-                mm[at] = _RUNNING
-                lock.release(lock.handle)
-                mm[self._activity] = RUNNING
-                if self._others:
-                    self._chain()
-                return slot
-            lock.release(lock.handle)
-        return -1
-
-    def _await_lock(self, refusal: int) -> bool:
-        """Take the claim lock; False when this core is stopping, or has waited too long inside another op."""
         try:
-            self._claim_lock.acquire_slowly(refusal, None if self._depth else lambda: self.is_stopping)
-        except ClaimLockHeldError:
-            return False
-        return True
-
-    def _collect(self) -> None:
-        """Queue the announced tasks. The announce byte is cleared before the record is read."""
-        mm, start, end, queue = self._map, self._announced, self._announced_end, self._queue
-        at = mm.find(ANNOUNCED, start, end)
-        while at >= 0:
-            mm[at] = 0
-            slot = at - start
-            if mm[self._states + slot] == _READY:
-                record = self._records + slot * SLOT_RECORD_BYTES
-                sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, record)
-                if self._aging_ns:
-                    priority = rank(priority, sequence, self._aging_ns)
-                entry = (task_key(priority, custom_id, sequence), slot)
-                if queue:  # nothing to order when the queue is empty
-                    heappush(queue, entry)
-                else:
-                    queue.append(entry)
-            at = mm.find(ANNOUNCED, at + 1, end)
+            slot: int = self._c_claim(self._core, least_priority)  # the lock is recursive
+        finally:
+            lock.release(lock.handle)
+        return slot
 
     def _best_rank(self) -> int:
         """Rank of the best announced task: its priority, if that is urgent; one below every rank for none."""
-        self._collect()
-        return -self._queue[0][0][0] if self._queue else -_ANY_RANK
-
-    def _chain(self) -> None:
-        """Ring a sleeping core for a task that this one, now busy, leaves READY."""
-        mm = self._map
-        self._fence_in()
-        self._fence_out()
-        for at in self._others:
-            if mm[at] == ASLEEP:
-                if self._queue or mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
-                    self._ring_another()
-                return
-
-    def _ring_another(self) -> None:
-        mm = self._map
-        self._collect()
-        masks = (
-            ORDER.unpack_from(mm, self._layout.record(slot))[4]
-            for _, slot in self._queue
-            if mm[self._states + slot] == _READY
-        )
-        wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities], self.mailbox.layout.core_count)
-        if wake is not None:
-            ring(self._doorbells[wake])
+        rank: int = self._lib.hbrt_core_first_rank(self._core)
+        return rank
 
     # -- run
 
     def trace_c(self, ring: Ring | None) -> None:
         """Have what this core does in C noted beside a ring from now on, or with None no more. Only between ops."""
+        if self._image is not None:
+            self._image.engine.follow_trace(ring)
 
     def close(self) -> None:
         """Close what this object opened: for a process that goes on without its core."""
@@ -427,10 +364,6 @@ class Core:
         op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
         try:
-            if self._deferred and (
-                op is None or op.last_ns > SHORT_OP_NS or start_ns - self._deferred_since_ns > MOST_DEFERRED_NS
-            ):
-                self._flush_deferred()
             if op is None:
                 result, text = answer_builtin(context.registry, self._views, self.mailbox.request(slot))
             else:
@@ -489,6 +422,8 @@ class Core:
 
     def _interrupt(self) -> None:
         """Send the main thread a signal: an urgent task may interrupt its op."""
+        if self._image is not None:
+            self._image.engine.call()
         signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
 
     def _preempt(self) -> None:
@@ -498,6 +433,7 @@ class Core:
         has its own TCM, iDMA engine and cycle counter. One of 255 also interrupts one of 254 that interrupts another.
         None interrupts an import: it would be given the module that is being imported, of which half is there.
         """
+        self._adopt()
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
         while self._own[0] and self._is_in_op and self._priority < PRIORITY_PREEMPT:
             if _is_importing():
@@ -520,15 +456,12 @@ class Core:
             self.spare_engines.append(spare)
         spare = self.spare_engines[self._depth]
         self._depth += 1
-        cycles_before, busy_ns_before = spare.counter.cycles, self._busy_ns
         self.use_engines(*spare)
         try:
-            slot = self._claim(-least)
+            slot = self._claim(least)
             if slot >= 0:
                 self._run(slot)
         finally:
-            self._nested_cycles += spare.counter.cycles - cycles_before
-            self._busy_ns = busy_ns_before  # the interrupted op's time includes this
             self.use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
             context.mappings, context.mapped_bytes = mappings, mapped_bytes
@@ -542,46 +475,85 @@ class Core:
         self.engines = Engines(tile_manager, counter, idma)
         self.engines.install()
 
+    # -- an op in C
+
+    def _adopt(self) -> None:
+        """Take over the task that C runs: for the calls of its op, for an urgent task inside it, and for its answer."""
+        slot = self._lib.hbrt_core_adopt(self._core)
+        if slot < 0:
+            return
+        ran, context, engines = self._lib.hbrt_core_ran(self._core), self._context, self.engines
+        _, self._priority, _, _, self._claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
+        context.task, context.client_id = (ran.cmd, ran.owner, ran.client), ran.client
+        context.map_failure, context.mapped_bytes = "", 0
+        image = self._op_in_c(ran.cmd).image
+        idma = engines.idma
+        if (first := image.engine.first_handle) is not None:
+            idma.last_handle = first
+        idma.begin_task()
+        self._take_cycles()
+        self._adopted_cycles = engines.counter.cycles
+        image.tile_manager = engines.tile_manager
+        self._is_in_op = True
+
+    def _take_cycles(self) -> None:
+        """Count the cycles of the ops that C has answered."""
+        self.engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
+
+    def _op_in_c(self, cmd: int) -> COp:
+        return cast("COp", self._ops[cmd].op)
+
+    def _end(self) -> None:
+        """Answer a task that C has run."""
+        self._adopt()
+        ran, context = self._lib.hbrt_core_ran(self._core), self._context
+        tile_manager, counter, idma = self.engines
+        registration, op = self._ops[ran.cmd], self._op_in_c(ran.cmd)
+        op.image.tile_manager = None
+        op.image.engine.take()
+        cycles, *work = ran.spent
+        counter.cycles += cycles
+        counter.add_work(work)
+        result, text, has_raised = 0, "", False
+        try:
+            returned = op.ended(ran.result)
+            self._is_in_op = False
+            if not self._own[0]:
+                forked.leave(f"{registration.name} (command {ran.cmd:#x})")
+            if returned:
+                result, text = self._returned(registration, returned)
+        except BaseException as error:  # noqa: BLE001 - as in _run
+            self._is_in_op, has_raised = False, True
+            result, text = self._raised(registration, ran.cmd, error)
+        if idma.queue or tile_manager.live_count or context.mappings:
+            sweep(ran.cmd, registration.name, idma, tile_manager, has_raised=has_raised)
+        spent = counter.cycles - self._adopted_cycles
+        self._answer(ran.slot, ran.owner, result, text, ran.start_ns, ran.done_ns, spent)
+
+    def _offer(self, registration: Registration) -> None:
+        """Have C run a C op."""
+        ffi, lib, op = self._ffi, self._lib, _in_c(registration)
+        if op is not None:
+            if self._image is None:
+                self._image = op.image
+                op.image.on_begin, op.image.on_look = self._adopt, self._preempt
+                op.image.engine.open(self.engines, self._ddr, len(self._doorbells))
+            lib.hbrt_core_calls(self._core, ffi.cast("hbrt_call *", op.image.caller), ffi.from_buffer(self._own))
+        lib.hbrt_core_op(self._core, registration.cmd, ffi.cast("void *", op.address if op else 0))
+
     # -- answer
 
     def _answer(
         self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int
     ) -> None:
         """Publish the answer of a task, write LOOKING, and wake the owner if it sleeps."""
-        mm = self._map
-        at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
         has_work = self._write_work(slot, spent_cycles)
         if result:
             answer = Answer(self.index, result, 0, has_work, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_output(text))
-        else:
-            ANSWER.pack_into(mm, at, self.index, 0, 0, has_work, self._claim_ns, start_ns, done_ns, spent_cycles)
-        self._tasks += 1
-        end = State.FAILED if result else State.DONE
-        self._history.note(self._tasks, slot, end)
-        mm[self._states + slot] = end
-        self._busy_ns += done_ns - start_ns
-        # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings none.
-        mm[self._activity] = RUNNING if self._depth else LOOKING
-        self._fence_in()
-        self._fence_out()
-        asleep = owner * CLIENT_RECORD_BYTES
-        try:
-            sleeps = self._asleep[asleep]
-            self._polls = not self._asleep[asleep + CLIENT_SLEEPS]
-        except IndexError:
-            return  # the slot has an invalid owner
-        if not sleeps:
-            self._unrung.add(owner)
-        elif self._is_alone and self._queue and not self._depth:
-            self._defer_wakeup(owner, done_ns)
-        else:
-            self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep
-            doorbell = self._client_doorbells.get(owner)
-            if doorbell is None:
-                self._ring_late(owner)
-            else:
-                ring(doorbell)
+        ending = _ENDING.pack(slot, owner, result, self._depth > 0, start_ns, done_ns, spent_cycles, has_work)
+        if self._c_answer(self._core, ending) != 1:
+            self._ring_late(owner)
 
     def _write_work(self, slot: int, spent_cycles: int) -> int:
         """Write what the op charged, if anything; returns whether."""
@@ -596,35 +568,21 @@ class Core:
     def forget_client(self, client: int) -> None:
         """Forget a client that has gone, or whose id has a new owner: its doorbell is about to be closed."""
         self._unrung.discard(client)
+        self._lib.hbrt_core_client(self._core, client, -1)
 
-    def _defer_wakeup(self, owner: int, now_ns: int) -> None:
-        """Defer a ring: on a single CPU, the woken caller would stop this core in the middle of its queue."""
-        if not self._deferred:
-            self._deferred_since_ns = now_ns
-        self._deferred.add(owner)
-        self._unrung.add(owner)  # an op may hang that was short before: the heartbeat rings too
+    def _ring_late(self, owner: int) -> None:
+        """Ring an owner whose doorbell C does not know: it may lie in a message that this core has not read yet.
 
-    def _flush_deferred(self) -> None:
-        """Ring the owners of deferred wake-ups."""
-        deferred, self._deferred = self._deferred, set()
-        for owner in deferred:
-            self._map[self._clients + owner * CLIENT_RECORD_BYTES] = 0
-            self._ring_late(owner)
-
-    def _ring_late(self, owner: int) -> int | None:
-        """Ring an owner whose doorbell may lie in a message that this core has not read yet.
-
-        Returns:
-            The doorbell; None where the daemon could not send it, as this core's socket was full: the heartbeat rings.
+        Where the daemon could not send it, as this core's socket was full, the heartbeat rings.
         """
         while owner not in self._client_doorbells and self._listen():
             pass
         doorbell = self._client_doorbells.get(owner)
         if doorbell is None:
             self._unrung.add(owner)
-        else:
-            ring(doorbell)
-        return doorbell
+            return
+        ring(doorbell)
+        self._lib.hbrt_core_client(self._core, owner, doorbell)
 
 
 def _is_importing() -> bool:

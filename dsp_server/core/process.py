@@ -18,7 +18,6 @@ from dsp_server.core.finding_reports import FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
-from dsp_server.core.native_core import core_class
 from dsp_server.errors import ImageError
 from dsp_server.process.process_title import set_title
 from hbrt.board.descriptors import receive_fds
@@ -80,7 +79,7 @@ class CoreProcess:
             self.listen(wait=True)
         if not self._is_stopping:
             faults = FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
-            self.core = core_class()(
+            self.core = Core(
                 self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells, faults
             )
             self.core.is_stopping = self._is_stopping

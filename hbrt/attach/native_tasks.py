@@ -62,8 +62,7 @@ class NativeTasks(DirectTasks):
     _SUBMIT = "submit"
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
-        module, _ = native()
-        assert module is not None  # noqa: S101 - the caller has checked
+        module = native()
         self._ffi, self._lib = module.ffi, module.lib
         self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
         super().__init__(link, spins=spins)

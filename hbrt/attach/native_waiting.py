@@ -27,8 +27,7 @@ class NativeWaiters(Waiters):
 
     def __init__(self, link: Link, handles: Any, *, polls: bool, client: Any) -> None:
         super().__init__(link, handles, polls=polls)
-        module, _ = native()
-        assert module is not None  # noqa: S101 - the caller has checked
+        module = native()
         self._ffi, self._lib, self._client = module.ffi, module.lib, client
         self.c_wait = module.lib.hbrt_wait
         self.polled = module.ffi.new("int *")

@@ -37,6 +37,14 @@ def usable_cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def poll_budget_ns() -> int:
+    """For how long a waiter polls before it sleeps, in ns; 0 for never. ``HBRT_SPIN_US`` sets it."""
+    configured_us = settings.integer("HBRT_SPIN_US")
+    if usable_cpus() == 1:
+        return 0
+    return BUDGET_NS if configured_us < 0 else configured_us * 1000
+
+
 class Spinner:
     """One waiter's habit of polling before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never polls.
 

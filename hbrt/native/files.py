@@ -25,10 +25,7 @@ def library(name: str) -> Path:
     """
     path = _HERE / "lib" / name
     if not path.is_file():
-        raise NotBuiltError(
-            f"{path} is not built: hbrt was installed where no C compiler was. Install a C compiler, then hbrt anew "
-            "(in a clone: make native)."
-        )
+        raise NotBuiltError(f"{path} is not built. Install hbrt anew (in a clone: make native).")
     return path
 
 

@@ -23,7 +23,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"[\w./-]+/[\w.-]+\.(?:py|md|toml)")
-_PLACE = re.compile(r"([\w./-]+\.py):([A-Za-z_][\w.]*)")
+_PLACE = re.compile(r"([\w./-]+\.(?:py|c)):([A-Za-z_][\w.]*)")
 _COMMAND = re.compile(r"(?<![/\w])hbrt ([a-z]+(?: [^`\n|;]*)?)")
 
 
@@ -78,7 +78,9 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 @cache
 def definitions(file: Path) -> frozenset[str]:
-    """Functions, classes and methods of a module, with dots."""
+    """Functions, classes and methods of a module, with dots; functions of a file in C."""
+    if file.suffix == ".c":
+        return frozenset(re.findall(r"^[a-z].*?\b(\w+)\(", file.read_text(encoding="utf-8"), re.MULTILINE))
     names: set[str] = set()
 
     def visit(node: ast.AST, prefix: str) -> None:

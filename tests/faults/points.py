@@ -95,7 +95,7 @@ POINTS = [
     ),
     # A client, from its first packet to its last.
     Point("client", "A01", "attach: connected, about to say hello", "hbrt.attach.link:_greet", "lease.send("),
-    Point("client", "A02", "attach: about to read the answer", "hbrt.attach.link:_greet", "socket.recv_fds("),
+    Point("client", "A02", "attach: about to read the answer", "hbrt.attach.link:_greet", "receive_fds("),
     Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),

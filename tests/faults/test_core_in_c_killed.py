@@ -22,10 +22,9 @@ from tests.faults import ops
 from tests.faults.test_core_killed import check
 from tests.faults.watchpoint import Watchpoint, why_not
 from tests.faults.world import Call, World, await_end
-from tests.mailboxes import in_c
 from tests.waiting import until
 
-pytestmark = [in_c, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 IMAGE = """
 #include <unistd.h>
 #include "hb_dsp.h"

@@ -157,13 +157,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _mailbox() -> Check:
     try:
-        module, why = native()
-    except (NativeMissingError, settings.BadSettingError) as error:
-        return Check("mailbox", Level.FAIL, "it cannot be chosen", str(error))
-    if module is not None or settings.is_given("HBRT_NATIVE"):
-        return Check("mailbox", Level.OK, why)
-    advice = "A call takes about twice as long. Install a C compiler, then hbrt anew (in a clone: make native)."
-    return Check("mailbox", Level.WARN, why, advice)
+        native()
+    except NativeMissingError as error:
+        return Check("mailbox", Level.FAIL, "it cannot be used", str(error))
+    return Check("mailbox", Level.OK, "in C")
 
 
 def _program() -> Check:

@@ -9,21 +9,16 @@ import pytest
 
 import arm_client as hb
 from arm_client.transport.native_relay_tasks import NativeRelayTasks
-from arm_client.transport.relay_tasks import RelayTasks
 from hbrt.attach.native_tasks import NativeTasks
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardPaths
 from hbrt.mailbox.table import Mailbox
 from tests.arm_client.conftest import Chip
-from tests.mailboxes import in_c
 from tests.watched import findings_of, program_with
 
 MODES = [
-    pytest.param(("1", "direct", NativeTasks), id="c", marks=in_c),
-    pytest.param(("1", "relay", NativeRelayTasks), id="c-relay", marks=in_c),
-    pytest.param(("0", "direct", DirectTasks), id="py"),
-    pytest.param(("0", "relay", RelayTasks), id="py-relay"),
+    pytest.param(("direct", NativeTasks), id="direct"),
+    pytest.param(("relay", NativeRelayTasks), id="relay"),
 ]
 
 
@@ -31,8 +26,7 @@ MODES = [
 def chip(
     request: pytest.FixtureRequest, watched_board: BoardPaths, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Chip, type[TaskSlots]]]:
-    native, mode, kind = request.param
-    monkeypatch.setenv("HBRT_NATIVE", native)
+    mode, kind = request.param
     monkeypatch.setenv("HB_DSP_RPC_MODE", mode)
     with program_with(watched_board, "memory") as board:
         chip = Chip(board)

@@ -162,11 +162,10 @@ def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sen
         assert shell.json("status")["profile"]["cores"] == [{"kind": "npu", "count": 3, "clock_mhz": 1000.0}]
         assert shell.json("ops") == []
         for mode in ("direct", "relay"):
-            for native in ("auto", "0"):
-                shell.environment |= {"HB_DSP_RPC_MODE": mode, "HBRT_NATIVE": native}
-                said = shell.python("-c", NO_DSP)
-                assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
-                assert "This board has no DSP core: its profile has cores for models alone" in said.stderr
+            shell.environment["HB_DSP_RPC_MODE"] = mode
+            said = shell.python("-c", NO_DSP)
+            assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
+            assert "This board has no DSP core: its profile has cores for models alone" in said.stderr
         assert "This board has no DSP core: its profile has none." in shell.hbrt("restart").stderr
         assert "This board has no DSP core: its profile has none." in shell.hbrt("restart", "--core", "0").stderr
     finally:

@@ -19,7 +19,6 @@ from hbrt.ddr.layout import CLIENT_ASLEEP, CORE_ACTIVITY, CORE_TASKS, PAGE_BYTES
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, RUNNING
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.status import Status
-from tests.mailboxes import CORES
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running
@@ -53,7 +52,7 @@ def leaves_tcm(input: memoryview, output: memoryview, tm: object) -> int:
 class Bench:
     """A core of two on a real DDR file, a client, and its block of 256 bytes."""
 
-    def __init__(self, kind: type[Core]) -> None:
+    def __init__(self) -> None:
         self.ddr = Ddr.create(8 * PAGE_BYTES, 2)
         self.mailbox = Mailbox(self.ddr)
         self.block = self.ddr.layout.phy_base
@@ -63,7 +62,7 @@ class Bench:
         self.control, self.peer = socket.socketpair()
         for cmd, op in ((GOOD, good), (BAD, bad), (RAISES, raises), (LEAVES_TCM, leaves_tcm)):
             runtime.context.registry.register(cmd, op)
-        self.core = kind(
+        self.core = Core(
             0,
             self.ddr,
             self.bells[:2],
@@ -116,7 +115,6 @@ class Bench:
         return True
 
     def close(self) -> None:
-        self.core._asleep.release()
         for fd in (*self.bells, self.client_bell):
             os.close(fd)
         self.control.close()
@@ -125,11 +123,11 @@ class Bench:
         self.ddr.close()
 
 
-@pytest.fixture(params=CORES)
-def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(runtime, "context", runtime.CoreContext())
     counter, idma = cycles.current(), descriptors.current()
-    bench = Bench(request.param)
+    bench = Bench()
     yield bench
     bench.close()
     cycles.install(counter)
@@ -180,7 +178,7 @@ def test_hint_of_an_earlier_task_brings_none_that_is_for_another_core(
 ) -> None:
     bench.submit(1)  # for any core: the other one runs it, and its owner uses the slot again
     if is_collected:
-        bench.core._collect()
+        bench.core._best_rank()
     bench.submit(1, mask=2)
     assert bench.claim_all() == []
     assert bench.mailbox.state(1) is State.READY
@@ -189,9 +187,9 @@ def test_hint_of_an_earlier_task_brings_none_that_is_for_another_core(
 def test_only_an_urgent_task_interrupts(bench: Bench) -> None:
     bench.submit(1, priority=255)
     bench.submit(2, priority=254)
-    bench.core._collect()
+    bench.core._best_rank()
     bench.set_state(1, State.CANCELLED)
-    assert bench.core._claim(-255) < 0
+    assert bench.core._claim(255) < 0
     assert bench.claim_all() == [2]
 
 
@@ -205,7 +203,6 @@ def test_time_of_an_interruption_counts_once(bench: Bench) -> None:
     assert bench.run(bench.submit(1, 0x1004))[0] is State.DONE
     inside, around = bench.mailbox.answer(2), bench.mailbox.answer(1)
     assert around.start_ns <= inside.start_ns <= inside.done_ns <= around.done_ns
-    bench.core._count()
     at = bench.ddr.layout.core(0) + CORE_TASKS
     tasks, busy_ns = struct.unpack_from("<QQ", bench.ddr.map, at)
     assert (tasks, busy_ns) == (2, around.done_ns - around.start_ns)
@@ -214,7 +211,7 @@ def test_time_of_an_interruption_counts_once(bench: Bench) -> None:
 @pytest.mark.parametrize("state", [State.RUNNING, State.CANCELLED, State.EMPTY, State.DONE])
 def test_task_that_somebody_else_moved_meanwhile_is_left(bench: Bench, state: State) -> None:
     bench.submit(1)
-    bench.core._collect()
+    bench.core._best_rank()
     bench.set_state(1, state)
     assert bench.claim_all() == []
     assert bench.mailbox.state(1) is state
@@ -223,7 +220,7 @@ def test_task_that_somebody_else_moved_meanwhile_is_left(bench: Bench, state: St
 def test_slot_that_is_used_again_is_claimed_once_and_in_its_new_place(bench: Bench) -> None:
     bench.submit(1, priority=5)
     bench.submit(2, priority=3)
-    bench.core._collect()  # and then the owner cancels 1 and submits anew
+    bench.core._best_rank()  # and then the owner cancels 1 and submits anew
     bench.submit(1, priority=0)
     assert bench.claim_all() == [2, 1]
 
@@ -344,19 +341,11 @@ def test_last_task_before_a_stop_is_counted(start: Start) -> None:
     assert running.core(0)["tasks"] == 1
 
 
-@pytest.mark.parametrize("is_deferred", [False, True])
-def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(
-    bench: Bench,
-    is_deferred: bool,  # noqa: FBT001
-) -> None:
+def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(bench: Bench) -> None:
     """The daemon's message waits in a full socket: the core goes on, and loses no wake-up."""
     bench.core._client_doorbells.clear()
-    if is_deferred:
-        bench.core._deferred.add(CLIENT)
-        bench.core._flush_deferred()
-    else:
-        bench.ddr.map[bench.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
-        assert bench.run(bench.submit(4)) == (State.DONE, 0, "")
+    bench.ddr.map[bench.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
+    assert bench.run(bench.submit(4)) == (State.DONE, 0, "")
     for _ in range(2):  # beats before the message
         bench.core._rescan()
     assert not bench.is_rung(bench.client_bell)

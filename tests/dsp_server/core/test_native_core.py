@@ -13,16 +13,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from dsp_server import runtime
 from dsp_server.core import loop
 from dsp_server.core.fault_log import FaultLog
-from dsp_server.core.native_core import NativeCore
+from dsp_server.core.loop import Core
 from dsp_server.core.views import RangeRefused, Views
 from dsp_server.hardware import cycles, descriptors
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_CHECKS, PAGE_BYTES
 from hbrt.mailbox.native import native
 from hbrt.mailbox.table import REQUEST, Mailbox, State
-from tests.mailboxes import in_c
 
-pytestmark = in_c
 CLIENT, OTHER, CMD, SLOT = 3, 4, 0x1000, 7
 PAGES = 16
 RAN = -9
@@ -45,7 +43,7 @@ class CoreInC:
         self.mailbox = Mailbox(self.ddr)
         self.bells = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(3)]
         self.control, self.peer = socket.socketpair()
-        self.core = NativeCore(
+        self.core = Core(
             0,
             self.ddr,
             self.bells[:1],
@@ -57,8 +55,7 @@ class CoreInC:
         )
         self.blocks: list[tuple[int, int]] = []
         self.result = 0
-        module, _ = native()
-        assert module is not None
+        module = native()
         self.ffi, self.lib = module.ffi, module.lib
         self.is_core = bytearray(b"\1")
         self._call = self.ffi.callback("hbrt_call", self.call)
@@ -66,7 +63,8 @@ class CoreInC:
         self.lib.hbrt_core_op(self.core._core, CMD, self.ffi.cast("void *", 1))
         self.lib.hbrt_core_client(self.core._core, CLIENT, self.bells[2])
 
-    def call(self, _code: Any, input: Any, output: Any, _client: int, result: Any, spent: Any) -> int:
+    def call(self, _code: Any, input: Any, output: Any, *given: Any) -> int:
+        *_, result, spent = given
         self.blocks.append((int(self.ffi.cast("uintptr_t", input)), int(self.ffi.cast("uintptr_t", output))))
         result[0], spent[0] = self.result, 11
         self.lib.hbrt_core_interrupt(self.core._core)  # else it would wait for the next task
@@ -88,7 +86,6 @@ class CoreInC:
         return found
 
     def close(self) -> None:
-        self.core._asleep.release()
         for fd in self.bells:
             os.close(fd)
         self.control.close()

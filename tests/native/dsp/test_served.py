@@ -18,7 +18,6 @@ from arm_client.errors import CoreLostError, HbrtError
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S
-from tests.mailboxes import in_c
 
 Build = Callable[..., Any]
 PLAIN, COUNTS, CLOCK, WAITS, TILE, REGISTERS, NEW = range(0x1000, 0x1007)
@@ -73,9 +72,8 @@ int main() {
 """
 
 
-@pytest.fixture(params=[pytest.param("1", id="c", marks=in_c), pytest.param("0", id="py")])
-def board(request: pytest.FixtureRequest, build: Build, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
-    monkeypatch.setenv("HBRT_NATIVE", request.param)
+@pytest.fixture
+def board(build: Build) -> Iterator[Board]:
     with private_board(build(IMAGE), cores=1) as board:
         yield board
 
@@ -149,7 +147,6 @@ def test_op_that_runs_is_named_with_its_line_and_its_death_costs_its_task(board:
     board.call(PLAIN)
 
 
-@in_c
 def test_task_that_is_checked_runs_as_ever(build: Build) -> None:
     with private_board(build(IMAGE), cores=1, check="memory") as checked:
         for _ in range(3):

@@ -11,24 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.mailbox.native import native
 from tests.limits import PATIENCE_S
 
-pytestmark = pytest.mark.skipif(native()[0] is None, reason="the mailbox in C is not built here")
 CLIENT = Path(__file__).with_name("client.py")
 IMAGE = Path(__file__).with_name("image.py")
-KINDS = ["c", "py"]
 
 
-def environment(board: Path, kind: str) -> dict[str, str]:
-    return {**os.environ, "HBRT_BOARD": board.name, "HBRT_HOME": str(board.parent), "HBRT_NATIVE": "10"[kind == "py"]}
+def environment(board: Path) -> dict[str, str]:
+    return {**os.environ, "HBRT_BOARD": board.name, "HBRT_HOME": str(board.parent)}
 
 
-@pytest.fixture(params=KINDS, ids=[f"core-{kind}" for kind in KINDS], scope="module")
-def board(request: pytest.FixtureRequest) -> Iterator[Path]:
-    where = Path(os.environ["HBRT_HOME"]) / f"meet-{request.param}-{os.getpid()}"
+@pytest.fixture(scope="module")
+def board() -> Iterator[Path]:
+    where = Path(os.environ["HBRT_HOME"]) / f"meet-{os.getpid()}"
     hbrt = [sys.executable, "-m", "hbrt"]
-    chosen = environment(where, request.param)
+    chosen = environment(where)
     start = [*hbrt, "start", "--image", str(IMAGE), "--ddr", "64M"]
     subprocess.run(start, env=chosen, check=True, capture_output=True, timeout=PATIENCE_S)
     yield where
@@ -36,10 +33,10 @@ def board(request: pytest.FixtureRequest) -> Iterator[Path]:
     shutil.rmtree(where)
 
 
-def run(board: Path, kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(board: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(CLIENT), *arguments],
-        env=environment(board, kind),
+        env=environment(board),
         check=False,
         capture_output=True,
         text=True,
@@ -47,11 +44,10 @@ def run(board: Path, kind: str, *arguments: str) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=[f"client-{kind}" for kind in KINDS])
 @pytest.mark.parametrize(
     "life", ["calls", "threads", "in_flight", "failures", "interrupted_polls", "callbacks", "forks", "urgent", "asked"]
 )
-def test_life(board: Path, kind: str, life: str) -> None:
-    answer = run(board, kind, life)
+def test_life(board: Path, life: str) -> None:
+    answer = run(board, life)
     assert (answer.returncode, answer.stdout) == (0, f"{life}: good\n"), answer.stderr
     assert not answer.stderr

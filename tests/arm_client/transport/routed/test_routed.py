@@ -94,15 +94,13 @@ def route_to(relay: RemoteRelay) -> str:
     return f"{ADD:#x}-{HOLD:#x}={relay.address}"
 
 
-@pytest.fixture(params=["direct", "relay", "inline", "python"])
+@pytest.fixture(params=["direct", "relay", "inline"])
 def board(
     images: tuple[Path, Path], other: RemoteRelay, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Board]:
     """A private board with routes, in each mode."""
     if request.param == "relay":
         monkeypatch.setenv("HB_DSP_RPC_MODE", "relay")
-    if request.param == "python":
-        monkeypatch.setenv("HBRT_NATIVE", "0")
     with private_board(images[0], cores=1, route=route_to(other), inline=request.param == "inline") as made:
         yield made
 

@@ -13,7 +13,6 @@ from arm_client.client import Board
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.ddr.layout import HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS
-from hbrt.mailbox.native import native
 from hbrt.mailbox.table import ANSWER, REQUEST, State
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 from tests.conftest import Shell
@@ -31,9 +30,7 @@ with connect() as board, board.alloc(64) as block:
 """
 
 
-@pytest.mark.parametrize("way", ["0", pytest.param("1", marks=pytest.mark.skipif(native()[0] is None, reason="no C"))])
-def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path, way: str) -> None:
-    shell.environment["HBRT_NATIVE"] = way
+def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path) -> None:
     shell.good("start")
     assert shell.good("tasks") == "No task has ended on this board.\n"
     (tmp_path / "calls.py").write_text(PROGRAM)
