@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbrt.accelerators.chips import chip_named, run_of
+from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
 from rknn_api.container import Container, Metadata
 from rknn_api.perf.cost import Chip, cost_of
 from rknn_api.perf.layers import layers_of
@@ -40,7 +42,23 @@ def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform:
     """
     layers, chip = layers_of(model, metadata, ops), Chip.of(platform.profile)
     taken = tuple(cores)[:1] if metadata.extra.get("single_core_mode") else tuple(cores)
-    return layer_table(layers, [cost_of(one, chip, taken, platform.cores) for one in layers])
+    table = layer_table(layers, [cost_of(one, chip, taken, platform.cores) for one in layers])
+    return table + _whole_run(model, metadata, platform)
+
+
+def _whole_run(model: ModelProto, metadata: Metadata, platform: Platform) -> str:
+    """A line on a run of the model by published times of whole models; empty where they say nothing of it."""
+    if metadata.quantized_dtype != "w8a8" or chip_named(platform.profile.name) is None:
+        return ""
+    try:
+        run = run_of(layers_of_model(model), platform.profile.name)
+    except UnknownSizesError:
+        return ""
+    return (
+        f"\n\nA run on one core, modelled by published times of whole models: {run.us / 1000:.2f} ms, "
+        f"{1_000_000 / run.us:.1f} a second; 90 % of such figures lie from {run.low_us / 1000:.2f} to "
+        f"{run.high_us / 1000:.2f} ms (docs/accuracy.md)."
+    )
 
 
 def measured_text(runner: Runner) -> str:

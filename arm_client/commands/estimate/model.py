@@ -9,9 +9,8 @@ from typing import Any, Final
 import click
 
 from arm_client.commands.estimate.report import us
-from hbrt.accelerators.chips import ALIASES, chip_named, chips, spread_of
+from hbrt.accelerators.chips import ALIASES, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
-from hbrt.accelerators.time_model import Times, times_of, work_of
 from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.profiles.profile import active
 
@@ -104,26 +103,22 @@ def _layers_of(file: Path) -> Sequence[Layer]:
 
 
 def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
-    chip = chip_named(name)
-    if chip is None:
-        raise ValueError(name)
-    times: Times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
-    run_us, spread = chip.run_us + float(times.us.sum()), spread_of(name)
-    bounds: dict[str, float] = dict.fromkeys(times._fields[1:], 0.0)
+    run = run_of(layers, name)
+    parts = run.times._fields[1:]
+    bounds: dict[str, float] = dict.fromkeys(parts, 0.0)
     rows = []
     for at, layer in enumerate(layers):
-        one_us, bound = float(times.us[at]), times.bound(at)
+        one_us, bound = float(run.times.us[at]), run.times.bound(at)
         bounds[bound] += one_us
-        parts = {f"{part}_us": float(getattr(times, part)[at]) for part in times._fields[1:]}
-        rows.append({"name": layer.name, "kind": layer.kind, "us": one_us, "bound": bound, **parts})
+        of_parts = {f"{part}_us": float(getattr(run.times, part)[at]) for part in parts}
+        rows.append({"name": layer.name, "kind": layer.kind, "us": one_us, "bound": bound, **of_parts})
     return {
         "board": name,
-        "run_us": run_us,
-        "low_us": run_us / (1 + spread),
-        "high_us": run_us / (1 - spread),
-        "frames_per_s": 1_000_000 / run_us,
-        "spread": spread,
-        "bounds": {part: part_us / run_us for part, part_us in bounds.items()},
+        "run_us": run.us,
+        "low_us": run.low_us,
+        "high_us": run.high_us,
+        "frames_per_s": 1_000_000 / run.us,
+        "bounds": {part: part_us / run.us for part, part_us in bounds.items()},
         "layers": rows,
     }
 

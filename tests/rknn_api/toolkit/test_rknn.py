@@ -559,6 +559,9 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     assert text in capsys.readouterr().out
     table, measured = text.rsplit("\n\n", 1)
     assert measured.startswith("Measured on this machine")
+    whole = table.splitlines()[-1]
+    assert whole.startswith("A run on one core, modelled by published times of whole models: ")
+    assert "(docs/accuracy.md)" in whole
     rows = [line.split() for line in table.splitlines() if line[:1].isdigit()]
     kinds = ["InputOperator", *["ConvClip"] * 5, "GlobalAveragePool", "Flatten", "Gemm", "Softmax", "OutputOperator"]
     assert [row[1] for row in rows] == kinds
