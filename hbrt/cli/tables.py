@@ -29,7 +29,7 @@ def numbers(*headings: str) -> tuple[Column, ...]:
     return tuple(Column(heading, is_number=True) for heading in headings)
 
 
-_COLOURS = {
+COLORS = {
     **dict.fromkeys(("running", "ok", "busy"), "green"),
     **dict.fromkeys(("offline", "stalled"), "yellow"),
     **dict.fromkeys(("crashed", "stuck", "hung", "failed"), "red"),
@@ -101,7 +101,7 @@ def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool
 
 
 def _style(cell: str, column: Column) -> str:
-    return _COLOURS.get(cell, "") if column.is_state and not _is_bare() else ""
+    return COLORS.get(cell, "") if column.is_state and not _is_bare() else ""
 
 
 def _is_bare() -> bool:

@@ -7,12 +7,15 @@ import os
 import pty
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.top.command import lines_of
 from dsp_server.commands.top.sample import newest_of, percentile, sample_of
+from dsp_server.commands.top.screen import History, lines_of, screen_of
 from tests.conftest import Shell
 from tests.dsp_server.images import halts
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 CALLS = """
 import sys
@@ -160,3 +163,33 @@ def test_without_a_terminal_it_says_what_to_do(shell: Shell) -> None:
     code, said = shell.refused("top")
     assert code == 2
     assert "use --json for one sample" in said
+
+
+def screen(width: int, age_s: float = 0.0) -> Text:
+    running = [{"core": 0, "cmd": 1, "name": "op1", "age_s": age_s}] if age_s else []
+    history = History()
+    made = sample_of(status(10, 0, running=running), status(0, 0), [ended(1, 1000)], 1.0, {})
+    for _ in range(3):
+        history.add(made)
+    return screen_of(made, "c", history, width)
+
+
+def test_the_screen_has_bars_histories_and_the_keys() -> None:
+    text = screen(100).plain
+    assert "░░░░░░░░░░   0%" in text
+    assert "run p50    1.00 us ███" in text
+    assert "Keys: c calls" in text
+    assert "<<" not in text
+
+
+def test_an_op_far_beyond_its_median_stands_out() -> None:
+    shown = screen(120, age_s=1.0)
+    assert "op1 for 1.00 s << over 100 times its median" in shown.plain
+    assert any("red" in str(span.style) for span in shown.spans)
+    assert "<<" not in screen(120, age_s=0.00005).plain
+
+
+def test_it_fits_fifty_columns() -> None:
+    lines = screen(50, age_s=1.0).plain.splitlines()
+    assert [line for line in lines if len(line) > 50] == []
+    assert any("CALLS/S" in line for line in lines)
