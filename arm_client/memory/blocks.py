@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.memory.block import Block, Writes, address_of, block_users
+from arm_client.memory.block import Block, BlockUser, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
 from arm_client.memory.kept_views import KeptViews
 from hbrt.attach.question import Question
@@ -57,6 +57,7 @@ class Blocks:
         # Set by the check memory: called when a block is freed once more, with the line.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
+        self.before_free: Callable[[Block, str], None] | None = None  # with the place
 
     def alloc(
         self,
@@ -173,9 +174,7 @@ class Blocks:
         freed_at = freed_at or call_site(MOST_SITE)
         self._tasks.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
-        if block is not None:
-            block.spill()
-        using = [] if block is None else [one for one in block_users if one.is_used(phy_addr, block.size_bytes)]
+        using = [] if block is None else self._users_of(block, freed_at)
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
             self._link.request("register", phy=phy_addr, size=1)
         is_last = block is not None and not block.registrations and not using
@@ -197,6 +196,13 @@ class Blocks:
             let_go = functools.partial(self._forgo, phy_addr, last, freed_at)
             if block is not None and not one.keep(phy_addr, block.size_bytes, let_go):
                 let_go()
+
+    def _users_of(self, block: Block, freed_at: str) -> list[BlockUser]:
+        """What still uses a block that is about to be freed."""
+        if self.before_free is not None:
+            self.before_free(block, freed_at)
+        block.spill()
+        return [one for one in block_users if one.is_used(block.phy_addr, block.size_bytes)]
 
     def _let_go(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         asked = Question()

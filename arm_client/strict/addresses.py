@@ -11,6 +11,7 @@ from hbrt.findings.record import Place
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
     from arm_client.memory.freed import FreedBlock
     from arm_client.strict.rules import Span
@@ -96,6 +97,30 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
             Place("freed again", freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes),
             _freed(gone),
             _allocated(gone),
+        ),
+    )
+
+
+def freed_in_use(block: Block, freed_at: str, cmd: int, submitted_at: str) -> Mistake:
+    """A block that is freed while a task may use it.
+
+    Args:
+        block: The block.
+        freed_at: ``file:line`` of the free.
+        cmd: Command of the task.
+        submitted_at: ``file:line`` of its submission.
+    """
+    allocated = f", allocated at {block.allocated_at}," if block.allocated_at else ""
+    submitted = f", submitted at {submitted_at}," if submitted_at else ""
+    return Mistake(
+        "use-after-free",
+        f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while a task of command {cmd:#x}"
+        f"{submitted} may use it: the program has not seen the task's end. Wait for a task (hbDSPWaitTaskDone) before "
+        "its memory is freed.",
+        (
+            Place("freed", freed_at, phy_addr=block.phy_addr, block=block.phy_addr, block_bytes=block.size_bytes),
+            Place("submitted", submitted_at or None, cmd=cmd),
+            Place("allocated", block.allocated_at or None, phy_addr=block.phy_addr, block=block.phy_addr),
         ),
     )
 

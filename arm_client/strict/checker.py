@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.call_site import call_site
-from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
+from arm_client.strict.addresses import double_free, freed_in_use, late_flush, refused_block, virtual_words
 from arm_client.strict.dirty_ranges import dirty_ranges_of, key_of, reach_of
 from arm_client.strict.eviction import Eviction
 from arm_client.strict.late_views import LateViews
@@ -176,6 +176,7 @@ class TaskChecker:
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: report(double_free(gone, freed_at))
             blocks.on_late_flush = lambda gone: report(late_flush(gone))
+            blocks.before_free = self._look_at_free
             self._late_views = LateViews(report)
             blocks.views.on_kept = self._late_views.close_kept
         self._here = _Here()
@@ -246,7 +247,7 @@ class TaskChecker:
                 watch.close()
         self._blocks.views.on_kept = None
         self._blocks.on_flush = self._blocks.before_flush = None
-        self._blocks.on_double_free = self._blocks.on_late_flush = None
+        self._blocks.on_double_free = self._blocks.on_late_flush = self._blocks.before_free = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
@@ -313,6 +314,23 @@ class TaskChecker:
             return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
         return entry.thread != threading.get_ident()  # else an interrupt came before it got its handle
 
+    def _look_at_free(self, block: Block, freed_at: str) -> None:
+        """Report a block that is freed before the program has seen the end of a task that uses it."""
+        if block.is_managed or block.is_runtimes:  # they keep it until the task has ended
+            return
+        span = Span(block.phy_addr, block.phy_addr + block.size_bytes)
+        for entry in list(self._entries):
+            footprint = entry.footprint
+            uses = (
+                span.common(footprint.input)
+                or span.common(footprint.output)
+                or any(span.holds(address) for _, address in footprint.pointers)
+            )
+            if uses and entry.handle and self._is_unfinished(entry):
+                site = self._link.mailbox.site(entry.handle & SLOT_MASK)
+                report_mistake(self._link, freed_in_use(block, freed_at, footprint.cmd, site))
+                return
+
     def _forget(self, entry: _Entry) -> None:
         with self._lock, contextlib.suppress(ValueError):
             self._entries.remove(entry)
@@ -333,11 +351,12 @@ class TaskChecker:
         self._evict()
         if self.stale is not None:
             entry.site = call_site(MOST_SITE)
-        if not (self._blocks.is_strict or self._looks_for_races):
+        may_race = self._blocks.is_strict or self._looks_for_races
+        if not may_race and self._late_views is None:
             return entry
         with self._lock:
             self._entries = [one for one in self._entries if self._is_unfinished(one)]
-            others = [one.footprint for one in self._entries]
+            others = [one.footprint for one in self._entries] if may_race else []
             self._entries.append(entry)
         try:
             for other in others:

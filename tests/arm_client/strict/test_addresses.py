@@ -119,6 +119,34 @@ def test_memory_flushed_after_it_was_freed(
     assert len(set(sites(found).values())) == 3
 
 
+@pytest.mark.parametrize("part", ["input", "output", "named"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_memory_freed_before_the_end_of_its_task_is_seen(
+    watched: Chip, findings: Findings, part: str, *, waits: bool
+) -> None:
+    named, others = hb.hbSysMem(), (hb.hbSysMem(), hb.hbSysMem())
+    for mem in (named, *others):
+        assert hb.hbSysAllocMem(mem, 64) == 0
+        mem.view()[:] = bytes(64)
+    into, out = others
+    into.view()[:8] = struct.pack("Q", named.phyAddr)
+    task = watched.rpc(watched.ECHO, into, out)
+    if waits:
+        assert hb.hbDSPWaitTaskDone(task, 0) == 0
+    freed = {"input": into, "output": out, "named": named}[part]
+    assert hb.hbSysFreeMem(freed) == 0
+    seen = findings()
+    hb.hbDSPWaitTaskDone(task, 0)
+    for mem in {id(one): one for one in (named, into, out)}.values():
+        if mem is not freed:
+            assert hb.hbSysFreeMem(mem) == 0
+    assert [one.kind for one in seen] == ([] if waits else ["use-after-free"])
+    for found in seen:
+        assert "is freed while a task of command 0x1000, submitted at " in found.text
+        assert set(sites(found)) == {"freed", "submitted", "allocated"}
+        assert len(set(sites(found).values())) == 3
+
+
 @pytest.mark.parametrize("check", ["race"])
 def test_race_is_found_in_coherent_mode(watched: Chip, findings: Findings) -> None:
     held = watched.hold(1)
