@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from dsp_server.commands.web.metrics import metrics_of
 from dsp_server.commands.web.view import View
 from hbrt.errors import BoardError
 
@@ -51,9 +52,12 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int, view: View) -> None:
-        self.answers: dict[str, Callable[[], dict[str, Any]]] = {
-            "/board.json": view.document,
-            "/waits.json": view.waits,
+        self.answers: dict[str, tuple[str, Callable[[], bytes]]] = {
+            "/board.json": ("application/json", lambda: json.dumps(view.document()).encode()),
+            "/waits.json": ("application/json", lambda: json.dumps(view.waits()).encode()),
+            "/findings.sarif": ("application/sarif+json", lambda: json.dumps(view.sarif()).encode()),
+            "/trace.json": ("application/json", view.trace),
+            "/metrics": ("text/plain; version=0.0.4; charset=utf-8", lambda: metrics_of(view.document()).encode()),
         }
         self.token: Final = secrets.token_urlsafe(24)
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -111,11 +115,11 @@ class _Handler(BaseHTTPRequestHandler):
             name, kind = FILES[path]
             self._send(HTTPStatus.OK, kind, (_PAGE / name).read_bytes())
         elif path in self.server.answers:
+            kind, answer = self.server.answers[path]
             try:
-                status, document = HTTPStatus.OK, self.server.answers[path]()
+                self._send(HTTPStatus.OK, kind, answer())
             except BoardError as error:
-                status, document = HTTPStatus.CONFLICT, {"error": str(error)}
-            self._send(status, "application/json", json.dumps(document).encode())
+                self._send(HTTPStatus.CONFLICT, "application/json", json.dumps({"error": str(error)}).encode())
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dsp_server.commands.top.sampler import Sampler
 from dsp_server.commands.why import document, look
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
-from hbrt.control.ask import look_at
+from hbrt.control.ask import ask, look_at
 from hbrt.errors import BoardError
+from hbrt.findings.record import finding_of, merged
+from hbrt.findings.sarif import sarif_of
+from hbrt.trace.save import save as save_trace
 
 if TYPE_CHECKING:
     from hbrt.control.daemon import Daemon
@@ -58,6 +63,23 @@ class View:
         if not isinstance(self._board, BoardPaths):
             raise BoardError("Who waits for whom is asked on the machine of the board: run 'hbrt why' there.")
         return document(self._board, *look(self._board))
+
+    def sarif(self) -> dict[str, Any]:
+        """The findings as a SARIF log, for tools of code review."""
+        return sarif_of(merged(map(finding_of, self.document().get("findings", ()))), str(Path.cwd()))
+
+    def trace(self) -> bytes:
+        """What the board's trace has kept, in Chrome's JSON; of one that is not traced its newest tasks.
+
+        Raises:
+            BoardError: no daemon runs, or the board is of another machine.
+        """
+        if not isinstance(self._board, BoardPaths):
+            raise BoardError("Run 'hbrt trace save FILE' with --board for a board of another machine.")
+        directory = Path(ask(self._board, "trace", do="flush", events=0)["directory"])
+        with TemporaryDirectory(prefix="hbrt-trace-") as made:
+            save_trace(directory, file := Path(made) / "trace.json")
+            return file.read_bytes()
 
     def close(self) -> None:
         """Let go of the board."""

@@ -36,12 +36,28 @@ function split(op) {
 const hex = number => "0x" + number.toString(16);
 const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 60% 50%)`;
 
-// Columns: [heading, value of a row, whether it is a number].
+// By which column each table is sorted, and which way: a click on a heading chooses.
+const sorts = {};
+
+// Columns: [heading, value of a row, whether it is a number, what a number is sorted by].
 function table(id, columns, rows, empty) {
   const body = document.createDocumentFragment();
   const head = node("tr");
-  for (const [heading, , isNumber] of columns) head.append(node("th", heading, isNumber ? "number" : ""));
+  const sort = sorts[id];
+  columns.forEach(([heading, , isNumber], number) => {
+    const mark = sort && sort.column === number ? (sort.way > 0 ? " ▲" : " ▼") : "";
+    const cell = node("th", heading + mark, isNumber ? "number" : "");
+    cell.addEventListener("click", () => {
+      sorts[id] = {column: number, way: sort && sort.column === number ? -sort.way : isNumber ? -1 : 1};
+      table(id, columns, rows, empty);
+    });
+    head.append(cell);
+  });
   body.append(head);
+  if (sort) {
+    const [, value, isNumber, key] = columns[sort.column], of = key || value;
+    rows = [...rows].sort((one, other) => sort.way * (isNumber ? of(one) - of(other) : String(of(one)).localeCompare(of(other))));
+  }
   for (const row of rows) {
     const line = node("tr");
     for (const [, value, isNumber] of columns) line.append(node("td", value(row), isNumber ? "number" : ""));
@@ -57,9 +73,9 @@ function table(id, columns, rows, empty) {
 
 function showCores(cores) {
   at("cores").replaceChildren(...cores.map(core => {
-    const card = node("div", undefined, "core");
-    card.dataset.core = core.core;
     const isGood = ["ok", "busy"].includes(core.health) || core.state === "offline";
+    const card = node("div", undefined, isGood ? "core" : "core hung");
+    card.dataset.core = core.core;
     card.append(node("b", `core ${core.core}`), node("span", `${core.state}, ${core.health}`, isGood ? "healthy" : "ill"));
     const busy = node("progress");
     busy.max = 1;
@@ -67,13 +83,21 @@ function showCores(cores) {
     const runs = core.runs ? `${core.runs.name || hex(core.runs.cmd)} for ${time(core.runs.age_s * 1e9)}` : "nothing";
     card.append(busy, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s; runs ${runs}`));
     if (core.last) card.append(node("div", `last ${core.last.name || hex(core.last.cmd)}: ${split(core.last)}`, "last"));
-    for (const [bank, used] of core.tcm.entries()) card.append(node("code", `TCM ${bank} ${used}`));
+    for (const [bank, used] of core.tcm.entries()) {
+      const picture = node("div", undefined, "tcm");
+      picture.title = `TCM bank ${bank}: ${[...used].filter(sign => sign !== ".").length * 2} of ${used.length * 2} KiB in use`;
+      picture.append(...[...used].map(sign => node("i", undefined, sign === "." ? "" : "used")));
+      card.append(picture);
+    }
     return card;
   }));
 }
 
-let drawn = [];
+// The part of the timeline that is shown, in seconds: wheel zooms, dragging pans, a double click shows all again.
+let drawn = [], shown = null, view = {from: 0, to: 0}, dragged = null;
 function showTimeline(timeline, cores) {
+  shown = {timeline, cores};
+  if (!view.to) view = {from: 0, to: timeline.seconds};
   const canvas = at("timeline"), scale = window.devicePixelRatio || 1;
   const width = canvas.clientWidth, row = 28, height = Math.max(1, cores.length) * row + 22;
   canvas.style.height = `${height}px`;
@@ -83,20 +107,48 @@ function showTimeline(timeline, cores) {
   pen.scale(scale, scale);
   pen.font = "12px system-ui, sans-serif";
   const style = getComputedStyle(document.body);
-  const left = 60, perNs = (width - left) / (timeline.seconds * 1e9), start = timeline.end_ns - timeline.seconds * 1e9;
+  const left = 60, span = view.to - view.from, perNs = (width - left) / (span * 1e9);
+  const start = timeline.end_ns - (timeline.seconds - view.from) * 1e9;
   pen.fillStyle = style.color;
   cores.forEach((core, line) => pen.fillText(`core ${core.core}`, 4, line * row + 18));
-  for (let second = 0; second <= timeline.seconds; second += 2)
-    pen.fillText(`-${timeline.seconds - second} s`, left + second * 1e9 * perNs, height - 4);
+  for (let part = 0; part < 5; part++) {
+    const second = timeline.seconds - view.from - part * span / 5;
+    pen.fillText(span < 0.01 ? `-${(second * 1e3).toFixed(2)} ms` : `-${second.toFixed(span < 5 ? 2 : 0)} s`, left + part * (width - left) / 5, height - 4);
+  }
   drawn = [];
   for (const task of timeline.tasks) {
     const line = cores.findIndex(core => core.core === task.core);
     if (line < 0 || !task.started_ns) continue;
-    const box = [left + (task.started_ns - start) * perNs, line * row + 4, Math.max(1, (task.ended_ns - task.started_ns) * perNs), row - 8];
+    const first = Math.max(left, left + (task.started_ns - start) * perNs);
+    const last = Math.min(width, left + (task.ended_ns - start) * perNs);
+    if (last < left || first > width) continue;
+    const box = [first, line * row + 4, Math.max(1, last - first), row - 8];
     pen.fillStyle = task.state === "done" ? color(task.name || task.cmd) : "#c33";
     pen.fillRect(...box);
     drawn.push([box, task]);
   }
+}
+
+function moveView(from, to) {
+  const seconds = shown.timeline.seconds, span = Math.min(seconds, Math.max(1e-5, to - from));
+  from = Math.min(Math.max(0, from), seconds - span);
+  view = {from, to: from + span};
+  showTimeline(shown.timeline, shown.cores);
+}
+
+function zoom(event) {
+  if (!shown) return;
+  event.preventDefault();
+  const span = view.to - view.from, width = at("timeline").clientWidth - 60;
+  const center = view.from + Math.max(0, event.offsetX - 60) / width * span, factor = event.deltaY < 0 ? 0.8 : 1.25;
+  moveView(center - (center - view.from) * factor, center + (view.to - center) * factor);
+}
+
+function pan(event) {
+  if (dragged === null || !shown) return;
+  const span = view.to - view.from, moved = (dragged - event.offsetX) / (at("timeline").clientWidth - 60) * span;
+  dragged = event.offsetX;
+  moveView(view.from + moved, view.to + moved);
 }
 
 function showTip(event) {
@@ -125,7 +177,7 @@ function showMemory(memory, blocks) {
     return part;
   }));
   const rows = [...owners.values()].sort((one, other) => other.bytes - one.bytes);
-  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true]], rows, "no block is allocated");
+  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true, row => row.bytes]], rows, "no block is allocated");
 }
 
 function show(board) {
@@ -142,14 +194,16 @@ function show(board) {
   showCores(board.cores);
   showTimeline(board.timeline, board.cores);
   table("commands", [
-    ["COMMAND", row => hex(row.cmd)], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true],
-    ["WAITED P50", row => time(row.waited_p50_ns), true], ["P99", row => time(row.waited_p99_ns), true],
-    ["RAN P50", row => time(row.ran_p50_ns), true], ["P99", row => time(row.ran_p99_ns), true], ["FAILED", row => row.failed, true],
+    ["COMMAND", row => hex(row.cmd)], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true, row => row.calls_per_s],
+    ["WAITED P50", row => time(row.waited_p50_ns), true, row => row.waited_p50_ns],
+    ["P99", row => time(row.waited_p99_ns), true, row => row.waited_p99_ns],
+    ["RAN P50", row => time(row.ran_p50_ns), true, row => row.ran_p50_ns],
+    ["P99", row => time(row.ran_p99_ns), true, row => row.ran_p99_ns], ["FAILED", row => row.failed, true],
   ], board.commands, "no task has ended since the last look");
   table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no task waits");
   table("programs", [
     ["CLIENT", row => row.id, true], ["PID", row => row.pid, true], ["PROGRAM", row => row.name],
-    ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true],
+    ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true, row => row.bytes],
   ], board.programs, "no program is attached");
   showMemory(board.memory, board.blocks);
   at("findings").replaceChildren(...board.findings.map(found => {
@@ -168,7 +222,7 @@ async function askForWaits() {
     if (!found.chains.length) { place.replaceChildren(node("p", "Nobody waits: no task is queued or runs.")); return; }
     place.replaceChildren(...found.chains.map(chain => {
       const line = node("div", undefined, `chain ${chain.verdict}`);
-      line.append(...chain.steps.map(step => node("span", step.text)), node("div", chain.text, "text"));
+      line.append(node("div", chain.text, "text"));
       return line;
     }));
   } catch (error) {
@@ -191,4 +245,9 @@ async function look() {
 
 at("ask").addEventListener("click", askForWaits);
 at("timeline").addEventListener("mousemove", showTip);
+at("timeline").addEventListener("wheel", zoom, {passive: false});
+at("timeline").addEventListener("mousedown", event => { dragged = event.offsetX; });
+at("timeline").addEventListener("mousemove", pan);
+at("timeline").addEventListener("dblclick", () => shown && moveView(0, shown.timeline.seconds));
+window.addEventListener("mouseup", () => { dragged = null; });
 look();

@@ -129,6 +129,11 @@ def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(se
     assert 12345 in [block["size_bytes"] for block in found["blocks"]]
     assert [one["name"] for one in found["commands"]] == ["softmax"]
     assert {task["name"] for task in found["timeline"]["tasks"]} == {"softmax"}
+    metrics = get(served, "/metrics")[1].decode()
+    assert re.search(r'^hbrt_core_healthy\{board="default",core="1",kind="dsp"\} 1$', metrics, re.MULTILINE)
+    assert re.search(r'^hbrt_programs\{board="default"\} 1$', metrics, re.MULTILINE)
+    assert json.loads(get(served, "/findings.sarif")[1])["version"] == "2.1.0"
+    assert b"softmax" in get(served, "/trace.json")[1]
     assert "is running" in found["log"]
     program.kill()
     program.communicate()
@@ -136,6 +141,8 @@ def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(se
     gone = board(served)
     assert (gone["board"], "log" in gone) == ("default", True)
     assert "default" in gone["gone"]
+    assert get(served, "/metrics")[1].decode().splitlines()[-1] == 'hbrt_up{board="default"} 0'
+    assert get(served, "/trace.json")[0] == 409
     shell.good("start")
     assert board(served)["state"] == "running"
 
