@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rknn_api.capi.model import Model
 
 _LAYOUTS: Final = {int(one): one.name.removeprefix("RKNN_TENSOR_") for one in types.rknn_tensor_format}
+ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _OUTSIDE: Final = int(RknnFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE)  # plain numbers: an enum's "&" takes microseconds
 _INTERNAL: Final = int(RknnFlag.RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE)
 _INFO_ONLY: Final = int(RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY)
@@ -78,6 +79,7 @@ class Context:
         self._way: Way | None = None
         self._feeds: dict[int, NDArray[Any]] = {}
         self._results: list[NDArray[Any]] | None = None
+        self._before: tuple[int, list[NDArray[Any]]] | None = None  # the frame before, with RKNN_FLAG_ASYNC_MASK
         self.frame = 0  # the number of the latest run
         self._thread: ThreadPoolExecutor | None = None
         self._pending: Future[tuple[list[NDArray[Any]], int]] | None = None
@@ -142,7 +144,7 @@ class Context:
             )
         self.settle()
         self.set = found[0]
-        self._feeds, self._results = {}, None
+        self._feeds, self._results, self._before = {}, None, None
         self._unbind()
 
     # -- the general API
@@ -170,7 +172,7 @@ class Context:
                 layouts.stride_of(side.nchw[3], side.nchw[1], self.model.rules.width_align) if layout == "NHWC" else 0
             )
             form = Form(side.info.stored, layout, stride, 0, is_stored=True, c2=self._c2(side))
-            if given.size != size_of(side, form):
+            if given.size < size_of(side, form):
                 form = form._replace(w_stride=0)
         else:
             dtype = types.DTYPE_OF.get(given.type)
@@ -185,7 +187,7 @@ class Context:
                 raise _bad_input(f"The input {name!r} is of {dtype}; the model takes {side.info.dtype}.")
             form = Form(dtype, layout if side.is_picture else "UNDEFINED")
         wanted = size_of(side, form)
-        if given.size != wanted:
+        if given.size < wanted:
             raise _bad_input(
                 f"The input {name!r} has {given.size} bytes; {form.dtype} {form.layout} of "
                 f"{list(dims_in(side, form.layout, form.c2))} has {wanted}."
@@ -194,16 +196,26 @@ class Context:
             raise _bad_input(f"buf of the input {name!r} is NULL.")
         return to_graph(bytes_of(given.buf, wanted), side, form)
 
-    def get_outputs(self, outputs: Sequence[rknn_output]) -> None:
+    @property
+    def lags(self) -> bool:
+        """Whether outputs are those of the frame before, which are there: by RKNN_FLAG_ASYNC_MASK, behind the first."""
+        return self._before is not None
+
+    def get_outputs(self, outputs: Sequence[rknn_output]) -> int:
         """Convert and copy outputs.
+
+        Returns:
+            The number of the run that they are of.
 
         Raises:
             RknnError: RKNN_ERR_OUTPUT_INVALID: an output does not fit. RKNN_ERR_FAIL: nothing was run, or the context
                 uses the other API.
         """
         self._takes(Way.GENERAL)
-        self.settle()
-        if self._results is None:
+        if self._before is None:
+            self.settle()
+        frame, results = self._before or (self.frame, self._results)
+        if results is None:
             raise _out_of_order("There is no output: call rknn_run after rknn_inputs_set.")
         sides, made = self.sides(is_input=False), []
         is_by_place = len(outputs) > 1 and not any(wanted.index for wanted in outputs)  # index was left out
@@ -213,7 +225,7 @@ class Context:
                 raise _bad_output(f"index is {index}; the model has the outputs 0 to {len(sides) - 1}.")
             side = sides[index]
             form = Form("float32" if wanted.want_float else side.info.stored, side.info.layout)
-            result = self._results[index]
+            result = results[index]
             array = from_graph(result, side, form)
             if not wanted.is_prealloc and np.may_share_memory(array, result):
                 array = array.copy()  # the program may write there, and get the output again
@@ -230,6 +242,7 @@ class Context:
                 self._given[array.ctypes.data] = array
                 wanted.buf = array.ctypes.data
             wanted.size = array.nbytes
+        return frame
 
     def release_outputs(self, outputs: Sequence[rknn_output]) -> None:
         """Free what get_outputs allocated.
@@ -371,6 +384,8 @@ class Context:
         self.settle()
         self._check_ready()
         inputs = self.sides(is_input=True)
+        if self.flags & ASYNC and self._results is not None:
+            self._before = self.frame, self._results
         self.frame += 1
         self._results = None
         if self._way is Way.ZERO_COPY:

@@ -24,7 +24,7 @@ from hbrt.status import Status
 from rknn_api import sram
 from rknn_api.calls import path_of
 from rknn_api.capi.arguments import array_of, handle_of, handle_or_none, number_of, structure_of
-from rknn_api.capi.context import Context
+from rknn_api.capi.context import ASYNC, Context
 from rknn_api.capi.model import Model
 from rknn_api.capi.op_memory import OpMemory
 from rknn_api.capi.queries import answer, layers
@@ -54,7 +54,6 @@ _OF_BOARD: Final = {
     int(Status.HB_SYS_INVALID_ARGUMENT): RknnStatus.RKNN_ERR_PARAM_INVALID,
     int(Status.HB_SYS_REGISTER_MEM_FAILED): RknnStatus.RKNN_ERR_PARAM_INVALID,
 }
-_ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
 _KNOWN_FLAGS: Final = sum(RknnFlag)
 _PRIORITY: Final = int(RknnFlag.RKNN_FLAG_PRIOR_MEDIUM | RknnFlag.RKNN_FLAG_PRIOR_LOW)
 _SHOWS_SRAM, _SHOWS_LAYERS = frozenset("3456"), frozenset("456")  # levels of RKNN_LOG_LEVEL
@@ -339,7 +338,8 @@ def rknn_run(context: Any, extend: Any = None) -> None:
     """Run once, and return when the outputs are there.
 
     With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API goes on by itself:
-    rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two answer what it failed with.
+    rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two answer what it failed with. With
+    the flag rknn_outputs_get gives the outputs of the frame before at once, from the second frame on.
 
     Args:
         context: The context.
@@ -348,12 +348,12 @@ def rknn_run(context: Any, extend: Any = None) -> None:
     Returns:
         0; RKNN_ERR_FAIL: an input, memory or shapes were not set, or the run failed.
 
-    Emulator: no public document describes the flag. The zero-copy API always waits, since no chip has rknn_wait;
-    timeout_ms and fence_fd have no effect.
+    Emulator: the first frame is waited for. The zero-copy API always waits, since no chip has rknn_wait; timeout_ms and
+    fence_fd have no effect.
     """
     _, found = _found("rknn_run", context)
     given = None if extend is None else structure_of("extend", extend, rknn_run_extend)
-    is_waited = not (found.flags & _ASYNC or (given is not None and given.non_block))
+    is_waited = not (found.flags & ASYNC or (given is not None and given.non_block))
     found.wait()
     with found.lock:
         number = found.run(is_waited=is_waited)
@@ -389,11 +389,12 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
     _, found = _found("rknn_outputs_get", context)
     given = array_of("outputs", outputs, n_outputs, rknn_output)
     told = None if extend is None else structure_of("extend", extend, rknn_output_extend)
-    found.wait()
+    if not found.lags:
+        found.wait()
     with found.lock:
-        found.get_outputs(given)
+        frame = found.get_outputs(given)
         if told is not None:
-            told.frame_id = found.frame
+            told.frame_id = frame
 
 
 @returns_code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -21,6 +21,9 @@ Shape = tuple[int, ...]
 
 _PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _QUANTISED = {"w8a8": "INT8", "w8a16": "INT16"}
+_MERGED = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "Tanh"})
+"""Behind a convolution, these are a part of its layer, as published logs name it: ConvRelu, ConvLeakyRelu, ..."""
+_SWISH = "ExSwish"
 _ON_CPU = frozenset({"Softmax", "LogSoftmax"})
 """Run on the CPU in published logs."""
 
@@ -71,7 +74,7 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
     view = _View(model, _shapes(model, metadata, ops))
     quantised = _QUANTISED.get(metadata.quantized_dtype, "FLOAT16")
     fused: Mapping[str, str] = metadata.extra.get("fused", {})
-    layers = [_edge("InputOperator", one.name, one.stored.upper(), one.shape) for one in metadata.inputs]
+    merging = _Merging(view, {value.name for value in model.graph.output})
     for node in view.operators():
         inputs = [view.shapes.get(name, ()) for name in node.input if name and not view.is_weight(name)]
         weights = tuple(view.shapes[name] for name in node.input if name and view.is_weight(name))
@@ -79,7 +82,8 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
         macs, is_depthwise = _macs(node, inputs, weights, output)
         is_quantised = any(view.is_integer(name) for name in (*node.input, *node.output))
         is_on_cpu = node.op_type in ops or node.op_type in _ON_CPU
-        layers.append(
+        merging.add(
+            node,
             Layer(
                 fused.get(node.output[0], node.op_type),
                 node.name or node.output[0],
@@ -90,8 +94,10 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
                 weights,
                 macs,
                 is_depthwise,
-            )
+            ),
         )
+    layers = [_edge("InputOperator", one.name, one.stored.upper(), one.shape) for one in metadata.inputs]
+    layers += merging.made.values()
     for one in metadata.outputs:  # as the guide's table has it, real numbers leave as float16
         dtype = "FLOAT16" if one.dtype == "float32" else one.dtype.upper()
         layers.append(_edge("OutputOperator", one.name, dtype, one.shape))
@@ -136,6 +142,12 @@ class _View:
         self._integers = {
             name for node in self._nodes if node.op_type in _PAIR for name in (node.input[0], node.output[0])
         }
+        quantised = {node.output[0]: node.input[0] for node in self._nodes if node.op_type == "QuantizeLinear"}
+        self._stored = {
+            node.output[0]: quantised[node.input[0]]
+            for node in self._nodes
+            if node.op_type == "DequantizeLinear" and node.input[0] in quantised
+        }
         for node in self._nodes:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self.shapes[node.output[0]] = numpy_helper.to_array(node.attribute[0].t).shape
@@ -151,6 +163,12 @@ class _View:
             if node.op_type not in _PAIR | {"Constant"} and not node.name.startswith(NORMALISED):
                 yield node
 
+    def source(self, name: str) -> str:
+        """The value before it was quantised and dequantised."""
+        while name in self._stored:
+            name = self._stored[name]
+        return name
+
     def is_weight(self, name: str) -> bool:
         """Whether the file holds a value."""
         return name in self._constants
@@ -158,6 +176,70 @@ class _View:
     def is_integer(self, name: str) -> bool:
         """Whether a value is quantised or dequantised beside its reader."""
         return name in self._integers and name not in self._constants
+
+
+class _Merging:
+    """Layers as an NPU has them: what follows a convolution, and is read by nothing else, is a part of its layer.
+
+    Attributes:
+        made: The layers so far, by the value that each writes.
+
+    Source: rknn_model_zoo's and users' published logs of eval_perf: ConvRelu, ConvExSwish, ConvAdd, exSwish
+    Emulator: where both sides of an Add are convolutions, the later one takes it.
+    """
+
+    def __init__(self, view: _View, outputs: set[str]) -> None:
+        self.made: dict[str, Layer] = {}
+        self._view = view
+        nodes = list(view.operators())
+        self._readers: dict[str, list[NodeProto]] = {}
+        for node in nodes:
+            for name in map(view.source, node.input):
+                self._readers.setdefault(name, []).append(node)
+        self._outputs = {view.source(name) for name in outputs} | outputs
+        self._swish = {}  # by the value that a Sigmoid makes, what is multiplied by it
+        for node in nodes:
+            read = self._readers.get(node.output[0], [])
+            source = view.source(node.input[0]) if node.input else ""
+            is_swish = [one.op_type for one in (node, *read)] == ["Sigmoid", "Mul"]
+            if is_swish and source in map(view.source, read[0].input) and node.output[0] not in self._outputs:
+                self._swish[node.output[0]] = source
+
+    def add(self, node: NodeProto, layer: Layer) -> None:
+        """Take the layer of a node, by itself or into one before it."""
+        value, sources = node.output[0], [self._view.source(name) for name in node.input if name]
+        if value in self._swish:
+            return
+        swished = next((self._swish[name] for name in sources if name in self._swish), None)
+        if swished is not None:
+            whole = replace(layer, op_type="exSwish", inputs=layer.inputs[:1])
+            self._merge(value, swished, whole, _SWISH, readers=2)
+        elif node.op_type in _MERGED and sources:
+            self._merge(value, sources[0], layer, node.op_type)
+        elif node.op_type == "Add" and len(layer.inputs) == 2:
+            order = list(self.made)
+            ready = [name for name in sources if self._ends_in(name, 1)]
+            last = max(ready, key=order.index) if ready else ""
+            self._merge(value, last, layer, "Add", beside=layer.inputs[:1])
+        else:
+            self.made[value] = layer
+
+    def _ends_in(self, value: str, readers: int) -> bool:
+        """Whether a convolution's layer makes a value that nothing else needs."""
+        before = self.made.get(value)
+        is_alone = len(self._readers.get(value, [])) == readers and value not in self._outputs
+        return before is not None and before.op_type.startswith("Conv") and is_alone
+
+    def _merge(
+        self, value: str, source: str, layer: Layer, op_type: str, readers: int = 1, beside: tuple[Shape, ...] = ()
+    ) -> None:
+        if not self._ends_in(source, readers):
+            self.made[value] = layer
+            return
+        before = self.made.pop(source)
+        self.made[value] = replace(
+            before, op_type=before.op_type + op_type, inputs=before.inputs + beside, output=layer.output
+        )
 
 
 def _macs(node: NodeProto, inputs: list[Shape], weights: tuple[Shape, ...], output: Shape) -> tuple[int, bool]:

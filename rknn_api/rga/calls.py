@@ -226,7 +226,7 @@ def _bytes_of(source: Source, size: int) -> NDArray[np.uint8]:
     if source.kind == BY_ADDRESS:
         if not source.value:
             raise _RefusedError(INVALID, "The virtual address is NULL.")
-        return np.frombuffer((ctypes.c_uint8 * size).from_address(source.value), np.uint8)
+        return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(source.value)), np.uint8)
     if source.kind == BY_PHYSICAL:
         try:
             return np.frombuffer(runtime().memory.at(source.value, size), np.uint8)

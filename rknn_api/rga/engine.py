@@ -191,8 +191,8 @@ def _write(rgba: NDArray[np.uint8], planes: Planes, target: Picture) -> None:
 
 
 def _transformed(colors: NDArray[np.uint8], by: NDArray[np.float64]) -> NDArray[np.uint8]:
-    made = cv2.transform(colors.astype(np.float32), by)
-    return np.clip(np.rint(made), 0, 255).astype(np.uint8)
+    made: NDArray[Any] = np.clip(np.rint(cv2.transform(colors.astype(np.float32), by)), 0, 255)
+    return made.astype(np.uint8)
 
 
 def _turned(part: NDArray[np.uint8], usage: int) -> NDArray[np.uint8]:
@@ -218,4 +218,5 @@ def _blended(above: NDArray[np.uint8], below: NDArray[np.uint8], usage: int, opa
         other[..., :3] *= other[..., 3:]
     factors = next(made for bit, made in _FACTORS.items() if usage & bit)
     share, rest = factors(one[..., 3:], other[..., 3:])
-    return np.clip(np.rint((one * share + other * rest) * 255), 0, 255).astype(np.uint8)
+    made: NDArray[np.uint8] = np.clip(np.rint((one * share + other * rest) * 255), 0, 255).astype(np.uint8)
+    return made

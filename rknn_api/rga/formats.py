@@ -139,8 +139,7 @@ def rgba_of(planes: Planes, one: Format) -> NDArray[np.uint8]:
     """Red, green, blue and alpha of a picture of RGB, rows by columns by four."""
     (raw,) = planes
     if "565" in one.letters:
-        words = raw.astype(np.uint16)
-        words = words[..., 0] | words[..., 1] << 8
+        words = raw[..., 0] | raw[..., 1].astype(np.uint16) << 8
         high, middle, low = words >> 11, words >> 5 & 63, words & 31
         parts = [high * 255 // 31, middle * 255 // 63, low * 255 // 31]
         if one.letters.startswith("B"):

@@ -56,10 +56,9 @@ def output(context: rk.rknn_context, extend: Any = None) -> float:
     return float(y.mean())
 
 
-@pytest.mark.parametrize(("flag", "non_block"), [(rk.RKNN_FLAG_ASYNC_MASK, 0), (0, 1)])
-def test_a_run_goes_on_by_itself(contexts: Callable[..., Any], flag: int, non_block: int) -> None:  # noqa: F811
-    context = contexts("op", flag)
-    op, extend, told = Op(context), rk.rknn_run_extend(non_block=non_block), rk.rknn_output_extend()
+def test_a_run_goes_on_by_itself(contexts: Callable[..., Any]) -> None:  # noqa: F811
+    context = contexts("op")
+    op, extend, told = Op(context), rk.rknn_run_extend(non_block=1), rk.rknn_output_extend()
     set_input(context, 1)
     assert rk.rknn_run(context, extend) == 0
     set_input(context, 5)  # the run has its own
@@ -86,6 +85,21 @@ def test_a_run_goes_on_by_itself(contexts: Callable[..., Any], flag: int, non_bl
     assert rk.rknn_run(context, extend) == 0
     threading.Timer(0.05, op.goes_on.set).start()
     assert rk.rknn_destroy(context) == 0  # waits
+
+
+def test_the_flag_gives_the_outputs_of_the_frame_before(contexts: Callable[..., Any]) -> None:  # noqa: F811
+    context = contexts("op", rk.RKNN_FLAG_ASYNC_MASK)
+    op, extend, told = Op(context), rk.rknn_run_extend(), rk.rknn_output_extend()
+    op.goes_on.set()
+    found = []
+    for value in (1, 2, 3, 4):
+        set_input(context, value)
+        assert rk.rknn_run(context, extend) == 0, rk.last_error()
+        if value > 1:
+            op.goes_on.clear()  # the frame before is there at once
+        found.append((int(output(context, told)), extend.frame_id, told.frame_id))
+        op.goes_on.set()
+    assert found == [(12, 1, 1), (12, 2, 1), (24, 3, 2), (36, 4, 3)]
 
 
 def test_a_run_without_copies_is_waited_for(contexts: Callable[..., Any]) -> None:  # noqa: F811
