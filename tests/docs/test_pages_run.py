@@ -40,10 +40,11 @@ RUN = (
     "dnn-python.md",
     "dnn-layers.md",
     "rknn-run-time.md",
+    "rdk.md",
     "rknn.md",
 )
 # The others build, compile or start clusters for many seconds each.
-QUICK = ("python.md", "testing.md", "detectors.md", "dnn-python.md", "rknn-run-time.md", PROGRAMS)
+QUICK = ("python.md", "testing.md", "detectors.md", "dnn-python.md", "rdk.md", "rknn-run-time.md", PROGRAMS)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in RUN])

@@ -41,7 +41,7 @@ class Models:
         if not paths:
             raise click.UsageError("Name a model: --model_file=model.onnx, several with commas between them.")
         start = time.perf_counter()
-        with nullcontext() if are_run else _inline():
+        with nullcontext() if are_run else in_this_process():
             self.models: list[Model] = dnn.load(paths)
         self._files = dict(zip((model.name for model in self.models), paths, strict=True))
         self.load_ms = (time.perf_counter() - start) * 1e3
@@ -86,7 +86,8 @@ class Models:
 
 
 @contextmanager
-def _inline() -> Iterator[None]:
+def in_this_process() -> Iterator[None]:
+    """Load models with no board: they run in this process."""
     before = os.environ.get("HBRT_BPU")
     os.environ["HBRT_BPU"] = "inline"
     try:

@@ -87,14 +87,20 @@ def _parse(data: bytes, label: str) -> ModelProto:
     try:
         proto.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:
-        hint = ""
-        if label.endswith(_COMPILED):
-            hint = " What is compiled for a board runs there alone: load the ONNX file that it was made from."
-        raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.{hint}") from None
+        raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.{_hint(label)}") from None
     _check_texts(proto, label)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise invalid(f"{label} has no graph; it is no ONNX model, or is cut short.")
+        raise invalid(f"{label} has no graph; it is no ONNX model, or is cut short.{_hint(label)}")
     return proto
+
+
+def _hint(label: str) -> str:
+    if not label.endswith(_COMPILED):
+        return ""
+    return (
+        " What is compiled for a board runs there alone: put the ONNX file that it was made from in its place, by "
+        f"'hbrt model new FILE.onnx --as {Path(label).name} --input nv12' where the program gives NV12."
+    )
 
 
 def _check_texts(message: Message, label: str) -> None:

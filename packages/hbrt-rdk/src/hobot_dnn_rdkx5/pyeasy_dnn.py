@@ -1,5 +1,5 @@
 """pyeasy_dnn of RDK X5, emulated by hbrt: docs/rdk.md."""
 
-from arm_client.dnn import Model, Tensor, TensorProperties, load
+from arm_client.dnn import Model, Tensor as pyDNNTensor, TensorProperties, load
 
-__all__ = ["Model", "Tensor", "TensorProperties", "load"]
+__all__ = ["Model", "TensorProperties", "load", "pyDNNTensor"]

@@ -1,0 +1,1 @@
+"""``hbrt model``: ONNX files in the place of a board's models."""

@@ -1,0 +1,85 @@
+"""``hbrt model new``: an ONNX file where a program expects a model that was compiled for its board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from google.protobuf.message import DecodeError
+
+from arm_client.commands.model.new import NewModel, advice, write
+from arm_client.dnn.errors import ModelError
+from hbrt.cli.tables import show_text
+
+
+@click.group(short_help="Put an ONNX file in the place of a board's model.")
+def command() -> None:
+    """Put an ONNX file in the place of a model that was compiled for a board."""
+
+
+@command.command(
+    epilog="Example: hbrt model new yolov5s.onnx --as models/yolov5s.bin --input nv12 --scale 0.0039 --output nhwc"
+)
+@click.argument("source", metavar="FILE.onnx", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--as", "target", required=True, metavar="NAME.bin", type=click.Path(path_type=Path), help="What to write."
+)
+@click.option(
+    "--input",
+    "given",
+    type=click.Choice(["nv12", "rgb", "bgr", "yuv444", "gray", "featuremap"]),
+    default="featuremap",
+    show_default=True,
+    help="What the program gives for a picture.",
+)
+@click.option(
+    "--train",
+    "trained",
+    type=click.Choice(["rgb", "bgr", "yuv444"]),
+    default="rgb",
+    show_default=True,
+    help="What the graph was trained on.",
+)
+@click.option("--mean", default="", metavar="NUMBERS", help="Subtracted first: one, or one a channel.")
+@click.option("--scale", default="", metavar="NUMBERS", help="Multiplied next: one, or one a channel.")
+@click.option(
+    "--output",
+    type=click.Choice(["as-it-is", "nhwc"]),
+    default="as-it-is",
+    show_default=True,
+    help="Make outputs of four dimensions NHWC.",
+)
+def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str) -> None:
+    """Write NAME.bin, an ONNX file under a name that a program loads, and NAME.yaml: what a board would know of it.
+
+    Says what of the model most programs of a board would not expect.
+    """
+    from arm_client.commands.model_exec.models import in_this_process
+    from arm_client.dnn.loading.model import load
+
+    if given == "gray":
+        trained = "gray"
+    made = NewModel(source, target, given, trained, mean, scale, output == "nhwc")
+    try:
+        write(made)
+    except DecodeError as error:
+        raise click.UsageError(f"{source} is no ONNX model: {error}.") from None
+    except FileExistsError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        with in_this_process():
+            (model,) = load([target])
+    except ModelError as error:
+        target.unlink()
+        made.description.unlink()
+        raise click.UsageError(str(error)) from None
+    try:
+        show_text(f"Wrote {target} and {made.description}.")
+        for kind, specs in (("input", model.inputs), ("output", model.outputs)):
+            for spec in specs:
+                name = spec.tensor_type.name.removeprefix("HB_DNN_")
+                show_text(f"{kind} {spec.name}: {name} {list(spec.valid_shape)}")
+        for line in advice(model.inputs, model.outputs):
+            show_text(line)
+    finally:
+        model.close()
