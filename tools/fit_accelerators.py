@@ -22,8 +22,23 @@ from hbrt.accelerators.figures import Figure, figures
 from hbrt.accelerators.networks import layers_of
 from hbrt.accelerators.time_model import Chip, times_of, work_of
 
-PEAKS: Final = {"rk3566": 460e3, "rk3562": 460e3, "rk3588": 1024e3, "rk3576": 1000e3, "x5": 5000e3}
+PEAKS: Final = {
+    "rk3566": 460e3,
+    "rk3562": 460e3,
+    "rk3588": 1024e3,
+    "rk3576": 1000e3,
+    "x5": 5000e3,
+    "s100": 40e6,
+    "s100p": 64e6,
+}
 """Multiplications of int8 a us that one core is announced with: tera-operations by two."""
+_MEMORY: Final = {
+    "rk": (8e3, 8e3, 4e3),
+    "x5": (30e3, 20e3, 60e3),
+    "s100": (90e3, 60e3, 180e3),
+    "s100p": (90e3, 60e3, 180e3),
+}
+"""First guesses of bytes of features, bytes of weights and elements of a table a us."""
 INPUT_GROUPS, OUTPUT_GROUPS = (16, 32, 64), (8, 16, 32, 64)
 PULL: Final = 0.02
 _FITTED: Final = Chip._fields[:-2]
@@ -32,11 +47,9 @@ NINETY: Final = 1.645  # of a normal distribution
 
 def _start(chip: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """The first guess of each parameter, and its lowest and highest value, as logarithms."""
-    peak, is_large = PEAKS[chip], chip == "x5"
-    guess = np.array([
-        peak, peak / 12, peak / 8, 30e3 if is_large else 8e3, 20e3 if is_large else 8e3, 60e3 if is_large else 4e3,
-        1.0, 0.7, 10.0, 200.0,
-    ])  # fmt: skip
+    peak = PEAKS[chip]
+    features, weights, table = _MEMORY["rk" if chip.startswith("rk") else chip]
+    guess = np.array([peak, peak / 12, peak / 8, features, weights, table, 1.0, 0.7, 10.0, 200.0])
     low = guess / [2.5, 12, 20, 6, 6, 30, 12, 7, 30, 20]
     high = guess * [1.6, 12, 20, 6, 6, 30, 3, 1 / 0.7, 5, 5]
     return np.log(guess), np.log(low), np.log(high)
