@@ -103,9 +103,9 @@ def _local_tasks(*, is_inline: bool) -> Kind:
 
         return InlineTasks
     if not settings.is_relayed():
-        from hbrt.attach.native_tasks import NativeTasks
+        from hbrt.attach.tasks import DirectTasks
 
-        return NativeTasks
-    from arm_client.transport.native_relay_tasks import NativeRelayTasks
+        return DirectTasks
+    from arm_client.transport.relay_tasks import RelayTasks
 
-    return NativeRelayTasks
+    return RelayTasks

@@ -17,14 +17,16 @@ import threading
 import time
 from os import eventfd_write
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import zmq
 
 from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.relay_channel import RelayChannel, open_channel
+from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
+from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
 from hbrt.profiles.work import NO_WORK, Work
 from hbrt.protocol.control import MalformedMessageError
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 LOST_SECONDS = 10.0
 BYE_LINGER_MS = 200
-_EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
+_DONE = int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
 REQUEST_BYTES = SUBMISSION.size
 _NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
@@ -56,8 +58,11 @@ class _Lost:
         self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
 
 
-class RelayTasks(ForwardedTasks):
+class RelayTasks(ForwardedTasks, DirectTasks):
     """The tasks of this process on one board, queued by its relay."""
+
+    _SUBMIT = "prepare"
+    reaches_accelerators = False
 
     link: LocalLink
 
@@ -72,38 +77,46 @@ class RelayTasks(ForwardedTasks):
 
     # -- submit
 
-    def reserve(self) -> int:
-        """As ``TaskSlots.reserve``, with a channel to the relay: an interrupt while one is opened costs no slot."""
-        if self._channel is None and (refused := self._connect()):
-            return refused
-        return super().reserve()
+    def submit(self, *given: int) -> int:
+        """As ``TaskSlots.submit``."""
+        before = self._last_serial()
+        try:
+            return self._submit(*given)
+        except BaseException:
+            self._release_newest(*given, since=before)
+            raise
 
-    def _publish(self, slot: int, handle: int, request: bytes) -> int:
-        mm, record = self.map, self.records + slot * SLOT_RECORD_BYTES
-        mm[record : record + REQUEST_BYTES] = request
-        why = OSError()
+    def _submit(self, *given: int) -> int:
         for _ in range(TRIES):
+            if self._channel is None and (refused := self._connect()):
+                return refused
             with self.table:
                 channel = self._channel
-                if channel is not None:
-                    self.handles[slot] = handle
-                    mm[self.states + slot] = _SENT
-                    try:
-                        self._send(channel, handle, request)
-                    except OSError as error:
-                        self.handles[slot] = 0
-                        why = error
-                    else:
-                        return 0
-            if channel is not None and not self._is_gone(channel, why):
-                self.drop(slot)  # no message of it is under way, but its state was SENT
+                if channel is None:  # it was lost while this thread came here
+                    continue
+                handle = super().submit(*given)
+                if handle < 0:
+                    return handle
+                slot = handle & SLOT_MASK
+                record = self.records + slot * SLOT_RECORD_BYTES
+                try:
+                    self._send(channel, handle, self.map[record : record + REQUEST_BYTES])
+                except OSError as error:
+                    self._forget(slot, handle)
+                    why = error
+                else:
+                    return handle
+            self.drop(slot)  # no message of it is under way, but its state is SENT
+            if not self._is_gone(channel, why):
                 break
-            if refused := self._connect():  # it was lost while this thread came here
-                self.free.append(slot)
-                return refused
-        else:
-            self.free.append(slot)
         return self._refuse_unreached()
+
+    def _hand_over(self, client: Any, handle: int) -> int:  # noqa: ARG002 - the relay queues it
+        return handle
+
+    def lend(self) -> int:
+        """As ``TaskSlots.lend``: no task passes by the relay."""
+        return 0
 
     @staticmethod
     def _send(channel: RelayChannel, handle: int, request: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Checked tasks take the way that unchecked ones take: both mailboxes, and a relay."""
+"""Checked tasks take the way that unchecked ones take: directly, and by a relay."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import arm_client as hb
-from arm_client.transport.native_relay_tasks import NativeRelayTasks
-from hbrt.attach.native_tasks import NativeTasks
+from arm_client.transport.relay_tasks import RelayTasks
 from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardPaths
 from hbrt.mailbox.table import Mailbox
 from tests.arm_client.conftest import Chip
 from tests.watched import findings_of, program_with
 
 MODES = [
-    pytest.param(("direct", NativeTasks), id="direct"),
-    pytest.param(("relay", NativeRelayTasks), id="relay"),
+    pytest.param(("direct", DirectTasks), id="direct"),
+    pytest.param(("relay", RelayTasks), id="relay"),
 ]
 
 

@@ -16,7 +16,6 @@ from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
-from hbrt.mailbox import wake_targets
 from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
@@ -29,7 +28,6 @@ from hbrt.mailbox.schedule import (
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
-from tests.mailboxes import TASKS
 
 OFFLINE = 3
 ACTIVITIES = (ASLEEP, LOOKING, RUNNING, OFFLINE)
@@ -78,10 +76,9 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
     link.close()
 
 
-@pytest.mark.parametrize("kind", TASKS)
 @pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
-def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectTasks], priority: int) -> None:
-    tasks = kind(link)  # type: ignore[arg-type]
+def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
+    tasks = DirectTasks(link)  # type: ignore[arg-type]
     cores = link.core_count
     states = link.ddr.layout.states
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
@@ -106,22 +103,6 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectT
         assert told == list(eligible_cores(mask, cores))
         assert tasks.release(handle) == 0
         assert link.ddr.map[states + slot] == State.EMPTY
-    tasks.close()
-
-
-def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = DirectTasks(link)  # type: ignore[arg-type]
-    link.mailbox.claim_lock.initialise()
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt  # as by the handler of a signal that comes now
-
-    with monkeypatch.context() as patched:
-        patched.setattr(wake_targets, "ring", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
-    assert tasks.live_handles() == []
-    assert tasks.release(tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)) == 0
     tasks.close()
 
 
