@@ -242,6 +242,8 @@ class hbDNNInferCtrlParam(CStructure):
     customId: int64_t
     reserved1: int32_t
     reserved2: int32_t
+    Reserved1 = OtherSpelling("reserved1")  # in two ways there, too
+    Reserved2 = OtherSpelling("reserved2")
 
 
 @structure

@@ -27,6 +27,8 @@ PICTURE_CHANNELS = frozenset({1, 3, 4})
 
 _ROUND_PIXELS, _ROUND_BYTES = 4, 1024  # of a native tensor, as published logs of the RK3588 have it
 
+_RV = 3  # the column of RV1103 and RV1106 in the table of functions
+
 INPUT_EDITS = {
     "bool": ("bool",),
     "int8": ("int8", "uint8", "float32"),
@@ -57,11 +59,19 @@ OUTPUT_LAYOUTS = {
 
 
 class Rules(NamedTuple):
-    """What a chip wants: C2 by type (0 where it has no such layout), and what sizes are rounded up to."""
+    """What a chip wants.
+
+    Attributes:
+        c2: By type; 0 where it has no such layout.
+        width_align: What widths are rounded up to.
+        bytes_align: What sizes are rounded up to.
+        output_edits: As ``OUTPUT_EDITS``; RV1103 and RV1106 make no float32.
+    """
 
     c2: dict[str, int]
     width_align: int
     bytes_align: int
+    output_edits: dict[str, tuple[str, ...]]
 
 
 @cache
@@ -70,10 +80,16 @@ def rules_of(platform: str) -> Rules:
 
     Raises:
         BadProfileError: there is no profile of that name, or it has no NPU.
+
+    Source: RKNN SDK advanced guide (chapter 5), table 5-7
     """
     profile = find(platform)
     c2 = {kind: profile.whole(f"npu.c2_{kind}") for kind in ("int8", "float16", "int16")}
-    return Rules({**c2, "uint8": c2["int8"]}, profile.whole("npu.width_align"), profile.whole("npu.bytes_align"))
+    edits = OUTPUT_EDITS
+    if profile.whole("npu.functions") == _RV:
+        edits = {kind: tuple(one for one in to if one != "float32") for kind, to in edits.items()}
+    c2["uint8"] = c2["int8"]
+    return Rules(c2, profile.whole("npu.width_align"), profile.whole("npu.bytes_align"), edits)
 
 
 def native_shape(shape: Sequence[int], c2: int, element_bytes: int = 0) -> tuple[int, int, int, int, int]:

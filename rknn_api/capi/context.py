@@ -297,7 +297,7 @@ class Context:
         layout = _layout(attr.fmt, f"fmt of {name!r}")
         if not side.is_input and not side.is_picture and layout == "NCHW":
             layout = "UNDEFINED"  # the guide's sample sets NCHW on each output
-        edits = (layouts.INPUT_EDITS if side.is_input else layouts.OUTPUT_EDITS).get(
+        edits = (layouts.INPUT_EDITS if side.is_input else self.model.rules.output_edits).get(
             side.info.stored, (side.info.stored,)
         )
         if dtype not in edits:

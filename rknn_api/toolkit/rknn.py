@@ -374,7 +374,7 @@ class RKNN(Calls):
 
         Args:
             target: Chip to run on, which is emulated; None for the simulator of the toolkit.
-            device_id: One of ``list_devices``.
+            device_id: Of the device; any text is the board, whose own is in ``list_devices``.
             perf_debug: Let ``eval_perf`` print each layer.
             eval_mem: Let ``eval_memory`` be called.
             async_mode: Not there.
@@ -523,7 +523,7 @@ class RKNN(Calls):
             output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made: arrays as .npy, and
                 their numbers one a line as .txt.
             target: Chip; results are those of the simulator, with the custom ops of plug-ins.
-            device_id: One of ``list_devices``.
+            device_id: As of ``init_runtime``.
         """
 
         def analyse() -> None:
@@ -653,8 +653,8 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
     Raises:
         RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another; RKNN_ERR_PARAM_INVALID: there is none.
     """
-    if device_id not in (None, "emulator"):  # it may be a list
-        raise invalid_parameter(f"There is no device {device_id!r}; list_devices names those that there are.")
+    if not isinstance(device_id, str | None):
+        raise invalid_parameter(f"Invalid device_id {device_id!r}: must be text, as of list_devices, or None.")
     if target is None:
         return None
     chip = platform_of(str(target))

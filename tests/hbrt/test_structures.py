@@ -10,7 +10,7 @@ import traceback
 import pytest
 
 from hbrt.cv_types import hbDSPCvFlipParam
-from hbrt.dnn_types import hbDNNQuantiScale, hbDNNTaskHandle_t, hbDNNTensorProperties
+from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNQuantiScale, hbDNNTaskHandle_t, hbDNNTensorProperties
 from hbrt.fastrpc.types import fastrpc_async_descriptor, remote_arg, remote_rpc_thread_params
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.structures import CStructure, CUnion, initializer
@@ -54,6 +54,9 @@ def test_the_manual_s_other_spelling_of_a_field_is_that_field() -> None:
     scale = hbDNNQuantiScale()
     scale.zeropointLen = 3
     assert (scale.zeroPointLen, scale.zeropointLen) == (3, 3)
+    ctrl = hbDNNInferCtrlParam()
+    ctrl.Reserved2 = 4
+    assert (ctrl.reserved2, ctrl.Reserved2) == (4, 4)
     scale.zeropointData = (ctypes.c_int8 * 3)(1, 2, 3)
     assert scale.zeroPointData[2] == scale.zeropointData[2] == 3
 

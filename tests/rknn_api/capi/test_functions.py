@@ -551,6 +551,12 @@ def test_functions_of_other_chips_are_refused(dsp_board_factory: Factory) -> Non
             assert call() == rk.RKNN_ERR_TARGET_PLATFORM_UNMATCH
             assert "rv1106 has no " in rk.last_error()
         assert rk.rknn_query(context, rk.RKNN_QUERY_NATIVE_INPUT_ATTR, attr, ctypes.sizeof(attr)) == 0
+        out = attr_of(context, "OUTPUT")
+        out.type = rk.RKNN_TENSOR_FLOAT32
+        mem = memory(context, 4 * out.size_with_stride)
+        assert rk.rknn_set_io_mem(context, mem, out) == rk.RKNN_ERR_PARAM_INVALID
+        assert "which may be int8 or float16 here" in rk.last_error()
+        assert rk.rknn_destroy_mem(context, mem) == 0
         assert rk.rknn_destroy(context) == 0
     with dsp_board_factory(profile="j5", cores=1):
         data = model("int8")

@@ -93,8 +93,14 @@ typedef struct hbDNNQuantiShift {
 typedef struct hbDNNQuantiScale {
   int32_t scaleLen;
   float *scaleData;
-  int32_t zeroPointLen;
-  int8_t *zeroPointData;
+  union { /* the DNN API manual's text spells both in two ways */
+    int32_t zeroPointLen;
+    int32_t zeropointLen;
+  };
+  union {
+    int8_t *zeroPointData;
+    int8_t *zeropointData;
+  };
 } hbDNNQuantiScale;
 
 /** What a tensor looks like in memory. A caller may change alignedShape and tensorType alone. */
@@ -132,8 +138,14 @@ typedef struct hbDNNInferCtrlParam {
   int32_t priority;
   int32_t more; /* 1 when further inferences are to be added to the task */
   int64_t customId;
-  int32_t reserved1;
-  int32_t reserved2;
+  union { /* in two spellings, too */
+    int32_t reserved1;
+    int32_t Reserved1;
+  };
+  union {
+    int32_t reserved2;
+    int32_t Reserved2;
+  };
 } hbDNNInferCtrlParam;
 
 /** Set the manual's defaults: any core, priority LOWEST, nothing more to come. */
