@@ -41,6 +41,7 @@ class Client:
         self.attached_at = time.monotonic()
         self.has_left = self.has_left_blocks = False  # the tasks, and blocks, that it leaves were looked for
         self.wait_report: str | None = None  # where it waits, since it was asked; see daemon/wait_look.py
+        self.sram: list[tuple[int, int]] = []  # what it has of the NPU's SRAM: start and size in bytes
         self.recording: Recording | None = None  # of its calls, while they are recorded
         self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 

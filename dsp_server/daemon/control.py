@@ -19,6 +19,7 @@ from dsp_server.tracing.board_trace import BoardTrace
 from hbrt.errors import RequestRefusedError, StatusError
 from hbrt.findings.record import Finding, finding_of
 from hbrt.printable import printable
+from hbrt.profiles.profile import active
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
 from hbrt.status import Status
@@ -116,6 +117,7 @@ class Control:
             "listen": self._listen,
             "inject": self._inject,
             "accelerators": lambda r, _: self._accelerators(r),
+            "sram": lambda r, _: self._sram(r),
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
@@ -162,6 +164,17 @@ class Control:
     def _accelerators(self, request: ControlRequest) -> None:
         self._lease(request)
         self._lifecycle.start_accelerators()
+
+    def _sram(self, request: ControlRequest) -> list[tuple[int, int]]:
+        """Take a range of the NPU's SRAM, or give one back; returns what all programs had before, in ranges."""
+        client, (start, size) = self._lease(request), (request.args["start"], request.args["size"])
+        taken = [one for other in self._clients.by_id.values() if not other.has_gone for one in other.sram]
+        is_free = all(start >= at + length or at >= start + size for at, length in taken)
+        if request.args["do"] == "take" and size and is_free and start + size <= active().whole("sram.bytes"):
+            client.sram.append((start, size))
+        elif request.args["do"] == "give" and (start, size) in client.sram:
+            client.sram.remove((start, size))
+        return taken
 
     def _lease(self, request: ControlRequest) -> Client:
         import hmac  # here: it loads modules that a start does not need

@@ -61,7 +61,7 @@ TASK_END = struct.Struct(f"<QQ{ANSWER.size}s{WORK.size}s")
 
 # Control requests that a program on another machine may make; the others are for who sits at the board's machine.
 LOOKS = frozenset({"status", "ops", "profile", "mem", "tasks"})  # they change nothing
-FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"}
+FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave", "sram"}
 
 
 class Kind(IntEnum):

@@ -137,7 +137,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     loaded = Model(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
     made = Context(loaded, here.memory, flags, here.cores, priority)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
-        made.sram = sram.take(loaded.internal_bytes, here.sram_bytes, here.sram)
+        made.sram = here.take_sram(loaded.internal_bytes)
     level = os.environ.get("RKNN_LOG_LEVEL", "").strip()
     if level in _SHOWS_SRAM:
         sys.stderr.write(f"{sram.table(loaded.placed, made.sram, here.sram_base, loaded.edge_bytes)}\n")
@@ -195,10 +195,12 @@ def rknn_destroy(context: Any) -> None:
         0; RKNN_ERR_CTX_INVALID.
     """
     handle = handle_of(context)
-    gone = existing(handle).drop(handle)
+    here = existing(handle)
+    gone = here.drop(handle)
     gone.wait()
     with gone.lock:
         gone.close()
+    here.give_sram(gone.sram)
 
 
 @returns_code
@@ -293,18 +295,18 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
 
 
 def hbrt_rknn_sram() -> str:
-    """The pages of SRAM that this process's contexts have, as the driver of a board shows them.
+    """The pages of SRAM that contexts have, those of all programs of the board, as the driver of a board shows them.
 
     Returns:
-        The bitmap; empty when no rknn_init has succeeded, or the chip has no SRAM.
+        The bitmap; empty when no rknn_init has succeeded, the board has gone, or the chip has no SRAM.
 
-    Emulator: a board has a file for it, /sys/kernel/debug/rknpu/mm, with the pages of all processes.
+    Emulator: a board has a file for it, /sys/kernel/debug/rknpu/mm.
     """
     try:
         here = existing(0)
-    except RknnError:
+        return sram.bitmap(here.sram_bytes, here.sram()) if here.sram_bytes else ""
+    except (RknnError, RequestRefusedError):
         return ""
-    return sram.bitmap(here.sram_bytes, here.sram) if here.sram_bytes else ""
 
 
 # -- runs

@@ -132,7 +132,8 @@ def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
 def _mem_size(here: Runtime, found: Context, info: Any) -> None:
     info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
     info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
-    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_free
+    used = sum(one.size_bytes for one in here.sram()) if here.sram_bytes else 0
+    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_bytes - used
 
 
 def _custom_string(_here: Runtime, found: Context, info: Any) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Final, cast
 
 from arm_client.session.process import process
 from hbrt.board.forked import notice
+from hbrt.errors import RequestRefusedError
 from rknn_api.capi.groups import has_function
 from rknn_api.capi.memory import Memory
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.run import board
-from rknn_api.sram import Region
+from rknn_api.sram import Region, take
 from rknn_api.types import rknn_core_mask
 
 if TYPE_CHECKING:
@@ -135,15 +137,34 @@ class Runtime:
         """Forget a product."""
         del self._matmuls[handle]
 
-    @property
     def sram(self) -> list[Region]:
-        """The pages of SRAM that contexts have."""
-        return [one.sram for one in self._contexts.values() if one.sram.size_bytes]
+        """The pages of SRAM that the contexts of all programs of the board have.
 
-    @property
-    def sram_free(self) -> int:
-        """Bytes of SRAM that no context has."""
-        return self.sram_bytes - sum(one.size_bytes for one in self.sram)
+        Raises:
+            RequestRefusedError: the board has gone.
+        """
+        return self._ask_sram("look", Region(0, 0))
+
+    def take_sram(self, wanted_bytes: int) -> Region:
+        """Pages of SRAM for a context; of 0 bytes when none are free or wanted. Raises as ``sram``."""
+        taken = self.sram()
+        while True:
+            region = take(wanted_bytes, self.sram_bytes, taken)
+            if not region.size_bytes:
+                return region
+            taken = self._ask_sram("take", region)
+            if not any(one.start < region.end and region.start < one.end for one in taken):
+                return region  # else another program was quicker
+
+    def give_sram(self, region: Region) -> None:
+        """Give a context's pages back."""
+        if region.size_bytes:
+            with contextlib.suppress(RequestRefusedError):  # the board has gone, and the pages with it
+                self._ask_sram("give", region)
+
+    def _ask_sram(self, do: str, region: Region) -> list[Region]:
+        taken = self.session.link.request("sram", do=do, start=region.start, size=region.size_bytes)
+        return [Region(start, size_bytes) for start, size_bytes in taken]
 
 
 _lock = threading.Lock()

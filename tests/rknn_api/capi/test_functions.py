@@ -19,6 +19,7 @@ from onnx import helper
 
 import rknn_api as rk
 from arm_client.client import Board
+from arm_client.session.session import Session
 from hbrt.models.run import accelerator
 from hbrt.profiles.profile import find
 from rknn_api.capi import runtime as runtime_module
@@ -28,6 +29,7 @@ from rknn_api.layouts import from_native, to_native, with_strides
 from rknn_api.toolkit.build import without_weights
 from tests.rknn_api import nets
 from tests.rknn_api.capi.models import exported, model
+from tests.waiting import until
 
 Factory = Callable[..., AbstractContextManager[Board]]
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
@@ -612,6 +614,23 @@ def test_a_context_has_pages_of_sram_until_it_ends(
     assert rk.hbrt_rknn_sram().count("*") == pages + 1  # one is of its head
     assert rk.rknn_destroy(context) == 0
     assert rk.hbrt_rknn_sram().endswith("used: 0, free: 978944")
+
+
+def test_programs_of_a_board_share_its_sram(contexts: Callable[..., Any], dsp_board: Board) -> None:
+    context, needs = contexts("int8", rk.RKNN_FLAG_ENABLE_SRAM), rk.rknn_mem_size()
+    here = runtime_module.existing(context.value)
+    other = Session(dsp_board.session.link.paths)
+    try:
+        mine = here.sram()
+        assert other.link.request("sram", do="take", start=mine[0].start, size=4096) == [[*mine[0]]]
+        assert here.sram() == mine  # it is taken
+        other.link.request("sram", do="take", start=mine[0].end, size=4096)
+        other.link.request("sram", do="take", start=978944, size=4096)  # there is no such page
+        assert rk.rknn_query(context, rk.RKNN_QUERY_MEM_SIZE, needs, ctypes.sizeof(needs)) == 0
+        assert needs.free_sram_size == 978944 - mine[0].size_bytes - 4096
+    finally:
+        other.link.close()
+    until(lambda: here.sram() == mine, "the pages of a program that has ended")
 
 
 def test_layers_are_modelled_and_the_run_is_measured(
