@@ -17,13 +17,15 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _ENTRY = struct.Struct("<QQ")
-_CLASS_64, _LITTLE_ENDIAN = 2, 1
+HEADER_BYTES: Final = _HEADER.size
+_CLASS_32, _CLASS_64, _LITTLE_ENDIAN = 1, 2, 1
+_HEXAGON: Final = 164
 _RELOCATABLE, _EXECUTABLE, _SHARED, _CORE = 1, 2, 3, 4
 _LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
 _NEEDED, _STRINGS = 1, 5
 _MACHINES: Final = {
     3: "32-bit x86", 8: "MIPS", 21: "64-bit PowerPC", 22: "S/390", 40: "32-bit ARM", 62: "x86_64", 94: "Xtensa",
-    183: "aarch64", 243: "riscv64", 258: "loongarch64",
+    164: "Hexagon", 183: "aarch64", 243: "riscv64", 258: "loongarch64",
 }  # fmt: skip
 _TCM: Final = {b".dram0.data": 0, b".dram1.data": 1}
 _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
@@ -31,6 +33,17 @@ _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
 
 class NotLoadableError(ValueError):
     """A file that is no image in C for this machine; the message continues a sentence that begins with its path."""
+
+
+def is_hexagon(raw: bytes) -> bool:
+    """Whether bytes are those of a program of a Hexagon, which QEMU runs."""
+    return len(raw) >= HEADER_BYTES and is_elf(raw) and ident_and_kind(raw) == (_CLASS_32, _EXECUTABLE, _HEXAGON)
+
+
+def ident_and_kind(raw: bytes) -> tuple[int, int, int]:
+    """Class, type and machine of an ELF file."""
+    kind, machine = struct.unpack_from("<HH", raw, 16)
+    return raw[4], kind, machine
 
 
 def is_elf(raw: bytes) -> bool:
@@ -50,6 +63,8 @@ def check(raw: bytes, name: str) -> None:
     """
     if len(raw) < _HEADER.size:
         raise NotLoadableError(f"is cut off: an ELF file of {len(raw)} bytes has no header.")
+    if is_hexagon(raw):
+        return
     ident, kind, machine, *_ = _HEADER.unpack_from(raw)
     build = _BUILD.format(name=name)
     here = platform.machine()

@@ -47,7 +47,7 @@ def run_image(snapshot: str, origin: str) -> None:
     try:
         main = ctypes.cast(image.main, ctypes.c_void_p).value
     except AttributeError:
-        main = None
+        main = _runtime[0].main_of_skeletons()
     if main is None:
         raise ImageError(
             f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(). In C++ a "

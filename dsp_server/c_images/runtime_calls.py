@@ -122,6 +122,7 @@ class Runtime:
         self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
         self.on_look: Callable[[], None] = lambda: None  # in it, after OpEngine.call
         self.engine = OpEngine(self._library)
+        self._offered = self._library.hbrt_fastrpc_offered
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
         self._told = (_u64 * 2).in_dll(self._library, "hbrt_dsp_clock")
         self._work = (_u64 * len(NO_WORK)).in_dll(self._library, "hbrt_dsp_work")
@@ -147,6 +148,10 @@ class Runtime:
         """
         self._command = (_text * (len(command) + 1))(*(part.encode() for part in command), None)
         self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command, int(is_sanitized))
+
+    def main_of_skeletons(self) -> int | None:
+        """The address of a main() that serves the skeletons which the loaded images offer; None for no skeletons."""
+        return ctypes.cast(self._library.hbrt_fastrpc_main, _address).value if self._offered() else None
 
     def main(self, function: int, name: str) -> int:
         """Call an image's ``main()``; raises the exception of a runtime call in it."""

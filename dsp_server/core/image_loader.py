@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dsp_server import runtime
-from dsp_server.c_images.elf import MAGIC, is_elf
+from dsp_server.c_images.elf import HEADER_BYTES, is_elf, is_hexagon
 from dsp_server.errors import ImageError
 from dsp_server.process.image_modules import import_from_text
 from hbrt.findings.record import Place
@@ -27,8 +27,13 @@ def load_and_run(snapshot: str, origin: str) -> None:
             itself passes through.
     """
     with Path(snapshot).open("rb") as file:
-        is_c = is_elf(file.read(len(MAGIC)))
-    if is_c:
+        raw = file.read(HEADER_BYTES)
+    if is_hexagon(raw):
+        from dsp_server import hexagon
+
+        hexagon.run_image(snapshot, origin)
+        return
+    if is_elf(raw):
         from dsp_server.c_images.image import run_image  # a Python image does not need it
 
         run_image(snapshot, origin)

@@ -18,6 +18,7 @@ from hbrt.cc.toolchain import (
 )
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
+from hbrt.native.hexagon_flags import hexagon_compiler, hexagon_flags
 from hbrt.native.image_flags import image_flags
 
 _OURS = {
@@ -27,6 +28,7 @@ _OURS = {
     "--pkg-config-dir": 0,
     "--cmake-dir": 0,
     "--sanitize": 1,
+    "--target": 1,
     "-h": 0,
     "--help": 0,
 }
@@ -60,6 +62,12 @@ class CompilerCommand(click.Command):
 @click.option("--dsp", "is_image", is_flag=True, help="Make an image for hbrt start --image: a shared library.")
 @click.option("--sim", "is_sim", is_flag=True, help="With --dsp, make a program that measures ops without a board.")
 @click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")
+@click.option(
+    "--target",
+    type=click.Choice(["native", "hexagon"]),
+    default="native",
+    help="With --dsp: code for this machine, or Hexagon code with HVX, which QEMU runs.",
+)
 @click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
 @click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
 @click.option("--cmake-dir", is_flag=True, help="Write hbrtConfig.cmake and toolchain.cmake; print their folder.")
@@ -69,6 +77,7 @@ def command(
     ctx: click.Context,
     arguments: tuple[str, ...],
     sanitize: str,
+    target: str,
     *,
     is_image: bool,
     is_sim: bool,
@@ -89,7 +98,13 @@ def command(
     sources = sources_in(arguments)
     if is_sim and not is_image:
         raise click.UsageError("--sim goes with --dsp: it makes a program of DSP code.")
-    flags = Flags(*image_flags(sources, is_program=is_sim)) if is_image else arm_flags()
+    is_hexagon = target == "hexagon"
+    if is_hexagon and (not is_image or is_sim or sanitize):
+        raise click.UsageError("--target hexagon goes with --dsp alone: it makes an image.")
+    if is_hexagon:
+        flags = Flags(*hexagon_flags())
+    else:
+        flags = Flags(*image_flags(sources, is_program=is_sim)) if is_image else arm_flags()
     if print_flags:
         show_text(" ".join([*flags.compile, *flags.link]))
         return
@@ -99,7 +114,8 @@ def command(
     remember_python()
     if is_image:  # a finding then names a file that is found from everywhere
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
-    line = command_line(compiler_of(sources), flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
+    compiler = hexagon_compiler(sources) if is_hexagon else compiler_of(sources)
+    line = command_line(compiler, flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
     try:
         source = SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None
         done = subprocess.run(line, check=False, input=source)

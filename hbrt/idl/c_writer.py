@@ -353,6 +353,7 @@ def _dispatch(interface: Interface) -> list[str]:
         f"int {name}_skel_register(void) {{",
         f'  return hbrt_fastrpc_register("{symbol}", {symbol}, {int(interface.has_handle)});',
         "}",
+        f"__attribute__((constructor)) static void _offer_{name}(void) {{ hbrt_fastrpc_offer({name}_skel_register); }}",
     ]
 
 

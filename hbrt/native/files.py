@@ -17,6 +17,12 @@ def include_dir(side: str) -> Path:
     return (clone if clone.is_dir() else _HERE / "include") / side
 
 
+def source_dir(name: str) -> Path:
+    """Folder of C sources that an image as Hexagon code is compiled with: ``dsp``, ``hexagon``, ``mailbox``."""
+    clone = _HERE.parent.parent / "native"
+    return (clone if clone.is_dir() else _HERE / "source") / name
+
+
 def library(name: str) -> Path:
     """Path of a library: ``libhbrt.so`` for ARM programs, ``libhbrt_dsp.so`` for images.
 

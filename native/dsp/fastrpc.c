@@ -246,6 +246,23 @@ static int fastrpc(void *input, void *output, void *tm) {
   return head.kind == KIND_INVOKE ? invoke(&head, input, task->input_bytes, one) : close_object(one);
 }
 
+static int (*offered[MAX_INTERFACES])(void);
+static int offered_count;
+
+EXPORT void hbrt_fastrpc_offer(int (*register_interface)(void)) {
+  for (int at = 0; at < offered_count; ++at)
+    if (offered[at] == register_interface) return;
+  if (offered_count < MAX_INTERFACES) offered[offered_count++] = register_interface;
+}
+
+EXPORT int32_t hbrt_fastrpc_offered(void) { return offered_count; }
+
+EXPORT int hbrt_fastrpc_main(void) {
+  int code = hb_dsp_env_init();
+  for (int at = 0; !code && at < offered_count; ++at) code = offered[at]();
+  return code ? code : hb_dsp_start();
+}
+
 /* The memory behind a descriptor of the program whose invocation came last; 0, or -1 for none. */
 static int find_descriptor(int fd, struct descriptor *found) {
   const uint64_t at = table_addr;

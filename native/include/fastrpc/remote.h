@@ -362,6 +362,10 @@ typedef int (*hbrt_fastrpc_invoke)(remote_handle64 h, uint32_t sc, remote_arg *p
  * NAME_skel_register() calls this. Returns 0. */
 int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke, int has_handle);
 
+/* Generated skeletons offer themselves so: an image without a main() of its own serves all that are offered. */
+void hbrt_fastrpc_offer(int (*register_interface)(void));
+int hbrt_fastrpc_main(void);
+
 /* The bytes behind a descriptor of the program; generated skeletons ask for a dmahandle. Returns 0, or -1 for none. */
 int adsp_mmap_fd_getinfo(int fd, uint32_t *len);
 

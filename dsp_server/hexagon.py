@@ -1,0 +1,187 @@
+"""An image as Hexagon code: a program of QEMU's beside the core's process, which serves the core's tasks.
+
+The program has the DDR file mapped; a socket carries tasks to it by their physical addresses, and what it asks while
+one runs. native/hexagon/runtime.c is the other side. When it ends, so does the core, by the same signal: what became of
+it is what becomes of every core.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from dsp_server import runtime
+from dsp_server.errors import ImageError
+from dsp_server.hardware.buffers import address_of
+from dsp_server.registry import Op
+from hbrt.ddr.imported import ImportedFile
+
+CALL, REGISTER, READY, DONE, MAP, LOG, CLIENT = range(1, 8)
+HEAD: Final = struct.Struct("<IIQQQQQ")
+_MAX_BYTES: Final = HEAD.size + 4096
+_STATUS: Final = struct.Struct("<i")
+QEMU: Final = "qemu-hexagon"
+CPU: Final = "v67"
+MISSING: Final = (
+    f"An image as Hexagon code runs by {QEMU}, which is not here: install QEMU's user programs (Debian: apt install "
+    "qemu-user), or build the image for this machine: hbrt cc --dsp --target native."
+)
+
+
+def run_image(snapshot: str, origin: str) -> None:
+    """Start the program of an image, and serve the core's tasks by it.
+
+    Raises:
+        ImageError: QEMU is not here, or the program ends before it serves.
+    """
+    qemu = shutil.which(QEMU) or shutil.which(f"{QEMU}-static")
+    if qemu is None:
+        raise ImageError(MISSING)
+    Path(snapshot).chmod(0o700)  # QEMU runs what may be run
+    runtime.hb_dsp_env_init()
+    program = Program(qemu, snapshot, origin)
+    program.begin()
+    try:
+        runtime.hb_dsp_start()
+    finally:
+        program.end()
+
+
+class Program:
+    """The program of a core.
+
+    Args:
+        qemu: Path of QEMU.
+        snapshot: The image.
+        origin: The file that it was, for sentences.
+    """
+
+    def __init__(self, qemu: str, snapshot: str, origin: str) -> None:
+        self._origin = origin
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ddr = runtime.context.ddr
+        if ddr is None:
+            raise ImageError(f"The image {origin} runs on a board alone: hbrt start --image {origin}")
+        self._ddr = ddr
+        with theirs:
+            fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                environment = os.environ | {
+                    "HBRT_HEXAGON_SOCKET": str(theirs.fileno()),
+                    "HBRT_HEXAGON_DDR": str(fd),
+                    "HBRT_HEXAGON_CORE": str(runtime.context.index),
+                    "HBRT_HEXAGON_BASE": str(ddr.layout.ddr_base),
+                    "HBRT_HEXAGON_BYTES": str(ddr.layout.file_bytes),
+                }
+                self._process = subprocess.Popen(
+                    [qemu, "-cpu", CPU, "-0", Path(origin).name, snapshot],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(fd, theirs.fileno()),
+                )
+            finally:
+                os.close(fd)
+
+    def begin(self) -> None:
+        """Register the ops of the program, until it serves.
+
+        Raises:
+            ImageError: it ends before.
+        """
+        while True:
+            kind, word, latency, *_ = self._receive()
+            if kind == READY:
+                return
+            if kind == REGISTER:
+                runtime.hb_dsp_register_fn(word, _op(self, word), latency)
+            elif kind == 0:
+                raise ImageError(f"The image {self._origin} does not start: its program {self._ending()}.")
+
+    def end(self) -> None:
+        """Have the program end."""
+        self._channel.close()
+        self._process.wait()
+
+    def run(self, cmd: int, input: memoryview, output: memoryview) -> int:
+        """Run a task on the program; returns its status."""
+        client = runtime.context.client_id
+        whose = client << 32 | runtime.process_of(client)
+        self._send(CALL, cmd, *self._place(input), *self._place(output), whose)
+        while True:
+            kind, word, a, b, _, _, _, text = self._receive()
+            if kind == DONE:
+                return int(_STATUS.unpack(word.to_bytes(4, "little"))[0])
+            if kind == MAP:
+                self._map(a, b)
+            elif kind == LOG:
+                runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
+            elif kind == CLIENT:
+                self._send(CLIENT, 0, runtime.process_of(word))
+            elif kind == 0:
+                self._die()
+
+    def _place(self, block: memoryview) -> tuple[int, int]:
+        """Physical address and bytes of a task's block."""
+        if not len(block):
+            return 0, 0
+        return address_of(block) - self._ddr.address + self._ddr.layout.ddr_base, len(block)
+
+    def _map(self, phy_addr: int, size_bytes: int) -> None:
+        """Answer whether the task's program may use a range, and which file lies there."""
+        refusal = self._ddr.refusal(phy_addr, size_bytes, runtime.context.client_id)
+        block = self._ddr.block_at(phy_addr)
+        if refusal is not None or block is None:
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", refusal[1] if refusal else "There is no such memory.")
+            self._send(MAP, 1)
+            return
+        word = self._ddr.imported(block.phy_addr)
+        path, offset = b"", 0
+        if word:
+            file = ImportedFile.of(word)
+            path, offset = f"/proc/{self._ddr.imports.holder}/fd/{file.fd}".encode(), file.offset
+        self._send(MAP, 0, block.phy_addr, block.end, word, offset, text=path)
+
+    def _send(self, kind: int, word: int, *numbers: int, text: bytes = b"") -> None:
+        five = (*numbers, *(0,) * (5 - len(numbers)))
+        try:
+            self._channel.send(HEAD.pack(kind, word, *five) + text)
+        except OSError:
+            self._die()
+
+    def _receive(self) -> tuple[int, int, int, int, int, int, int, bytes]:
+        """The next message; zeros when the program has ended."""
+        try:
+            raw = self._channel.recv(_MAX_BYTES)
+        except OSError:
+            raw = b""
+        if len(raw) < HEAD.size:
+            return 0, 0, 0, 0, 0, 0, 0, b""
+        kind, word, a, b, c, d, e = HEAD.unpack_from(raw)
+        return kind, word, a, b, c, d, e, raw[HEAD.size :]
+
+    def _ending(self) -> str:
+        code = self._process.wait()
+        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+    def _die(self) -> None:
+        """End the core as its program ended."""
+        said = self._ending()
+        runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", f"The Hexagon program of {self._origin} {said}.")
+        code = self._process.returncode
+        number = -code if code < 0 else signal.SIGABRT
+        signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
+        os.kill(os.getpid(), number)
+
+
+def _op(program: Program, cmd: int) -> Op:
+    def hexagon(input: memoryview, output: memoryview, tm: object) -> int:
+        del tm
+        return program.run(cmd, input, output)
+
+    return hexagon

@@ -1,0 +1,49 @@
+/* Saturating sums and a dot product by HVX; threads; and ways to end. It has no main(): the skeleton offers itself. */
+#include "hvx.h"
+
+#include <hexagon_protos.h>
+#include <hexagon_types.h>
+#include <hvx_hexagon_protos.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+int hvx_open(const char *uri, remote_handle64 *h) { return *h = 1, uri ? 0 : AEE_EBADPARM; }
+int hvx_close(remote_handle64 h) { return h == 1 ? 0 : AEE_EINVHANDLE; }
+
+int hvx_add(remote_handle64 h, const uint8_t *a, int aLen, const uint8_t *b, int bLen, uint8_t *sums, int sumsLen, uint32_t *dot) {
+  (void)h;
+  HVX_Vector x, y, sum, products = Q6_V_vzero();
+  if (aLen != 128 || bLen != 128 || sumsLen != 128) return AEE_EBADPARM;
+  memcpy(&x, a, sizeof x);
+  memcpy(&y, b, sizeof y);
+  sum = Q6_Vub_vadd_VubVub_sat(x, y);
+  memcpy(sums, &sum, sizeof sum);
+  products = Q6_Vuw_vrmpyacc_VuwVubVub(products, x, y);
+  memcpy(dot, (uint8_t *)&products + 4, sizeof *dot);
+  return 0;
+}
+
+static int32_t total;
+static void *count(void *unused) {
+  for (int at = 0; at < 1000; at++) __atomic_fetch_add(&total, 1, __ATOMIC_SEQ_CST);
+  return unused;
+}
+
+int hvx_threads(remote_handle64 h, int32_t number, int32_t *sum) {
+  (void)h;
+  pthread_t made[16];
+  if (number < 0 || number > 16) return AEE_EBADPARM;
+  total = 0;
+  for (int at = 0; at < number; at++)
+    if (pthread_create(&made[at], NULL, count, NULL)) return AEE_EFAILED;
+  for (int at = 0; at < number; at++) pthread_join(made[at], NULL);
+  *sum = total;
+  return 0;
+}
+
+int hvx_crash(remote_handle64 h, int32_t way) {
+  volatile int *nowhere = (int *)8;
+  if (way == 0) *nowhere = (int)h;
+  abort();
+}
