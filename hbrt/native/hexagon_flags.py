@@ -11,7 +11,7 @@ from hbrt.native.files import include_dir, source_dir
 from hbrt.native.image_flags import is_cpp
 
 CPU: Final = "hexagonv67+hvxv67+hvx_length128b"
-_RUNTIME: Final = {"hexagon": ("runtime.c",), "dsp": ("fastrpc.c", "dspqueue.c")}
+_RUNTIME: Final = {"hexagon": ("runtime.c",), "dsp": ("fastrpc.c", "dspqueue.c", "hap.c", "qurt.c")}
 MISSING: Final = (
     "Hexagon code is compiled by ziglang, which is not here: install the extra: pip install 'hbrt[hexagon]'. It runs "
     "by qemu-hexagon (Debian: apt install qemu-user)."

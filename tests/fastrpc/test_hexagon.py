@@ -36,7 +36,7 @@ def run(*command: object, timeout_s: float = PATIENCE_S) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Generated files, and images as Hexagon code."""
     made = tmp_path_factory.mktemp("hexagon")
-    for name in ("parts", "hvx"):
+    for name in ("parts", "hvx", "kernel"):
         run(*HBRT, "idl", HERE / f"{name}.idl", "--out", made)
         sources = [HERE / f"{name}_imp.c", made / f"{name}_skel.c"]
         strict = ["-Wall", "-Wextra", "-Werror", f"-I{made}"]
@@ -71,6 +71,17 @@ def test_vectors_of_128_bytes(hvx: Callable[[], Any]) -> None:
             assert list(sums) == [min(at + other[0], 255) for at in range(128)]
             assert told == dot
         assert one.threads(4) == 4 * 1000
+
+
+def test_the_kernel_of_a_dsp(folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    with (
+        dsp_board_factory(image=folder / "libkernel_skel.so", profile="sd865"),
+        importlib.import_module("kernel_stub").Kernel() as one,
+    ):
+        assert [one.check() for _ in range(2)] == [0, 0], "the line of kernel_imp.c that does not hold"
+    for name in ("kernel_stub", "kernel_idl"):
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("way", [0, 1])

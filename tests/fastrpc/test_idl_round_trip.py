@@ -67,6 +67,24 @@ def test_parameters_that_travel_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
     assert run(tmp_path / "program") == "all is well\n"
 
 
+def test_the_kernel_of_a_dsp_over_this_machine(
+    tmp_path: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*HBRT, "idl", HERE / "kernel.idl", "--out", tmp_path)
+    strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
+    run(*HBRT, "cc", "--dsp", *strict, HERE / "kernel_imp.c", tmp_path / "kernel_skel.c", "-o", tmp_path / "image.so")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with dsp_board_factory(image=tmp_path / "image.so") as board:
+        with importlib.import_module("kernel_stub").Kernel() as one:
+            assert [one.check() for _ in range(2)] == [0, 0], "the line of kernel_imp.c that does not hold"
+        log = (board.path / "log").read_text()
+    for name in ("kernel_stub", "kernel_idl"):
+        del sys.modules[name]
+    assert "a record with 7 and text" in log
+    assert "allowed at run time" in log
+    assert "not allowed yet" not in log
+
+
 def fitting(kind: type[Any]) -> st.SearchStrategy[Any]:
     bits = 8 * ctypes.sizeof(kind)
     is_signed = kind(-1).value < 0

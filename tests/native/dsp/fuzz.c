@@ -68,6 +68,8 @@ void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size) {
 }
 int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) { return (void)site, (void)mapped, is_hostile && !draw(4) ? scribble(), 0 : 0; }
 int hb_dsp_core_id(void) { return 0; }
+int hb_dsp_env_init(void) { return 0; }
+int hbrt_dsp_start(const char *site) { return (void)site, 0; }
 int hbrt_dsp_register_fn(const char *site, const char *name, int cmd, hb_dsp_fn fn, int latency) {
   (void)site, (void)name, (void)cmd, (void)latency;
   op = fn;

@@ -1,0 +1,354 @@
+/* HAP: the log, clocks, votes for power, memory and the vector memory of images; for this machine and for a Hexagon. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "AEEStdErr.h"
+#include "HAP_compute_res.h"
+#include "HAP_farf.h"
+#include "HAP_mem.h"
+#include "HAP_perf.h"
+#include "HAP_power.h"
+#include "HAP_ps.h"
+#include "HAP_vtcm_mgr.h"
+#include "remote.h"
+#include "hb_dsp.h"
+#include "runtime.h"
+
+enum { CLOCK_MHZ = 1440, VTCM_BYTES = 256 << 10, VTCM_UNIT = 2048, UNITS = VTCM_BYTES / VTCM_UNIT, CONTEXTS = 32, MAX_FILES = 32, PAUSE_US = 100, MAX_MAPPED = 256 };
+
+/* -- the log */
+
+static unsigned runtime_mask;
+static char runtime_files[MAX_FILES][128];
+static unsigned runtime_file_count;
+
+static const char *short_name(const char *file) {
+  const char *slash = strrchr(file, '/');
+  return slash ? slash + 1 : file;
+}
+
+static int is_allowed(int level, const char *file) {
+  if (!(level & HAP_LEVEL_RUNTIME)) return 1;
+  if (!(runtime_mask >> (level & ~HAP_LEVEL_RUNTIME) & 1)) return 0;
+  for (unsigned at = 0; at < runtime_file_count; ++at)
+    if (!strcmp(short_name(file), short_name(runtime_files[at]))) return 1;
+  return !runtime_file_count;
+}
+
+static void write_record(int level, const char *file, int line, const char *format, va_list arguments) {
+  static const int levels[] = {HB_DSP_LOG_DEBUG, HB_DSP_LOG_INFO, HB_DSP_LOG_INFO, HB_DSP_LOG_ERROR, HB_DSP_LOG_FATAL, HB_DSP_LOG_FATAL};
+  char text[1024];
+  if (!is_allowed(level, file)) return;
+  const unsigned plain = (unsigned)(level & ~HAP_LEVEL_RUNTIME);
+  vsnprintf(text, sizeof text, format, arguments);
+  hb_dsp_log(levels[plain < 6 ? plain : 2], "%s:%d: %s", short_name(file), line, text);
+}
+
+EXPORT void HAP_debug_v2(int level, const char *file, int line, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_record(level, file, line, format, arguments);
+  va_end(arguments);
+}
+
+EXPORT void HAP_debug_runtime(int level, const char *file, int line, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_record(level | HAP_LEVEL_RUNTIME, file, line, format, arguments);
+  va_end(arguments);
+}
+
+EXPORT void HAP_debug(const char *msg, int level, const char *filename, int line) { HAP_debug_v2(level, filename, line, "%s", msg); }
+
+EXPORT int HAP_setFARFRuntimeLoggingParams(unsigned int mask, const char *files[], unsigned short num_files) {
+  if (num_files > MAX_FILES || (num_files && !files)) return AEE_EBADPARM;
+  for (unsigned at = 0; at < num_files; ++at) snprintf(runtime_files[at], sizeof runtime_files[at], "%s", files[at]);
+  runtime_file_count = num_files;
+  runtime_mask = mask;
+  return 0;
+}
+
+/* -- clocks */
+
+static uint64 now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64)now.tv_sec * 1000000000 + (uint64)now.tv_nsec;
+}
+
+EXPORT uint64 HAP_perf_get_time_us(void) { return now_ns() / 1000; }
+EXPORT uint64 HAP_perf_get_qtimer_count(void) { return now_ns() * 12 / 625; } /* 19.2 MHz */
+EXPORT uint64 HAP_perf_qtimer_count_to_us(uint64 count) { return count * 10 / 192; }
+EXPORT uint64 HAP_perf_get_pcycles(void) { return now_ns() / 1000 * CLOCK_MHZ; }
+
+EXPORT int HAP_timer_sleep(unsigned long long sleep_duration) {
+  const struct timespec pause = {(time_t)(sleep_duration / 1000000), (long)(sleep_duration % 1000000 * 1000)};
+  return nanosleep(&pause, NULL) ? AEE_EINTERRUPTED : 0;
+}
+
+/* -- power */
+
+static unsigned client_class;
+static boolean is_scaling = TRUE;
+
+EXPORT int HAP_power_set(void *context, HAP_power_request_t *request) {
+  (void)context;
+  if (!request || request->type < HAP_power_set_mips_bw || request->type > HAP_power_set_HMX) return HAP_POWER_ERR_INVALID_PARAM;
+  if (request->type == HAP_power_set_apptype) client_class = request->apptype;
+  if (request->type == HAP_power_set_DCVS) is_scaling = request->dcvs.dcvs_enable;
+  if (request->type == HAP_power_set_DCVS_v2) is_scaling = request->dcvs_v2.dcvs_enable;
+  if (request->type == HAP_power_set_DCVS_v3 && request->dcvs_v3.set_dcvs_enable) is_scaling = request->dcvs_v3.dcvs_enable;
+  return 0;
+}
+
+EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
+  (void)context;
+  if (!response) return HAP_POWER_ERR_INVALID_PARAM;
+  switch (response->type) {
+    case HAP_power_get_max_mips: response->max_mips = CLOCK_MHZ; return 0;
+    case HAP_power_get_max_bus_bw: response->max_bus_bw = UINT64_C(13600000000); return 0;
+    case HAP_power_get_client_class: response->client_class = client_class; return 0;
+    case HAP_power_get_clk_Freq: response->clkFreqHz = CLOCK_MHZ * 1000000u; return 0;
+    case HAP_power_get_aggregateAVSMpps: response->aggregateAVSMpps = CLOCK_MHZ; return 0;
+    case HAP_power_get_dcvsEnabled: response->dcvsEnabled = is_scaling; return 0;
+  }
+  return HAP_POWER_ERR_INVALID_PARAM;
+}
+
+EXPORT int HAP_power_destroy(void *context) { return (void)context, 0; }
+EXPORT int HAP_power_destroy_client(void *context) { return free(context), 0; }
+EXPORT void *HAP_utils_create_context(void) { return malloc(1); }
+
+/* -- memory */
+
+static struct {
+  void *address;
+  int fd;
+} mapped[MAX_MAPPED];
+static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
+
+EXPORT void *HAP_mmap2(void *addr, size_t len, int prot, int flags, int fd, long offset) {
+  void *start, *made = (void *)-1;
+  uint32_t length;
+  (void)addr, (void)prot, (void)flags;
+  if (adsp_mmap_fd_getinfo(fd, &length) || offset < 0 || (size_t)offset > length || len > length - (size_t)offset) return made;
+  if (HAP_mmap_get(fd, &start, NULL)) return made;
+  pthread_mutex_lock(&mapped_lock);
+  for (int at = 0; at < MAX_MAPPED && made == (void *)-1; ++at)
+    if (!mapped[at].address) mapped[at].address = made = (char *)start + offset, mapped[at].fd = fd;
+  pthread_mutex_unlock(&mapped_lock);
+  if (made == (void *)-1) HAP_mmap_put(fd);
+  return made;
+}
+
+EXPORT int HAP_munmap2(void *addr, size_t len) {
+  int fd = -1;
+  (void)len;
+  pthread_mutex_lock(&mapped_lock);
+  for (int at = 0; at < MAX_MAPPED && fd < 0; ++at)
+    if (addr && mapped[at].address == addr) fd = mapped[at].fd, mapped[at].address = NULL;
+  pthread_mutex_unlock(&mapped_lock);
+  return fd < 0 ? AEE_ENOSUCHMAP : HAP_mmap_put(fd);
+}
+
+EXPORT void *HAP_mmap(void *addr, int len, int prot, int flags, int fd, long offset) {
+  return len < 0 ? (void *)-1 : HAP_mmap2(addr, (size_t)len, prot, flags, fd, offset);
+}
+EXPORT int HAP_munmap(void *addr, int len) { return len < 0 ? AEE_EBADPARM : HAP_munmap2(addr, (size_t)len); }
+
+EXPORT int HAP_malloc(uint32 bytes, void **pptr) {
+  if (!pptr) return AEE_EBADPARM;
+  *pptr = malloc(bytes ? bytes : 1);
+  return *pptr ? 0 : AEE_ENOMEMORY;
+}
+EXPORT int HAP_free(void *ptr) { return free(ptr), 0; }
+EXPORT int HAP_mem_set_grow_size(uint64 min, uint64 max) { return min <= max ? 0 : AEE_EBADPARM; }
+
+EXPORT uint64 HAP_mem_available_stack(void) {
+  pthread_attr_t attributes;
+  void *start = NULL;
+  size_t size = 0;
+  char here;
+  if (pthread_getattr_np(pthread_self(), &attributes)) return 0;
+  pthread_attr_getstack(&attributes, &start, &size);
+  pthread_attr_destroy(&attributes);
+  return (uint64)((uintptr_t)&here - (uintptr_t)start);
+}
+
+/* -- the vector memory: units of 2048 bytes, each with the number of its request */
+
+static uint8_t vtcm[VTCM_BYTES] __attribute__((aligned(VTCM_UNIT)));
+static uint16_t unit_of[UNITS]; /* 0 for a free one */
+static pthread_mutex_t vtcm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned largest_free(void) {
+  unsigned best = 0, run = 0;
+  for (int at = 0; at < UNITS; ++at) {
+    run = unit_of[at] ? 0 : run + 1;
+    if (run > best) best = run;
+  }
+  return best * VTCM_UNIT;
+}
+
+static void *take(unsigned size) {
+  static uint16_t last;
+  const unsigned units = (size + VTCM_UNIT - 1) / VTCM_UNIT;
+  unsigned run = 0;
+  if (!size || size > VTCM_BYTES) return NULL;
+  for (unsigned at = 0; at < UNITS; ++at) {
+    run = unit_of[at] ? 0 : run + 1;
+    if (run < units) continue;
+    if (!++last) ++last;
+    for (unsigned each = 0; each < units; ++each) unit_of[at - each] = last;
+    return vtcm + (at + 1 - units) * VTCM_UNIT;
+  }
+  return NULL;
+}
+
+EXPORT void *HAP_request_VTCM(unsigned int size, unsigned int single_page_flag) {
+  (void)single_page_flag;
+  pthread_mutex_lock(&vtcm_lock);
+  void *made = take(size);
+  pthread_mutex_unlock(&vtcm_lock);
+  return made;
+}
+
+EXPORT void *HAP_request_async_VTCM(unsigned int size, unsigned int single_page_flag, unsigned int timeout_us) {
+  const uint64 end = HAP_perf_get_time_us() + timeout_us;
+  void *made;
+  while (!(made = HAP_request_VTCM(size, single_page_flag)) && size <= VTCM_BYTES && HAP_perf_get_time_us() < end) HAP_timer_sleep(PAUSE_US);
+  return made;
+}
+
+EXPORT int HAP_release_VTCM(void *pVA) {
+  const uintptr_t offset = (uintptr_t)pVA - (uintptr_t)vtcm;
+  if (offset >= VTCM_BYTES || offset % VTCM_UNIT) return AEE_EBADPARM;
+  pthread_mutex_lock(&vtcm_lock);
+  const uint16_t number = unit_of[offset / VTCM_UNIT];
+  for (int at = 0; at < UNITS; ++at)
+    if (number && unit_of[at] == number) unit_of[at] = 0;
+  pthread_mutex_unlock(&vtcm_lock);
+  return number ? 0 : AEE_EBADPARM;
+}
+
+EXPORT int HAP_query_total_VTCM(unsigned int *page_size, unsigned int *page_count) {
+  if (page_size) *page_size = VTCM_BYTES;
+  if (page_count) *page_count = 1;
+  return 0;
+}
+
+EXPORT int HAP_query_avail_VTCM(unsigned int *avail_block_size, unsigned int *max_page_size, unsigned int *num_pages) {
+  pthread_mutex_lock(&vtcm_lock);
+  const unsigned free_bytes = largest_free();
+  pthread_mutex_unlock(&vtcm_lock);
+  if (avail_block_size) *avail_block_size = free_bytes;
+  if (max_page_size) *max_page_size = free_bytes;
+  if (num_pages) *num_pages = free_bytes ? 1 : 0;
+  return 0;
+}
+
+/* -- contexts; of an attribute's eight words: 0 the bytes asked for, 1 the least, 2 the address that it got, 3 its bytes */
+
+static void *contexts[CONTEXTS]; /* memory of each; `vtcm + VTCM_BYTES` for none */
+
+EXPORT int HAP_compute_res_attr_init(compute_res_attr_t *attr) {
+  if (!attr) return AEE_EBADPARM;
+  memset(attr, 0, sizeof *attr);
+  return 0;
+}
+#define ACCEPTED(...)                   \
+  {                                     \
+    (void)attr, __VA_ARGS__;            \
+    return attr ? 0 : AEE_EBADPARM;     \
+  }
+EXPORT int HAP_compute_res_attr_set_serialize(compute_res_attr_t *attr, unsigned char b_serialize) ACCEPTED((void)b_serialize)
+EXPORT int HAP_compute_res_attr_set_hmx_param(compute_res_attr_t *attr, unsigned char b_enable) ACCEPTED((void)b_enable)
+EXPORT int HAP_compute_res_attr_set_app_type(compute_res_attr_t *attr, unsigned int application_id) ACCEPTED((void)application_id)
+EXPORT int HAP_compute_res_attr_set_cache_mode(compute_res_attr_t *attr, unsigned char b_enable) ACCEPTED((void)b_enable)
+EXPORT int HAP_compute_res_attr_set_release_callback(compute_res_attr_t *attr, int (*release_callback)(unsigned int, void *), void *client_context)
+    ACCEPTED((void)release_callback, (void)client_context)
+
+EXPORT int HAP_compute_res_attr_set_vtcm_param_v2(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned int min_page_size,
+                                                  unsigned int min_vtcm_size) {
+  (void)min_page_size;
+  if (!attr || vtcm_size > VTCM_BYTES || min_vtcm_size > vtcm_size) return AEE_EBADPARM;
+  attr->attributes[0] = vtcm_size, attr->attributes[1] = min_vtcm_size;
+  return 0;
+}
+
+EXPORT int HAP_compute_res_attr_set_vtcm_param(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned char b_single_page) {
+  return (void)b_single_page, HAP_compute_res_attr_set_vtcm_param_v2(attr, vtcm_size, 0, vtcm_size);
+}
+
+EXPORT void *HAP_compute_res_attr_get_vtcm_ptr(compute_res_attr_t *attr) { return attr ? (void *)(uintptr_t)attr->attributes[2] : NULL; }
+
+EXPORT int HAP_compute_res_attr_get_vtcm_ptr_v2(compute_res_attr_t *attr, void **vtcm_ptr, unsigned int *vtcm_size) {
+  if (!attr || !vtcm_ptr || !vtcm_size) return AEE_EBADPARM;
+  *vtcm_ptr = HAP_compute_res_attr_get_vtcm_ptr(attr);
+  *vtcm_size = (unsigned)attr->attributes[3];
+  return 0;
+}
+
+EXPORT int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_block_size, compute_res_vtcm_page_t *total_block_layout,
+                                      unsigned int *avail_block_size, compute_res_vtcm_page_t *avail_block_layout) {
+  unsigned free_bytes;
+  (void)application_id;
+  HAP_query_avail_VTCM(&free_bytes, NULL, NULL);
+  if (total_block_size) *total_block_size = VTCM_BYTES;
+  if (total_block_layout) *total_block_layout = (compute_res_vtcm_page_t){VTCM_BYTES, 1, {{VTCM_BYTES, 1}}};
+  if (avail_block_size) *avail_block_size = free_bytes;
+  if (avail_block_layout) *avail_block_layout = (compute_res_vtcm_page_t){free_bytes, free_bytes ? 1 : 0, {{free_bytes, free_bytes ? 1 : 0}}};
+  return 0;
+}
+
+EXPORT unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned int timeout_us) {
+  if (!attr) return 0;
+  const unsigned asked = (unsigned)attr->attributes[0], least = (unsigned)attr->attributes[1];
+  unsigned bytes = asked;
+  void *memory = vtcm + VTCM_BYTES;
+  if (asked) {
+    memory = HAP_request_async_VTCM(least, 1, timeout_us);
+    if (memory && least < asked) { /* as much as is free */
+      HAP_release_VTCM(memory);
+      pthread_mutex_lock(&vtcm_lock);
+      bytes = largest_free() < asked ? largest_free() : asked;
+      memory = bytes < least ? NULL : take(bytes);
+      pthread_mutex_unlock(&vtcm_lock);
+    }
+    if (!memory) return 0;
+    attr->attributes[2] = (uintptr_t)memory, attr->attributes[3] = bytes;
+  }
+  pthread_mutex_lock(&vtcm_lock);
+  unsigned at = 0;
+  while (at < CONTEXTS && contexts[at]) ++at;
+  if (at < CONTEXTS) contexts[at] = memory;
+  pthread_mutex_unlock(&vtcm_lock);
+  if (at == CONTEXTS && asked) HAP_release_VTCM(memory);
+  return at < CONTEXTS ? at + 1 : 0;
+}
+
+static int known(unsigned context_id) { return context_id && context_id <= CONTEXTS && contexts[context_id - 1] ? 0 : AEE_EBADPARM; }
+
+EXPORT int HAP_compute_res_release(unsigned int context_id) {
+  if (known(context_id)) return AEE_EBADPARM;
+  void *memory = contexts[context_id - 1];
+  contexts[context_id - 1] = NULL;
+  return memory == vtcm + VTCM_BYTES ? 0 : HAP_release_VTCM(memory);
+}
+EXPORT int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int timeout_us) { return (void)timeout_us, known(context_id); }
+EXPORT int HAP_compute_res_release_cached(unsigned int context_id) { return known(context_id); }
+EXPORT int HAP_compute_res_hmx_lock(unsigned int context_id) { return known(context_id); }
+EXPORT int HAP_compute_res_hmx_unlock(unsigned int context_id) { return known(context_id); }
+EXPORT int HAP_compute_res_check_release_request(unsigned int context_id) { return (void)context_id, 0; }
+
+/* -- the process */
+
+EXPORT int HAP_set_process_name(char *name) { return name ? 0 : AEE_EBADPARM; }
+EXPORT int HAP_thread_migrate(int tidQ) { return (void)tidQ, 0; }
+EXPORT int HAP_send_early_signal(uint32_t tidQ, uint32_t earlyWakeTime) { return (void)tidQ, (void)earlyWakeTime, 0; }
+EXPORT int fastrpc_send_early_signal(uint32_t tidQ, uint32_t earlyWakeTime) { return HAP_send_early_signal(tidQ, earlyWakeTime); }
+EXPORT int HAP_get_thread_priority_ceiling(void) { return 1; }

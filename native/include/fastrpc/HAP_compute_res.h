@@ -1,0 +1,55 @@
+/* Resources of the DSP side that a context has: a part of the vector memory, and the matrix unit, which is accepted.
+ *
+ * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and parameters
+ */
+#ifndef HBRT_FASTRPC_HAP_COMPUTE_RES_H
+#define HBRT_FASTRPC_HAP_COMPUTE_RES_H
+
+#include "AEEStdDef.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAP_COMPUTE_RES_NOT_SUPPORTED 0x80000404
+
+typedef struct {
+  unsigned long long attributes[8];
+} compute_res_attr_t;
+typedef struct {
+  unsigned int page_size, num_pages;
+} compute_res_vtcm_page_def_t;
+typedef struct {
+  unsigned int block_size, page_list_len;
+  compute_res_vtcm_page_def_t page_list[8];
+} compute_res_vtcm_page_t;
+
+int HAP_compute_res_attr_init(compute_res_attr_t *attr);
+int HAP_compute_res_attr_set_serialize(compute_res_attr_t *attr, unsigned char b_serialize);
+int HAP_compute_res_attr_set_hmx_param(compute_res_attr_t *attr, unsigned char b_enable);
+int HAP_compute_res_attr_set_vtcm_param(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned char b_single_page);
+/* At least min_vtcm_size of vtcm_size bytes, as much as is free. */
+int HAP_compute_res_attr_set_vtcm_param_v2(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned int min_page_size,
+                                           unsigned int min_vtcm_size);
+int HAP_compute_res_attr_set_app_type(compute_res_attr_t *attr, unsigned int application_id);
+int HAP_compute_res_attr_set_cache_mode(compute_res_attr_t *attr, unsigned char b_enable);
+int HAP_compute_res_attr_set_release_callback(compute_res_attr_t *attr, int (*release_callback)(unsigned int context_id, void *client_context),
+                                              void *client_context);
+void *HAP_compute_res_attr_get_vtcm_ptr(compute_res_attr_t *attr);
+int HAP_compute_res_attr_get_vtcm_ptr_v2(compute_res_attr_t *attr, void **vtcm_ptr, unsigned int *vtcm_size);
+int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_block_size, compute_res_vtcm_page_t *total_block_layout,
+                               unsigned int *avail_block_size, compute_res_vtcm_page_t *avail_block_layout);
+/* A context, which has what the attributes say; 0 when that is not free within the time. */
+unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned int timeout_us);
+int HAP_compute_res_release(unsigned int context_id);
+int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int timeout_us);
+int HAP_compute_res_release_cached(unsigned int context_id);
+int HAP_compute_res_hmx_lock(unsigned int context_id);
+int HAP_compute_res_hmx_unlock(unsigned int context_id);
+int HAP_compute_res_check_release_request(unsigned int context_id);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

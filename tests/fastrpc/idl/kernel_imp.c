@@ -1,0 +1,133 @@
+/* Threads, what they wait by, the vector memory, clocks, power and the log, as images of Hexagons use them. */
+#define FARF_HIGH 1
+#include "kernel.h"
+
+#include <string.h>
+
+#include "HAP_compute_res.h"
+#include "HAP_farf.h"
+#include "HAP_mem.h"
+#include "HAP_perf.h"
+#include "HAP_power.h"
+#include "HAP_vtcm_mgr.h"
+#include "qurt.h"
+
+#define MUST(is_so) \
+  do {              \
+    if (!(is_so)) { \
+      *line = __LINE__; \
+      return 0;     \
+    }               \
+  } while (0)
+
+int kernel_open(const char *uri, remote_handle64 *h) { return *h = 1, uri ? 0 : AEE_EBADPARM; }
+int kernel_close(remote_handle64 h) { return h == 1 ? 0 : AEE_EINVHANDLE; }
+
+static qurt_mutex_t lock = QURT_MUTEX_INIT;
+static qurt_sem_t ready;
+static qurt_barrier_t barrier;
+static qurt_signal_t signals;
+static qurt_pipe_t *pipe_of_numbers;
+static int sum, serial;
+static int32_t word;
+
+static void work(void *argument) {
+  const int number = *(int *)argument;
+  qurt_hvx_lock(QURT_HVX_MODE_128B);
+  for (int at = 0; at < 500; at++) {
+    qurt_mutex_lock(&lock);
+    sum += number;
+    qurt_mutex_unlock(&lock);
+  }
+  qurt_hvx_unlock();
+  if (qurt_barrier_wait(&barrier) == QURT_BARRIER_SERIAL_THREAD) __atomic_fetch_add(&serial, 1, __ATOMIC_SEQ_CST);
+  qurt_signal_set(&signals, 1u << number);
+  qurt_pipe_send(pipe_of_numbers, (qurt_pipe_data_t)number);
+  qurt_sem_up(&ready);
+  while (!__atomic_load_n(&word, __ATOMIC_SEQ_CST)) qurt_futex_wait(&word, 0);
+  qurt_thread_exit(number * 10);
+}
+
+static int threads(int32_t *line) {
+  qurt_thread_t made[4];
+  qurt_thread_attr_t attributes;
+  qurt_pipe_attr_t pipe_attributes;
+  int numbers[4], status, total = 0;
+  sum = serial = word = 0;
+  qurt_sem_init_val(&ready, 0);
+  qurt_barrier_init(&barrier, 4);
+  qurt_signal_init(&signals);
+  qurt_pipe_attr_init(&pipe_attributes);
+  qurt_pipe_attr_set_elements(&pipe_attributes, 2);
+  MUST(qurt_pipe_create(&pipe_of_numbers, &pipe_attributes) == QURT_EOK);
+  qurt_thread_attr_init(&attributes);
+  qurt_thread_attr_set_name(&attributes, "a worker with a long name");
+  qurt_thread_attr_set_stack_size(&attributes, 16 << 10);
+  qurt_thread_attr_set_priority(&attributes, 100);
+  for (int at = 0; at < 4; at++) {
+    numbers[at] = at + 1;
+    MUST(qurt_thread_create(&made[at], &attributes, work, &numbers[at]) == QURT_EOK);
+  }
+  MUST(qurt_thread_get_priority(made[0]) == 100);
+  for (int at = 0; at < 4; at++) total += (int)qurt_pipe_receive(pipe_of_numbers);
+  for (int at = 0; at < 4; at++) qurt_sem_down(&ready);
+  MUST(qurt_signal_wait_all(&signals, 0x1e) == 0x1e && total == 10 && qurt_sem_try_down(&ready));
+  __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+  qurt_futex_wake(&word, 4);
+  for (int at = 0; at < 4; at++) MUST(qurt_thread_join(made[at], &status) == QURT_EOK && status == (at + 1) * 10);
+  MUST(sum == 500 * 10 && serial == 1 && qurt_pipe_is_empty(pipe_of_numbers));
+  MUST(qurt_thread_join(made[0], &status) == QURT_ENOTHREAD);
+  qurt_pipe_delete(pipe_of_numbers);
+  qurt_signal_destroy(&signals);
+  qurt_barrier_destroy(&barrier);
+  qurt_sem_destroy(&ready);
+  return 1;
+}
+
+static int vector_memory(int32_t *line) {
+  unsigned bytes, pages, got;
+  compute_res_attr_t attributes;
+  compute_res_vtcm_page_t layout;
+  void *memory;
+  MUST(HAP_query_total_VTCM(&bytes, &pages) == 0 && bytes * pages == 256 << 10);
+  void *half = HAP_request_VTCM(128 << 10, 1), *other = HAP_request_VTCM(128 << 10, 1);
+  MUST(half && other && half != other && (uintptr_t)half % 2048 == 0 && !HAP_request_VTCM(1, 1));
+  memset(half, 1, 128 << 10);
+  MUST(HAP_release_VTCM(half) == 0 && HAP_release_VTCM(half) == AEE_EBADPARM);
+  MUST(HAP_query_avail_VTCM(&bytes, NULL, NULL) == 0 && bytes == 128 << 10);
+  HAP_compute_res_attr_init(&attributes);
+  MUST(HAP_compute_res_attr_set_vtcm_param_v2(&attributes, 256 << 10, 0, 1 << 10) == 0);
+  const unsigned context = HAP_compute_res_acquire(&attributes, 1000);
+  MUST(context && HAP_compute_res_attr_get_vtcm_ptr_v2(&attributes, &memory, &got) == 0 && memory == half && got == 128 << 10);
+  HAP_compute_res_attr_init(&attributes);
+  HAP_compute_res_attr_set_vtcm_param(&attributes, 4096, 1);
+  MUST(HAP_compute_res_acquire(&attributes, 0) == 0);
+  MUST(HAP_compute_res_release(context) == 0 && HAP_compute_res_release(context) && HAP_release_VTCM(other) == 0);
+  MUST(HAP_compute_res_query_VTCM(0, &bytes, &layout, &got, NULL) == 0 && got == bytes && layout.page_list[0].page_size == bytes);
+  return 1;
+}
+
+int kernel_check(remote_handle64 h, int32_t *line) {
+  (void)h;
+  *line = 0;
+  if (!threads(line) || !vector_memory(line)) return 0;
+  const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
+  qurt_sleep(2000);
+  MUST(HAP_perf_get_time_us() >= begin + 2000 && HAP_perf_get_pcycles() >= cycles + 1440 * 1999);
+  MUST(HAP_perf_qtimer_count_to_us(HAP_perf_get_qtimer_count() - ticks) >= 1999);
+  HAP_power_request_t request;
+  HAP_power_response_t response = {.type = HAP_power_get_client_class};
+  memset(&request, 0, sizeof request);
+  request.type = HAP_power_set_apptype;
+  request.apptype = HAP_POWER_COMPUTE_CLIENT_CLASS;
+  MUST(HAP_power_set(NULL, &request) == 0 && HAP_power_get(NULL, &response) == 0 && response.client_class == HAP_POWER_COMPUTE_CLIENT_CLASS);
+  request.type = (HAP_Power_request_type)99;
+  MUST(HAP_power_set(NULL, &request) == HAP_POWER_ERR_INVALID_PARAM);
+  MUST(HAP_mem_available_stack() > 1024);
+  FARF(ERROR, "a record with %d and %s", 7, "text");
+  FARF(LOW, "not compiled %d", 1);
+  FARF(RUNTIME_HIGH, "not allowed yet");
+  HAP_setFARFRuntimeLoggingParams(1 << HAP_LEVEL_ERROR, NULL, 0);
+  FARF(RUNTIME_ERROR, "allowed at run time");
+  return 0;
+}
