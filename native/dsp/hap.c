@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "AEEStdErr.h"
@@ -168,11 +169,25 @@ EXPORT int HAP_malloc(uint32 bytes, void **pptr) {
 EXPORT int HAP_free(void *ptr) { return free(ptr), 0; }
 EXPORT int HAP_mem_set_grow_size(uint64 min, uint64 max) { return min <= max ? 0 : AEE_EBADPARM; }
 
+/* The first thread's stack grows down from about here; a Hexagon's C library cannot say where it ends. */
+static pthread_t first_thread;
+static uintptr_t first_place;
+__attribute__((constructor)) static void remember_stack(void) {
+  char here;
+  first_thread = pthread_self();
+  first_place = (uintptr_t)&here;
+}
+
 EXPORT uint64 HAP_mem_available_stack(void) {
   pthread_attr_t attributes;
+  struct rlimit limit;
   void *start = NULL;
   size_t size = 0;
   char here;
+  if (pthread_equal(pthread_self(), first_thread)) {
+    const uintptr_t used = first_place > (uintptr_t)&here ? first_place - (uintptr_t)&here : 0;
+    return getrlimit(RLIMIT_STACK, &limit) || used > limit.rlim_cur ? 0 : (uint64)(limit.rlim_cur - used);
+  }
   if (pthread_getattr_np(pthread_self(), &attributes)) return 0;
   pthread_attr_getstack(&attributes, &start, &size);
   pthread_attr_destroy(&attributes);
