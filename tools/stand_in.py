@@ -21,7 +21,7 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
     Args:
         file: Where to; its suffix is the program's.
         inputs: Of each its ``shape``, and optionally its ``name`` and ``type``: "nv12" (of an NCHW shape), "f32", ...
-        outputs: As the inputs.
+        outputs: As the inputs; with a ``scale`` they are quantised, each channel of the last dimension by it.
     """
     rows = [{"name": f"input{at}", "type": "f32", **one} for at, one in enumerate(inputs)]
     made = [{"name": f"output{at}", "type": "f32", **one} for at, one in enumerate(outputs)]
@@ -39,8 +39,19 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
         ramp = np.linspace(-1, 1, size, dtype=np.float32).reshape(row["shape"])
         ramps.append(numpy_helper.from_array(ramp, f"{row['name']}.r"))
         nodes.append(helper.make_node("Add", [f"{row['name']}.r", "mean"], [f"{row['name']}.s"]))
-        nodes.append(helper.make_node("Cast", [f"{row['name']}.s"], [row["name"]], to=_TYPES[row["type"]]))
-        results.append(helper.make_tensor_value_info(row["name"], _TYPES[row["type"]], row["shape"]))
+        kind = _TYPES[row["type"]]
+        if "scale" in row:
+            scale = np.full(row["shape"][-1], row["scale"], np.float32)
+            ramps.append(numpy_helper.from_array(scale, f"{row['name']}.scale"))
+            nodes.append(helper.make_node("Cast", [f"{row['name']}.s"], [f"{row['name']}.q"], to=kind))
+            zero = np.zeros(row["shape"][-1], helper.tensor_dtype_to_np_dtype(kind))
+            ramps.append(numpy_helper.from_array(zero, f"{row['name']}.zero"))
+            names = [f"{row['name']}.{part}" for part in ("q", "scale", "zero")]
+            nodes.append(helper.make_node("DequantizeLinear", names, [row["name"]], axis=len(row["shape"]) - 1))
+            kind = TensorProto.FLOAT
+        else:
+            nodes.append(helper.make_node("Cast", [f"{row['name']}.s"], [row["name"]], to=kind))
+        results.append(helper.make_tensor_value_info(row["name"], kind, row["shape"]))
     graph = helper.make_graph(nodes, file.stem, values, results, ramps)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -36,6 +36,7 @@ def test_a_cycle_of_the_j5_is_1_543_ns() -> None:
 def test_each_chip_has_its_cores_and_its_priorities() -> None:
     cores = {name: {kind: one.count for kind, one in find(name).cores.items()} for name in packaged()}
     assert (cores["j5"], cores["sd865"]) == ({"dsp": 2, "bpu": 2}, {"dsp": 4})
+    assert (cores["x3"], cores["x5"], cores["s100"]) == ({"bpu": 2}, {"bpu": 1}, {"dsp": 1, "bpu": 1})
     assert {name: kinds["npu"] for name, kinds in cores.items() if "npu" in kinds} == {
         **dict.fromkeys(name for name in cores if name.startswith("r")), **dict.fromkeys(
             ("rk2118", "rk3562", "rk3566", "rk3568", "rv1103", "rv1103b", "rv1106", "rv1106b", "rv1126b"), 1
