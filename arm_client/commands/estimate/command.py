@@ -213,12 +213,13 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
     CSV has lines of 'hbrt tasks --csv' with one more column: board_op_us, what the op took on its core of the board, or
     board_call_us, what the whole call took. Constants that the measurements hardly move stay where they were.
     """
-    from arm_client.commands.estimate.fit import fit, read
+    from arm_client.commands.estimate.fit import fit, held_out_errors, read
     from hbrt.cli.tables import Column, numbers, show_json, show_table
+    from hbrt.profiles.estimate import needs_a_run
 
     base, measured = profile or active(), read(file)
     try:
-        fitted = fit(measured, base)
+        fitted, held_out = fit(measured, base), held_out_errors(measured, base)
     except ImportError as error:
         raise click.UsageError(f"A fit needs scipy ({error}): pip install 'hbrt[estimate]'.") from None
     lines = [f'base = "{base.origin}"', f'name = "{output.stem}"']
@@ -228,8 +229,9 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
         lines.append(f'{key} = {{ value = {value!r}, assumed = [{one.low!r}, {one.high!r}], why = "{why}" }}')
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     find(str(output.absolute()))  # it reads back
+    kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]
     if as_json:
-        show_json({"output": str(output), **fitted._asdict()})
+        show_json({"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept})
         return
     rows = [
         (key, f"{base.number(key):g}", f"{value:g}", f"{base.constants[key].low:g} to {base.constants[key].high:g}")
@@ -238,7 +240,22 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
     show_table((Column("CONSTANT"), *numbers("WAS", "FITTED"), Column("RANGE")), rows)
     show_text(
         f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
-        f"{len(measured)} measurements). Wrote {output}: hbrt start --profile {output}."
+        f"{len(measured)} measurements). {_held_out_text(held_out)}"
+    )
+    if kept:
+        show_text(f"Not told by these measurements, and kept: {', '.join(kept)}.")
+    show_text(f"Wrote {output}: hbrt start --profile {output}.")
+
+
+def _held_out_text(held_out: dict[str, float]) -> str:
+    """How well a fit to the other ops meets each op."""
+    if not held_out:
+        return "They are of one op: how far another op is off is not known."
+    in_order = sorted(held_out.values())
+    worst = max(held_out, key=lambda name: held_out[name])
+    return (
+        f"Each op held out of its fit, {len(held_out)} ops: half within {in_order[(len(in_order) - 1) // 2]:.0%}, the "
+        f"worst {worst} {held_out[worst]:.0%}."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from math import log, sqrt
+from math import exp, log, sqrt
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -123,6 +123,34 @@ def fit(measurements: Sequence[Measurement], base: Profile) -> Fitted:
     inside = np.clip(start, 1e-6, 1 - 1e-6)
     found = values(least_squares(residuals, inside, bounds=(0.0, 1.0), diff_step=_STEP).x.tolist())
     return Fitted(found, before, _root_mean_square(errors(measurements, base, base.with_values(found))))
+
+
+def held_out_errors(measurements: Sequence[Measurement], base: Profile) -> dict[str, float]:
+    """Fit to all ops but one, for each in turn: how far the model is then off for that one.
+
+    Args:
+        measurements: Of one op or more.
+        base: The profile to begin with.
+
+    Returns:
+        By op, the error as a share, root mean square of its measurements; empty where there is one op alone.
+
+    Raises:
+        ImportError: scipy is not installed.
+    """
+    names = sorted({_op_of(one) for one in measurements})
+    found = {}
+    for name in names if len(names) > 1 else ():
+        rest, held_out = (
+            [one for one in measurements if (_op_of(one) == name) == is_held_out] for is_held_out in (False, True)
+        )
+        profile = base.with_values(fit(rest, base).values)
+        found[name] = exp(_root_mean_square(errors(held_out, base, profile))) - 1
+    return found
+
+
+def _op_of(one: Measurement) -> str:
+    return one.call.name or f"{one.call.cmd:#x}"
 
 
 def errors(measurements: Sequence[Measurement], base: Profile, profile: Profile) -> list[float]:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, read
+from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, held_out_errors, read
 from arm_client.commands.estimate.self_check import Point
 from arm_client.commands.estimate.what_if import as_toml, changes
 from hbrt.profiles.estimate import Call, parts_of
@@ -225,6 +225,17 @@ def test_a_fit_finds_the_constants_that_the_measurements_had_and_keeps_the_other
     assert max(map(abs, errors(measurements, J5, J5.with_values(fitted.values)))) < 0.05
 
 
+def test_each_op_is_held_out_of_its_fit() -> None:
+    measurements = measured({"vector.gather_cycles": 28, "rpc.call_us": 300})
+    assert held_out_errors(measurements, J5) == {}
+    second = [one._replace(call=one.call._replace(name="other", cmd=2)) for one in measurements[::2]]
+    found = held_out_errors([*measurements[1::2], *second], J5)
+    assert sorted(found) == ["op", "other"]
+    assert all(error < 0.1 for error in found.values())
+    odd = [one._replace(board_us=4 * one.board_us) for one in second]
+    assert held_out_errors([*measurements, *odd], J5)["other"] > 1
+
+
 def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "calls.py").write_text(PROGRAM)
     shell.good("start")
@@ -237,6 +248,8 @@ def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_pa
         writer.writerows({**row, "board_op_us": 1000} for row in rows)
     said = shell.good("estimate", "calibrate", str(file), "--output", str(out))
     assert "root mean square of 3 measurements" in said
+    assert "They are of one op" in said
+    assert "Not told by these measurements, and kept: " in said
     assert load(out).name == "ours"
     file.write_text(file.read_text().replace(",1000", ",soon"))
     code, said = shell.refused("estimate", "calibrate", str(file), "--output", str(out))
