@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     metavar="NAME,...",
     help="Boards side by side, for a MODEL.onnx. Default: that of the profile, else all that have figures.",
 )
+@click.option(
+    "--against",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compare with what --json printed before, as a Markdown table; the exit code is 1 when something is slower.",
+)
+@click.option(
+    "--allow",
+    metavar="PERCENT",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    help="With --against: how much slower is still good.",
+)
 @json_option
 @click.pass_context
 def of(
@@ -135,6 +150,8 @@ def of(
     profile: Profile | None,
     changed: dict[str, float],
     profiles: str | None,
+    against: Path | None,
+    allow: float,
     *,
     is_relayed: bool,
     as_json: bool,
@@ -142,14 +159,15 @@ def of(
     """Run PROGRAM on a board of its own and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
-    from arm_client.commands.estimate.model import SUFFIX, report_model
-    from arm_client.commands.estimate.report import report
+    from arm_client.commands.estimate.model import SUFFIX, document_of_model, show_model
+    from arm_client.commands.estimate.report import document_of, show
     from hbrt.profiles.estimate import needs_a_run
 
     if what.endswith(SUFFIX):
         if arguments or image or changed or is_relayed or profile:
             raise click.UsageError("A model takes --profiles and --json alone: nothing of it is run.")
-        report_model(Path(what), profiles, as_json=as_json)
+        document = document_of_model(Path(what), profiles)
+        _answer(ctx, document, lambda: show_model(document), against, allow, as_json=as_json)
         return
     if profiles:
         raise click.UsageError("--profiles is for a MODEL.onnx; a program or a command has --profile.")
@@ -160,16 +178,40 @@ def of(
         if runs := [key for key in changed if needs_a_run(key)]:
             raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
         base, known = calls_of_board(board, cmd)
-        if not as_json:
+        if not as_json and against is None:
             show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
         wanted = (profile or base).fixed(changed, "--what-if")
     else:
         base = wanted = (profile or active()).fixed(changed, "--what-if")
         dsp_image = image or settings.text("HBRT_IMAGE") or "the packaged ops"
-        if not as_json:
+        if not as_json and against is None:
             show_text(f"Runs on a private board: profile {wanted.name}, DSP image {dsp_image}.")
         known = calls_of_program(_command_of(what, arguments), wanted, image)
-    report(what, known, base, wanted, is_relayed=is_relayed, as_json=as_json)
+    document = document_of(what, known, base, wanted, is_relayed=is_relayed)
+    _answer(ctx, document, lambda: show(document, wanted), against, allow, as_json=as_json)
+
+
+def _answer(
+    ctx: click.Context,
+    document: dict[str, Any],
+    show_it: Callable[[], None],
+    against: Path | None,
+    allow: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Print an estimate, or what has changed since a former one, which decides the exit code."""
+    from hbrt.cli.tables import show_json
+
+    if against is not None:
+        from arm_client.commands.estimate.against import changes_of, read, show_changes
+
+        is_good = show_changes(changes_of(read(against), document), allow / 100, as_json=as_json)
+        ctx.exit(Exit.GOOD if is_good else Exit.FAILED)
+    if as_json:
+        show_json(document)
+    else:
+        show_it()
 
 
 def _number(what: str) -> int:

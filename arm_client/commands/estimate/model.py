@@ -11,7 +11,7 @@ import click
 from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import ALIASES, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
-from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
+from hbrt.cli.tables import Column, numbers, show_table, show_text
 from hbrt.profiles.profile import active
 
 SUFFIX: Final = ".onnx"
@@ -38,13 +38,12 @@ def boards_of(names: str | None) -> list[str]:
     return wanted
 
 
-def report_model(file: Path, names: str | None, *, as_json: bool) -> None:
-    """Show what a run of a model takes on boards.
+def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
+    """Estimate what a run of a model takes on boards, as plain data.
 
     Args:
         file: The ONNX model.
         names: Of the boards, with commas between; None for the profile's, else all.
-        as_json: Whether to print a JSON document.
 
     Raises:
         click.UsageError: it cannot be read, has open sizes, or a board is not known.
@@ -52,28 +51,29 @@ def report_model(file: Path, names: str | None, *, as_json: bool) -> None:
     layers, boards = _layers_of(file), boards_of(names)
     if not layers:
         raise click.UsageError(f"{file} has no layer that an accelerator computes.")
-    estimates = [_estimate(layers, name) for name in boards]
-    if as_json:
-        show_json(
-            {
-                "what": str(file),
-                "precision": "int8",
-                "macs": sum(one.macs for one in layers),
-                "weights": sum(one.weights for one in layers),
-                "boards": estimates,
-            }
-        )
-        return
+    return {
+        "what": str(file),
+        "precision": "int8",
+        "macs": sum(one.macs for one in layers),
+        "weights": sum(one.weights for one in layers),
+        "largest_feature": max(one.output.elements for one in layers),
+        "boards": [_estimate(layers, name) for name in boards],
+    }
+
+
+def show_model(document: dict[str, Any]) -> None:
+    """Show what ``document_of_model`` made."""
+    boards = document["boards"]
     columns = (Column("BOARD"), *numbers("A RUN", "90 % FROM", "TO", "FRAMES/S"), Column("MOST OF IT"))
-    show_table(columns, [_row(one) for one in estimates])
-    feature = max(one.output.elements for one in layers)
+    show_table(columns, [_row(one) for one in boards])
+    slowest = boards[0]
     show_text(
-        f"\n{file.name}: {len(layers)} layers, {sum(one.macs for one in layers) / 1e9:.2f} G multiplications, "
-        f"{sum(one.weights for one in layers) / 1e6:.2f} MB of weights, the largest feature {feature / 1e6:.2f} MB; "
-        "modelled for int8 on one core, all layers on the accelerator, nothing beside it on the DDR. 90 % of the "
-        "published figures that were held out lie in such a range (docs/accuracy.md)."
+        f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
+        f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
+        f"{document['largest_feature'] / 1e6:.2f} MB; modelled for int8 on one core, all layers on the accelerator, "
+        "nothing beside it on the DDR. 90 % of the published figures that were held out lie in such a range "
+        "(docs/accuracy.md)."
     )
-    slowest = estimates[0]
     show_text(f"\nThe slowest layers on {slowest['board']}:")
     by_time = sorted(slowest["layers"], key=lambda one: -one["us"])[:MAX_LAYERS]
     show_table(

@@ -65,4 +65,4 @@ def show(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int, 
             f"From {likely:.0f} elements on the DSP wins; with the assumed constants at their best from {best}, at "
             f"their worst {worst}."
         )
-    show_shares(choices[-1].gain)
+    show_shares([(one["key"], one["share"]) for one in range_as_dict(choices[-1].gain)["spread"]])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from arm_client.commands.estimate.calls import Known
-from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table, show_text
+from hbrt.cli.tables import Column, numbers, short_time, show_table, show_text
 from hbrt.findings.text import counted
 from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
@@ -20,8 +20,8 @@ _COLUMNS: Final = (
 )
 
 
-def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relayed: bool, as_json: bool) -> None:
-    """Show what calls take on the board.
+def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_relayed: bool) -> dict[str, Any]:
+    """Estimate what calls take on the board, as plain data.
 
     Args:
         what: Whose they are.
@@ -29,45 +29,39 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
         base: The profile that they ran with.
         profile: The profile to estimate with.
         is_relayed: Whether they go by a relay.
-        as_json: Whether to print a JSON document.
     """
     calls = known.calls
-    left_out = ""
-    if known.model_runs:
-        kind = profile.accelerator.upper()
-        left_out = (
-            f"{counted(known.model_runs, 'run')} of models on {kind} cores: not in it. `hbrt estimate MODEL.onnx` "
-            "estimates a model."
-        )
-    if not calls and not as_json:
-        show_text(left_out)
-        return
     each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
     total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
-    if as_json:
-        show_json(
-            {
-                "what": what,
-                "profile": {
-                    "name": profile.name,
-                    "origin": profile.origin,
-                    "clock_hz": profile.clock_hz if calls else 0,
-                },
-                "cores": profile.whole("cores.dsp.count"),
-                "relayed": is_relayed,
-                "calls": each,
-                "model_runs": known.model_runs,
-                "forgotten": known.forgotten,
-                "total": range_as_dict(total),
-            }
+    return {
+        "what": what,
+        "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz if calls else 0},
+        "cores": profile.whole("cores.dsp.count"),
+        "relayed": is_relayed,
+        "calls": each,
+        "model_runs": known.model_runs,
+        "forgotten": known.forgotten,
+        "total": range_as_dict(total),
+    }
+
+
+def show(document: dict[str, Any], profile: Profile) -> None:
+    """Show what ``document_of`` made with a profile."""
+    each, total, left_out = document["calls"], document["total"], ""
+    if document["model_runs"]:
+        left_out = (
+            f"{counted(document['model_runs'], 'run')} of models on {profile.accelerator.upper()} cores: not in it. "
+            "`hbrt estimate MODEL.onnx` estimates a model."
         )
+    if not each:
+        show_text(left_out)
         return
     show_table(_COLUMNS, [_row(one) for one in each])
-    cores = counted(profile.whole("cores.dsp.count"), "core")
-    total_is = f"{us(total.value)}, from {us(total.low)} to {us(total.high)}"
+    cores = counted(document["cores"], "core")
+    total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
     show_text(
-        f"\nAll {counted(len(calls), 'call')}: {total_is}, modelled for {cores} at {profile.clock_hz / 1e6:g} MHz "
-        f"(profile {profile.name}). What the program computes on the CPU is not in it."
+        f"\nAll {counted(sum(one['calls'] for one in each), 'call')}: {total_is}, modelled for {cores} at "
+        f"{profile.clock_hz / 1e6:g} MHz (profile {profile.name}). What the program computes on the CPU is not in it."
     )
     most = max(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
@@ -75,11 +69,11 @@ def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relay
     show_text(f"Most of it is {_WORDS[most]}.")
     if left_out:
         show_text(left_out)
-    if known.forgotten:
-        show_text(f"{known.forgotten} earlier tasks are not in it: a board remembers the newest of each core.")
+    if document["forgotten"]:
+        show_text(f"{document['forgotten']} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):
         show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
-    show_shares(total)
+    show_shares([(one["key"], one["share"]) for one in total["spread"]])
 
 
 _WORDS: Final = {
@@ -91,11 +85,10 @@ _WORDS: Final = {
 }
 
 
-def show_shares(total: Range) -> None:
-    """What moves a time, the most first."""
-    if total.spread:
-        shares = ", ".join(f"{one.key} {total.share(one):.0%}" for one in total.spread[:MOST_SHARES])
-        show_text(f"Of the spread: {shares}.")
+def show_shares(shares: Sequence[tuple[str, float]]) -> None:
+    """What moves a time, the most first: constants and their shares of its spread."""
+    if shares:
+        show_text(f"Of the spread: {', '.join(f'{key} {share:.0%}' for key, share in shares[:MOST_SHARES])}.")
 
 
 def us(time_us: float) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from arm_client.commands.estimate.against import changes_of
 from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, held_out_errors, read
 from arm_client.commands.estimate.self_check import Point
 from arm_client.commands.estimate.what_if import as_toml, changes
@@ -133,6 +136,36 @@ def test_a_model_is_estimated_by_its_layers_for_boards_side_by_side(shell: Shell
     assert "The slowest layers on " in said
     open_batch = model_file(tmp_path / "open.onnx", "N")
     assert shell.json("estimate", open_batch, "--profiles", "x5")["macs"] == told["macs"]
+
+
+def test_an_estimate_is_compared_with_a_former_one(shell: Shell, tmp_path: Path) -> None:
+    file, before = model_file(tmp_path / "net.onnx"), tmp_path / "before.json"
+    document = shell.json("estimate", file, "--profiles", "rk3588,x5")
+    before.write_text(json.dumps(document))
+    said = shell.good("estimate", file, "--profiles", "rk3588,x5", "--against", before)
+    assert said.splitlines()[:2] == ["| what | before | now | change |", "|---|---|---|---|"]
+    assert said.count("+0.0%") == 2
+    document["boards"][0]["run_us"] /= 1.5
+    document["boards"][1]["board"] = "another"
+    before.write_text(json.dumps(document))
+    code, said = shell.refused("estimate", file, "--profiles", "rk3588,x5", "--against", before)
+    assert code == 1
+    for part in ("| +50.0% |", "only now", "only before", "Slower by more than 2.0%: rk3588."):
+        assert part in said
+    code, said = shell.refused("estimate", file, "--profiles", "rk3588", "--against", before, "--allow", "60", "--json")
+    assert (code, json.loads(said)["passed"]) == (0, True)
+    before.write_text("{}")
+    code, said = shell.refused("estimate", file, "--profiles", "x5", "--against", before)
+    assert (code, "is not what 'hbrt estimate --json' prints" in said) == (2, True)
+
+
+def test_the_ops_of_two_estimates_are_compared_by_name() -> None:
+    def document(us: float) -> dict[str, Any]:
+        return {"calls": [{"name": "op", "cmd": 1, "modelled_us": us}], "total": {"modelled_us": 2 * us}}
+
+    changes = changes_of(document(10), document(12))
+    assert [one.what for one in changes] == ["op (0x1)", "all calls"]
+    assert [one.growth for one in changes] == pytest.approx([0.2, 0.2])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""``hbrt estimate --against``: an estimate beside a former one, as a gate and as a table for a pull request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from arm_client.commands.estimate.report import us
+from hbrt.cli.tables import show_json, show_text
+
+GONE: Final = "only before"
+NEW: Final = "only now"
+
+
+class Change(NamedTuple):
+    """A time before and now, in modelled microseconds; None where it is in one of the documents alone."""
+
+    what: str
+    before_us: float | None
+    now_us: float | None
+
+    @property
+    def growth(self) -> float | None:
+        """How much longer it takes now, as a share."""
+        if self.before_us is None or self.now_us is None or not self.before_us:
+            return None
+        return self.now_us / self.before_us - 1
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Read what ``hbrt estimate --json`` printed.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        _times_of(document)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise click.BadParameter(f"{file} is not what 'hbrt estimate --json' prints: {error!r}.") from None
+    return dict(document)
+
+
+def changes_of(before: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+    """Compare the times of two documents, by op, or by board."""
+    old, new = _times_of(before), _times_of(now)
+    return [Change(what, old.get(what), new.get(what)) for what in dict.fromkeys([*new, *old])]
+
+
+def show_changes(changes: list[Change], most_growth: float, *, as_json: bool) -> bool:
+    """Print a Markdown table; returns whether nothing takes longer by more than ``most_growth``, a share."""
+    slower = [one.what for one in changes if one.growth is not None and one.growth > most_growth]
+    if as_json:
+        show_json(
+            {
+                "changes": [{**one._asdict(), "growth": one.growth} for one in changes],
+                "slower": slower,
+                "passed": not slower,
+            }
+        )
+        return not slower
+    show_text("| what | before | now | change |")
+    show_text("|---|---|---|---|")
+    for one in changes:
+        before, now = ("" if time is None else us(time) for time in one[1:])
+        mark = NEW if one.before_us is None else GONE if one.now_us is None else f"{one.growth or 0:+.1%}"
+        show_text(f"| {one.what} | {before} | {now} | {mark} |")
+    if slower:
+        show_text(f"\nSlower by more than {most_growth:.1%}: {', '.join(slower)}.")
+    return not slower
+
+
+def _times_of(document: dict[str, Any]) -> dict[str, float]:
+    if "boards" in document:
+        return {one["board"]: float(one["run_us"]) for one in document["boards"]}
+    each = {f"{one['name']} ({one['cmd']:#x})": float(one["modelled_us"]) for one in document["calls"]}
+    return {**each, "all calls": float(document["total"]["modelled_us"])}
