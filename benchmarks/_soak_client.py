@@ -1,16 +1,19 @@
-"""One client of the soak: ``python -m benchmarks._soak_client c|python COUNTERS_FD SEED``; ends on SIGTERM.
+"""One client of the soak: ``python -m benchmarks._soak_client c|python|model COUNTERS_FD SEED``; ends on SIGTERM.
 
 It counts in shared memory, before it submits and after it knows the end, so that the counts hold however it dies.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
+import os
 import random
 import signal
 import sys
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import _soak_image as ops
@@ -228,11 +231,43 @@ class CClient(Client):
             self.hb.hbSysFreeMem(block)
 
 
+class ModelClient(Client):
+    """Runs of a model on the cores for models, each of which must double its input."""
+
+    def run(self) -> None:
+        """Call until told to end."""
+        import numpy as np
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+
+        from arm_client import dnn
+        from arm_client.errors import HbrtError
+
+        tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy"]
+        two = numpy_helper.from_array(np.array([2], np.float32), "two")
+        graph = helper.make_graph([helper.make_node("Mul", ["x", "two"], ["y"])], "g", tensors[:1], tensors[1:], [two])
+        file = Path(os.environ["HBRT_HOME"]) / f"double-{os.getpid()}.onnx"
+        onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), file)
+        while True:
+            with contextlib.suppress(HbrtError):  # the core that loads it was killed
+                (model,) = dnn.load(str(file))
+                break
+        while not self.is_ending:
+            x = np.full((1, 64), self.chance.random(), np.float32)
+            self.count(Count.CALLS)
+            try:
+                (y,) = model.forward(x, core_id=self.chance.choice([0, 1, 2]))
+                self.count(Count.DONE if np.array_equal(y.buffer, x * 2) else Count.WRONG)
+            except HbrtError:
+                self.count(Count.CORE_LOST)
+        file.unlink()
+
+
 def main() -> None:
     """Entry of the process."""
     api, fd, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     counters = mmap.mmap(fd, COUNTERS_BYTES)
-    kinds: dict[str, type[Client]] = {"c": CClient, "python": PythonClient}
+    kinds: dict[str, type[Client]] = {"c": CClient, "python": PythonClient, "model": ModelClient}
     kinds[api](counters, seed).run()
 
 

@@ -1,7 +1,8 @@
 """Weeks of a team's test load in minutes: ``python -m benchmarks.soak --minutes N``.
 
 Clients with the C names and with the Python habits, direct and through the relay, call ops that answer, fail, hang or
-end their core, and cancel, abandon and allocate meanwhile. All the while clients and a core are killed at random. Ends:
+end their core, and cancel, abandon and allocate meanwhile; one runs a model. All the while clients, a core, the cores
+for models and the relay are killed at random, or stopped by a signal. Ends:
 
     calls C ended E lost L hung H
 
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,14 +37,17 @@ from hbrt.cli.tables import Column, plain_lines
 from hbrt.control.ask import ask
 
 IMAGE = Path(__file__).parent / "_soak_image.py"
-KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"))
+KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"), ("model", "direct"))
 MOST_GROWTH_BYTES = 3 << 20  # the names of 2048 programs, 200 findings, and the gaps that an allocator leaves
 WARM_UP = 0.3  # of the time, and no longer than
 MOST_WARM_UP_SECONDS = 30.0
 KILL_EVERY_SECONDS = 0.5
 LEAST_CALLS = 50  # of each client that lives to the end: what is opened at the first of a kind has been by then
 LOOKS, SECONDS_BETWEEN_LOOKS = 5, 0.05
-VICTIM = "core 0"
+VICTIM = 0
+SPARED = "core 1"
+MOST_STOPPED_SECONDS = 2.0  # a core that runs ops, and a client; one for models stays stopped until the board ends it
+TOLD = frozenset({"leak", "stalled-core", "relay-died"})  # kinds of findings that the kills bring
 END_SECONDS = 90.0  # longer than a wait that counts as hung
 
 
@@ -135,7 +140,8 @@ class Soak:
         self.paths = BoardPaths(directory)
         self.chance = random.Random(seed)
         self.totals = Totals()
-        self.clients_killed = self.cores_killed = 0
+        self.done: Counter[str] = Counter()  # what was done to whom
+        self._stopped: dict[int, float] = {}  # until when a process is stopped
         self.launched = launch(DaemonConfig(str(directory), str(IMAGE), 2, 64 << 20, is_private=True))
         self._count = count
         self.workers: list[Worker] = []
@@ -150,10 +156,10 @@ class Soak:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.uniform(0.5, 1.5) * KILL_EVERY_SECONDS))
-            if self.chance.random() < 0.6:
-                self._kill_client()
-            else:
-                self._kill_core()
+            self._let_go_on()
+            deeds = [self._kill_client, self._kill_core, self._kill_model_core, self._kill_relay, self._stop]
+            self.chance.choices(deeds, [50, 20, 10, 5, 15])[0]()
+        self._let_go_on(is_over=True)
         deadline = time.monotonic() + END_SECONDS
         while any(worker.calls < LEAST_CALLS for worker in self.workers) and time.monotonic() < deadline:
             time.sleep(0.01)  # on a busy machine a client takes longer to come than to call
@@ -179,14 +185,46 @@ class Soak:
         self.workers[index].kill()
         self.totals.add(self.workers[index], was_killed=True)
         self.workers[index] = self._worker(index)
-        self.clients_killed += 1
+        self.done["clients killed"] += 1
 
     def _kill_core(self) -> None:
-        pid = self.ask("status")["cores"][0]["pid"]
-        if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                self.cores_killed += 1
+        self._signal(self._pid_of(VICTIM), signal.SIGKILL, "core 0 killed")
+
+    def _kill_model_core(self) -> None:
+        self._signal(self._pid_of(self.chance.choice([2, 3])), signal.SIGKILL, "cores for models killed")
+
+    def _kill_relay(self) -> None:
+        self._signal(self.relay_pid(), signal.SIGKILL, "relays killed")
+
+    def _stop(self) -> None:
+        """Stop a process; a core for models for good, as the board is to end it."""
+        who = self.chance.choice(["core 0", "core for models", "client"])
+        if who == "core for models":
+            self._signal(self._pid_of(self.chance.choice([2, 3])), signal.SIGSTOP, f"{who} stopped")
+            return
+        pid = self._pid_of(VICTIM) if who == "core 0" else self.chance.choice(self.workers).process.pid
+        if self._signal(pid, signal.SIGSTOP, f"{who} stopped") and pid is not None:
+            self._stopped[pid] = time.monotonic() + self.chance.uniform(0, MOST_STOPPED_SECONDS)
+
+    def _let_go_on(self, *, is_over: bool = False) -> None:
+        for pid, until in list(self._stopped.items()):
+            if is_over or time.monotonic() >= until:
+                del self._stopped[pid]
+                self._signal(pid, signal.SIGCONT, "")
+
+    def _pid_of(self, core: int) -> int | None:
+        pids: list[int | None] = [one["pid"] for one in self.ask("status")["cores"] if one["core"] == core]
+        return pids[0] if pids else None
+
+    def _signal(self, pid: int | None, number: int, what: str) -> bool:
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        self.done[what] += 1
+        return True
 
     def relay_pid(self) -> int | None:
         """The relay's process, when one runs."""
@@ -238,7 +276,7 @@ def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) ->
     rows.append(("ended with a client that was killed", str(totals.with_client)))
     rows.append(("(refused, never a task)", str(totals.sums[Count.REFUSED])))
     print("\n".join(plain_lines((Column("TASKS ENDED AS"), Column("NUMBER", is_number=True)), rows)))
-    print(f"\nkilled at random: {soak.clients_killed} clients, core 0 {soak.cores_killed} times")
+    print(f"\nat random: {', '.join(f'{what} {times}' for what, times in sorted(soak.done.items()) if what)}")
     is_well = True
     lines = []
     for name, then in before.items():
@@ -247,7 +285,7 @@ def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) ->
             continue
         is_same = now.pid == then.pid
         grown = now.size_bytes - then.size_bytes
-        if not is_same and name != VICTIM:
+        if not is_same and name in {"daemon", SPARED}:
             print(f"{name} has ended although nobody killed it:\n{soak.story_of(name)}")
             is_well = False
         has_leaked = is_same and (grown > MOST_GROWTH_BYTES or now.handles > then.handles)
@@ -263,7 +301,7 @@ def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) ->
     if slots["leased"] + slots["free"] != slots["total"] or blocks:
         print(f"not everything came back: {slots}, {memory['summary']}")
         is_well = False
-    defects = [finding["text"] for finding in status["findings"] if finding["kind"] != "leak"]
+    defects = [finding["text"] for finding in status["findings"] if finding["kind"] not in TOLD]
     for text in defects:
         print(f"finding: {text}")
     if totals.bad_exits:
@@ -275,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Soak, report, exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=3.0, help="how long; default 3")
-    parser.add_argument("--clients", type=int, default=4, help="client processes at a time; default 4")
+    parser.add_argument("--clients", type=int, default=5, help="client processes at a time; default 5")
     parser.add_argument("--seed", type=int, default=None, help="of the chances; default a new one, which is printed")
     options = parser.parse_args(arguments)
     seed = random.randrange(1 << 30) if options.seed is None else options.seed
