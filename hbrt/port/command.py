@@ -1,0 +1,77 @@
+"""``hbrt port``: how far a program's tree is from running here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import json_option
+from hbrt.cli.tables import show_json, show_text
+from hbrt.port.scan import Found, scan
+
+_KINDS = (
+    ("missing", "Not here, of the vendors' APIs"),
+    ("without_effect", "Accepted without effect"),
+    ("headers", "Headers of others, not found"),
+    ("libraries", "Libraries of others, to be linked"),
+    ("modules", "Python modules that cannot be imported"),
+    ("models", "Models compiled for a board"),
+)
+
+
+@click.command(short_help="Say what a program's tree needs, and build it as it is.", epilog="Example: hbrt port ~/demo")
+@click.argument("root", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+@click.pass_context
+def command(ctx: click.Context, root: Path, *, as_json: bool) -> None:
+    """Read the C, C++, Python and CMake files of DIR, compile each unit as it is, and say where to begin.
+
+    Ends with 1 when a unit does not build, or a name of a vendor's API or a module is missing.
+    """
+    found = scan(root)
+    failed = {unit: why for unit in found.units if (why := _compile(root, unit, found.folders))}
+    if as_json:
+        show_json({**asdict(found), "failed": failed, "begin": _where_to_begin(found, failed)})
+    else:
+        show_text(f"{len(found.units) - len(failed)} of {len(found.units)} C and C++ files build as they are.")
+        for unit, why in failed.items():
+            show_text(f"  {unit}: {why}")
+        show_text(f"{len(found.works)} names of the vendors' APIs are used and here.")
+        for kind, heading in _KINDS:
+            if rows := getattr(found, kind):
+                show_text(f"{heading}: {', '.join(rows)}")
+        show_text(f"Where to begin: {_where_to_begin(found, failed)}")
+    if failed or found.missing or found.modules:
+        ctx.exit(Exit.FAILED)
+
+
+def _compile(root: Path, unit: str, folders: list[str]) -> str:
+    """The first error of one unit; "" when it builds."""
+    line = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *(f"-I{folder}" for folder in folders), unit]
+    done = subprocess.run([*line, "-o", os.devnull], cwd=root, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        return ""
+    errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+    return errors[0].rpartition("error: ")[2] if errors else f"exit code {done.returncode}"
+
+
+def _where_to_begin(found: Found, failed: dict[str, str]) -> str:
+    if found.headers and failed:
+        return f"install what {found.headers[0]} comes with, or stub it; then run 'hbrt port' again."
+    if found.missing:
+        return f"replace {found.missing[0]}: hbrt has no such name."
+    if failed:
+        return f"look at the first error of {next(iter(failed))}."
+    if found.modules:
+        return f"install or stub the Python module {found.modules[0]}."
+    if found.models:
+        return (
+            f"put an ONNX file in the place of {found.models[0]}, by 'hbrt model new FILE.onnx --as {found.models[0]}'."
+        )
+    return "run it; 'hbrt model new' puts an ONNX file in the place of its model."

@@ -1,0 +1,135 @@
+"""What the files of a tree use: names of the vendors' APIs, headers, libraries, modules. Nothing is built here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from hbrt.native.files import include_dir, library
+from hbrt.native.image_flags import CPP_SUFFIXES
+
+HEADERS = ("arm", "fastrpc", "neon", "rknn", "ucp")
+WITHOUT_EFFECT = frozenset({
+    "hbDNNGetCompileBpuCoreNum", "hbDNNGetInputDesc", "hbDNNGetModelDesc", "hbDNNGetOutputDesc", "hbDSPAddrMap",
+    "hbDSPAddrUnmap",
+})  # fmt: skip
+_NAME = re.compile(r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+)\b")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+_DEFINED = re.compile(r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union)\s+(\w+)|\}\s*(\w+)\s*;")
+_INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
+_LINKED = re.compile(r"target_link_libraries\s*\(\s*\S+([^)]*)\)|link_libraries\s*\(([^)]*)\)", re.IGNORECASE)
+_FLAG = re.compile(r"(?<!\S)-l(\w+)")
+_WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "debug", "optimized", "general"})
+_SKIPPED = frozenset({".git", "build", "node_modules", ".venv", "__pycache__"})
+
+
+@dataclass
+class Found:
+    """What a tree uses.
+
+    Attributes:
+        units: Its C and C++ files that are compiled, from its root.
+        folders: Its folders with headers, from its root.
+        works: Names of the vendors' APIs that are here.
+        without_effect: Those of them that are accepted, and do nothing here.
+        missing: Names of the vendors' APIs that are not here.
+        headers: Headers that neither hbrt nor the tree has.
+        libraries: Libraries that CMakeLists.txt or a Makefile links, and hbrt has not.
+        modules: Python modules that cannot be imported here, and are not the tree's.
+        models: Files that a program loads for models, by their suffix.
+    """
+
+    units: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    works: list[str] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+
+
+def scan(root: Path) -> Found:
+    """Read the files of a tree."""
+    files = [path for path in sorted(root.rglob("*")) if path.is_file() and not _SKIPPED & set(path.parts)]
+    suffixes = CPP_SUFFIXES | {".c"}
+    sources = [path for path in files if path.suffix in suffixes]
+    headers = [path for path in files if path.suffix in {".h", ".hpp", ".hh"}]
+    found = Found(units=[path.relative_to(root).as_posix() for path in sources])
+    found.folders = sorted({path.parent.relative_to(root).as_posix() for path in headers})
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers]}
+    _names(found, list(texts.values()))
+    own = {path.as_posix() for path in headers}
+    included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
+    found.headers = sorted(name for name in included if not _is_header_here(name, own))
+    builds = [path for path in files if path.name in {"CMakeLists.txt", "Makefile"}]
+    linked = {name for path in builds for name in _linked(path.read_text(encoding="utf-8", errors="replace"))}
+    found.libraries = sorted(name for name in linked if not _has_library(name))
+    _python(found, root, [path for path in files if path.suffix == ".py"])
+    found.models = [path.relative_to(root).as_posix() for path in files if path.suffix in {".hbm", ".rknn"}]
+    return found
+
+
+def _names(found: Found, texts: list[str]) -> None:
+    known = {
+        name
+        for side in HEADERS
+        for path in include_dir(side).rglob("*.h")
+        for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    }
+    plain = [_COMMENT.sub(" ", text) for text in texts]
+    defined = {name for text in plain for groups in _DEFINED.findall(text) for name in groups if name}
+    used = {name for text in plain for name in _NAME.findall(text)} - defined
+    found.works = sorted(used & known)
+    found.without_effect = sorted(used & WITHOUT_EFFECT)
+    found.missing = sorted(used - known)
+
+
+def _is_header_here(name: str, own: set[str]) -> bool:
+    if any(path.endswith(f"/{name.removeprefix('../').removeprefix('./')}") for path in own):
+        return True
+    folders = [include_dir(side) for side in HEADERS]
+    folders += [child for folder in folders for child in folder.rglob("*/")]
+    system = [Path("/usr/include"), Path("/usr/local/include"), *Path("/usr/include").glob("*-linux-gnu")]
+    system += [*Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
+    return any((folder / name).is_file() for folder in (*folders, *system))
+
+
+def _linked(text: str) -> set[str]:
+    plain = re.sub(r"#[^\n]*", "", text)
+    words = {word for groups in _LINKED.findall(plain) for group in groups for word in group.split()}
+    words |= set(_FLAG.findall(plain))
+    return {word.removeprefix("-l") for word in words if re.fullmatch(r"(?:-l)?[\w.+-]+", word)} - _WORDS
+
+
+def _has_library(name: str) -> bool:
+    if name in {"c", "m", "dl", "rt", "pthread", "stdc++"}:
+        return True
+    return (library("libhbrt.so").parent / f"lib{name}.so").exists()
+
+
+def _python(found: Found, root: Path, files: list[Path]) -> None:
+    own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _SKIPPED & set(path.parts)}
+    missing = set()
+    for path in files:
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            missing |= {name for name in names if name.partition(".")[0] not in own and not _can_be_imported(name)}
+    found.modules = sorted(missing)
+
+
+def _can_be_imported(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

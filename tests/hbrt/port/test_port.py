@@ -1,0 +1,54 @@
+"""hbrt port: what it finds in a tree, how the tree builds, where to begin, and its exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hbrt.native.files import NotBuiltError, library
+from hbrt.port.command import command
+from hbrt.port.scan import scan
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in {
+        "src/main.cc": '#include "dnn/hb_dnn.h"\n#include "own.h"\nint main() { return hbDNNRelease(0) + OWN; }\n',
+        "inc/own.h": "#define OWN 1\n#define HB_DNN_OWN 2\n// hbDNNOnlyInAComment\n",
+        "CMakeLists.txt": "target_link_libraries(main dnn hbucp opencv_world ${OpenCV_LIBS} pthread) # x264\n",
+        "run.py": "import numpy\nimport helper\nfrom hobot_dnn import pyeasy_dnn\nimport no_such_module.part\n",
+        "helper.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    try:
+        library("libhbrt.so")
+    except NotBuiltError as error:
+        pytest.skip(str(error))
+    return tmp_path
+
+
+def test_a_tree_is_read(tree: Path) -> None:
+    found = scan(tree)
+    assert (found.units, found.folders, found.works) == (["src/main.cc"], ["inc"], ["hbDNNRelease"])
+    assert (found.missing, found.headers, found.libraries) == ([], [], ["opencv_world"])
+    assert found.modules == ["no_such_module.part"]
+
+
+def test_what_is_missing_is_named_and_fails(tree: Path) -> None:
+    (tree / "src" / "more.c").write_text('#include "vio/camera.h"\nint more(void) { return hbDNNTeleport(); }\n')
+    answer = CliRunner().invoke(command, [str(tree)])
+    assert answer.exit_code == 1
+    assert "1 of 2 C and C++ files build as they are." in answer.output
+    assert "src/more.c: vio/camera.h: No such file or directory" in answer.output
+    assert "Not here, of the vendors' APIs: hbDNNTeleport" in answer.output
+    assert "Where to begin: install what vio/camera.h comes with" in answer.output
+    document = json.loads(CliRunner().invoke(command, [str(tree), "--json"]).output)
+    assert (document["missing"], list(document["failed"])) == (["hbDNNTeleport"], ["src/more.c"])
+
+
+def test_a_tree_that_builds_is_good(tree: Path) -> None:
+    (tree / "run.py").unlink()
+    answer = CliRunner().invoke(command, [str(tree)])
+    assert (answer.exit_code, "Where to begin: run it" in answer.output) == (0, True), answer.output
