@@ -102,8 +102,6 @@ class Blocks:
                     block.base[:] = bytes(size_bytes)
                 else:  # what the CPU reads first comes from there
                     block.invalidate(0, size_bytes)
-            if block.image is None:  # one with an image is looked at in each submission
-                self._tasks.remember_block(phy_addr, size_bytes)
         except BaseException:
             self._blocks.pop(phy_addr, None)
             self._tasks.forget_block(phy_addr)

@@ -103,9 +103,7 @@ def _local_tasks(*, is_inline: bool) -> Kind:
 
         return InlineTasks
     if not settings.is_relayed():
-        from hbrt.attach.tasks import DirectTasks
-
-        return DirectTasks
+        return TaskSlots
     from arm_client.transport.relay_tasks import RelayTasks
 
     return RelayTasks

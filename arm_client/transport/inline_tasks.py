@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from hbrt.attach.link import Link
     from hbrt.findings.record import Finding
-    from hbrt.mailbox.wake_targets import Targets
     from hbrt.trace.ring import Ring
 
 
@@ -58,9 +57,6 @@ class InlineTasks(ForwardedTasks):
         self._core.follow_trace(ring)
         return False
 
-    def _is_served(self, targets: Targets) -> bool:  # noqa: ARG002 - the board's own cores run none of these
-        return True
-
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         """Run a task; it has ended when this returns.
 
@@ -69,7 +65,6 @@ class InlineTasks(ForwardedTasks):
         """
         task = Request(*SUBMISSION.unpack(request))._replace(core_mask=OF_ITS_OWNER)
         SUBMISSION.pack_into(self.map, self.records + slot * SLOT_RECORD_BYTES, *task)
-        self.handles[slot] = handle
         self.map[self.states + slot] = State.READY  # to the daemon it waits, so that no watchdog ends it
         if (error := self._core.run(slot)) is not None:
             self._errors[handle] = error

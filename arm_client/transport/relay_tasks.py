@@ -17,13 +17,12 @@ import threading
 import time
 from os import eventfd_write
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import zmq
 
 from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.relay_channel import RelayChannel, open_channel
-from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.handle import SLOT_MASK
@@ -58,11 +57,8 @@ class _Lost:
         self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
 
 
-class RelayTasks(ForwardedTasks, DirectTasks):
+class RelayTasks(ForwardedTasks):
     """The tasks of this process on one board, queued by its relay."""
-
-    _SUBMIT = "prepare"
-    reaches_accelerators = False
 
     link: LocalLink
 
@@ -111,12 +107,8 @@ class RelayTasks(ForwardedTasks, DirectTasks):
                 break
         return self._refuse_unreached()
 
-    def _hand_over(self, client: Any, handle: int) -> int:  # noqa: ARG002 - the relay queues it
-        return handle
-
-    def lend(self) -> int:
-        """As ``TaskSlots.lend``: no task passes by the relay."""
-        return 0
+    def _queue_task(self, *given: int) -> int:
+        return super(ForwardedTasks, self)._queue_task(*given)  # C prepares it
 
     @staticmethod
     def _send(channel: RelayChannel, handle: int, request: bytes) -> None:

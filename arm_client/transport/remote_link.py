@@ -356,7 +356,8 @@ class RemoteLink(Link):
         self.is_detaching = False
         self.detach()
         self._channel.close()
-        self.on_end = lambda *_: None  # no cycle: the copy of the board's memory goes now, not when the collector comes
+        self.on_fault = None  # no cycle: the copy of the board's memory goes now, not when the collector comes
+        self.on_end = lambda *_: None
         self.memory.close()
         self.lease.close()
         self.ddr.close()

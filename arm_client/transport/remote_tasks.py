@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import time
 from os import eventfd_write
+from typing import TYPE_CHECKING
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.remote_link import BOARD_LOST, RemoteLink
 from arm_client.transport.remote_times import by_local_clock
-from hbrt.ddr.layout import SLOT_RECORD_BYTES
+from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY
 from hbrt.errors import RefusedError
 from hbrt.mailbox.handle import slot_of
-from hbrt.mailbox.submission import Refusal
+from hbrt.mailbox.schedule import eligible_cores
+from hbrt.mailbox.submission import Refusal, unserved
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
 from hbrt.profiles.work import WORK
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.trace.ring import Ring
 
 MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
 _ENDS = frozenset(state for state in State if state >= FIRST_END)
@@ -37,17 +42,26 @@ class RemoteTasks(ForwardedTasks):
 
     def __init__(self, link: RemoteLink) -> None:
         super().__init__(link, spins=False)
-        self.free = list(reversed(range(MOST_TASKS)))
+        self.free.extend(reversed(range(MOST_TASKS)))
         link.on_end = self._on_end
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         """Send a task to the board, and before it what this process wrote."""
-        record = self.records + slot * SLOT_RECORD_BYTES
-        self.map[record : record + len(request)] = request  # its end needs the time of its submission
-        self.handles[slot] = handle
         self.map[self.states + slot] = _READY
         self.link.submit(TASK_NUMBER.pack(handle) + request)
         return 0
+
+    def follow_trace(self, ring: Ring | None) -> bool:  # noqa: ARG002 - C notes nothing of what the connection takes
+        """As ``TaskSlots.follow_trace``."""
+        return False
+
+    def _refusal(self, *given: int) -> Refusal | None:
+        if (found := super()._refusal(*given)) is not None:
+            return found
+        layout, core_count = self.link.ddr.layout, len(self.link.core_doorbells)
+        cores = eligible_cores(given[2], core_count, layout.core_count)
+        is_served = any(self.map[layout.core(core) + CORE_ACTIVITY] != ACTIVITY_OFFLINE for core in cores)
+        return None if is_served else unserved(self.link.core_count)
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
         """As ``TaskSlots.block_refusal``; the board knows blocks of others, and says it better."""

@@ -59,12 +59,13 @@ class ScheduledTasks(InlineTasks):
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         if not self._core.is_program():
+            self._forget(slot, handle)
+            self.map[self.states + slot] = State.EMPTY
             self.free.append(slot)
             return self.refuse(*_OTHER_THREAD)
         task = Request(*SUBMISSION.unpack(request))
         packed = task._replace(core_mask=OF_ITS_OWNER)
         SUBMISSION.pack_into(self.map, self.records + slot * SLOT_RECORD_BYTES, *packed)
-        self.handles[slot] = handle
         self.map[self.states + slot] = State.READY  # to the daemon it waits for its owner
         self._core.submit(slot, task.core_mask)
         return 0

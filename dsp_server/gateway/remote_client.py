@@ -17,7 +17,7 @@ from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.shared_memory import RemoteClientMemory
 from hbrt.attach.link import LocalLink
-from hbrt.attach.tasks import DirectTasks
+from hbrt.attach.task_slots import TaskSlots
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.errors import RequestRefusedError
@@ -68,7 +68,7 @@ class RemoteClient(ConnectionHandler):
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
         self._link: LocalLink
-        self._tasks: DirectTasks
+        self._tasks: TaskSlots
         self._memory: RemoteClientMemory
 
     # -- the gateway's thread calls these
@@ -104,7 +104,7 @@ class RemoteClient(ConnectionHandler):
         """Become a client of the board until ``stack`` closes."""
         self._link = LocalLink(self._paths, self.program)
         stack.callback(self._link.close)
-        self._tasks = DirectTasks(self._link, spins=False)
+        self._tasks = TaskSlots(self._link, spins=False)
         stack.callback(self._tasks.close)
         self._memory = RemoteClientMemory(self._link, self._tasks, self._window.next_number)
         stack.callback(self._memory.close)

@@ -41,11 +41,9 @@ class RemoteClientMemory:
         phy_addr = request.args.get("phy", 0)
         if request.verb == "alloc":
             self._holdings.hold(data, request.args["size"], is_owned=True)
-            self._tasks.remember_block(data, request.args["size"])
         elif request.verb == "register":
             return self._on_register(data)
         elif request.verb == "free":
-            self._tasks.forget_block(phy_addr)
             self._drop_holding(phy_addr, is_owned=True)
         elif request.verb == "unregister":
             found = self._holdings.find(phy_addr, 0)

@@ -1,7 +1,8 @@
-"""The life of a task in the process that submits it: the part that direct, relay and remote mode share.
+"""The life of a task in the process that submits it: a frequent step is one call into C, a rare one is here.
 
-A process leases slots and reserves one for each task. How waiting is done is in hbrt/attach/waiting.py. The modes
-differ in how a task reaches the cores, ``_publish``, and in how an early release ends it, ``_let_go``.
+A process leases slots and reserves one for each task. How waiting is done is in hbrt/attach/waiting.py. A process
+queues its tasks itself, or as arm_client/transport has it; the modes differ in how an early release ends a task, too:
+``_let_go``.
 
 A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale handle
 differs from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
@@ -9,21 +10,24 @@ differs from a foreign one. Calls answer with a status and never raise; ``why`` 
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import threading
-from abc import ABC, abstractmethod
 from collections import deque
+from ctypes import addressof
 from os import eventfd_write
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hbrt.attach.waiting import Waiters
+from hbrt.attach.native_waiting import ASK, ASKED, INTERRUPTED, NO_SLOT, NOTHING, NativeWaiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import submission, wake_targets
-from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
+from hbrt.mailbox import submission
+from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, serial_of
+from hbrt.mailbox.native import native
 from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
+from hbrt.mailbox.spin import Spinner
 from hbrt.mailbox.submission import Refusal, unserved
 from hbrt.mailbox.table import (
     ANSWER_OFFSET,
@@ -31,8 +35,6 @@ from hbrt.mailbox.table import (
     CORE_MASK_AT,
     FIRST_END,
     RESULT,
-    RPC_ALIGNMENT,
-    SUBMISSION,
     Actor,
     Answer,
     Mailbox,
@@ -43,25 +45,49 @@ from hbrt.profiles.work import Work
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableSequence
+    from collections.abc import Callable
 
     from hbrt.attach.link import Link
-    from hbrt.mailbox.wake_targets import Targets
-    from hbrt.trace.ring import Ring
+    from hbrt.trace.ring import Ring, RingFile
     from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
 
 SLOTS_AT_ONCE = 64
+_REQUEST = struct.Struct("=4q4Q")  # hbrt_request
+_ELSEWHERE = 2  # of hbrt_prepare: another board runs the task
+_GO_ON = frozenset({INTERRUPTED, ASKED, NOTHING})  # a wait that is not over
 # Plain integers: comparing with a member of an enum costs a call.
 _EMPTY, _SENT, _RUNNING, _DONE = int(State.EMPTY), int(State.SENT), int(State.RUNNING), int(FIRST_END)
 
 
-class TaskSlots(ABC):
+class _FreeSlots(list[int]):
+    """The unused slots: those in this list, safe from handlers of signals, and those in C."""
+
+    def __init__(self, client: Any, lib: Any) -> None:
+        super().__init__()
+        self._client, self._lib = client, lib
+
+    def __len__(self) -> int:
+        count: int = self._lib.hbrt_slot_count(self._client)
+        return super().__len__() + count
+
+    def pop(self) -> int:  # type: ignore[override]  # takes the last one
+        try:
+            return super().pop()
+        except IndexError:
+            slot: int = self._lib.hbrt_slot_take(self._client)
+            if slot < 0:
+                raise
+            return slot
+
+
+class TaskSlots:
     """The task slots that this process leases on one board."""
 
-    reaches_accelerators = False
+    reaches_accelerators = True
     """Whether ``accelerate`` brings tasks to the board's accelerator cores."""
     is_asking = False
     """Whether a request to a board other than the link's is under way, as ``Link.is_asking``."""
+    _SUBMIT = "submit"
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         """Use the slots that ``link`` leases.
@@ -84,50 +110,45 @@ class TaskSlots(ABC):
         self._abandoned: deque[tuple[int, object]] = deque()
         self._lock = threading.RLock()  # a signal's handler may submit in the middle of a submission
         self._texts = threading.local()
-        # This process's own blocks: phy_addr -> bytes; under 0 the block that no task needs to have.
-        self.known: dict[int, int] = {0: 0}
         self._first_beyond = 1 << link.core_count
-        self.targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
-        self.handles: MutableSequence[int] | memoryview[int]  # present handle of each slot, 0 when none
-        self.free: list[int]
-        self.waiters: Waiters
-        self._serial: int
-        self._prepare(spins=spins)
-
-    def _prepare(self, *, spins: bool) -> None:
-        """Prepare submitting and waiting."""
-        self.handles = [0] * SLOT_COUNT
-        self.free = list(reversed(self.link.first_slots))
-        self._serial = self._first_serial
-        self._sequence = 0
-        self.waiters = Waiters(self.link, self.handles, polls=spins)
-
-    # -- the two methods of a mode --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _publish(self, slot: int, handle: int, request: bytes) -> int:
-        """Note the handle of a task in ``handles`` and hand the task over; 0, or a status, and the slot is not in use.
-
-        Args:
-            slot: A reserved slot.
-            handle: The task's handle.
-            request: Its fields, as ``SUBMISSION`` packs them.
-        """
-
-    def _is_served(self, targets: Targets) -> bool:
-        """Whether a core may run a task of these targets."""
-        return wake_targets.is_served(self.map, targets)
+        module = native()
+        self._ffi, self._lib = ffi, lib = module.ffi, module.lib
+        self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
+        client = lib.hbrt_client_new(
+            ffi.cast("void *", ctypes.addressof(self._place)),
+            layout.file_bytes,
+            layout._replace(core_count=len(link.core_doorbells)).pack_header(),
+            link.client_id,
+            link.doorbell,
+            link.core_doorbells,
+            link.urgent_bells or ffi.NULL,
+            self._first_serial,
+        )
+        if client == ffi.NULL:
+            raise MemoryError("The mailbox in C has no memory for this attachment.")
+        self._client = ffi.gc(client, lib.hbrt_client_free)
+        self._c_release = lib.hbrt_release
+        self._note: Callable[[int], None] | None = None
+        self._traced: list[RingFile] = []
+        self._is_traced = False
+        held = ffi.buffer(lib.hbrt_client_handles(client), SLOT_COUNT * 8)
+        self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
+        self.free = _FreeSlots(self._client, lib)
+        lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
+        self.waiters = NativeWaiters(link, self.handles, polls=spins, client=self._client)
+        self._choose_calls()
 
     def _let_go(self, slot: int, handle: int) -> None:  # noqa: ARG002 - other modes need it
         """Cancel a released task that is queued, or let a running one finish and have its slot back then."""
         self.drop(slot)
 
-    def _forget(self, slot: int, handle: int) -> bool:
+    def _forget(self, slot: int, handle: int) -> bool:  # noqa: ARG002 - the handle has the slot
         """Take a handle out of the table; False when it is not a live one."""
-        if self.handles[slot] != handle:
+        try:
+            found: int = self._lib.hbrt_forget(self._client, handle)
+        except OverflowError:
             return False
-        self.handles[slot] = 0
-        return True
+        return found > 0
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -148,35 +169,17 @@ class TaskSlots(ABC):
         return self._queue_task(*given)
 
     def _queue_task(self, *given: int) -> int:
-        cmd, priority, core_mask, custom_id, *blocks = given
-        targets, known, us = self.targets.get(core_mask), self.known, self.client_id
-        if (
-            targets is None
-            or self.link.fault
-            or not mark[0]
-            or known.get(blocks[0], -1) < blocks[1]
-            or known.get(blocks[2], -1) < blocks[3]
-        ):
-            if (found := self._refusal(*given)) is not None:
-                return self.refuse(*found)
-            targets = self.targets[core_mask]
-        if not self._is_served(targets):
-            return self.refuse(*unserved(self.link.core_count))
-        self._sequence = max(monotonic_ns(), self._sequence + 1)
+        if (self.link.fault or not mark[0]) and (found := self._refusal(*given)) is not None:
+            return self.refuse(*found)
         try:
-            request = SUBMISSION.pack(self._sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
+            request = _REQUEST.pack(*given)
         except struct.error:
             return self.refuse_unpacked(*given)
-        slot = self.reserve()
-        if slot < 0:
-            return slot
-        self._serial += 1
-        handle = make(us, self._serial, slot)
         try:
-            return self._publish(slot, handle, request) or handle
+            handle: int = self._c_submit(self._client, request, 0)
+            return handle if handle > 0 else self._submit_rarely(handle, request, *given)
         except BaseException:
-            if self.handles[slot] == handle:
-                self.release(handle)  # a signal's handler has raised: the caller never gets this handle
+            self._release_newest(*given)
             raise
 
     def hold(self, *given: int) -> int:
@@ -188,23 +191,31 @@ class TaskSlots(ABC):
         Returns:
             The handle, or a status.
         """
-        cmd, priority, _, custom_id, *blocks = given
-        us = self.client_id
-        self._sequence = max(monotonic_ns(), self._sequence + 1)
+        cmd, priority, _, *rest = given
+        handle = self._reserve(cmd, priority, 0, *rest)
+        if handle > 0:
+            record = self.records + (handle & SLOT_MASK) * SLOT_RECORD_BYTES
+            CORE_MASK.pack_into(self.map, record + CORE_MASK_AT, OF_ANOTHER_BOARD)
+        return handle
+
+    def _reserve(self, *given: int) -> int:
+        """A handle, whose task is SENT, for a task that C does not queue; or a status. Arguments as of ``submit``."""
         try:
-            request = SUBMISSION.pack(self._sequence, custom_id, cmd, priority, OF_ANOTHER_BOARD, us, us, *blocks)
+            request = _REQUEST.pack(*given)
         except struct.error:
             return self.refuse_unpacked(*given)
-        slot = TaskSlots.reserve(self)  # a mode may need more for one of its own
-        if slot < 0:
-            return slot
-        self._serial += 1
-        handle = make(us, self._serial, slot)
-        record = self.records + slot * SLOT_RECORD_BYTES
-        self.map[record : record + len(request)] = request
-        self.map[self.states + slot] = _SENT
-        self.handles[slot] = handle
-        return handle
+        try:
+            while (handle := self._c_prepare(self._client, request, _ELSEWHERE)) == NO_SLOT:
+                slot = self.lease_more()
+                if slot < 0:
+                    return slot
+                self._lib.hbrt_slots_give(self._client, (slot,), 1)
+        except BaseException:
+            self._release_newest(*given)
+            raise
+        if handle <= 0:
+            return self.refuse_unpacked(*given)
+        return int(handle)
 
     def end_held(self, handle: int, state: State, answer: Answer, text: str, work: Work) -> None:
         """End a task of ``hold`` that is there still; any thread, which must not be interrupted."""
@@ -226,18 +237,47 @@ class TaskSlots(ABC):
         (mask,) = CORE_MASK.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
         return mask == OF_ANOTHER_BOARD
 
-    def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:  # noqa: ARG002 - C needs them
+    def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
         """Queue the task of hbDSPRpc, where there is a short way. Its handle, or 0: then it is one for ``submit``."""
-        return 0
+        if self._c_rpc is None or self.link.fault or not mark[0]:
+            return 0
+        at = addressof(ctrl), addressof(input), addressof(output)
+        try:  # with one call in it: an interrupt before that finds an older task
+            handle: int = self._c_rpc(self._client, *at)
+        except BaseException:
+            self._release_newest(ctrl.rpcCmd, 0, 0, 0, input.phyAddr, 0, output.phyAddr, 0)
+            raise
+        return handle if handle > 0 else 0  # noqa: FURB136 - an interrupt may come after a call
 
-    def remember_block(self, phy_addr: int, size_bytes: int) -> None:
-        """Note a block of this process, so that a submission need not look it up."""
-        if phy_addr % RPC_ALIGNMENT == 0:
-            self.known[phy_addr] = size_bytes
+    def _release_newest(self, *given: int, since: int = 0) -> None:
+        """Undo a submission whose caller never gets its handle: a signal's handler has raised.
+
+        Args:
+            given: As of ``submit``.
+            since: A serial from before it: an older task stays.
+        """
+        cmd, _, _, _, input_phy, _, output_phy, _ = given
+        handle: int = self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy)
+        if handle > 0 and serial_of(handle) > since:
+            self.release(handle)
+
+    def _submit_rarely(self, answer: int, request: bytes, *given: int) -> int:
+        """Go on with a task that C did not queue, or that no core serves."""
+        if answer == ASK and (found := self._refusal(*given)) is not None:
+            return self.refuse(*found)
+        while answer in {ASK, NO_SLOT}:
+            if answer == NO_SLOT:
+                slot = self.lease_more()
+                if slot < 0:
+                    return slot
+                self._lib.hbrt_slots_give(self._client, (slot,), 1)
+            answer = self._c_submit(self._client, request, 1)
+            if answer == ASK:
+                return self.refuse_unpacked(*given)
+        return answer if answer > 0 else self.refuse(*unserved(self.link.core_count))
 
     def forget_block(self, phy_addr: int) -> None:
-        """Note that a block is no longer this process's."""
-        self.known.pop(phy_addr, None)
+        """Have nothing more to do with a block that is about to be freed."""
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
         """The refusal of a task, None for a good one; arguments as of ``submit``."""
@@ -265,39 +305,75 @@ class TaskSlots(ABC):
         found = self.refusal(*given)
         return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
 
-    def follow_trace(self, ring: Ring | None) -> bool:  # noqa: ARG002 - other classes note
-        """Note submissions and waits into a ring from now on, or with None no more; False where another has to."""
-        return False
+    def follow_trace(self, ring: Ring | None) -> bool:
+        """Note submissions and waits into a ring from now on, or with None no more; False where another has to.
+
+        C notes, into a file of its own.
+        """
+        records, count = self._ffi.NULL, 0
+        if ring is not None:
+            try:
+                file = ring.beside("calls")
+            except OSError:
+                return False
+            self._traced.append(file)  # C may be in the middle of a call when the trace ends
+            records, count = self._ffi.from_buffer(file.map) + file.start, file.records
+        if not self._lib.hbrt_client_note(self._client, records, count):
+            return False
+        self._is_traced = ring is not None
+        self._choose_calls()
+        return True
+
+    def _choose_calls(self) -> None:
+        """Choose the functions of C that submit and wait, as a trace and a checker need them."""
+        prefix = "hbrt_noted_" if self._is_traced else "hbrt_"
+        self.waiters.c_wait = getattr(self._lib, f"{prefix}wait")
+        self._c_end, self._c_finish = getattr(self._lib, f"{prefix}end"), getattr(self._lib, f"{prefix}finish")
+        self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
+        note = self._note
+        self._c_prepare = getattr(self._lib, f"{prefix}prepare")
+        is_plain = note is None and self._SUBMIT == "submit"
+        self._c_rpc = getattr(self._lib, f"{prefix}rpc") if is_plain else None
+        if note is None:
+            return
+        prepare, publish = self._c_prepare, self._hand_over
+
+        def noted(client: Any, request: bytes, is_checked: int) -> int:
+            handle: int = prepare(client, request, is_checked)
+            if handle <= 0:
+                return handle
+            try:
+                note(handle & SLOT_COUNT - 1)
+                published = publish(client, handle)
+            except BaseException:
+                self.release(handle)
+                raise
+            if published == ASK:
+                self.release(handle)  # this attachment is leaving the board
+            return published
+
+        self._c_submit = noted
+
+    def lend(self) -> int:
+        """Address of the attachment in C, for callers in C that queue and wait by themselves; 0 where it may not be.
+
+        The borrower polls by its own habit.
+        """
+        self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
+        self.waiters.see_lease()
+        return int(self._ffi.cast("uintptr_t", self._client))
 
     def note_each(self, note: Callable[[int], None] | None) -> None:
         """Have ``note(slot)`` called before each task is handed over: the core reads what it writes. None: no more."""
-        self.__dict__.pop("_publish", None)
-        if note is None:
-            return
-        publish = self._publish
+        self._note = note
+        self._choose_calls()
 
-        def noted(slot: int, handle: int, request: bytes) -> int:
-            try:
-                note(slot)
-            except BaseException:
-                self.free.append(slot)
-                raise
-            return publish(slot, handle, request)
-
-        self._publish = noted  # type: ignore[method-assign]
-
-    def lend(self) -> int:
-        """Address of the attachment in C, for callers in C that queue and wait by themselves; 0 where it may not be."""
-        return 0
+    def _hand_over(self, client: Any, handle: int) -> int:
+        """Queue a task that C has prepared."""
+        published: int = self._lib.hbrt_publish(client, handle)
+        return published
 
     # -- slots --------------------------------------------------------------------------------------------------
-
-    def reserve(self) -> int:
-        """A slot for a new task, or the status of the refusal."""
-        try:
-            return self.free.pop()
-        except IndexError:
-            return self.lease_more()
 
     def lease_more(self) -> int:
         """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
@@ -375,20 +451,20 @@ class TaskSlots(ABC):
         """
         if not mark[0]:
             notice()
-        slot = handle & SLOT_MASK
-        handles = self.handles
-        if handles[slot] != handle:
+        waiters = self.waiters
+        try:
+            state: int = self._c_end(self._client, handle, timeout_ms <= 0 and waiters.only_sleeps)
+            if state in _GO_ON:
+                state = waiters.state_at_end(handle & SLOT_COUNT - 1, handle, timeout_ms)
+            elif state == _DONE and waiters.choice.measures:
+                waiters.measure(handle & SLOT_COUNT - 1)
+        except OverflowError:
             return self.refuse_handle(handle)
-        at = self.states + slot
-        mm, waiters = self.map, self.waiters
-        if mm[at] >= _DONE:
-            if waiters.choice.measures:
-                waiters.measure(slot)
-        elif not waiters.wait_for(slot, handle, timeout_ms):
-            return self.why_not_ended(timeout_ms)
-        if handles[slot] != handle:
-            return self.refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
-        return 0 if mm[at] == _DONE else self._why_failed(slot)
+        if state == _DONE:
+            return 0
+        if state > _DONE:
+            return self._why_failed(handle & SLOT_COUNT - 1)
+        return self.refuse_handle(handle) if state == ASK else self.why_not_ended(timeout_ms)
 
     def why_not_ended(self, timeout_ms: float) -> int:
         """The status of a wait that has timed out, or whose board has gone; ``why`` has the sentence."""
@@ -404,6 +480,13 @@ class TaskSlots(ABC):
 
     def finish(self, handle: int) -> int:
         """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
+        waiters = self.waiters
+        if mark[0] and waiters.only_sleeps:
+            state = self._c_finish(self._client, handle, 0, waiters.polled)
+            if state == _DONE:
+                return 0
+            if state > _DONE:
+                return self._why_failed(handle & SLOT_COUNT - 1)
         return self.wait(handle, 0) or self.release(handle)
 
     # -- the outcome --------------------------------------------------------------------------------------
@@ -448,6 +531,12 @@ class TaskSlots(ABC):
         """Release a task: a queued one is cancelled, a running one finishes and its result is dropped."""
         if not mark[0]:
             notice()
+        else:
+            try:
+                if self._c_release(self._client, handle) > 0:
+                    return 0
+            except OverflowError:
+                return self.refuse_handle(handle)
         slot = handle & SLOT_MASK
         if not self._forget(slot, handle):
             return self.refuse_handle(handle)
@@ -515,7 +604,8 @@ class TaskSlots(ABC):
         self.waiters.close()
 
     def _last_serial(self) -> int:
-        return self._serial
+        serial: int = self._lib.hbrt_client_serial(self._client)
+        return serial
 
     def _forget_all(self) -> None:
         for slot in range(SLOT_COUNT):

@@ -13,7 +13,7 @@ from typing import Any
 from hbrt.protocol.frame_values import acquired, held
 from hbrt.protocol.stacks import Frame, Wait
 
-_WAITING = {"hbrt.attach.waiting", "hbrt.attach.tasks", "hbrt.attach.native_waiting"}
+_WAITING = {"hbrt.attach.waiting", "hbrt.attach.task_slots", "hbrt.attach.native_waiting"}
 _RUNTIME = {"arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api", "ctypes", "numpy"}
 _MOST_FRAMES = 12
 _CORE = "dsp_server.core."  # below a program that is an op

@@ -78,7 +78,14 @@ class OtherBoard:
         self._leaving: set[int] = set()
         self.refused: dict[int, str] = {}  # blocks that the board does not have, and why
         self._lock = threading.RLock()
-        self.link.on_fault = partial(on_lost, self)
+        leave = self.link.on_fault  # of its waiters
+
+        def lost() -> None:
+            if leave is not None:
+                leave()
+            on_lost(self)
+
+        self.link.on_fault = lost
 
     def let_go(self, phy_addr: int) -> None:
         """This board is about to free a block; the other one does so before its address is used again."""

@@ -257,7 +257,6 @@ class RoutedTasks(TaskSlots):
 
     def forget_block(self, phy_addr: int) -> None:
         """As ``TaskSlots.forget_block``."""
-        super().forget_block(phy_addr)
         for there in list(self._boards.values()):
             there.let_go(phy_addr)
 

@@ -10,14 +10,13 @@ import pytest
 import arm_client as hb
 from arm_client.transport.relay_tasks import RelayTasks
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardPaths
 from hbrt.mailbox.table import Mailbox
 from tests.arm_client.conftest import Chip
 from tests.watched import findings_of, program_with
 
 MODES = [
-    pytest.param(("direct", DirectTasks), id="direct"),
+    pytest.param(("direct", TaskSlots), id="direct"),
     pytest.param(("relay", RelayTasks), id="relay"),
 ]
 

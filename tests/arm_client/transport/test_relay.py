@@ -25,7 +25,6 @@ from arm_client.transport import relay_tasks
 from arm_client.transport.relay_tasks import RelayTasks
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -127,7 +126,7 @@ def kill(chip: Chip, number: int = signal.SIGKILL) -> int:
 
 @both_modes
 def test_the_mode_says_who_carries_tasks(mode: str, chip: Chip) -> None:
-    kinds: dict[str, type[TaskSlots]] = {"direct": DirectTasks, "relay": RelayTasks}
+    kinds: dict[str, type[TaskSlots]] = {"direct": TaskSlots, "relay": RelayTasks}
     assert isinstance(chip.board.session.tasks, kinds[mode])
     assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
     held = Hold(chip).await_running()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dsp_server.relay.dispatch import RelayDispatcher, Result
-from hbrt.attach.tasks import DirectTasks
+from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
 from hbrt.mailbox.schedule import (
@@ -78,7 +78,7 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
 def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    tasks = DirectTasks(link)  # type: ignore[arg-type]
+    tasks = TaskSlots(link)  # type: ignore[arg-type]
     cores = link.core_count
     states = link.ddr.layout.states
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
@@ -107,7 +107,7 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
 
 
 def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks, lock = DirectTasks(link), link.mailbox.claim_lock  # type: ignore[arg-type]
+    tasks, lock = TaskSlots(link), link.mailbox.claim_lock  # type: ignore[arg-type]
     lock.initialise()
     try_acquire = lock.try_acquire
     handle = tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
@@ -158,7 +158,7 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:
-    tasks = DirectTasks(link)  # type: ignore[arg-type]
+    tasks = TaskSlots(link)  # type: ignore[arg-type]
     handle = tasks.submit(0x1234, 200, 1, -7, 0, 0, 0, 0)
     (slot,) = link.mailbox.slots_in(State.READY)
     request = link.mailbox.request(slot)
