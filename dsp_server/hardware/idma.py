@@ -64,8 +64,9 @@ def idma_desc_done(handle: int) -> int:
     """Poll: 1 when the transfer is done and its bytes have moved, 0 when not yet.
 
     Raises:
-        UnknownHandle: a handle that no copy set, or a negative one, which is a mistake of the op: its task fails with
-            the reason. On the chip the wait never ends, or ends by chance.
+        UnknownHandle: the code that a failed copy returned: the op's task fails with the reason. Another handle that no
+            copy returned counts as done on a core, and is named (``dma-handle``); without a core it raises too. On the
+            chip such a wait never ends, or ends by chance.
     """
     return int(current().desc_done(handle))
 
