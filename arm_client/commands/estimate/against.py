@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import click
-
 from arm_client.commands.estimate.report import us
 from hbrt.cli.tables import show_json, show_text
 
 GONE: Final = "only before"
 NEW: Final = "only now"
+
+
+class BadEstimateError(ValueError):
+    """A file is no former estimate; the text is a sentence."""
 
 
 class Change(NamedTuple):
@@ -34,13 +36,13 @@ def read(file: Path) -> dict[str, Any]:
     """Read what ``hbrt estimate --json`` printed.
 
     Raises:
-        click.BadParameter: it is none.
+        BadEstimateError: it is none.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
         _times_of(document)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise click.BadParameter(f"{file} is not what 'hbrt estimate --json' prints: {error!r}.") from None
+        raise BadEstimateError(f"{file} is not what 'hbrt estimate --json' prints: {error!r}.") from None
     return dict(document)
 
 

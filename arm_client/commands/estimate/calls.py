@@ -74,7 +74,10 @@ def calls_of_program(command: list[str], profile: Profile, image: Path | None) -
         try:
             ran = subprocess.run(command, check=False, env=environment, stdout=sys.stderr)
         except OSError as error:
-            raise click.UsageError(f"Cannot execute {command[0]}: {error.strerror}.") from None
+            raise click.UsageError(
+                f"Cannot execute {command[0]}: {error.strerror}. A program is a .py or an executable file, a model an "
+                ".onnx file."
+            ) from None
         known = _known(board)
     what = " ".join(command)
     if ran.returncode:

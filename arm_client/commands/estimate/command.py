@@ -53,6 +53,17 @@ def _profile(_ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.BadParameter(str(error).replace("HBRT_PROFILE", "it", 1), param=param) from None
 
 
+def _former(_ctx: click.Context, param: click.Parameter, value: Path | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    from arm_client.commands.estimate.against import BadEstimateError, read
+
+    try:
+        return read(value)
+    except BadEstimateError as error:
+        raise click.BadParameter(str(error), param=param) from None
+
+
 def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, float]:
     try:
         return changes(value)
@@ -129,6 +140,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     "--against",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_former,
     help="Compare with what --json printed before, as a Markdown table; the exit code is 1 when something is slower.",
 )
 @click.option(
@@ -150,7 +162,7 @@ def of(
     profile: Profile | None,
     changed: dict[str, float],
     profiles: str | None,
-    against: Path | None,
+    against: dict[str, Any] | None,
     allow: float,
     *,
     is_relayed: bool,
@@ -195,7 +207,7 @@ def _answer(
     ctx: click.Context,
     document: dict[str, Any],
     show_it: Callable[[], None],
-    against: Path | None,
+    against: dict[str, Any] | None,
     allow: float,
     *,
     as_json: bool,
@@ -204,9 +216,9 @@ def _answer(
     from hbrt.cli.tables import show_json
 
     if against is not None:
-        from arm_client.commands.estimate.against import changes_of, read, show_changes
+        from arm_client.commands.estimate.against import changes_of, show_changes
 
-        is_good = show_changes(changes_of(read(against), document), allow / 100, as_json=as_json)
+        is_good = show_changes(changes_of(against, document), allow / 100, as_json=as_json)
         ctx.exit(Exit.GOOD if is_good else Exit.FAILED)
     if as_json:
         show_json(document)

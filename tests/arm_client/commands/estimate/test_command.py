@@ -82,6 +82,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
         (("estimate", "0x1", "--what-if", "clock=fast"), "cores.dsp.clock_mhz is 'fast'; write a number of MHz."),
         (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number of 1 to"),
         (("estimate", "0x1", "--profile", "none"), "it is 'none', which is no file"),
+        (("estimate", "/etc/passwd"), "a model an .onnx file"),
     ],
 )
 def test_what_cannot_be_estimated_is_said(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
