@@ -27,6 +27,13 @@ class CoreMask(IntEnum):
     NPU_CORE_ALL = 0xFFFF
 
 
+_MORE_DTYPES = {
+    "rk3562": ("w8a16",),
+    **dict.fromkeys(("rk3576", "rv1126b"), ("w4a16",)),
+    **dict.fromkeys(("rv1103", "rv1106"), ("w16a16i",)),
+}
+
+
 @dataclass(frozen=True)
 class Platform:
     """A chip.
@@ -52,7 +59,7 @@ class Platform:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """What ``quantized_dtype`` may be, of what this emulator can."""
-        return ("w8a8", "w8a16") if self.name == "rk3562" else ("w8a8",)
+        return ("w8a8", *_MORE_DTYPES.get(self.name, ()))
 
     def cores_of(self, mask: int) -> tuple[int, ...]:
         """The cores of a mask; (0,) for AUTO, which takes one.

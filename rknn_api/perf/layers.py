@@ -20,7 +20,7 @@ from rknn_api.run.runner import GraphRunner
 Shape = tuple[int, ...]
 
 _PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
-_QUANTISED = {"w8a8": "INT8", "w8a16": "INT16"}
+_QUANTISED = {"w8a8": "INT8", "w8a16": "INT16", "w16a16i": "INT16"}
 _MERGED = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "Tanh"})
 """Behind a convolution, these are a part of its layer, as published logs name it: ConvRelu, ConvLeakyRelu, ..."""
 _SWISH = "ExSwish"

@@ -93,7 +93,7 @@ class Prepared:
         Raises:
             RknnError: the dataset cannot be read or does not fit; the model cannot be run.
         """
-        levels = (1 << 16 if self.config.quantized_dtype == "w8a16" else 1 << 8) - 1
+        levels = (1 << 16 if "a16" in self.config.quantized_dtype else 1 << 8) - 1
         return ranges_of(self.to_quantise, self.ops, self.samples(dataset), self.config.quantized_algorithm, levels)
 
 

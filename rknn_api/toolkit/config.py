@@ -18,10 +18,16 @@ Shapes = tuple[tuple[int, ...], ...]
 
 _DEFAULT_PLATFORM = "rk3566"
 _DTYPES = ("w8a8", "w8a16", "w4a16", "w4a8", "w16a16i", "w16a16i_dfp")
-_OLD_DTYPES = {"asymmetric_quantized-8": "w8a8"}  # as programs for toolkits before 2.0 have it
+_OLD_DTYPES = {
+    "asymmetric_quantized-8": "w8a8",
+    "asymmetric_quantized-16": "w16a16i",
+}  # as programs for toolkits before 2.0 have it
 _SPARSE = ("rk3576", "rv1126b")
 _ALGORITHMS = ("normal", "mmse", "kl_divergence", "gdq")
-_RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "mmse", "kl_divergence")}
+_RUN_HERE = {
+    "quantized_dtype": ("w8a8", "w8a16", "w4a16", "w16a16i"),
+    "quantized_algorithm": ("normal", "mmse", "kl_divergence"),
+}
 _NO_EFFECT = {
     "compress_weight": False,
     "op_target": None,
@@ -43,7 +49,7 @@ class Config:
         mean_values: By input, a number a channel; none for no input.
         std_values: Likewise.
         is_bgr: By input: whether pictures of the dataset become BGR.
-        quantized_dtype: "w8a8" or "w8a16".
+        quantized_dtype: "w8a8", "w8a16", "w4a16" or "w16a16i".
         quantized_algorithm: "normal" (least and largest), "mmse" or "kl_divergence".
         per_channel: Weights have a scale for each output channel, else one.
         optimization_level: 0 leaves the graph as it is; 1 to 3 fold constants and batch norms.

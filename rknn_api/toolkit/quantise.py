@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Ranges = Mapping[str, tuple[float, float]]
 _LEAST_OPSET = 10  # of QuantizeLinear
+_WEIGHTED = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
+"""By the operators that have weights, the dimension of their output channels."""
 _OTHER_REAL = {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 _BEST = {"mmse": Histogram.least_squares, "kl_divergence": Histogram.least_divergence}
 
@@ -118,7 +120,9 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         )
     copy = with_initializers(model)
     _flatten_biases(copy)
-    is_wide = config.quantized_dtype == "w8a16"
+    if config.quantized_dtype == "w4a16":
+        return with_weights_of_four_bits(copy, config, exclude)
+    is_wide = config.quantized_dtype in {"w8a16", "w16a16i"}
     tensors = {
         name: TensorData(lowest=np.array(low, np.float32), highest=np.array(high, np.float32))
         for name, (low, high) in ranges.items()
@@ -138,7 +142,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
             copy,
             config.per_channel,
             False,
-            QuantType.QInt8,
+            QuantType.QInt16 if config.quantized_dtype == "w16a16i" else QuantType.QInt8,
             QuantType.QInt16 if is_wide else QuantType.QInt8,
             TensorsData(CalibrationMethod.MinMax, tensors),
             [],
@@ -159,6 +163,42 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         logger.setLevel(level)
     made: ModelProto = quantizer.model.model
     return made
+
+
+def with_weights_of_four_bits(model: ModelProto, config: Config, exclude: Sequence[str]) -> ModelProto:
+    """The model with weights of four bits behind a DequantizeLinear; what nodes make stays in real numbers.
+
+    Emulator: four bits lie in a byte each. Operator sets below 13 have one scale for all channels.
+    """
+    graph = model.graph
+    tensors = {one.name: one for one in graph.initializer if one.data_type == TensorProto.FLOAT and len(one.dims) > 1}
+    made, replaced = [], set()
+    for node in [one for one in graph.node if one.op_type in _WEIGHTED and one.name not in exclude]:
+        weight = tensors.get(node.input[1]) if len(node.input) > 1 else None
+        if weight is None:
+            continue
+        array, axis = numpy_helper.to_array(weight), _WEIGHTED[node.op_type] % len(weight.dims)
+        if node.op_type == "Gemm" and any(one.name == "transB" and one.i for one in node.attribute):
+            axis = 0
+        is_by_channel = config.per_channel and _opset(model) >= 13
+        others = tuple(at for at in range(array.ndim) if at != axis) if is_by_channel else None
+        scale = np.maximum(np.abs(array).max(axis=others, keepdims=True) / 7, np.finfo(np.float32).tiny)
+        name, real = f"{node.output[0]}_weight", f"{node.output[0]}_weight_real"
+        stored = np.clip(np.rint(array / scale), -8, 7).astype(np.int8)
+        scales = scale.reshape(-1 if is_by_channel else ()).astype(np.float32)
+        graph.initializer.append(numpy_helper.from_array(stored, name))
+        graph.initializer.append(numpy_helper.from_array(scales, f"{name}_scale"))
+        attributes: dict[str, Any] = {"axis": axis} if is_by_channel else {}
+        made.append(helper.make_node("DequantizeLinear", [name, f"{name}_scale"], [real], name=real, **attributes))
+        node.input[1] = real
+        replaced.add(weight.name)
+    nodes = [*made, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    used = {name for node in graph.node for name in node.input}
+    for tensor in [one for one in graph.initializer if one.name in replaced - used]:
+        graph.initializer.remove(tensor)
+    return model
 
 
 def _flatten_biases(model: ModelProto) -> None:

@@ -229,7 +229,7 @@ class RKNN(Calls):
             self._log.warning(
                 call, f"The Gemm of {', '.join(rows[:5])} stays in real numbers: its bias differs from row to row."
             )
-        if is_meant and not any(node.op_type == "QuantizeLinear" for node in one.graph.graph.node):
+        if is_meant and not any(node.op_type == "DequantizeLinear" for node in one.graph.graph.node):
             self._log.warning(
                 call, "Nothing of the model is quantised: none of its operators on float32 can be; it runs as it was."
             )

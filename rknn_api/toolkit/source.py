@@ -27,6 +27,7 @@ from rknn_api.run.custom_ops import CustomOps, call_shape_infer
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.config import Config
 
+_LEAST_SET, _SET = 10, 13
 _CAST, _SETTLED = "InsertedPrecisionFreeCast_", "_as_float32"
 
 
@@ -73,9 +74,20 @@ def load(
     for name, value in zip(names, input_initial_val or (), strict=False):
         if value is not None:
             _fix_value(model, by_name[name], value)
+    model = _of_later_set(model)
     for at, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{at}"
     return model
+
+
+def _of_later_set(model: ModelProto) -> ModelProto:
+    """The model in an operator set that has integers, where it is of an older one and onnx can convert it."""
+    if max((one.version for one in model.opset_import if one.domain in {"", "ai.onnx"}), default=_SET) >= _LEAST_SET:
+        return model
+    try:
+        return onnx.version_converter.convert_version(model, _SET)
+    except (RuntimeError, ValueError, IndexError):  # the quantiser says which set it needs
+        return model
 
 
 def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str] | None, ops: CustomOps) -> ModelProto:

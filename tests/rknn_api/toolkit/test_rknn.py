@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
 from rknnlite.api import RKNNLite
@@ -369,6 +369,36 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
     assert rknn.hybrid_quantization_step2(*files) == 0, rknn.last_error  # nothing is changed
 
 
+@pytest.mark.parametrize(
+    ("platform", "dtype", "stored", "near"),
+    [
+        ("rk3576", "w4a16", {"int8"}, 0.25),
+        ("rv1106", "w16a16i", {"int16", "int32"}, 1e-3),
+        ("rv1106", "asymmetric_quantized-16", {"int16", "int32"}, 1e-3),
+    ],
+)
+def test_types_that_a_chip_has_are_those_of_the_weights(
+    rknn: RKNN, tmp_path: Path, platform: str, dtype: str, stored: set[str], near: float
+) -> None:
+    dataset, model = nets.pictures(tmp_path), nets.mobilenet(tmp_path)
+    image = np.random.default_rng(5).integers(0, 256, (1, nets.SIDE, nets.SIDE, 3), np.uint8)
+    found = []
+    for quantizes in (True, False):
+        rknn.config(target_platform=platform, quantized_dtype=dtype, mean_values=[[127] * 3], std_values=[[64] * 3])
+        assert rknn.load_onnx(model) == 0
+        assert rknn.build(quantizes, dataset) == 0, rknn.last_error
+        assert rknn.export_rknn("net.rknn") == 0
+        assert rknn.init_runtime() == 0
+        found += rknn.inference([image]) or []
+        graph = nets.graph_of(tmp_path / "net.rknn").graph
+        if quantizes:
+            weights = {node.input[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+            tensors = [numpy_helper.to_array(one) for one in graph.initializer if one.name in weights]
+            assert {str(one.dtype) for one in tensors} == stored
+            assert dtype != "w4a16" or max(np.abs(one).max() for one in tensors) == 7
+    assert 0 < np.abs(found[0] - found[1]).max() < near
+
+
 def test_the_second_step_needs_the_files_of_the_first_alone(rknn: RKNN, tmp_path: Path) -> None:
     dataset, how = nets.pictures(tmp_path), {"mean_values": [[127] * 3], "std_values": [[64] * 3]}
     rknn.config(target_platform="rk3562", quantized_method="layer", custom_string="first", **how)
@@ -456,7 +486,8 @@ def test_a_node_that_cannot_be_quantized_is_named(
         ({"mean_value": [[0]]}, "no argument 'mean_value'; did you mean 'mean_values'?"),
         ({"target_platform": "rk3558"}, "no platform 'rk3558'; did you mean 'rk35"),
         ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
-        ({"quantized_dtype": "w4a16", "target_platform": "rk3576"}, "which can 'w8a8' or 'w8a16'"),
+        ({"quantized_dtype": "w4a16", "target_platform": "rk3588"}, "rk3588 has 'w8a8'"),
+        ({"quantized_dtype": "w4a8"}, "which can 'w8a8' or 'w8a16' or 'w4a16' or 'w16a16i'"),
         ({"quantized_algorithm": "gdq"}, "which can 'normal' or 'mmse' or 'kl_divergence'"),
         ({"remove_weight": True, "dynamic_input": [[[1, 3, 8, 8]]]}, "cannot share another's weights"),
         ({"dynamic_input": [[[1, 3, (8, 32), 8]]]}, "it is a list of sets"),
