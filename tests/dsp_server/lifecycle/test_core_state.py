@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.lifecycle import child as children, health
+from dsp_server.clients import Clients
+from dsp_server.lifecycle import child as children, health, processes
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import ACTIVITY_REPLACING
@@ -21,6 +23,7 @@ from dsp_server.process.event_loop import Loop
 from dsp_server.waits.records import Flag
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_PROGRESS, CORE_STATE, PROGRESS
+from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control
 
 IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
@@ -235,3 +238,22 @@ def test_a_core_that_has_never_served_is_starting_and_not_unwell(stage: Stage) -
     assert health.of_board([core.health(1)])
     core.life = core.life._replace(is_wanted=False)
     assert core.health(1).word == "offline"
+
+
+def test_a_process_that_cannot_be_watched_is_ended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when epoll has no room: nobody would hear of its end."""
+    child, _ = stage.child()
+    stage.loop.unwatch(child.control.fileno())
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(processes, "spawn", lambda *_: child)
+    monkeypatch.setattr(stage.loop, "watch", refuse)
+    clients, nothing = Clients(Mailbox(stage.ddr)), lambda *_: None
+    cores = processes.CoreProcesses(stage.loop, clients, stage.ddr.fd, 2, 1, nothing, nothing, nothing)
+    with pytest.raises(OSError, match="No space"):
+        cores.start(1, 0, IMAGE, 1.0)
+    assert (child.pidfd, cores.children) == (-1, {})
+    for bell in (*cores.doorbells, *cores.urgent_bells):
+        os.close(bell)
