@@ -53,5 +53,5 @@ def test_memory_of_any_content(program: Path) -> None:
 
 @pytest.mark.long
 def test_memory_of_any_content_for_long(program: Path) -> None:
-    for seed in range(100, 140):
-        run(program, seed, 200_000)
+    for seed in range(100, 120):
+        run(program, seed, 100_000)
