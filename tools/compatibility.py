@@ -110,7 +110,8 @@ def run(folder: Path, program: dict[str, Any]) -> str:
         return f"did not end within {TIMEOUT_S:.0f} s"
     if done.returncode == 0:
         return "runs"
-    return _cell((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])
+    said = [line for line in done.stderr.splitlines() if line.strip()]
+    return _cell(said[-1] if said else f"exit code {done.returncode}")
 
 
 def _cell(text: str) -> str:
@@ -136,8 +137,9 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
 def table(rows: list[Result]) -> str:
     """The rows as Markdown, with the number of good ones in front."""
     good = sum(row.is_good for row in rows)
+    lacking = sum(row.text.endswith("No such file or directory") for row in rows)
     lines = (f"| {row.repository} | `{row.path}` | {row.commit[:10]} | {row.text} |\n" for row in rows)
-    return f"{good} of {len(rows)} build or run.\n\n{HEAD}{''.join(lines)}"
+    return f"{good} of {len(rows)} build or run; {lacking} lack a header of others.\n\n{HEAD}{''.join(lines)}"
 
 
 def write(page: str, vendor: str, rows: list[Result]) -> str:

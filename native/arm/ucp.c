@@ -182,7 +182,9 @@ static void fill_scale(struct hbrtUcpProperties *made, const hbDNNTensorProperti
     kept->scale = scale, kept->zero_points = zero_points;
   }
   pthread_mutex_unlock(&lock);
-  made->scale = (struct hbrtUcpScale){n, kept->scale, n, kept->zero_points};
+  made->scale.scaleLen = made->scale.zeroPointLen = n;
+  made->scale.scaleData = kept->scale;
+  made->scale.zeroPointData = kept->zero_points;
 }
 
 static void fill(struct hbrtUcpProperties *made, const hbDNNTensorProperties *old, struct kept *kept) {

@@ -43,7 +43,7 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("py/run.py", "runs"),
         ("py/stop.py", "no \\| camera"),
     ]
-    assert table(rows).startswith("2 of 4 build or run.")
+    assert table(rows).startswith("2 of 4 build or run; 1 lack a header of others.")
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
 
@@ -54,6 +54,6 @@ def test_a_vendors_section_is_replaced_and_others_stay() -> None:
     again = write(write(page, "AA", [row]), "ZZ", [])
     assert again.index("## AA") < again.index("## ZZ")
     assert again.count("one.c") == 1
-    assert "0 of 0 build or run." in again
+    assert "0 of 0 build or run;" in again
     with pytest.raises(ValueError, match="has no lines"):
         write("nothing", "A", [row])

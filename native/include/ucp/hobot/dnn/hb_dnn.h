@@ -37,8 +37,14 @@ struct hbrtUcpShape {
 struct hbrtUcpScale {
   int32_t scaleLen;
   float *scaleData;
-  int32_t zeroPointLen;
-  int32_t *zeroPointData;
+  union {
+    int32_t zeroPointLen;
+    int32_t zeropointLen; /* the manual has both spellings */
+  };
+  union {
+    int32_t *zeroPointData;
+    int32_t *zeropointData;
+  };
 };
 
 /** What a tensor looks like in memory. A caller may change stride and tensorType, and sizes of -1. */
