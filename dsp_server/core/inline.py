@@ -87,6 +87,7 @@ class InlineCore:
 
             runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
         self._core = Core(index, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
+        self._core.count_apart()
 
     @property
     def engines(self) -> Engines:

@@ -344,6 +344,10 @@ class Core:
         """Close what this object opened: for a process that goes on without its core."""
         self._epoll.close()
 
+    def count_apart(self) -> None:
+        """Count no task in the core's record from now on: the board's own core runs none of them."""
+        self._lib.hbrt_core_apart(self._core)
+
     def run_now(self, slot: int) -> None:
         """Run the task in a slot that no other core may claim: for a process that is its own core (see inline.py)."""
         CLAIM.pack_into(self._map, self._layout.record(slot) + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())

@@ -51,6 +51,7 @@ struct hbrt_core {
     int client_doorbells[HBRT_CLIENTS];
     uint64_t aging_ns; /* 0 for none */
     hbrt_core_record *record;
+    uint64_t *counts, own_counts[3]; /* tasks, busy ns and cycles: of the record, or apart */
     uint8_t *announced, *activity;
     entry *queue; /* a binary heap, the best first */
     uint32_t count, capacity;
@@ -71,6 +72,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
         core->announced = hbrt_announced(&core->file, index);
         core->record = hbrt_core_at(&core->file, index);
         core->activity = &core->record->activity;
+        core->counts = &core->record->tasks;
         core->capacity = 2 * core->file.at.slot_count;
         core->queue = calloc(core->capacity, sizeof *core->queue);
         core->ops = calloc(COMMANDS, sizeof *core->ops);
@@ -88,6 +90,11 @@ void hbrt_core_free(hbrt_core *core) {
 
 void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell) {
     if (client < HBRT_CLIENTS) __atomic_store_n(&core->client_doorbells[client], doorbell, __ATOMIC_RELEASE);
+}
+
+void hbrt_core_apart(hbrt_core *core) {
+    memcpy(core->own_counts, &core->record->tasks, sizeof core->own_counts);
+    core->counts = core->own_counts;
 }
 
 void hbrt_core_age(hbrt_core *core, uint64_t aging_ns) { core->aging_ns = aging_ns; }
@@ -274,7 +281,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
             record->claim_ns = hbrt_now_ns();
             record->start_ns = record->done_ns = record->cycles = 0; /* of the task that had the slot before */
             /* For note(), which writes to a place that has left the caches: the op's time hides the misses. */
-            const hbrt_history_record *kept = hbrt_history(file, core->index, core->record->tasks + 1);
+            const hbrt_history_record *kept = hbrt_history(file, core->index, core->counts[0] + 1);
             __builtin_prefetch(kept, 1);
             __builtin_prefetch((const char *)kept + sizeof *kept / 2, 1);
             HBRT_KILL_POINT("core-C06");
@@ -297,7 +304,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
 /* Keep the end of a task that this core still owns in the history. */
 static void note(hbrt_core *core, uint32_t slot, uint8_t state) {
     const hbrt_slot_record *record = hbrt_record(&core->file, slot);
-    uint64_t number = core->record->tasks;
+    uint64_t number = core->counts[0];
     hbrt_history_record *kept = hbrt_history(&core->file, core->index, number);
     __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -323,9 +330,9 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
         record->cycles = end->cycles;
         record->has_work = (uint32_t)end->has_work;
     }
-    core->record->tasks++;
-    core->record->cycles += end->cycles;
-    if (!is_nested) core->record->busy_ns += spent_ns; /* the interrupted op's time includes that of this one */
+    core->counts[0]++;
+    core->counts[2] += end->cycles;
+    if (!is_nested) core->counts[1] += spent_ns; /* the interrupted op's time includes that of this one */
     uint8_t state = end->result ? HBRT_FAILED : HBRT_DONE;
     note(core, end->slot, state);
     HBRT_KILL_POINT("core-C15");

@@ -172,6 +172,9 @@ void hbrt_core_free(hbrt_core *core);
 /* The doorbell of a client, -1 when it has gone. */
 void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
 
+/* From now on, tasks are not counted in the core's record: for a program that runs its own ops. */
+void hbrt_core_apart(hbrt_core *core);
+
 /* From now on, a waiting task gains a level every `aging_ns`; 0, the initial value, for never. Call it before the first claim. */
 void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
 
