@@ -155,13 +155,13 @@ def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> 
     found = checks(shell)
     assert found["board named"]["level"] == "warn"
     assert found["board named"]["found"].startswith(
-        "its daemon has died and left attach.sock, control.sock, image-1.py; "
+        "its daemon has died and left attach.sock, control.sock, image-1.py, image-2.py; "
     )
     assert found["board named"]["advice"] == "Run 'hbrt doctor --clean' to remove it."
     assert found["board private-1-abc"]["level"] == "warn"
 
     cleaned = checks(shell, "--clean")
-    assert cleaned["board named"]["found"] == "removed attach.sock, control.sock, image-1.py, lock"
+    assert cleaned["board named"]["found"] == "removed attach.sock, control.sock, image-1.py, image-2.py, lock"
     assert cleaned["board private-1-abc"]["found"].endswith("log")
     assert shell.files("named") == ["log"]
     assert not (shell.home / "private-1-abc").exists()

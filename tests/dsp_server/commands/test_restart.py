@@ -236,7 +236,7 @@ def test_a_disk_that_is_full_is_no_fault_of_the_image(shell: Shell, image: Path)
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no file may grow
     answer = shell.hbrt("restart")
     assert (answer.returncode, answer.stdout) == (3, "")
-    assert answer.stderr.startswith(f"Error: The image {image} cannot be copied to {shell.home}/default/image-2.py: ")
+    assert answer.stderr.startswith(f"Error: The image {image} cannot be copied to {shell.home}/default/image-3.py: ")
     assert op_at_0x1000(shell) == "first"
     resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
     shell.good("restart")

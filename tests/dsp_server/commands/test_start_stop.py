@@ -20,7 +20,7 @@ from tests.limits import PATIENCE_S
 if TYPE_CHECKING:
     from tests.conftest import Shell
 
-RUNNING = ["attach.sock", "control.sock", "image-1.py", "lock", "log"]
+RUNNING = ["attach.sock", "control.sock", "image-1.py", "image-2.py", "lock", "log"]
 IMAGE = """
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
 
@@ -58,7 +58,9 @@ def test_start_returns_when_the_board_is_running_and_stop_when_it_is_gone(shell:
     assert len(cores) == 3
     assert os.getsid(daemon) != os.getsid(0)
 
-    assert shell.good("stop") == ("Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock.\n")
+    assert shell.good("stop") == (
+        "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock.\n"
+    )
     assert has_ended(daemon)
     assert not [core for core in cores if core.is_running()]
     assert shell.files() == ["log"]
@@ -74,7 +76,7 @@ def test_start_and_stop_speak_json(shell: Shell) -> None:
         "pid": shell.pid(),
         "removed": [],
     }
-    removed = ["attach.sock", "control.sock", "image-1.py", "lock"]
+    removed = ["attach.sock", "control.sock", "image-1.py", "image-2.py", "lock"]
     assert shell.json("stop") == {
         "board": "default",
         "directory": directory,
@@ -391,7 +393,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
 
     status = shell.status()
     assert (status["state"], status["pid"]) == ("crashed", None)
-    assert status["left"] == ["attach.sock", "control.sock", "image-1.py"]
+    assert status["left"] == ["attach.sock", "control.sock", "image-1.py", "image-2.py"]
     dead = (
         "The daemon of board default has died and left its files. Start it anew with 'hbrt start', or remove them with "
         "'hbrt stop'."
@@ -400,7 +402,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
 
     removed, running = shell.good("start").splitlines()
-    assert removed == "Removed what a daemon that died had left: attach.sock, control.sock, image-1.py."
+    assert removed == "Removed what a daemon that died had left: attach.sock, control.sock, image-1.py, image-2.py."
     assert running.startswith("Board default is running")
     assert shell.files() == RUNNING
 
@@ -410,7 +412,10 @@ def test_stop_brings_a_crashed_board_to_offline(shell: Shell) -> None:
     daemon = shell.pid()
     os.kill(daemon, signal.SIGKILL)
     assert has_ended(daemon)
-    assert shell.good("stop") == "Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock.\n"
+    assert (
+        shell.good("stop")
+        == "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock.\n"
+    )
     assert shell.files() == ["log"]
     assert shell.status()["state"] == "offline"
 
@@ -442,8 +447,8 @@ def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
         assert client.stdout is not None
         assert client.stdout.readline() == "True\n"
         assert shell.good("stop") == (
-            "Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock. Processes that were "
-            f"attached: {client.pid} (-c); their calls answer HB_DSP_BOARD_LOST.\n"
+            "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock. Processes "
+            f"that were attached: {client.pid} (-c); their calls answer HB_DSP_BOARD_LOST.\n"
         )
     finally:
         client.communicate("\n", timeout=PATIENCE_S)
