@@ -138,7 +138,7 @@ def table(rows: list[Result]) -> str:
     """The rows as Markdown, with the number of good ones in front."""
     good = sum(row.is_good for row in rows)
     lacking = sum(row.text.endswith("No such file or directory") for row in rows)
-    lines = (f"| {row.repository} | `{row.path}` | {row.commit[:10]} | {row.text} |\n" for row in rows)
+    lines = (f"| {row.repository} | {row.path} | {row.commit[:10]} | {row.text} |\n" for row in rows)
     return f"{good} of {len(rows)} build or run; {lacking} lack a header of others.\n\n{HEAD}{''.join(lines)}"
 
 
