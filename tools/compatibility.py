@@ -85,9 +85,38 @@ def check_out(clone: Path, commit: str, target: Path) -> None:
                 (target / path).write_bytes(data)
 
 
-def build(folder: Path, path: str, flags: list[str]) -> str:
+def header_folders(folder: Path, path: str, without: list[str]) -> list[str]:
+    """Folders that hold headers, and those above them, from a program's root: the nearest to a file first.
+
+    Args:
+        folder: The root.
+        path: The file.
+        without: Parts of names of folders that are left out, such as those of other boards.
+    """
+    found = {file.parent for end in ("*.h", "*.hpp") for file in folder.rglob(end)}
+    names = {
+        one.relative_to(folder).as_posix() for each in found for one in (each, each.parent) if one != folder.parent
+    }
+    parts = Path(path).parts
+
+    def distance(name: str) -> tuple[int, str]:
+        own = Path(name).parts
+        shared = sum(one == other for one, other in zip(own, parts, strict=False))
+        return len(own) - 2 * shared, name
+
+    return sorted((name for name in names if not any(one in name.lower() for one in without)), key=distance)
+
+
+def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:
+    """The flags with which a file of a repository is compiled."""
+    without = repository.get("headers_but")
+    folders = [] if without is None else header_folders(folder, path, without)
+    return [*repository.get("flags", []), *(f"-I{name}" for name in folders)]
+
+
+def build(folder: Path, path: str, given: list[str]) -> str:
     """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
-    command = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *flags, path, "-o", os.devnull]
+    command = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *given, path, "-o", os.devnull]
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode == 0:
         return "builds"
@@ -127,7 +156,7 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
             check_out(mirror / name, commit, folder)
             builds, runs = repository.get("build", []), repository.get("run", [])
             texts = [
-                *pool.map(lambda path: build(folder, path, repository.get("flags", [])), builds),  # noqa: B023 - ends here
+                *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023 - ends here
                 *pool.map(lambda program: run(folder, program), runs),  # noqa: B023
             ]
             for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools import compatibility
-from tools.compatibility import Result, results, table, write
+from tools.compatibility import Result, header_folders, results, table, write
 
 RUN = "from hobot_dnn import pyeasy_dnn as dnn\nprint(dnn.load('net.bin')[0].outputs[0].properties.shape)\n"
 
@@ -46,6 +46,14 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     assert table(rows).startswith("2 of 4 build or run; 1 lack a header of others.")
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
+
+
+def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -> None:
+    for name in ("one/include/a.h", "two/include/a.h", "third/lib/b.hpp", "third/other_board/c.h"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = header_folders(tmp_path, "two/src/main.c", ["other_board"])
+    assert found == ["two/include", "two", "one", "third", "one/include", "third/lib"]
 
 
 def test_a_vendors_section_is_replaced_and_others_stay() -> None:
