@@ -31,7 +31,7 @@ def need_known(options: Mapping[str, object], kind: type) -> None:
     known = kind.__annotations__
     for name in options:
         if name not in known:
-            raise refusal(f"{name} is no option of this function: there are {', '.join(known)}.")
+            raise refusal(f"{name} is not an option of this function: there are {', '.join(known)}.")
 
 
 def need_whole(name: str, value: Any) -> None:

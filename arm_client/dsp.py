@@ -139,7 +139,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
         timeout: Milliseconds; <= 0 waits for ever (as hbDNNWaitTaskDone).
 
     Returns:
-        0 when the op returned 0; HB_DSP_TIMEOUT, and the task goes on; the op's own value when it is not 0;
+        0 when the op returned 0; HB_DSP_TIMEOUT, and the task keeps running; the op's own value when it is not 0;
         HB_DSP_RUN_TASK_FAILED, _UNKNOWN_COMMAND, _CORE_LOST, _WATCHDOG, _TASK_CANCELLED, _OUT_OF_TCM;
         HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the
         text.
@@ -217,7 +217,7 @@ def hbDSPGetVersion() -> str:
 def hbDSPGetErrorDesc(code: int) -> str:
     """Sentence for a status code; a value that is no code of the runtime came from an op."""
     number = integer(code)
-    return codes.describe(number) if number is not None else f"{short_repr(code)} is no status code."
+    return codes.describe(number) if number is not None else f"{short_repr(code)} is not a status code."
 
 
 def _milliseconds(timeout: object) -> int | None:

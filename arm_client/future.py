@@ -112,7 +112,7 @@ class Task(concurrent.futures.Future[Any]):
             timeout: Seconds; None waits for ever.
 
         Raises:
-            TimeoutError: not yet; the task goes on. CancelledError: it was cancelled. HbrtError: it failed.
+            TimeoutError: not yet; the task keeps running. CancelledError: it was cancelled. HbrtError: it failed.
         """
         self._wait_here(timeout)
         try:
@@ -158,7 +158,7 @@ class Task(concurrent.futures.Future[Any]):
         if timeout is not None and timeout <= 0:
             self._look()
             if not super().done():
-                raise TimeoutError(f"Command {self.cmd:#x} has not ended yet; the task goes on.")
+                raise TimeoutError(f"Command {self.cmd:#x} has not ended yet; the task keeps running.")
         if super().done():
             return
         tasks = self._session.tasks
@@ -167,7 +167,7 @@ class Task(concurrent.futures.Future[Any]):
         if status == Status.HB_DSP_TIMEOUT and (state := tasks.state(self._handle)) is not None and state < FIRST_END:
             why = tasks.mailbox.claim_lock.why_held()
             raise TimeoutError(
-                f"Command {self.cmd:#x} did not end within {timeout} s; the task goes on. {why}".rstrip()
+                f"Command {self.cmd:#x} did not end within {timeout} s; the task keeps running. {why}".rstrip()
             )
         self._settle()
 

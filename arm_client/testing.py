@@ -234,7 +234,7 @@ def _board(
 
 def _fail_for(problems: list[str]) -> None:
     if problems:
-        pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
+        pytest.fail("The test leaked:\n" + "\n".join(problems), pytrace=False)
 
 
 def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = None) -> list[str]:

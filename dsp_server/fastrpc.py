@@ -141,7 +141,7 @@ class Domain:
         elif kind == END:
             os.kill(os.getpid(), signal.SIGKILL)
         else:
-            raise _refusal(Aee.AEE_ERPC, f"{kind} is no kind of message.")
+            raise _refusal(Aee.AEE_ERPC, f"{kind} is not a kind of message.")
         return 0
 
     def _invoke(self, raw: bytes, word: int, handle: int, count: int) -> int:
@@ -231,7 +231,9 @@ def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
         phy_addr, size_bytes = ARGUMENT.unpack_from(raw, HEAD.size + at * ARGUMENT.size)
         view = runtime.map_range(phy_addr, size_bytes) if size_bytes else memoryview(bytearray())
         if view is runtime.MAP_FAILED:
-            raise _refusal(Aee.AEE_EBADPARM, f"Argument {at} is no memory of the caller: {runtime.context.map_failure}")
+            raise _refusal(
+                Aee.AEE_EBADPARM, f"Argument {at} is not memory of the caller: {runtime.context.map_failure}"
+            )
         views.append(view.toreadonly() if at < given.inputs else view)
     for at in range(given.buffers, given.total):
         views.append(memoryview(raw)[HEAD.size + at * ARGUMENT.size :][: HANDLE.size])
@@ -346,7 +348,7 @@ class DspQueue:
 def _bytes_of(phy_addr: int, size_bytes: int) -> memoryview:
     view = runtime.map_range(phy_addr, size_bytes)
     if view is runtime.MAP_FAILED:
-        raise _refusal(Aee.AEE_ENOSUCHMAP, f"A buffer of a packet is no memory: {runtime.context.map_failure}")
+        raise _refusal(Aee.AEE_ENOSUCHMAP, f"A buffer of a packet is not memory: {runtime.context.map_failure}")
     return view
 
 

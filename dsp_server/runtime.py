@@ -315,7 +315,8 @@ def refuse_unmapping(what: str, site: str) -> int:
     live = "; ".join(map(str, context.mappings)) or "none"
     find(
         "not-mapped",
-        f"hb_dsp_mem_unmap: {what}, at {site}, is no mapping of this task, or was unmapped before. Mapped are: {live}. "
+        f"hb_dsp_mem_unmap: {what}, at {site}, is not a mapping of this task, or was unmapped before. Mapped are: "
+        f"{live}. "
         "Pass what hb_dsp_mem_map returned, once.",
         Place("unmapped", site, core=context.index),
     )

@@ -325,5 +325,5 @@ class DspQueue:
 def _limit(timeout: float) -> float:
     """When a wait of so many seconds is over."""
     if not timeout >= 0:
-        raise AeeError(Aee.AEE_EBADPARM, f"{timeout} is no time to wait; write seconds, 0 or more.")
+        raise AeeError(Aee.AEE_EBADPARM, f"{timeout} is not a time to wait; write seconds, 0 or more.")
     return time.monotonic() + timeout

@@ -158,7 +158,7 @@ class Runtime:
         if opened is None:
             raise AeeError(
                 Aee.AEE_EINVHANDLE,
-                f"{handle:#x} is no open handle of this process: it was closed, or never opened.",
+                f"{handle:#x} is not an open handle of this process: it was closed, or never opened.",
             )
         return opened
 

@@ -39,7 +39,7 @@ class Status(IntEnum):
     HB_DNN_INVALID_DNN_HANDLE = -6000005, "The model handle is not a live one.", _PUBLIC
     HB_DNN_CAN_NOT_OPEN_FILE = -6000006, "The model file cannot be opened.", _PUBLIC
     HB_DNN_OUT_OF_MEMORY = -6000007, "There is not enough device memory for the model.", _PUBLIC
-    HB_DNN_TIMEOUT = -6000008, "The wait for the model task timed out; the task goes on.", _PUBLIC
+    HB_DNN_TIMEOUT = -6000008, "The wait for the model task timed out; the task keeps running.", _PUBLIC
     HB_DNN_TASK_NUM_EXCEED_LIMIT = -6000009, "More than 32 model tasks are alive; release some.", _PUBLIC
     HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT = -6000010, "The chain of small models is too long.", _PUBLIC
     HB_DNN_INVALID_TASK_HANDLE = -6000011, "The model task handle is not a live one.", _PUBLIC
@@ -81,7 +81,7 @@ class Status(IntEnum):
     HB_DSP_INVALID_TASK_HANDLE = -6000263, "The value is not a task handle."
     HB_DSP_TASK_RELEASED = -6000264, "The task handle was released before."
     HB_DSP_FOREIGN_TASK_HANDLE = -6000265, "The task handle belongs to another process or another attachment."
-    HB_DSP_TIMEOUT = -6000266, "The wait timed out; the task goes on and can be waited for again."
+    HB_DSP_TIMEOUT = -6000266, "The wait timed out; the task keeps running and can be waited for again."
     HB_DSP_UNKNOWN_COMMAND = -6000267, "No op is registered for the command; see 'hbrt ops'."
     HB_DSP_RUN_TASK_FAILED = -6000268, "The op raised an exception; the task's text has its traceback, or its sentence."
     HB_DSP_TASK_CANCELLED = -6000269, "The task was cancelled before a core claimed it."
@@ -95,7 +95,7 @@ class Status(IntEnum):
     HB_DSP_RELAY_LOST = (
         -6000277,
         (
-            "The relay that carried the task has gone, or none can be reached; the board goes on, and the next "
+            "The relay that carried the task has gone, or none can be reached; the board keeps running, and the next "
             "call starts or finds a new one."
         ),
     )

@@ -279,7 +279,7 @@ def _text(view: memoryview, label: str) -> tuple[bytes, int]:
                 f"{label} is for a board: it runs there alone. Convert the ONNX file that it was made from: "
                 "RKNN().load_onnx, build, export_rknn."
             )
-        raise invalid_model(f"{label} is no RKNN model of this emulator; write one by RKNN().export_rknn.")
+        raise invalid_model(f"{label} is not an RKNN model of this emulator; write one by RKNN().export_rknn.")
     _, version, size, crc, _ = _HEAD.unpack_from(view)
     if version != VERSION:
         raise invalid_model(f"{label} has the layout {version}; this emulator reads {VERSION}. Export it anew.")

@@ -116,7 +116,7 @@ TASKS = (
     Choice(
         "timeout of hbDSPWaitTaskDone", "milliseconds; <= 0 waits for ever", "as hbDNNWaitTaskDone; the samples pass 0"
     ),
-    Choice("after a timeout", "the task goes on and can be waited for again", "a wait is no cancel"),
+    Choice("after a timeout", "the task keeps running and can be waited for again", "a wait is no cancel"),
     Choice(
         "hbDSPReleaseTask of a queued or running task",
         "cancels it; lets it end and drops its result",

@@ -143,7 +143,7 @@ def say(words: tuple[str, ...], voice: Voice, seed: int, snr_db: float = 12.0) -
         ValueError: a word that is none of WORDS.
     """
     if unknown := [word for word in words if word not in PRONUNCIATIONS]:
-        raise ValueError(f"{unknown[0]!r} is no word of this speaker; there are {', '.join(WORDS)}.")
+        raise ValueError(f"{unknown[0]!r} is not a word of this speaker; there are {', '.join(WORDS)}.")
     random = np.random.default_rng((2, seed))
     names = ["sil"]
     for word in words:
@@ -201,7 +201,7 @@ def read_wav(file: Path) -> Samples:
             kind = (source.getnchannels(), source.getsampwidth(), source.getframerate())
             data = source.readframes(source.getnframes())
     except (wave.Error, EOFError) as error:
-        raise ValueError(f"{file} is no WAV file: {str(error) or 'it is cut off'}.") from error
+        raise ValueError(f"{file} is not a WAV file: {str(error) or 'it is cut off'}.") from error
     if kind != (1, 2, RATE):
         raise ValueError(
             f"{file} has {kind[0]} channels of {8 * kind[1]} bits at {kind[2]} Hz; the model takes 1 of 16 bits at "

@@ -43,7 +43,7 @@ def result_of(text: str) -> Any:
 def _parameter(text: str) -> Any:
     found = _PARAMETER.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no base type with stars and a name.")
+        raise ValueError(f"{text!r} is not a base type with stars and a name.")
     return _pointed(found["base"], found["stars"].count("*"), is_const=found["const"] is not None)
 
 

@@ -70,7 +70,8 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
     kind = _BY_DTYPE.get(image.dtype)
     if image.ndim != 2 or kind is None:
         raise refusal(
-            f"An array of shape {image.shape} and type {image.dtype} is no image: use (height, width) of uint8, int16, "
+            f"An array of shape {image.shape} and type {image.dtype} is not an image: use (height, width) of uint8, "
+            "int16, "
             "int32 or float32, (height, width, 3) of uint8, or an Nv12."
         )
     return kind

@@ -188,7 +188,7 @@ def trace_file() -> Path | None:
     try:
         named = json.loads(Path(path).read_text(encoding="utf-8")).get("trace_record_file", TRACE_FILE)
     except (OSError, ValueError, AttributeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no JSON object"
+        why = error.strerror if isinstance(error, OSError) else "it is not a JSON object"
         raise _bad("HB_DNN_PERFETTO_CONFIG_PATH", path, f"a file that can be read: {why}") from None
     if not isinstance(named, str) or not named:
         raise _bad("trace_record_file", f"{named} in {path}", "the name of a file")

@@ -123,7 +123,7 @@ def _check_there(address: str) -> None:
     """Say at once that nobody listens: Ray itself would try for a minute, and end the process."""
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdecimal()):
-        raise BoardError(f"{address!r} is no address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")
+        raise BoardError(f"{address!r} is not an address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:

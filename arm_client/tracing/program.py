@@ -91,7 +91,7 @@ def _noting_tasks(kind: Any) -> type:
             if claim_ns < sequence:  # of an earlier task in the slot
                 claim_ns = 0
             if done_ns < sequence or done_ns > end_ns:
-                done_ns = 0  # the task goes on
+                done_ns = 0  # the task keeps running
             ring.note(Kind.WAIT, start_ns, end_ns, sequence, claim_ns, done_ns, self.client_id, 0, cmd)
             return status
 

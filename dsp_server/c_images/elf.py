@@ -78,7 +78,7 @@ def check(raw: bytes, name: str) -> None:
         raise NotLoadableError(f"is an object file, which is not linked yet. {build}")
     segments = list(_segments(raw))
     if kind == _CORE or (kind not in {_EXECUTABLE, _SHARED}):
-        raise NotLoadableError(f"is no shared library. {build}")
+        raise NotLoadableError(f"is not a shared library. {build}")
     if kind == _EXECUTABLE or any(one[0] == _INTERPRETER for one in segments):
         raise NotLoadableError(f"is an executable, and an image is a shared library. {build}")
     end = max((offset + size for _, _, offset, _, _, size, *_ in segments), default=0)

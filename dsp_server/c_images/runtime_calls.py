@@ -230,7 +230,8 @@ class Runtime:
         for pool, name in ((pool0, "pool 0"), (pool1, "pool 1")):
             if pool and pool % DEFAULT_ALIGN:
                 runtime.DSP_ERR(
-                    "hb_dsp_init_global_tm at %s: %s starts at %#x, which is no multiple of %d. Declare the array with "
+                    "hb_dsp_init_global_tm at %s: %s starts at %#x, which is not a multiple of %d. Declare the array "
+                    "with "
                     "HB_ALIGN64.", site, name, pool, DEFAULT_ALIGN,
                 )  # fmt: skip
                 return Status.HB_DSP_INVALID_ARGUMENT
@@ -292,7 +293,7 @@ class Runtime:
 
     def _tiles(self, tm: int | None) -> TileManager:
         if self.tile_manager is None or tm != self._tile_manager_address:
-            raise BadTile(f"{tm or 0:#x} is no tile manager: pass on the tm that the op was called with.")
+            raise BadTile(f"{tm or 0:#x} is not a tile manager: pass on the tm that the op was called with.")
         return self.tile_manager
 
     def _copy(self, site: str, dst: int | None, src: int | None, row_bytes: int, shape: Any) -> int:

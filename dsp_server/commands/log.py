@@ -31,7 +31,7 @@ LINES = 100
     type=click.IntRange(min=0),
     default=LINES,
     show_default=True,
-    help="Start with the last so many lines.",
+    help="Number of last lines to start with.",
 )
 @json_option
 def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None:

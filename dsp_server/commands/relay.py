@@ -38,7 +38,7 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
     type=click.Path(path_type=Path, file_okay=False),
     help="With --listen: directory of keys ('hbrt keys new'). Without it only loopback addresses are taken.",
 )
-@click.option("--detach", is_flag=True, help="Return when it serves; it goes on without this terminal.")
+@click.option("--detach", is_flag=True, help="Return when it serves; it keeps running without this terminal.")
 def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     """Be the relay of a board: programs that run with HB_DSP_RPC_MODE=relay give it their tasks.
 

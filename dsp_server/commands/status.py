@@ -162,7 +162,7 @@ def _show(status: dict[str, Any]) -> None:
     kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
     show_text(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
     if status["image_error"]:
-        show_text(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
+        show_text(f"It was changed and does not load; the last good one stays in use.\n{status['image_error']}")
     show_text(memory_line(status["memory"]))
     leased = f"{slots['leased']} of {slots['total']} slots leased"
     aging = (

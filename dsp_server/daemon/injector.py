@@ -58,7 +58,7 @@ class Injector:
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
             if fault.cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}:
                 why = (
-                    f"'{fault}' would never come: command {fault.cmd:#x} is no op, the core answers it itself. "
+                    f"'{fault}' would never come: command {fault.cmd:#x} is not an op, the core answers it itself. "
                     "'hbrt ops' lists the ops."
                 )
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)

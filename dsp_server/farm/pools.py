@@ -42,17 +42,17 @@ def parse_pool(text: str) -> Pool:
     head, *options = text.split(",")
     name, _, count = head.partition("=")
     if not _NAME.fullmatch(name):
-        raise refused(name, "is no name of a pool")
+        raise refused(name, "is not a name of a pool")
     if not re.fullmatch(r"[0-9]{1,4}", count) or not 0 < int(count) <= MOST_BOARDS:
-        raise refused(count, f"is no number of boards, 1 to {MOST_BOARDS}")
+        raise refused(count, f"is not a number of boards, 1 to {MOST_BOARDS}")
     found: dict[str, str] = {}
     for option in options:
         key, _, value = option.partition("=")
         if key not in {"image", "profile"} or not value or key in found:
-            raise refused(option, "is no option of a pool")
+            raise refused(option, "is not an option of a pool")
         found[key] = value
     if "image" in found:
         if not Path(found["image"]).is_file():
-            raise refused(found["image"], "is no file")
+            raise refused(found["image"], "is not a file")
         found["image"] = str(Path(found["image"]).absolute())
     return Pool(name, int(count), **found)

@@ -155,5 +155,5 @@ def checked(size_bytes: int, align: int) -> tuple[int, int]:
     if size_bytes <= 0:
         raise BadTile(f"A TCM buffer of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
     if align <= 0 or align & (align - 1):
-        raise BadTile(f"An alignment of {align} bytes is no power of two: use one, such as {DEFAULT_ALIGN}.")
+        raise BadTile(f"An alignment of {align} bytes is not a power of two: use one, such as {DEFAULT_ALIGN}.")
     return size_bytes, align

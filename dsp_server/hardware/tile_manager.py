@@ -130,7 +130,7 @@ class TileManager:
         except ValueError:
             raise BadTile("This TCM buffer was freed already: free each one once.") from None
         except TypeError as error:
-            raise BadTile(f"{type(buffer).__name__} is no TCM buffer: {error}.") from None
+            raise BadTile(f"{type(buffer).__name__} is not a TCM buffer: {error}.") from None
         address, size_bytes = address_of(view), view.nbytes
         del view
         self.free_at(address, size_bytes)
@@ -238,7 +238,7 @@ class TileManager:
             return 0, 1
         if color in (XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1):
             return (color,)
-        raise BadTile(f"{color!r} is no bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
+        raise BadTile(f"{color!r} is not a bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
 
     def _place_of(self, address: int, size_bytes: int | None) -> tuple[int, int]:
         for bank, pool in enumerate(self._banks):

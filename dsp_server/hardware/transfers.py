@@ -122,7 +122,7 @@ def usable(side: str, buffer: BufferLike) -> memoryview:
     try:
         return bytes_view(buffer)
     except TypeError as error:
-        raise BadTransfer(f"The {side} ({type(buffer).__name__}) is no usable buffer: {error}.") from None
+        raise BadTransfer(f"The {side} ({type(buffer).__name__}) is not a usable buffer: {error}.") from None
     except ValueError:
         raise BadTransfer(f"The {side} is a buffer that was freed: allocate it again.") from None
 

@@ -76,7 +76,7 @@ def read_image(path: Path) -> bytes:
     """
     if not is_text(path):
         raise ImageError(
-            f"The path of the image {str(path)!r} is no text in this locale; rename the file or its directory, or set "
+            f"The path of the image {str(path)!r} is not text in this locale; rename the file or its directory, or set "
             "LC_ALL=C.UTF-8.",
             Status.HB_DSP_INVALID_ARGUMENT,
         )
@@ -95,7 +95,7 @@ def read_image(path: Path) -> bytes:
         return raw
     if path.suffix in _C_SUFFIXES:
         raise ImageError(
-            f"The image {path} is no ELF file. An image in C is a shared library: build it with 'hbrt cc --dsp -o "
+            f"The image {path} is not an ELF file. An image in C is a shared library: build it with 'hbrt cc --dsp -o "
             f"{path.stem}.so FILE...'."
         )
     try:

@@ -114,7 +114,7 @@ class Heap:
         rest_bytes: int = 0,
     ) -> None:
         if page_bytes <= 0 or page_bytes & (page_bytes - 1):
-            raise BadSize(f"A page of {page_bytes} bytes is no power of two: use one, such as {PAGE_BYTES}.")
+            raise BadSize(f"A page of {page_bytes} bytes is not a power of two: use one, such as {PAGE_BYTES}.")
         if size_bytes <= 0 or base < 0 or base % page_bytes or size_bytes % page_bytes:
             raise BadSize(
                 f"A heap of {size_bytes} bytes at {base:#x} does not consist of pages of {page_bytes} bytes: "

@@ -53,7 +53,7 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
     except OSError as error:
         raise _refusal(f"{what} of process {pid} is not open, or is in another container: {error.strerror}.") from None
     if not stat.S_ISREG(kind.st_mode):
-        raise _refusal(f"{what} is no memory, nor a file: make it with memfd_create() or shm_open().")
+        raise _refusal(f"{what} is not memory, nor a file: make it with memfd_create() or shm_open().")
     if offset + size_bytes > kind.st_size:
         raise _refusal(
             f"The range of {counted(size_bytes, 'byte')} from {offset} on does not fit what is behind file descriptor "

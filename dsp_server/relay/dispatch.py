@@ -38,7 +38,7 @@ class Result(Enum):
     QUEUED = "the task is READY"
     STALE = "the slot does not hold that task; nothing was changed"
     REFUSED = "the task has ended with a status"
-    MALFORMED = "the frame is no SUBMIT"
+    MALFORMED = "the frame is not a SUBMIT"
     UNKNOWN = "no process has that ticket"
     FOREIGN = "the task names another client; nothing was changed"
 

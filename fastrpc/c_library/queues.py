@@ -137,7 +137,7 @@ def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
 def _of(queue: int) -> DspQueue:
     found = _queues.get(queue)
     if found is None:
-        raise AeeError(Aee.AEE_EBADPARM, f"{queue:#x} is no open queue: it was closed, or never created.")
+        raise AeeError(Aee.AEE_EBADPARM, f"{queue:#x} is not an open queue: it was closed, or never created.")
     return found
 
 

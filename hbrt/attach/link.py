@@ -239,7 +239,7 @@ class LocalLink(Link):
 
         if not is_text(directory):
             raise WrongUseError(
-                f"The directory {str(directory)!r} for a recording is no text in this locale, so that no message can "
+                f"The directory {str(directory)!r} for a recording is not text in this locale, so that no message can "
                 "name it; choose another, or set LC_ALL=C.UTF-8."
             )
         try:

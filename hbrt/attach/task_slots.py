@@ -447,7 +447,7 @@ class TaskSlots:
 
         Args:
             handle: What submit returned.
-            timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
+            timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task keeps running.
         """
         if not mark[0]:
             notice()
@@ -471,7 +471,7 @@ class TaskSlots:
         if self.link.fault:
             return self.refuse(self.link.fault, self.link.why_faulty())
         why = self.mailbox.claim_lock.why_held()
-        text = f"The task did not end within {timeout_ms:g} ms; it goes on. {why}".rstrip()
+        text = f"The task did not end within {timeout_ms:g} ms; it keeps running. {why}".rstrip()
         return self.refuse(Status.HB_DSP_TIMEOUT, text)
 
     def _why_failed(self, slot: int) -> int:

@@ -36,7 +36,7 @@ def check_free(count: int, what: str) -> None:
 
 def too_few(what: str, error: OSError, count: int = 1) -> RefusedError:
     """The refusal for something that finds no file descriptor."""
-    few = "is no file descriptor" if count == 1 else f"are fewer than {count} file descriptors free"
+    few = "is not a file descriptor" if count == 1 else f"are fewer than {count} file descriptors free"
     return RefusedError(
         Status.HB_SYS_OUT_OF_MEMORY,
         f"There {few} for {what} ({error.strerror}); raise the limit of open files (ulimit -n), or close files.",

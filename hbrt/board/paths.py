@@ -237,7 +237,7 @@ def board_ref(name: str | None = None) -> BoardRef:
         raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
     if not is_text(path):
         raise WrongUseError(
-            f"The board's directory {str(path)!r} is no text in this locale, so that no message can name it: choose "
+            f"The board's directory {str(path)!r} is not text in this locale, so that no message can name it: choose "
             "another with HBRT_HOME, or set LC_ALL=C.UTF-8."
         )
     return BoardPaths(path)

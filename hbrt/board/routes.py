@@ -74,7 +74,8 @@ def _route_of(entry: str) -> Route:
     name = match["board"]
     if not name.startswith(("tcp://", "farm://")):
         raise BadSettingError(
-            f"HBRT_ROUTE has {entry!r}, whose board is no address: write tcp://HOST:PORT or farm://HOST:PORT[/POOL]. A "
+            f"HBRT_ROUTE has {entry!r}, whose board is not an address: write tcp://HOST:PORT or "
+            "farm://HOST:PORT[/POOL]. A "
             "board of this machine has the address of its 'hbrt relay --listen tcp://127.0.0.1:PORT'."
         )
     try:

@@ -28,7 +28,7 @@ class ImageFile(click.Path):
         """The path."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if not is_text(whole := path.absolute()):
-            why = f"The path {str(whole)!r} is no text in this locale; rename the file, or set LC_ALL=C.UTF-8."
+            why = f"The path {str(whole)!r} is not text in this locale; rename the file, or set LC_ALL=C.UTF-8."
             self.fail(why, param, ctx)
         return path
 
@@ -45,7 +45,7 @@ class Seconds(click.FloatRange):
         """The number, which NaN is not, though no bound refuses it."""
         seconds = super().convert(value, param, ctx)
         if math.isnan(seconds):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return min(seconds, self.MOST)
 
 

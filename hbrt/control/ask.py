@@ -43,7 +43,7 @@ def farm_status(farm: BoardRef) -> Any:
         WrongUseError: it is no farm's address. RefusedError: no farm answers, or it does not let this program in.
     """
     if not (isinstance(farm, RemoteBoard) and farm.is_leased):
-        raise WrongUseError(f"{farm.name} is no farm: name one as farm://HOST:PORT, or in HBRT_BOARD.")
+        raise WrongUseError(f"{farm.name} is not a farm: name one as farm://HOST:PORT, or in HBRT_BOARD.")
     from hbrt.remote.lease import status_of
 
     return status_of(farm)

@@ -88,7 +88,7 @@ class Observer:
             return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
         except (KeyError, TypeError, ValueError):
             raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no piece of a log."
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is not a piece of a log."
             ) from None
 
     def fetch_trace(self, directory: Path) -> FetchedTrace:

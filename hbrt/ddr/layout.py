@@ -230,7 +230,7 @@ def read_header(raw: bytes | memoryview, file_bytes: int) -> Layout:
         raise LayoutError(f"The DDR file has {len(raw)} bytes, less than its header of {HEADER.size}.")
     fields = HEADER.unpack_from(raw)
     if fields[0] != MAGIC:
-        raise LayoutError(f"The file starts with {bytes(fields[0])!r}, not with {MAGIC!r}: it is no DDR file.")
+        raise LayoutError(f"The file starts with {bytes(fields[0])!r}, not with {MAGIC!r}: it is not a DDR file.")
     if fields[1] != LAYOUT_VERSION:
         raise LayoutError(
             f"The DDR file has layout version {fields[1]}, this program speaks {LAYOUT_VERSION}. "

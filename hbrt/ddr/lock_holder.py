@@ -39,7 +39,7 @@ class Holder(NamedTuple):
         if self.has_gone:
             return "The daemon lets it go; if it cannot, restart the board ('hbrt stop', then 'hbrt start')."
         go_on = f"'kill -CONT {self.pid}' lets it go on, " if self.is_stopped else ""
-        return f"{go_on}'kill -9 {self.pid}' ends it; the board then goes on by itself."
+        return f"{go_on}'kill -9 {self.pid}' ends it; the board then recovers by itself."
 
 
 def holder(thread: int) -> Holder:

@@ -89,7 +89,7 @@ def parse(text: str) -> Policy:
     if text.startswith(STEPS):
         return Steps([_preemption(word, text) for word in text.removeprefix(STEPS).split(",") if word])
     raise BadScheduleError(
-        f"{text!r} is no schedule; write default, random:SEED with a whole number, or steps:17=core1,..."
+        f"{text!r} is not a schedule; write default, random:SEED with a whole number, or steps:17=core1,..."
     )
 
 
@@ -102,7 +102,7 @@ def _preemption(word: str, text: str) -> Preemption:
     step, is_there, actor = word.partition("=")
     if not is_there or not step.isdecimal() or not actor:
         raise BadScheduleError(
-            f"{word!r} in {text!r} is no preemption; write a step and who goes on, such as 17=core1."
+            f"{word!r} in {text!r} is not a preemption; write a step and who continues, such as 17=core1."
         )
     return Preemption(int(step), actor)
 

@@ -195,7 +195,7 @@ def text(param: Param, raw: memoryview, length: int) -> str:
     try:
         return bytes(raw[: length - 1]).decode()
     except UnicodeDecodeError as error:
-        raise AeeError(Aee.AEE_EBADPARM, f"The string {param.name} is no UTF-8: {error}.") from None
+        raise AeeError(Aee.AEE_EBADPARM, f"The string {param.name} is not UTF-8: {error}.") from None
 
 
 _CODES: Final[dict[type[Any], str]] = {

@@ -100,7 +100,7 @@ def parse(uri: str, default_domain: int | None = None) -> Uri:
     if form is None or not form["symbol"]:
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"{uri!r} is no URI of an interface; write {of_interface('NAME')}{suffix(DEFAULT_DOMAIN)}.",
+            f"{uri!r} is not a URI of an interface; write {of_interface('NAME')}{suffix(DEFAULT_DOMAIN)}.",
         )
     fields = dict(_FIELD.findall(form["rest"]))
     name, number = fields.get("_dom"), fields.get("_session", "0")

@@ -218,7 +218,7 @@ def finding_of(data: dict[str, Any]) -> Finding:
         )
         KINDS[one.kind]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{data!r:.200} is no finding: {error!r}.") from None
+        raise ValueError(f"{data!r:.200} is not a finding: {error!r}.") from None
     return one
 
 

@@ -35,7 +35,7 @@ def command(ctx: click.Context, file: Path, out: Path, folders: tuple[Path, ...]
     try:
         parsed = parse(file.read_text(encoding="utf-8"), str(file), folders)
     except (IdlError, UnicodeDecodeError) as error:
-        show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is no UTF-8 text: {error}.", err=True)
+        show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is not UTF-8 text: {error}.", err=True)
         ctx.exit(Exit.FAILED)
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is missing; install it: pip install 'hbrt[idl]'.") from None

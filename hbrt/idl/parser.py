@@ -430,7 +430,7 @@ class _Reader:
         text = " ".join(words).replace("/", "//")
         number = _evaluated(text)
         if number is None:
-            self._fail_at(node, f"{''.join(map(str, node.children))} is no whole number.")
+            self._fail_at(node, f"{''.join(map(str, node.children))} is not a whole number.")
         if not -(1 << bits - 1) <= number < 1 << bits:
             self._fail_at(node, f"{number} does not fit {bits} bits.")
         return number - (1 << 32) if bits == 32 and number >= 1 << 31 else number
@@ -464,7 +464,7 @@ class _Reader:
 
     def _check_word(self, token: Token) -> None:
         if str(token) in C_WORDS:
-            self._fail(token, f"{token} is no name for C: it is a word of the language.")
+            self._fail(token, f"{token} is not a name for C: it is a word of the language.")
 
     def _fail(self, token: Token, sentence: str) -> NoReturn:
         raise IdlError(f"{_place(self._source, token.line or 1)}:{token.column}: {sentence}")

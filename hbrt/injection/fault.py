@@ -82,12 +82,14 @@ def parse(text: str) -> Fault:
     action, *words = text.split() or [""]
     if action not in ACTIONS:
         hint = " Put a fault and its words between quotation marks, as 'kill-core core=1'." if "=" in action else ""
-        raise BadFaultError(f"{action!r} is no fault; there are {', '.join(ACTIONS)}.{hint}")
+        raise BadFaultError(f"{action!r} is not a fault; there are {', '.join(ACTIONS)}.{hint}")
     values: dict[str, Any] = {}
     for word in words:
         name, _, raw = word.partition("=")
         if name not in Fault._fields[1:]:
-            raise BadFaultError(f"{word!r} is no word of a fault; there are {', '.join(Fault._fields[1:])}, as call=3.")
+            raise BadFaultError(
+                f"{word!r} is not a word of a fault; there are {', '.join(Fault._fields[1:])}, as call=3."
+            )
         if name not in WORDS[action]:
             takes = f"takes {', '.join(WORDS[action])}" if WORDS[action] else "comes at once, and takes no word"
             raise BadFaultError(f"{action!r} does not take {name!r}: it {takes}.")

@@ -266,13 +266,13 @@ def load(path: Path, _depth: int = 0) -> Profile:
 def _path(named: str, directory: Path, what: str) -> Path:
     if named in packaged():
         return PACKAGED / f"{named}{SUFFIX}"
-    why = "no file"
+    why = "not a file"
     try:
         path = directory / Path(named).expanduser()
         if path.is_file():
             return path.absolute()
     except (OSError, RuntimeError) as error:  # too long, or in a directory that is closed; ~ of nobody
-        why = f"no file that can be looked at ({getattr(error, 'strerror', None) or error})"
+        why = f"not a file that can be looked at ({getattr(error, 'strerror', None) or error})"
     names = ", ".join(packaged())
     raise BadProfileError(f"{what} is {named!r}, which is {why}; write a file's name, or one of {names}.")
 

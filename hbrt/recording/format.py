@@ -230,7 +230,7 @@ def _index(file: Path) -> Iterator[Mapping[str, Any]]:
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise BadRecordingError(f"{file}, line {number}, is no JSON object.")
+            raise BadRecordingError(f"{file}, line {number}, is not a JSON object.")
         yield data
 
 
@@ -240,11 +240,11 @@ def _object(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise BadRecordingError(f"{file} cannot be read: {error.strerror}. Is this a recording?") from None
     except ValueError as error:
-        raise BadRecordingError(f"{file} is no JSON: {error}.") from None
+        raise BadRecordingError(f"{file} is not JSON: {error}.") from None
     except RecursionError:
         raise BadRecordingError(f"{file} cannot be read: its JSON is nested too deeply.") from None
     if not isinstance(data, dict):
-        raise BadRecordingError(f"{file} is no JSON object.")
+        raise BadRecordingError(f"{file} is not a JSON object.")
     return data
 
 
@@ -285,7 +285,7 @@ def _range(data: Mapping[str, Any]) -> Range:
     before, after = data["before"], data.get("after") or ""
     for name in (before, after):
         if not isinstance(name, str) or "/" in name or "\0" in name:
-            raise ValueError(f"{name!r} is no name of a file of the folder")
+            raise ValueError(f"{name!r} is not a name of a file of the folder")
     if not size_bytes or not before:
         raise ValueError(f"the range at {phy_addr:#x} is empty")
     return Range(phy_addr, size_bytes, before, after)
@@ -294,7 +294,7 @@ def _range(data: Mapping[str, Any]) -> Range:
 def _block(data: Mapping[str, Any]) -> tuple[int, int]:
     phy_addr, size_bytes = data["phy_addr"], data["size_bytes"]
     if type(phy_addr) is not int or type(size_bytes) is not int or min(phy_addr, size_bytes) < 0:
-        raise ValueError(f"{phy_addr!r}+{size_bytes!r} is no range of physical memory")
+        raise ValueError(f"{phy_addr!r}+{size_bytes!r} is not a range of physical memory")
     if phy_addr + size_bytes > MOST_ADDRESS:
         raise ValueError(f"{phy_addr:#x}+{size_bytes:#x} passes the end of the address space")
     return phy_addr, size_bytes

@@ -76,7 +76,7 @@ def check_name(name: str) -> None:
         WrongUseError: as said.
     """
     if not _NAME.fullmatch(name):
-        raise WrongUseError(f"{name!r} is no name for a key: use letters, digits, '.', '_' and '-', at most 32.")
+        raise WrongUseError(f"{name!r} is not a name for a key: use letters, digits, '.', '_' and '-', at most 32.")
 
 
 def add_client(directory: Path, name: str) -> Path:

@@ -187,7 +187,7 @@ class Recorded:
             self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         magic, version, self.record_bytes, self.records, self.pid, _, role, program = HEAD.unpack_from(self._map)
         if (magic, version) != (MAGIC, VERSION) or self.record_bytes * self.records > len(self._map):
-            raise RingError(f"{path} is no ring of events of version {VERSION}.")
+            raise RingError(f"{path} is not a ring of events of version {VERSION}.")
         self._path = path
         self.role, self.program = (text.rstrip(b"\0").decode("utf-8", "replace") for text in (role, program))
         texts = list(self._read_texts())

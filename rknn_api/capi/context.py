@@ -288,7 +288,8 @@ class Context:
                 if attr.index == index and attr.name == side.info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]:
                     return is_input, index
         raise invalid_parameter(
-            f"The attribute has index {attr.index} and name {attr.name.decode(errors='replace')!r}, which is no tensor "
+            f"The attribute has index {attr.index} and name {attr.name.decode(errors='replace')!r}, which is not a "
+            "tensor "
             "of the model: take it from rknn_query."
         )
 

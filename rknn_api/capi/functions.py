@@ -123,7 +123,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
     target = structure_of("context", context, rknn_context)
     flags, given = number_of("flag", flag), None if extend is None else structure_of("extend", extend, rknn_init_extend)
     if flags & ~_KNOWN_FLAGS:
-        raise invalid_parameter(f"flag is {flags:#x}; {flags & ~_KNOWN_FLAGS:#x} of it is no flag of rknn_init.")
+        raise invalid_parameter(f"flag is {flags:#x}; {flags & ~_KNOWN_FLAGS:#x} of it is not a flag of rknn_init.")
     container, label = _container(model, number_of("size", size), flags, given)
     here = runtime(container.metadata.target_platform)
     here.check_platform(container.metadata.target_platform)

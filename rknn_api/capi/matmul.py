@@ -213,7 +213,7 @@ def _buffer(name: str, given: Any, size_bytes: int) -> memoryview:
     try:
         found = bytes_of(given, size_bytes)
     except (TypeError, ValueError, BufferError) as error:
-        raise invalid_parameter(f"{name} is no buffer: {error}.") from None
+        raise invalid_parameter(f"{name} is not a buffer: {error}.") from None
     if found.nbytes < size_bytes:
         raise invalid_parameter(f"{name} has {found.nbytes} bytes; it takes {size_bytes}.")
     return found[:size_bytes]

@@ -207,7 +207,8 @@ class _Node:
                 held = held.astype(np.float32)
             if held.dtype.name not in DTYPES:
                 _log.warning(
-                    "rknn_custom_op_get_op_attr", f"{said(self.info)}: the attribute {name!r} is no number and no text."
+                    "rknn_custom_op_get_op_attr",
+                    f"{said(self.info)}: the attribute {name!r} is not a number and no text.",
                 )
                 return
             self._told[name] = int(DTYPES[held.dtype.name]), held.size - is_text, held

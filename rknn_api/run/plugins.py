@@ -66,7 +66,7 @@ def load(path: Path) -> tuple[rknn_custom_op, ctypes.CDLL]:
         raise _refused(path, f"cannot be read: {error.strerror}.") from None
     here = _ALIKE.get(platform.machine().lower(), platform.machine().lower())
     if not machine:
-        raise _refused(path, "is no library; build one by 'hbrt cc -shared -fPIC'.")
+        raise _refused(path, "is not a library; build one by 'hbrt cc -shared -fPIC'.")
     if machine != here:
         raise _refused(
             path, f"is built for {machine}, and this machine is {here}: build it here by 'hbrt cc -shared -fPIC'."

@@ -277,7 +277,7 @@ def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], ba
 
 def _described(value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> TensorInfo:
     if not value.type.tensor_type.elem_type:
-        raise invalid_model(f"{value.name!r} is no tensor; an input or output of a model has numbers.")
+        raise invalid_model(f"{value.name!r} is not a tensor; an input or output of a model has numbers.")
     dtype, element_bytes = _dtype(value).name, _dtype(value).itemsize
     if dtype not in TYPES:
         raise invalid_model(f"{value.name!r} is of {dtype}; an input or output has numbers.")

@@ -51,7 +51,7 @@ def lines_of(dataset: str | Path) -> list[tuple[int, list[Path]]]:
         raise invalid_parameter(f"The dataset {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise invalid_parameter(
-            f"The dataset {path} is no text in UTF-8; write the path of a picture or an .npy file in each line."
+            f"The dataset {path} is not text in UTF-8; write the path of a picture or an .npy file in each line."
         ) from None
     lines = [
         (number, [_found(name, path.parent) for name in line.split()])
@@ -85,7 +85,8 @@ def samples(dataset: str | Path, wanted: Sequence[Wanted]) -> Iterator[list[NDAr
         for file in files:
             if not file.is_file():
                 raise invalid_parameter(
-                    f"Line {number} of the dataset {dataset} names {file}, which is no file; a relative path is below "
+                    f"Line {number} of the dataset {dataset} names {file}, which is not a file; a relative path is "
+                    "below "
                     "the dataset's folder, or below the working directory."
                 )
     for number, files in lines:
@@ -112,7 +113,7 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
         return _fitted(array, wanted, file)
     if file.suffix.lower() in PICTURES:
         return _picture(file, wanted)
-    raise invalid_parameter(f"The file {file} is no picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
+    raise invalid_parameter(f"The file {file} is not a picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
 
 
 def file_stems(values: Iterable[str]) -> dict[str, str]:

@@ -85,7 +85,8 @@ def ranges_of(
                         endless.add(name)
                         continue
                     raise invalid_parameter(
-                        f"The value {name!r} is {low} to {high} on sample {number} of the dataset, which is no range. "
+                        f"The value {name!r} is {low} to {high} on sample {number} of the dataset, which is not a "
+                        "range. "
                         "Look at that sample, and at mean_values and std_values."
                     )
                 before = found.get(name, (low, high))

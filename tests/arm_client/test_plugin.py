@@ -363,7 +363,7 @@ def test_disorder_fails_its_test_with_a_sentence_and_no_other(project: pytest.Py
     said = result.stdout.str()
     for name, (_, sentence) in DISORDER.items():
         report = said.partition(f"_ test_{name} _")[2].partition("\n____")[0]
-        pytest.LineMatcher(report.splitlines()).fnmatch_lines(["The test left its board in disorder:", sentence])
+        pytest.LineMatcher(report.splitlines()).fnmatch_lines(["The test leaked:", sentence])
 
 
 def test_a_dead_daemon_or_core_does_not_spoil_the_next_test(project: pytest.Pytester) -> None:

@@ -115,9 +115,9 @@ class TestResult:
 
     def test_timeout_and_then_the_result(self, chip: Chip, gate: Gate) -> None:
         for timeout in (0, -1, 0.005):
-            with pytest.raises(TimeoutError, match="; the task goes on"):
+            with pytest.raises(TimeoutError, match="; the task keeps running"):
                 gate.task.result(timeout)
-            with pytest.raises(TimeoutError, match="; the task goes on"):
+            with pytest.raises(TimeoutError, match="; the task keeps running"):
                 gate.task.exception(timeout)
         with pytest.raises(concurrent.futures.TimeoutError, match=f"Command {chip.HOLD:#x} did not end within 0.001 s"):
             gate.task.result(0.001)

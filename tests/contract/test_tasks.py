@@ -111,7 +111,7 @@ class TestLife:
         begin = time.monotonic()
         assert hb.hbDSPWaitTaskDone(held.task, 20) == hb.HB_DSP_TIMEOUT
         assert time.monotonic() - begin >= 0.02
-        assert hb.last_error() == "The task did not end within 20 ms; it goes on."
+        assert hb.last_error() == "The task did not end within 20 ms; it keeps running."
         assert hb.hbDSPWaitTaskDone(held.task, 1) == hb.HB_DSP_TIMEOUT
         held.let_go()
         assert hb.hbDSPWaitTaskDone(held.task, 0) == 0
@@ -494,7 +494,7 @@ class TestFramework:
         assert all(sentence.endswith((".", "?")) for sentence in sentences)
         assert hb.hbDSPGetErrorDesc(0) == "The call succeeded."
         assert hb.hbDSPGetErrorDesc(42) == "The op returned 42, which is not a code of the runtime."
-        assert hb.hbDSPGetErrorDesc([1]) == "[1] is no status code."  # type: ignore[arg-type]
+        assert hb.hbDSPGetErrorDesc([1]) == "[1] is not a status code."  # type: ignore[arg-type]
 
     def test_last_error_is_each_thread_s_own(self, chip: Chip) -> None:
         assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")

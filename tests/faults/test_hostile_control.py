@@ -160,7 +160,7 @@ CASES: dict[str, Case] = {
     "register of the guard page": Case("register", lambda i: {"phy": i.own + 4096, "size": 8}, REFUSED),
     "register nothing": Case("register", lambda i: {"phy": i.own, "size": 0}, BAD, "is 0, outside"),
     "import of a socket": Case(
-        "import", lambda i: {"fd": i.mine.link.lease.fileno(), "offset": 0, "size": 1}, BAD, "is no memory, nor a file"
+        "import", lambda i: {"fd": i.mine.link.lease.fileno(), "offset": 0, "size": 1}, BAD, "is not memory, nor a file"
     ),
     "import of nothing": Case("import", {"fd": (1 << 31) - 1, "offset": 0, "size": 1}, BAD, "is not open"),
     "import of -1": Case("import", {"fd": -1, "offset": 0, "size": 1}, BAD),

@@ -88,7 +88,7 @@ def test_a_graph_that_is_not_the_described_one_is_refused(changed: Callable[[Con
 def test_a_boards_file_is_refused_with_what_to_do() -> None:
     with pytest.raises(RknnError, match="runs there alone"):
         Container.from_bytes(b"RKNN" + bytes(100))
-    with pytest.raises(RknnError, match="is no RKNN model of this emulator"):
+    with pytest.raises(RknnError, match="is not an RKNN model of this emulator"):
         Container.from_bytes(b"\x08\x07onnx")
 
 

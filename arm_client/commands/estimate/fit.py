@@ -70,7 +70,7 @@ def _measurement(row: dict[str, str], where: str) -> Measurement:
         cmd = int(row["cmd"])
     except (KeyError, TypeError, ValueError) as error:
         raise BadMeasurementsError(
-            f"{where}: {error} is no column or no number; begin with hbrt tasks --csv."
+            f"{where}: {error} is not a column or no number; begin with hbrt tasks --csv."
         ) from None
     if not 0 < board_us < float("inf"):
         raise BadMeasurementsError(f"{where}: {column} is {row[column]}; write a time above 0 in us.")

@@ -99,7 +99,7 @@ def _layers_of(file: Path) -> Sequence[Layer]:
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - onnx raises what protobuf and its checks do
-        raise click.UsageError(f"{file} is no ONNX model, or is damaged: {error}") from None
+        raise click.UsageError(f"{file} is not an ONNX model, or is damaged: {error}") from None
 
 
 def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def changes(texts: tuple[str, ...]) -> dict[str, float]:
         key = SHORT.get(name, name)
         if not equals or key not in KEYS:
             names = ", ".join(SHORT)
-            raise BadProfileError(f"{text!r} is no change; write NAME=VALUE, with {names}, or a key of the profile.")
+            raise BadProfileError(f"{text!r} is not a change; write NAME=VALUE, with {names}, or a key of the profile.")
         try:
             found[key] = parse_size(raw) if KEYS[key].unit == "bytes" else float(raw)
         except (ValueError, BadSettingError):

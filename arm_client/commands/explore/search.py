@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     def __str__(self) -> str:
         where = f", which is at {self.site}" if self.site and self.site != self.before else ""
-        return f"at step {self.preemption.step} {self.preemption.actor} goes on instead of {self.before}{where}"
+        return f"at step {self.preemption.step} {self.preemption.actor} continues instead of {self.before}{where}"
 
 
 class Run(NamedTuple):

@@ -72,7 +72,7 @@ command.add_command(test)
 @click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files. A Parquet file has "
               "their paths in its column 'path'.")  # fmt: skip
 @click.option("--out", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
-              help="Directory of the results. The same command again goes on where it ended.")  # fmt: skip
+              help="Directory of the results. Run the same command again to continue where it ended.")  # fmt: skip
 @boards_option
 @click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
               "packaged ops.")  # fmt: skip
@@ -197,14 +197,14 @@ def _work(
             raise click.UsageError(f"An op gets no arguments: {arguments[0]!r} is one.")
         return OpWork(cmd, output_bytes, seconds, against)
     if not Path(what).is_file():
-        raise click.UsageError(f"{what!r} is no command number, as 0x1000, and no file.")
+        raise click.UsageError(f"{what!r} is not a command number, as 0x1000, and no file.")
     path = str(Path(what).absolute())
     if output_bytes is not None:
         raise click.UsageError("--output-bytes is for a command number alone.")
     if what.endswith(_MODELS):
         return ModelWork(path, against)
     if not is_program(what):
-        raise click.UsageError(f"{what} is no model ({', '.join(_MODELS)}), no Python file, and cannot be executed.")
+        raise click.UsageError(f"{what} is not a model ({', '.join(_MODELS)}), no Python file, and cannot be executed.")
     if against is not None:
         raise click.UsageError("--against compares an op's or a model's outputs; a program compares by itself.")
     return ProgramWork(path, arguments, seconds)

@@ -184,7 +184,7 @@ def infer(**flags: Any) -> None:
     "sweep_rates",
     Numbers(float, 1_000_000),
     None,
-    "Measure with so many frames due a second; a late frame's latency counts from when it was due.",
+    "Measure with this number of frames due per second; a late frame's latency counts from when it was due.",
     metavar="FPS,FPS,...",
 )
 @flag("until_spread", click.FloatRange(0), 0, "Run rounds of frame_count frames until the average is known to N %.")
@@ -196,7 +196,7 @@ def infer(**flags: Any) -> None:
     "Write profiler.log and profiler.csv, the times of each step, to this directory.",
 )
 @boolean_flag("enable_warmup", "Run a frame in each thread before the clock starts.", default=True)
-@flag("statistic_cycle", click.IntRange(1), 200, "Print a line after so many frames.")
+@flag("statistic_cycle", click.IntRange(1), 200, "Print a line after this number of frames.")
 @input_valid_shape
 @task_priority
 @task_timeout

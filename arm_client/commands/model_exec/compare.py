@@ -182,7 +182,7 @@ def reference_values(file: Path, fed: Mapping[str, NDArray[Any]]) -> dict[str, N
             with np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
         except ValueError as error:
-            raise click.UsageError(f"{file} is no archive of arrays: {error}.") from None
+            raise click.UsageError(f"{file} is not an archive of arrays: {error}.") from None
     if file.suffix != ".onnx":
         raise click.UsageError(f"{file}: a reference is a model, .onnx, or its values by name, .npz.")
     from arm_client.dnn.errors import refusals

@@ -142,7 +142,7 @@ def rois_of(text: str) -> list[hbDNNRoi]:
             left, top, right, bottom = (int(number) for number in part.split(","))
         except ValueError:
             raise click.UsageError(
-                f"--roi: {part!r} is no region; write left,top,right,bottom, and ; between regions."
+                f"--roi: {part!r} is not a region; write left,top,right,bottom, and ; between regions."
             ) from None
         rois.append(hbDNNRoi(left, top, right, bottom))
     return rois
@@ -167,7 +167,7 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
             shapes.append(tuple(int(size) for size in part.split(",")) if part.strip() else None)
         except ValueError:
             raise click.UsageError(
-                f"--input_valid_shape: {part!r} of {tensor.name} is no shape; write sizes with commas between them."
+                f"--input_valid_shape: {part!r} of {tensor.name} is not a shape; write sizes with commas between them."
             ) from None
     return shapes
 
@@ -236,7 +236,7 @@ def _loaded(path: Path) -> NDArray[Any]:
         try:
             found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise click.UsageError(f"{path} is no array as numpy.save writes it: {error}") from None
+            raise click.UsageError(f"{path} is not an array as numpy.save writes it: {error}") from None
     return found
 
 

@@ -59,7 +59,7 @@ def to_shape(text: str) -> Shape:
     for match in matches:
         if match is None:
             raise ValueError(
-                f"{text!r} is no shape: write sides with x between them, each a length or a range, as in 48x64x3, "
+                f"{text!r} is not a shape: write sides with x between them, each a length or a range, as in 48x64x3, "
                 "1-48x1-64 or 2-48/2x2-64/2 (even lengths)."
             )
         least = int(match[1])

@@ -42,7 +42,7 @@ def load_function(what: str) -> Callable[..., Any]:
     """
     function: Callable[..., Any] = load_named(what, "function")
     if not callable(function):
-        raise BadNameError(f"{what} is no function.")
+        raise BadNameError(f"{what} is not a function.")
     return function
 
 
@@ -57,7 +57,7 @@ def to_dtype(name: str) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         dtype = np.dtype(object)
     if not _is_comparable(dtype):
-        raise BadNameError(f"{name!r} is no type to generate; write float32, int8, uint8, int16 or the like.")
+        raise BadNameError(f"{name!r} is not a type to generate; write float32, int8, uint8, int16 or the like.")
     return dtype.newbyteorder("=")
 
 

@@ -52,7 +52,7 @@ def read_side(what: str, include: Sequence[Path], define: Sequence[str]) -> Side
             return Side(what, of_dtype(found, name))
     except LayoutError as error:
         raise BadNameError(str(error)) from None
-    raise BadNameError(f"{what} is no ctypes.Structure, ctypes.Union or numpy dtype, but {found!r:.80}.")
+    raise BadNameError(f"{what} is not a ctypes.Structure, ctypes.Union or numpy dtype, but {found!r:.80}.")
 
 
 def _read_c(file: Path, name: str, include: Sequence[Path], define: Sequence[str]) -> Structure:

@@ -125,7 +125,7 @@ def _to_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, 
 
 def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
     if not math.isfinite(value):  # the range lets NaN pass; either would let every difference pass, or none
-        raise click.BadParameter(f"{value} is no difference; give a finite number of 0 or more.")
+        raise click.BadParameter(f"{value} is not a difference; give a finite number of 0 or more.")
     return value
 
 
@@ -193,7 +193,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     from hbrt.status import Status
 
     if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
-        raise click.UsageError(f"Command {cmd:#x} is no op's; 'hbrt ops' lists those of the running board.")
+        raise click.UsageError(f"Command {cmd:#x} is not an op's; 'hbrt ops' lists those of the running board.")
     as_json = how.pop("as_json")
     timeout_s = how.pop("timeout")
     try:

@@ -51,7 +51,7 @@ def load_named(what: str, noun: str, *, is_declared: bool = False) -> Any:
 def _module_in(file: str, declared: str | None) -> ModuleType:
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(module.__name__, module)  # the source of its classes is found there
     needed = needed_for(declared, Path(file).read_text(encoding="utf-8"), file) if declared is not None else None

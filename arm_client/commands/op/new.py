@@ -44,7 +44,7 @@ def check_op(op: NewOp) -> None:
     if FIRST_CUSTOM <= cmd <= last:
         return
     if not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
-        whose = "is no command number"
+        whose = "is not a command number"
     elif cmd == HB_DSP_RPC_CMD_BUTT:
         whose = "lists the registered commands"
     elif cmd < HB_DSP_RPC_CMD_NN_B:

@@ -101,7 +101,7 @@ class Verdict(NamedTuple):
     type=click.FloatRange(0),
     default=0.0,
     show_default=True,
-    help="The largest absolute error of an element that is no difference; needs --as.",
+    help="The largest absolute error of an element that is not a difference; needs --as.",
 )
 @click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not the first alone.")
 @timeout_option(CALL_SECONDS)

@@ -151,7 +151,7 @@ def _read(file: Path) -> Defect:
     named = (values["NAMED"],) if isinstance(values.get("NAMED"), str) else values.get("NAMED", ())
     about = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
     if unknown := {one.partition(": ")[0] for one in named} - set(KINDS):
-        raise ValueError(f"{file} says NAMED = {named!r}; {', '.join(unknown)} is no kind of finding.")
+        raise ValueError(f"{file} says NAMED = {named!r}; {', '.join(unknown)} is not a kind of finding.")
     return Defect(file.stem, file, about, named, values.get("SAYS", ""))
 
 

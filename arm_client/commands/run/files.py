@@ -29,7 +29,7 @@ def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
 
     def check(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
         if value is not None and not value.is_file():
-            raise click.BadParameter(f"'{value}' is no regular file; name one.")
+            raise click.BadParameter(f"'{value}' is not a regular file; name one.")
         return value
 
     kind = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -95,7 +95,7 @@ def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -
         count, rest = divmod(size_bytes, 4 * model.dims)
         if rest:
             raise click.UsageError(
-                f"--points {points} has {size_bytes} bytes, which is no whole number of points of {4 * model.dims} "
+                f"--points {points} has {size_bytes} bytes, which is not a whole number of points of {4 * model.dims} "
                 f"bytes: {name} reads {_format_of(model.dims)}. It has another format, or is cut off."
             )
         try:
@@ -119,7 +119,8 @@ def prepare_output(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise click.UsageError(
-            f"Results cannot go to {directory}: it, or a part of its path, is no directory. Name another with --output."
+            f"Results cannot go to {directory}: it, or a part of its path, is not a directory. Name another with "
+            "--output."
         ) from None
     except OSError as error:
         raise _cannot_write(directory, error.strerror or str(error)) from None

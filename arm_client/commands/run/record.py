@@ -62,7 +62,7 @@ def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | N
     if directory is None:
         return
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise click.BadParameter(f"{directory} exists and is no empty directory; name another one.", param=param)
+        raise click.BadParameter(f"{directory} exists and is not an empty directory; name another one.", param=param)
     os.environ["HBRT_RECORD"] = str(directory.absolute())
 
 

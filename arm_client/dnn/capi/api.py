@@ -55,7 +55,7 @@ def hbDNNGetVersion() -> str:
 def hbDNNGetErrorDesc(code: int) -> str:
     """Sentence for a status code."""
     number = integer(code)
-    return codes.describe(number) if number is not None else f"{short_repr(code)} is no status code."
+    return codes.describe(number) if number is not None else f"{short_repr(code)} is not a status code."
 
 
 @returns_status
@@ -97,7 +97,7 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
         if size_bytes is None or size_bytes <= 0:
             raise bad_argument(f"lengths[{at}] is {short_repr(length)}; write the bytes of the model.")
         if isinstance(given, int) and given < _FIRST_ADDRESS:
-            raise bad_argument(f"data[{at}] is {given:#x}, which is no address of a model; pass its bytes.")
+            raise bad_argument(f"data[{at}] is {given:#x}, which is not an address of a model; pass its bytes.")
         if given is None:
             raise bad_argument(f"data[{at}] is null; pass the bytes of a model, or their address.")
         view = bytes_of(given, size_bytes)
@@ -280,7 +280,7 @@ def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
         timeout: Milliseconds; <= 0 waits for ever.
 
     Returns:
-        0; HB_DNN_TIMEOUT, and the task goes on; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
+        0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
         HB_DNN_API_USE_ERROR: the task still awaits inferences.
     """
     status, text = runtime.tasks.wait(handle_behind(task, hbDNNTaskHandle_t), milliseconds(timeout))

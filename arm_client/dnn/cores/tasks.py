@@ -322,7 +322,7 @@ class Tasks:
         if not is_over or not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
-                f"The task {task.handle:#x} did not end within {timeout_ms} ms; it goes on, and must be released.",
+                f"The task {task.handle:#x} did not end within {timeout_ms} ms; it keeps running: release it.",
             )
         return task.status, task.text
 

@@ -39,7 +39,7 @@ class AdaptedLayer:
         made: object = self._call(creator, "creator")
         if not isinstance(made, Layer):
             raise incompatible(
-                f"The creator of the layer {said(node)} gave {made!r}, which is no arm_client.dnn.Layer."
+                f"The creator of the layer {said(node)} gave {made!r}, which is not an arm_client.dnn.Layer."
             )
         self._layer = made
 
@@ -133,7 +133,7 @@ def _tensor_types(returned: object) -> list[TensorType]:
     types = []
     for one in returned:
         if not isinstance(one, TensorType):
-            raise TypeError(f"it gave {one!r} in its list, which is no TensorType(shape, dtype)")
+            raise TypeError(f"it gave {one!r} in its list, which is not a TensorType(shape, dtype)")
         shape = None if one.shape is None else tuple(operator.index(size) for size in one.shape)
         types.append(TensorType(shape, np.dtype(one.dtype)))
     return types

@@ -128,7 +128,7 @@ def _run(file: Path, number: int) -> None:
     if spec is None or spec.loader is None:
         raise ModelError(
             Status.HB_DNN_CAN_NOT_OPEN_FILE,
-            f"The plugin {file} is no Python file; its name must end in .py, or a library's in .so.",
+            f"The plugin {file} is not a Python file; its name must end in .py, or a library's in .so.",
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

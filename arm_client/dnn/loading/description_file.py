@@ -115,7 +115,7 @@ def read(path: Path, input_names: Sequence[str]) -> Description:
             Status.HB_DNN_CAN_NOT_OPEN_FILE, f"{path} describes the model, and cannot be read: {error.strerror}."
         ) from None
     if len(data) > MOST_BYTES:
-        raise incompatible(f"{path} has more than {MOST_BYTES} bytes: that is no description of a model.")
+        raise incompatible(f"{path} has more than {MOST_BYTES} bytes: that is not a description of a model.")
     return parse(data, input_names, str(path))
 
 
@@ -133,7 +133,7 @@ def parse(text: str | bytes, input_names: Sequence[str], label: str = "the descr
     try:
         loaded = yaml_text.load(text)
     except (yaml.YAMLError, ValueError) as error:
-        raise incompatible(f"{label} is no YAML: {one_line(error)}.") from None
+        raise incompatible(f"{label} is not YAML: {one_line(error)}.") from None
     if not isinstance(loaded or {}, dict):
         raise incompatible(f"{label} holds a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
     return _Reader(loaded or {}, tuple(input_names), label).description()
@@ -159,7 +159,7 @@ class _Reader:
             in_section = key in (loaded.get("input_parameters") or {})
             if text not in known and (in_section or (text.startswith("input_") and text != "input_source")):
                 near = difflib.get_close_matches(text, known, 1) or INPUT_KEYS
-                raise incompatible(f"{label}: {text} is no key of input_parameters; there is {', '.join(near)}.")
+                raise incompatible(f"{label}: {text} is not a key of input_parameters; there is {', '.join(near)}.")
 
     def description(self) -> Description:
         names = self._names()

@@ -299,7 +299,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
         if array.dtype != object:
             return array
-        why = f"{short_repr(value)} is no array of numbers"
+        why = f"{short_repr(value)} is not an array of numbers"
     except (ValueError, TypeError) as error:
         why = one_line(error)
     raise error_for(

@@ -74,5 +74,5 @@ def dtype_of(vendors_type: int) -> np.dtype[Any]:
     """
     found = next((onnx_type for onnx_type, kind in reversed(_BY_ONNX.items()) if kind == vendors_type), None)
     if found is None:
-        raise ValueError(f"{vendors_type} is no hbDNNDataType of a tensor of numbers.")
+        raise ValueError(f"{vendors_type} is not an hbDNNDataType of a tensor of numbers.")
     return NUMPY_TYPES[found]

@@ -224,7 +224,7 @@ def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
 def _check_address(spec: TensorSpec, phy_addr: int) -> None:
     if phy_addr % spec.graph_dtype.itemsize:
         raise bad_argument(
-            f"The tensor {spec.name!r} lies at {phy_addr:#x}, which is no multiple of its element's "
+            f"The tensor {spec.name!r} lies at {phy_addr:#x}, which is not a multiple of its element's "
             f"{spec.graph_dtype.itemsize} bytes."
         )
 

@@ -62,7 +62,8 @@ class PillarConfig:
         lows, highs = np.array([[back, right, bottom, lower], [front, left, top, upper]], np.float32)
         if not (np.isfinite(highs - lows) & (highs > lows)).all():
             raise refusal(
-                f"point_cloud_range {self.point_cloud_range} with intensity_range {self.intensity_range} is no range: "
+                f"point_cloud_range {self.point_cloud_range} with intensity_range {self.intensity_range} is not a "
+                "range: "
                 "give each axis a far end above the near one, both finite."
             )
         for name in ("max_voxels", "max_points", "max_input_points"):

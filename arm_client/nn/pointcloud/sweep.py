@@ -163,7 +163,8 @@ def _read(file: str | os.PathLike[str], numbers: tuple[str, ...]) -> NDArray[Any
         raise refusal(f"{os.fspath(file)} is a .npy file, and points are read without any header: {NPY_ADVICE}.")
     if len(raw) % (4 * len(numbers)):
         raise refusal(
-            f"{os.fspath(file)} has {len(raw)} bytes, which is no whole number of points of {4 * len(numbers)} bytes "
+            f"{os.fspath(file)} has {len(raw)} bytes, which is not a whole number of points of {4 * len(numbers)} "
+            "bytes "
             f"({', '.join(numbers)}, float32): it has another format, or is cut off."
         )
     return np.frombuffer(raw, "<f4").astype(np.float32).reshape(-1, len(numbers))

@@ -34,7 +34,7 @@ _COLUMNS = (
     type=click.IntRange(0, MOST_LISTED),
     default=MOST_BLOCKS,
     show_default=True,
-    help="List at most so many blocks, by address.",
+    help="Maximum number of blocks to list, by address.",
 )
 @json_option
 def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None:

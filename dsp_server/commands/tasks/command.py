@@ -42,7 +42,7 @@ _COLUMNS = (
     type=click.IntRange(1, MOST),
     default=LAST,
     show_default=True,
-    help="Show so many; a board keeps the 4096 newest of each core.",
+    help="Number of tasks to show; a board keeps the 4096 newest of each core.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, a line a task, with headings.")
 @json_option

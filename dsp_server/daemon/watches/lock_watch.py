@@ -72,7 +72,7 @@ class LockWatch:
         elif self._lock.disown(gone):
             self._report(
                 f"Thread {gone.thread} has ended while it held the claim lock, and its list of robust mutexes was "
-                "broken, so the kernel did not release the lock. The daemon has released it; the board goes on.",
+                "broken, so the kernel did not release the lock. The daemon has released it; the board keeps running.",
                 f"{gone.thread} repaired",
             )
 

@@ -74,7 +74,7 @@ def checked_path(path: str) -> Path:
         return "ping_pong"
     if path == "ddr":
         return "ddr"
-    raise ValueError(f"{path!r} is no path to the data: use 'ping_pong' or 'ddr'.")
+    raise ValueError(f"{path!r} is not a path to the data: use 'ping_pong' or 'ddr'.")
 
 
 def read_param(structure: type[Param], block: memoryview) -> Param:

@@ -45,7 +45,7 @@ def read_file(path: Path) -> ReadModel:
         if found.st_size > MOST_BYTES:
             raise incompatible(f"{path} has {found.st_size} bytes; a model has at most {MOST_BYTES}.")
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
-            raise _unreadable(path, "It is a directory" if path.is_dir() else "It is no regular file")
+            raise _unreadable(path, "It is a directory" if path.is_dir() else "It is not a regular file")
         data = path.read_bytes()
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from None
@@ -87,10 +87,10 @@ def _parse(data: bytes, label: str) -> ModelProto:
     try:
         proto.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:
-        raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.{_hint(label)}") from None
+        raise invalid(f"{label} is not an ONNX model, or is cut short: {one_line(error)}.{_hint(label)}") from None
     _check_texts(proto, label)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise invalid(f"{label} has no graph; it is no ONNX model, or is cut short.{_hint(label)}")
+        raise invalid(f"{label} has no graph; it is not an ONNX model, or is cut short.{_hint(label)}")
     return proto
 
 
@@ -110,7 +110,7 @@ def _check_texts(message: Message, label: str) -> None:
             continue
         for one in (value,) if isinstance(value, (str, bytes, Message)) else value:
             if isinstance(one, bytes):
-                raise invalid(f"{label} is damaged: its {field.full_name} {one[:40]!r} is no UTF-8 text.")
+                raise invalid(f"{label} is damaged: its {field.full_name} {one[:40]!r} is not UTF-8 text.")
             if not isinstance(one, str):
                 _check_texts(one, label)
 

@@ -79,7 +79,7 @@ def file_of(board: Path, key: str) -> Path:
         ValueError: the key is none.
     """
     if not key.isalnum():
-        raise ValueError(f"{key!r} is no key of a model.")
+        raise ValueError(f"{key!r} is not a key of a model.")
     return board / f"model-{key}.onnx"
 
 

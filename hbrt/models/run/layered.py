@@ -202,7 +202,7 @@ class Layered:
             return TensorType(constant.shape, constant.dtype)
         dtype, shape = described(self.types[name]) if name in self.types else (None, None)
         if dtype is None:
-            raise incompatible(f"The layer {said(info)} reads {name!r}, which is no tensor of numbers.")
+            raise incompatible(f"The layer {said(info)} reads {name!r}, which is not a tensor of numbers.")
         return TensorType(shape, dtype)
 
     def _known(self, types: dict[str, ValueInfoProto]) -> dict[str, ValueInfoProto]:

@@ -71,7 +71,7 @@ def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:
     """Lines for the reader; percent only for what a softmax made: a model may hand out its logits instead."""
     is_softmax = bool(scores.min() >= 0 and abs(scores.sum() - 1) < 1e-3)
     shown = "class {}, {:.2%}" if is_softmax else "class {}, score {:.4f}"
-    ended = "softmax on the DSP" if is_softmax else "its output is no softmax's"
+    ended = "softmax on the DSP" if is_softmax else "its output is not a softmax's"
     if is_random:
         return [f"{what}, {ended}: {len(scores)} scores. Its weights are random; name a trained MODEL to see classes."]
     best = np.argsort(-scores, kind="stable")[:5]

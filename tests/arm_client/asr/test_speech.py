@@ -49,12 +49,12 @@ def test_a_wav_file_keeps_the_samples_and_another_kind_is_refused(tmp_path: Path
         read_wav(tmp_path / "fast.wav")
     for bad in (b"", b"RIFF", whole[:20]):
         (tmp_path / "bad.wav").write_bytes(bad)
-        with pytest.raises(ValueError, match="is no WAV file"):
+        with pytest.raises(ValueError, match="is not a WAV file"):
             read_wav(tmp_path / "bad.wav")
 
 
 def test_what_cannot_be_said_or_heard_is_refused() -> None:
-    with pytest.raises(ValueError, match="'ten' is no word"):
+    with pytest.raises(ValueError, match="'ten' is not a word"):
         say(("ten",), voice_of(0), 0)
     with pytest.raises(ValueError, match="no window of 256"):
         filter_banks(np.zeros(255, np.int16))

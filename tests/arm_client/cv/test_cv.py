@@ -203,7 +203,7 @@ def test_in_place_where_it_is_not(dsp_board: Board) -> None:
 
 
 untyped: Any = cv  # what its types forbid
-NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(height, width\) of uint8"
+NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \(height, width\) of uint8"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
     [
         (lambda b: cv.gaussian_blur(b, GREY, 4), "^kernelSize is 4: use one of 3 for 1 2 1, 5 for 1 4 6 4 1"),
         (lambda b: cv.gaussian_blur(b, np.zeros(5, np.uint8)), NOT_AN_IMAGE),
-        (lambda b: cv.gaussian_blur(b, GREY.astype(np.float64)), "type float64 is no image"),
+        (lambda b: cv.gaussian_blur(b, GREY.astype(np.float64)), "type float64 is not an image"),
         (lambda b: cv.gaussian_blur(b, GREY.astype(np.float32)), "^src is Y F32C1: this op takes Y U8C1, RGB"),
         (lambda b: cv.gaussian_blur(b, np.zeros((0, 4), np.uint8)), "has no pixels: give a size of 1 or more"),
         (
@@ -300,7 +300,10 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
             r"^The kernel_x has shape \(0,\): give its weights along one axis",
         ),
         (lambda b: untyped.median_blur(b, GREY, 3.5), "^One of maskWidth 3.5 is of a type that its field"),
-        (lambda b: untyped.flip(b, GREY, "both", prority=9), "^prority is no option of this function: there are out, "),
+        (
+            lambda b: untyped.flip(b, GREY, "both", prority=9),
+            "^prority is not an option of this function: there are out, ",
+        ),
         (
             lambda b: cv.gaussian_blur(b, GREY, out=GREY.copy()),
             "^out is not in device memory: make it with board.empty",

@@ -117,7 +117,7 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
         ({"scale": [1, [2, 3]]}, r"scale is \[1, \[2, 3\]\]: give one number, or a flat list of them"),
         ({"zero_point": 0.5}, "zero_point is 0.5: it must be whole numbers that fit int32."),
         ({"zero_point": 1 << 31}, "zero_point is 2147483648: it must be whole numbers that fit int32."),
-        ({"prority": 9}, "prority is no option of this function: there are out, "),
+        ({"prority": 9}, "prority is not an option of this function: there are out, "),
         ({"zero_point": math.nan}, "zero_point is nan: it must be whole numbers that fit int32."),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_name_that_is_none_makes_nothing(shell: Shell) -> None:
     code, said = shell.refused("keys", "new", "--name", "a/b", shell.cwd / "keys")
     assert (code, said) == (
         2,
-        "Error: 'a/b' is no name for a key: use letters, digits, '.', '_' and '-', at most 32.\n",
+        "Error: 'a/b' is not a name for a key: use letters, digits, '.', '_' and '-', at most 32.\n",
     )
     assert list(shell.cwd.iterdir()) == []
 

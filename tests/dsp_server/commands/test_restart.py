@@ -1,4 +1,4 @@
-"""``hbrt restart`` and ``--reload``: the new image serves, or the last good one goes on."""
+"""``hbrt restart`` and ``--reload``: the new image serves, or the last good one stays in use."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) 
     assert [core["pid"] for core in status["cores"]] == pids
     assert status["image"] == str(image)
     assert "RuntimeError: not today" in status["image_error"]
-    assert "does not load; the last good one goes on." in shell.good("status")
+    assert "does not load; the last good one stays in use." in shell.good("status")
     assert op_at_0x1000(shell) == "first"
     assert shell.good("restart")
     assert shell.status()["image_error"] == ""
@@ -219,7 +219,7 @@ def test_a_time_limit_may_be_for_ever(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("limit", "why"),
     [
-        ("nan", "'nan' is no number of seconds."),
+        ("nan", "'nan' is not a number of seconds."),
         ("0", "0.0 is not in the range x>0."),
         ("x", "'x' is not a valid float range."),
     ],

@@ -122,7 +122,7 @@ def test_an_unmap_of_what_is_not_mapped_is_found(running: Running) -> None:
     call(running.attach(), 0x1106)
     (finding,) = found_by(running)
     assert (finding["kind"], finding["count"]) == ("not-mapped", 2)
-    assert "is no mapping of this task, or was unmapped before. Mapped are: none." in finding["text"]
+    assert "is not a mapping of this task, or was unmapped before. Mapped are: none." in finding["text"]
     assert re.search(r"/leaving\.py:36$", finding["places"][0]["site"])
 
 

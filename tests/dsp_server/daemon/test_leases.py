@@ -152,7 +152,7 @@ HELLOS = {
         "has protocol version 7; this side sp",
     ),
     "too long": (control.pack(name="x" * HELLO_BYTES), f"bytes; the limit is {HELLO_BYTES}."),
-    "a name that is no text": (control.pack(name=5), "The name in the hello is 5 and the run '': write text."),
+    "a name that is not text": (control.pack(name=5), "The name in the hello is 5 and the run '': write text."),
 }
 
 

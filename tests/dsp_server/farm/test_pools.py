@@ -18,12 +18,12 @@ def test_a_pool_with_its_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("big", "'' of the pool 'big' is no number"),
-        ("=2", "'' of the pool '=2' is no name"),
+        ("big", "'' of the pool 'big' is not a number"),
+        ("=2", "'' of the pool '=2' is not a name"),
         ("big=0", "'0' of"),
         ("big=65", "'65' of"),
         ("b/g=2", "'b/g' of"),
-        ("big=2,image=nowhere.py", "'nowhere.py' of the pool 'big=2,image=nowhere.py' is no file"),
+        ("big=2,image=nowhere.py", "'nowhere.py' of the pool 'big=2,image=nowhere.py' is not a file"),
         ("big=2,core=1", "'core=1' of"),
         ("big=2,profile=a,profile=b", "'profile=b' of"),
     ],

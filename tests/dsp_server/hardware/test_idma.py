@@ -241,8 +241,8 @@ freed.release()
         (bytearray(8), bytes(8), 2.0, "The size in bytes is 2.0: pass a whole number."),
         (bytearray(8), bytes(9), None, "The destination has 8 bytes, the source 9: say how many to copy."),
         (bytes(8), bytes(8), 8, "The destination is read-only: iDMA writes into a writable buffer."),
-        (7, bytes(8), 8, "The destination (int) is no usable buffer: memoryview: a bytes-like object is required"),
-        (bytearray(8), np.zeros(16, np.uint8)[::2], 8, "The source (ndarray) is no usable buffer: the buffer's"),
+        (7, bytes(8), 8, "The destination (int) is not a usable buffer: memoryview: a bytes-like object is required"),
+        (bytearray(8), np.zeros(16, np.uint8)[::2], 8, "The source (ndarray) is not a usable buffer: the buffer's"),
         (bytearray(8), freed, 8, "The source is a buffer that was freed: allocate it again."),
         (
             memoryview(shared)[8:24],
@@ -677,7 +677,7 @@ one = bytearray(64)
         (bytearray(4), bytes(4), [one], 1, "A frame takes a length of 0 or more and two buffers each way: got 1, 1"),
         (bytearray(4), bytes(4), [one, bytearray(3)], 1, "A TCM buffer is smaller than one item of float32"),
         (bytearray(4), bytes(4), [one, one], 1, "Source and destination overlap: 64 and 64 bytes"),
-        (bytearray(4), bytes(4), [one, XVTM_ERROR], 1, "The TCM buffer (XvtmError) is no usable buffer"),
+        (bytearray(4), bytes(4), [one, XVTM_ERROR], 1, "The TCM buffer (XvtmError) is not a usable buffer"),
         (bytearray(4), bytes(4), [one, freed], 1, "The TCM buffer is a buffer that was freed: allocate it again."),
     ],
 )

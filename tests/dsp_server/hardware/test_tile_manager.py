@@ -198,7 +198,7 @@ def never(tm: TileManager) -> memoryview:
             r"A buffer of 9 bytes that is not in TCM cannot be freed there\.",
         ),
         (lambda _: memoryview(b""), r"A buffer of 0 bytes that is not in TCM cannot be freed there\."),
-        (lambda _: 7, r"int is no TCM buffer: "),
+        (lambda _: 7, r"int is not a TCM buffer: "),
     ],
 )
 def test_free_says_what_is_wrong(give: Callable[[TileManager], memoryview], sentence: str) -> None:
@@ -234,9 +234,9 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
     [
         (0, 0, 64, "A TCM buffer of 0 bytes cannot be allocated: ask for at least 1 byte."),
         (-4, 0, 64, "A TCM buffer of -4 bytes cannot be allocated: ask for at least 1 byte."),
-        (64, 0, 48, "An alignment of 48 bytes is no power of two: use one, such as 64."),
-        (64, 0, 0, "An alignment of 0 bytes is no power of two: use one, such as 64."),
-        (64, 2, 64, "2 is no bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
+        (64, 0, 48, "An alignment of 48 bytes is not a power of two: use one, such as 64."),
+        (64, 0, 0, "An alignment of 0 bytes is not a power of two: use one, such as 64."),
+        (64, 2, 64, "2 is not a bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
         (64.0, 0, 64, "Size 64.0 and alignment 64 must be whole numbers of bytes."),
     ],
 )

@@ -285,7 +285,7 @@ def test_a_board_is_reached_whatever_the_locale_makes_of_its_directory(shell: Sh
         answer = shell.hbrt("start")
         assert answer.returncode == 2
         assert (
-            "is no text in this locale, so that no message can name it: choose another with HBRT_HOME" in answer.stderr
+            "is not text in this locale, so that no message can name it: choose another with HBRT_HOME" in answer.stderr
         )
     else:
         shell.good("start")
@@ -309,7 +309,7 @@ def test_an_image_whose_path_is_no_text_is_wrong_use(shell: Shell, verb: str) ->
     path.write_text("")
     answer = shell.hbrt(verb, "--image", path)
     assert answer.returncode == 2
-    assert "is no text in this locale; rename the file" in answer.stderr
+    assert "is not text in this locale; rename the file" in answer.stderr
 
 
 def test_an_image_and_a_recording_in_a_directory_that_is_no_text_are_wrong_use(shell: Shell) -> None:
@@ -319,10 +319,10 @@ def test_an_image_and_a_recording_in_a_directory_that_is_no_text_are_wrong_use(s
     shell.cwd.mkdir()
     (shell.cwd / "image.py").write_text("")
     answer = shell.hbrt("start", "--image", "image.py")
-    assert (answer.returncode, "is no text in this locale; rename the file" in answer.stderr) == (2, True)
+    assert (answer.returncode, "is not text in this locale; rename the file" in answer.stderr) == (2, True)
     for name, value, why in (
         ("HBRT_IMAGE", "image.py", "The path of the image '"),
-        ("HBRT_RECORD", "new", "for a recording is no text in this locale"),
+        ("HBRT_RECORD", "new", "for a recording is not text in this locale"),
     ):
         shell.environment[name] = value
         answer = shell.python(program)

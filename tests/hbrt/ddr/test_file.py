@@ -164,7 +164,7 @@ def test_first_byte_that_is_not_zero_is_found_and_holes_are_skipped(table: Table
 def test_file_that_is_no_ddr_is_refused_and_closed() -> None:
     fd = os.memfd_create("not-a-ddr", os.MFD_CLOEXEC)
     os.ftruncate(fd, 1 << 20)
-    with pytest.raises(LayoutError, match="it is no DDR file"):
+    with pytest.raises(LayoutError, match="it is not a DDR file"):
         Ddr(fd)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)

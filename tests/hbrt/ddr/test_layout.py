@@ -100,7 +100,7 @@ def _broken_headers() -> Iterator[tuple[str, bytes, str]]:
     good = plan(1 << 20, 2).pack_header()
     yield "short", good[:-1], f"has {HEADER.size - 1} bytes, less than its header of {HEADER.size}"
     yield "empty", b"", "has 0 bytes"
-    yield "magic", b"ELF" + good[3:], "it is no DDR file"
+    yield "magic", b"ELF" + good[3:], "it is not a DDR file"
     yield (
         "version",
         good[:8] + struct.pack("<I", LAYOUT_VERSION + 1) + good[12:],

@@ -20,7 +20,7 @@ def test_a_finding_is_the_same_after_its_way_as_plain_data() -> None:
     [{}, {"kind": "leak"}, {"kind": "nothing", "text": ""}, {"kind": "leak", "text": "", "places": [{"no": 1}]}],
 )
 def test_what_is_no_finding_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="is no finding"):
+    with pytest.raises(ValueError, match="is not a finding"):
         finding_of(wrong)
 
 

@@ -82,7 +82,7 @@ def test_methods_from_31_on_and_several_interfaces() -> None:
         ("interface a { long f(inrout dmahandle x); };", "1:22", "in parts"),
         ("typedef sequence<octet> b; interface a { long f(inrout sequence<b> x); };", "1:49", "in parts"),
         ("const long A = B; interface a { long f(); };", "1:16", "no constant B"),
-        ("const long A = 1 +; interface a { long f(); };", "1:16", "no whole number"),
+        ("const long A = 1 +; interface a { long f(); };", "1:16", "not a whole number"),
         ("\n#if 1\ninterface a { long f(); };", "2:1", "Unterminated"),
         ("#error not for this board\ninterface a { long f(); };", "1:1", "not for this board"),
         ('#include "other.idl"\ninterface a { long f(); };', "1:1", "other.idl"),

@@ -47,9 +47,9 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "'' is no fault; there are kill-core,"),
-        ("kill", "'kill' is no fault"),
-        ("delay soon", "'soon' is no word of a fault; there are core, call,"),
+        ("", "'' is not a fault; there are kill-core,"),
+        ("kill", "'kill' is not a fault"),
+        ("delay soon", "'soon' is not a word of a fault; there are core, call,"),
         ("delay call=x", "'call=x' has no number"),
         ("delay call=0", "call=0 is out of range: write 1 to"),
         ("delay chance=2", "chance=2.0 is out of range: write 0 to 1"),

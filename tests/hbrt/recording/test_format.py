@@ -75,7 +75,7 @@ def test_a_disk_that_is_full_leaves_nothing_that_is_no_recording(tmp_path: Path)
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ([], "is no JSON object"),
+        ([], "is not a JSON object"),
         ({}, "no command number"),
         ({"cmd": "1"}, "no command number"),
         ({"cmd": 1, "priority": "high"}, "priority is 'high'"),
@@ -83,7 +83,7 @@ def test_a_disk_that_is_full_leaves_nothing_that_is_no_recording(tmp_path: Path)
         ({"cmd": 1, "ranges": 7}, "is not as docs/recording.md says"),
         ({"cmd": 1, "ranges": [{"phy_addr": 1}]}, "'size_bytes'"),
         ({"cmd": 1, "ranges": [{**RANGE, "size_bytes": 0}]}, "is empty"),
-        ({"cmd": 1, "ranges": [{**RANGE, "before": "../../etc/passwd"}]}, "no name of a file"),
+        ({"cmd": 1, "ranges": [{**RANGE, "before": "../../etc/passwd"}]}, "not a name of a file"),
         ({"cmd": 1, "ranges": [{**RANGE, "phy_addr": (1 << 64) - 1}]}, "passes the end of the address space"),
         ({"cmd": 1, "ranges": [RANGE, {**RANGE, "phy_addr": 0x9000_0003}]}, "overlap at 0x90000003"),
         ({"cmd": 1, "output": BLOCK}, "no range that holds all of the output block, at 0x90000000"),
@@ -100,10 +100,10 @@ def test_nonsense_in_a_call_is_named_with_its_file(recording: Path, call: Any, w
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
-        (HEAD, "{", "is no JSON"),
+        (HEAD, "{", "is not JSON"),
         (HEAD, '{"format": "tar"}', "its format is 'tar'"),
         (HEAD, '{"format": "hbrt-recording", "version": 9}', "has version 9; this hbrt reads 1"),
-        (INDEX, "nonsense\n", "line 1, is no JSON object"),
+        (INDEX, "nonsense\n", "line 1, is not a JSON object"),
         (INDEX, '{"call": "gone"}\n', "gone/call.json cannot be read"),
     ],
 )

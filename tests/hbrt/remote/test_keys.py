@@ -48,7 +48,7 @@ def test_keys_are_never_made_anew(keys: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "-x", "a b", "x" * 33])
 def test_names_that_are_none(keys: Path, name: str) -> None:
-    with pytest.raises(WrongUseError, match="is no name for a key"):
+    with pytest.raises(WrongUseError, match="is not a name for a key"):
         curve_keys.add_client(keys, name)
 
 

@@ -118,7 +118,7 @@ def test_the_library_has_every_function_of_the_client() -> None:
 def test_a_prototype_that_python_cannot_read_is_named() -> None:
     with pytest.raises(ValueError, match="No type 'hbNone'"):
         parameters_of("(hbNone *one)")
-    with pytest.raises(ValueError, match="is no base type"):
+    with pytest.raises(ValueError, match="is not a base type"):
         parameters_of("(int32_t (*call)(void))")
     assert parameters_of("(const char **a, const void **b, char *c)") == [
         ctypes.POINTER(ctypes.c_char_p),

@@ -56,12 +56,12 @@ FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "a core dump": (
         lambda path: changed(path, "core", lambda raw: raw.__setitem__(slice(16, 18), b"\4\0")),
-        "is no shared library",
+        "is not a shared library",
     ),
     "a program": (lambda _: Path(sys.executable).resolve(), "is an executable, and an image is a shared library."),
-    "no ELF file": (
+    "not an ELF file": (
         lambda path: changed(path, "text.so", lambda raw: raw.__setitem__(slice(0, None), b"main\n")),
-        "is no ELF file. An image in C is a shared library",
+        "is not an ELF file. An image in C is a shared library",
     ),
     "a source file": (
         lambda path: changed(path, "image.c", lambda raw: raw.__setitem__(slice(0, None), EMPTY.encode())),

@@ -110,7 +110,7 @@ def test_plugins_compute_where_a_board_would_and_say_why_they_do_not(
         "The model has the custom ops cstScale, and no plug-in librkcst_NAME.so",
         "librkcst_noentry.so has no function get_rknn_custom_op; in C++ declare it",
         "librkcst_arm.so is built for aarch64, and this machine is",
-        "librkcst_text.so is no library",
+        "librkcst_text.so is not a library",
         "librkcst_other.so: op_type is 'cstOther', and the model has no such node",
     ):
         assert sentence in lite.last_error

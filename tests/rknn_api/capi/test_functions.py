@@ -416,7 +416,7 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_init(other, data, len(data), 0x10000, cut(1, len(data))), p, "real_model_offset is 1 and"),
         (lambda: rk.rknn_init(other, data, len(data) + 1, 0, None), p, "and model has"),
         (lambda: rk.rknn_init(other, data, -1, 0, None), p, "size is -1"),
-        (lambda: rk.rknn_init(other, data, len(data), 1 << 30, None), p, "is no flag of rknn_init"),
+        (lambda: rk.rknn_init(other, data, len(data), 1 << 30, None), p, "is not a flag of rknn_init"),
         (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cut short"),
         (lambda: rk.rknn_init(other, b"RKNN" * 9, 36, 0, None), rk.RKNN_ERR_MODEL_INVALID, "is for a board"),
         (lambda: rk.rknn_init(other, "none.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "none.rknn cannot be read"),
@@ -489,7 +489,7 @@ def test_wrong_attributes_and_the_two_apis_mixed(contexts: Callable[..., Any]) -
     assert "size of 'x' is 4; [1, 6, 10, 3] of float32 has 720" in bound(type=rk.RKNN_TENSOR_FLOAT32, size=4)
     assert "less than its 10 columns" in bound(w_stride=9)
     assert "has 288 bytes, and 'x' takes 336" in bound(h_stride=7)
-    assert "which is no tensor of the model" in bound(name=b"q")
+    assert "which is not a tensor of the model" in bound(name=b"q")
     flat = attr_of(context, "OUTPUT", 1)
     assert flat.shape == (1, 20)
     flat.fmt, flat.type, flat.size = rk.RKNN_TENSOR_NCHW, rk.RKNN_TENSOR_FLOAT32, 80  # as the guide's 5.4.4.2

@@ -25,7 +25,7 @@ def written(folder: Path, lines: str) -> Path:
         (lambda path: np.save(path, np.zeros((0, 3, 4, 5))), r"has the shape \[0, 3, 4, 5\]"),
         (lambda path: path.with_suffix(".npy").touch(), "cannot be read: EOF"),
         (lambda path: path.with_suffix(".npy").write_bytes(b"PK\3\4 a zip file"), "cannot be read: the magic string"),
-        (lambda _path: None, "names one.npy, which is no file"),
+        (lambda _path: None, "names one.npy, which is not a file"),
     ],
 )
 def test_a_file_that_is_no_array_of_numbers_is_refused(
@@ -59,10 +59,10 @@ def test_a_damaged_picture_is_named_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ("one.npy\n\nnone.jpg\n", r"^Line 3 of the dataset .* names none.jpg, which is no file; a relative path"),
-        ("one.npy\nfolder\n", r"^Line 2 of .* names .*folder, which is no file"),
+        ("one.npy\n\nnone.jpg\n", r"^Line 3 of the dataset .* names none.jpg, which is not a file; a relative path"),
+        ("one.npy\nfolder\n", r"^Line 2 of .* names .*folder, which is not a file"),
         ("one.npy\n my one.npy\n", "^Line 2 of .* names 2 files and the model has 1 input; .* spaces is several"),
-        ("a\0b.npy", "which is no file"),
+        ("a\0b.npy", "which is not a file"),
     ],
 )
 def test_a_wrong_line_is_named_before_a_sample_is_read(tmp_path: Path, lines: str, why: str) -> None:
@@ -75,7 +75,7 @@ def test_a_wrong_line_is_named_before_a_sample_is_read(tmp_path: Path, lines: st
 
 def test_a_dataset_that_is_no_text_says_so(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.zeros(REAL.shape))
-    with pytest.raises(RknnError, match=r"one.npy is no text in UTF-8; write the path of a picture"):
+    with pytest.raises(RknnError, match=r"one.npy is not text in UTF-8; write the path of a picture"):
         next(iter(samples(tmp_path / "one.npy", [REAL])))
 
 

@@ -266,4 +266,4 @@ def test_a_list_as_an_output_is_refused(rknn: RKNN, tmp_path: Path) -> None:
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(tmp_path / "list.onnx") == 0, rknn.last_error
     assert rknn.build(do_quantization=False) == -1
-    assert rknn.last_error == "'s' is no tensor; an input or output of a model has numbers."
+    assert rknn.last_error == "'s' is not a tensor; an input or output of a model has numbers."

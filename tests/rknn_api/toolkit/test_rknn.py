@@ -537,7 +537,7 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.build(dataset="none.txt"), "cannot be read: No such file")
     refused(rknn.build(dataset=nets.listed(tmp_path, ["a.npy b.npy"])), "names 2 files and the model has 1")
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 8, 8)))), "has the shape [1, 8, 8]")
-    refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is no range")
+    refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is not a range")
     refused(rknn.build(do_quantization=False, rknn_batch_size=0), "above 0")
     refused(rknn.build(do_quantization=False, rknn_batch_size="3"), "above 0")
     refused(rknn.build(do_quantization=False, rknn_batch_size=1 << 30), "a tensor has fewer than 4 GiB")

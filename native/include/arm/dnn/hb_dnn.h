@@ -223,7 +223,7 @@ int32_t hbDNNRoiInfer(hbDNNTaskHandle_t *taskHandle, hbDNNTensor **output, const
 
 /**
  * Wait for a task. `timeout` is in milliseconds; <= 0 waits for ever.
- * Returns 0; HB_DNN_TIMEOUT, and the task goes on; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
+ * Returns 0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
  * HB_DNN_API_USE_ERROR: the task still awaits inferences.
  */
 int32_t hbDNNWaitTaskDone(hbDNNTaskHandle_t taskHandle, int32_t timeout);

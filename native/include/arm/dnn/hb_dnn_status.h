@@ -21,7 +21,7 @@ typedef enum {
   HB_DNN_CAN_NOT_OPEN_FILE = -6000006,
   /** There is not enough device memory for the model. */
   HB_DNN_OUT_OF_MEMORY = -6000007,
-  /** The wait for the model task timed out; the task goes on. */
+  /** The wait for the model task timed out; the task keeps running. */
   HB_DNN_TIMEOUT = -6000008,
   /** More than 32 model tasks are alive; release some. */
   HB_DNN_TASK_NUM_EXCEED_LIMIT = -6000009,

@@ -23,7 +23,7 @@ typedef enum {
   HB_DSP_TASK_RELEASED = -6000264,
   /** The task handle belongs to another process or another attachment. */
   HB_DSP_FOREIGN_TASK_HANDLE = -6000265,
-  /** The wait timed out; the task goes on and can be waited for again. */
+  /** The wait timed out; the task keeps running and can be waited for again. */
   HB_DSP_TIMEOUT = -6000266,
   /** No op is registered for the command; see 'hbrt ops'. */
   HB_DSP_UNKNOWN_COMMAND = -6000267,
@@ -45,7 +45,7 @@ typedef enum {
   HB_DSP_OUT_OF_TCM = -6000275,
   /** The request is for the owner of the block or of the task only. */
   HB_DSP_PERMISSION = -6000276,
-  /** The relay that carried the task has gone, or none can be reached; the board goes on, and the next call starts or finds a new one. */
+  /** The relay that carried the task has gone, or none can be reached; the board keeps running, and the next call starts or finds a new one. */
   HB_DSP_RELAY_LOST = -6000277,
   /** The op could not map a physical range; it is not inside one live block. */
   HB_ERR_MMAP_FAILED = -6000300

@@ -78,10 +78,10 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     [
         (("estimate",), "Name a program or a command number, or use --self-check."),
         (("estimate", "nothing"), "'nothing' is neither a file nor a command number"),
-        (("estimate", "0x1", "--what-if", "speed=3"), "'speed=3' is no change; write NAME=VALUE, with clock, cores"),
+        (("estimate", "0x1", "--what-if", "speed=3"), "'speed=3' is not a change; write NAME=VALUE, with clock, cores"),
         (("estimate", "0x1", "--what-if", "clock=fast"), "cores.dsp.clock_mhz is 'fast'; write a number of MHz."),
         (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number of 1 to"),
-        (("estimate", "0x1", "--profile", "none"), "it is 'none', which is no file"),
+        (("estimate", "0x1", "--profile", "none"), "it is 'none', which is not a file"),
         (("estimate", "/etc/passwd"), "a model an .onnx file"),
     ],
 )
@@ -187,7 +187,7 @@ def test_what_a_model_cannot_be_estimated_with_is_said(
 def test_a_file_that_is_no_model_is_said_to_be_none(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_text("no model")
     code, said = shell.refused("estimate", tmp_path / "bad.onnx")
-    assert (code, "is no ONNX model, or is damaged" in said) == (2, True)
+    assert (code, "is not an ONNX model, or is damaged" in said) == (2, True)
 
 
 def test_a_program_that_fails_is_told_where_it_ran(shell: Shell, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_changes_are_constants_and_a_profile_is_a_file_again(tmp_path: Path) -> 
         "tcm.usable_bytes": 32 * 1024,
         "idma.row_cycles": 7,
     }
-    with pytest.raises(BadProfileError, match="is no change"):
+    with pytest.raises(BadProfileError, match="is not a change"):
         changes(("clock",))
     file = tmp_path / "again.toml"
     changed = J5.with_values({"ddr.stall_cycles": 99})

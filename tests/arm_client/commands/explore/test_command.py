@@ -256,4 +256,4 @@ def test_a_wrong_schedule_is_a_sentence(shell: Shell) -> None:
     shell.environment["HBRT_SCHEDULE"] = "steps:x"
     answer = shell.python(RACES / "lost_update.py")
     assert answer.returncode == 1
-    assert "HBRT_SCHEDULE: 'x' in 'steps:x' is no preemption" in answer.stderr
+    assert "HBRT_SCHEDULE: 'x' in 'steps:x' is not a preemption" in answer.stderr

@@ -93,8 +93,8 @@ def test_bad_use_is_a_sentence(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.npy").touch()
     over = ["--over", "a.npy", "--out", "out"]
     for arguments, why in (
-        (["nothing", *over], "is no command number"),
-        (["a.npy", *over], "is no model"),
+        (["nothing", *over], "is not a command number"),
+        (["a.npy", *over], "is not a model"),
         (["0x1000", "more", *over], "An op gets no arguments"),
         (["program.py", *over, "--output-bytes", "4"], "is for a command number alone"),
         (["0x1000", *over, "--tolerance", "1"], "name one by --against"),

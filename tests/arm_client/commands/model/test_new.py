@@ -72,4 +72,4 @@ def test_a_compiled_model_is_refused_with_what_to_do(tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(bytes(range(256)))
     answer = new(broken, "--as", tmp_path / "other.bin")
-    assert (answer.exit_code, "is no ONNX model" in answer.output) == (2, True)
+    assert (answer.exit_code, "is not an ONNX model" in answer.output) == (2, True)

@@ -287,7 +287,7 @@ def test_compare_takes_values_and_refuses_what_is_no_reference(dsp_board: Board,
     other = parsed(tmp_path / "other.onnx", "g (float[1] x) => (float[1] y) { y = Relu(x) }")
     for file, why in (
         (tmp_path / "other.npz", "has no value with the name of a layer's result"),
-        (tmp_path / "bad.npz", "is no archive of arrays"),
+        (tmp_path / "bad.npz", "is not an archive of arrays"),
         (digit, "a reference is a model, .onnx, or its values by name, .npz"),
         (other, "takes the input 'x', and the model has image"),
     ):
@@ -450,9 +450,9 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("infer --model_file={int8} --input_file={short}", 2, "has 63 bytes; image takes 64 (int8 of the shape"),
         ("infer --model_file={int8} --input_file={few}", 2, "holds 3 numbers; image takes 64"),
         ("infer --model_file={int8} --input_file={words}", 2, "is not made of numbers of int8"),
-        ("infer --model_file={int8} --input_file={objects}", 2, "objects.npy is no array as numpy.save writes it"),
-        ("infer --model_file={int8} --input_file={several}", 2, "several.npy is no array as numpy.save"),
-        ("infer --model_file={int8} --input_file={torn}", 2, "torn.npy is no array as numpy.save writes it"),
+        ("infer --model_file={int8} --input_file={objects}", 2, "objects.npy is not an array as numpy.save writes it"),
+        ("infer --model_file={int8} --input_file={several}", 2, "several.npy is not an array as numpy.save"),
+        ("infer --model_file={int8} --input_file={torn}", 2, "torn.npy is not an array as numpy.save writes it"),
         ("infer --model_file={int8} --input_file={flat}", 2, "'image' has the shape [1, 1, 8, 8], not [64]."),
         ("infer --model_file={int8} --input_file={digit} --dump_txt_axis=7", 2, "--dump_txt_axis is 7;"),
         ("infer --model_file={int8} --input_file={digit} --roi=1,2,3,4", 2, "--roi is for models with resizer inputs"),

@@ -162,7 +162,7 @@ def test_regions_are_four_numbers_each() -> None:
     found = rois_of(" 2,4,123,125 ;6,8,111,113;")
     assert [(roi.left, roi.top, roi.right, roi.bottom) for roi in found] == [(2, 4, 123, 125), (6, 8, 111, 113)]
     for wrong in ("1,2,3", "1,2,3,4,5", "a,b,c,d"):
-        with pytest.raises(click.UsageError, match=f"--roi: '{wrong}' is no region"):
+        with pytest.raises(click.UsageError, match=f"--roi: '{wrong}' is not a region"):
             rois_of(wrong)
 
 

@@ -35,7 +35,7 @@ def test_sizes_are_a_list_or_double() -> None:
     assert to_sizes("1K,16,1K") == [16, 1024]
     assert to_sizes("1K-5K") == [1024, 2048, 4096]
     for bad in ("", "1K-", "a,b", "3-2-1"):
-        with pytest.raises(ValueError, match="is no list of sizes"):
+        with pytest.raises(ValueError, match="is not a list of sizes"):
             to_sizes(bad)
 
 
@@ -79,6 +79,6 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
     said = shell.good(*words[:-4], "--image", new)
     assert said.splitlines()[0].split() == ["ELEMENTS", "HOST", "MODELLED", "OF", "IT"]
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--sizes", "1K", "--dtype", "text")
-    assert (code, "is no type to generate" in said) == (2, True)
+    assert (code, "is not a type to generate" in said) == (2, True)
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--board", "nowhere")
     assert (code, "--board has no effect with --image" in said) == (2, True)

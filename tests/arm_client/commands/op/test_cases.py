@@ -54,10 +54,10 @@ def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "'' is no shape: write sides with x between them"),
-        ("4x", "'4x' is no shape"),
-        ("4,5", "'4,5' is no shape"),
-        ("-3x4", "'-3x4' is no shape"),
+        ("", "'' is not a shape: write sides with x between them"),
+        ("4x", "'4x' is not a shape"),
+        ("4,5", "'4,5' is not a shape"),
+        ("-3x4", "'-3x4' is not a shape"),
         ("4x0", "'4x0' has the side 0: lengths and steps begin at 1, and ranges ascend."),
         ("9-3", "'9-3' has the side 9-3: "),
         ("1-9/0", "'1-9/0' has the side 1-9/0: "),

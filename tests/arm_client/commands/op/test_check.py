@@ -201,13 +201,13 @@ def test_an_op_that_differs(running: Shell, references: Path) -> None:
         (["--against", "nothing"], "'nothing' names no function; write MODULE:FUNCTION or FILE.py:FUNCTION."),
         (["--against", "no_such_module:f"], "no_such_module cannot be imported: No module named 'no_such_module'."),
         (["--against", "math:nope"], "math has no function nope."),
-        (["--against", "math:sqrt", "--dtype", "object"], "'object' is no type to generate;"),
-        (["--against", "math:sqrt", "--dtype", "longdouble"], "'longdouble' is no type to generate;"),
-        (["--against", "math:sqrt", "--dtype", "f4,,"], "'f4,,' is no type to generate;"),
+        (["--against", "math:sqrt", "--dtype", "object"], "'object' is not a type to generate;"),
+        (["--against", "math:sqrt", "--dtype", "longdouble"], "'longdouble' is not a type to generate;"),
+        (["--against", "math:sqrt", "--dtype", "f4,,"], "'f4,,' is not a type to generate;"),
         (["--against", "math:sqrt", "--params", "bisect:nope"], "bisect has no function nope."),
         (["--against", "math:sqrt", "--shape", "4x0"], "'4x0' has the side 0: lengths and steps begin at 1,"),
-        (["--against", "math:sqrt", "--atol", "nan"], "nan is no difference; give a finite number of 0 or more."),
-        (["--against", "math:sqrt", "--atol", "inf"], "inf is no difference; give a finite number of 0 or more."),
+        (["--against", "math:sqrt", "--atol", "nan"], "nan is not a difference; give a finite number of 0 or more."),
+        (["--against", "math:sqrt", "--atol", "inf"], "inf is not a difference; give a finite number of 0 or more."),
         (["--against", "math:sqrt", "--atol", "-1"], "-1.0 is not in the range x>=0."),
     ],
 )
@@ -227,7 +227,7 @@ def test_params_that_take_three_arrays_are_wrong_usage(shell: Shell, references:
 def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
     code, said = shell.refused("op", "check", cmd, "--against", "math:sqrt")
     assert code == 2
-    assert f"Command {int(cmd, 0):#x} is no op's; 'hbrt ops' lists those of the running board." in said
+    assert f"Command {int(cmd, 0):#x} is not an op's; 'hbrt ops' lists those of the running board." in said
 
 
 @pytest.mark.parametrize("name", ["HBRT_CACHE", "HBRT_NN_PATH", "HBRT_RELAY_IDLE_S"])

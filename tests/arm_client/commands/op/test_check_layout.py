@@ -112,7 +112,7 @@ def test_json_has_both_structures_and_the_remarks(shell: Shell, files: Path) -> 
         (["gone.h:x"], "No such file or directory: gone.h."),
         (["gone.py:x"], "gone.py cannot be imported:"),
         (["param:Nope"], "param has no class Nope."),
-        (["param:NUMBER"], "param:NUMBER is no ctypes.Structure, ctypes.Union or numpy dtype, but 3."),
+        (["param:NUMBER"], "param:NUMBER is not a ctypes.Structure, ctypes.Union or numpy dtype, but 3."),
         (["ctypes:Structure"], "Structure has no fields: give it _fields_."),
         (["param.h:closed_t", "-I", "gone"], "Directory 'gone' does not exist."),
     ],

@@ -155,8 +155,8 @@ NAME = "cannot name an op: it becomes a Python function and part of file names."
         ("good", 0x400, "Command 0x400 belongs to the packaged NN ops"),
         ("good", 0xFFF, "Command 0xfff belongs to the packaged CV ops"),
         ("good", 0xFFFF, "Command 0xffff lists the registered commands"),
-        ("good", 0x10000, "Command 0x10000 is no command number"),
-        ("good", -1, "Command -0x1 is no command number"),
+        ("good", 0x10000, "Command 0x10000 is not a command number"),
+        ("good", -1, "Command -0x1 is not a command number"),
     ],
 )
 def test_a_name_or_number_that_cannot_be_is_refused(tmp_path: Path, name: str, cmd: int, sentence: str) -> None:

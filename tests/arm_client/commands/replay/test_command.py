@@ -121,7 +121,7 @@ def test_a_recording_that_passes_its_limit_says_so_in_three_places(work: Shell) 
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (("run", "--record", ".", "program.py"), 2, "exists and is no empty directory"),
+        (("run", "--record", ".", "program.py"), 2, "exists and is not an empty directory"),
         (("replay", "."), 2, "recording.json cannot be read"),
         (("replay", "calls", "--tolerance", "1"), 2, "--tolerance needs --as"),
         (("replay", "calls", "a"), 2, "has no call 'a'; there are none"),

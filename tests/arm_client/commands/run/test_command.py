@@ -203,7 +203,8 @@ def test_a_point_cloud_of_another_format_is_wrong_usage(shell: Shell) -> None:
     code, said = shell.refused("run", "nn", "pointpillars", "--points", sweep)
     assert code == 2
     assert (
-        f"--points {sweep} has 100 bytes, which is no whole number of points of 16 bytes: pointpillars reads 4 float32 "
+        f"--points {sweep} has 100 bytes, which is not a whole number of points of 16 bytes: pointpillars reads 4 "
+        "float32 "
         "a point (x, y, z, intensity; 16 bytes). It has another format, or is cut off."
     ) in said
 
@@ -249,7 +250,7 @@ def test_a_file_without_an_end_is_not_read(shell: Shell) -> None:
     for file in ("/dev/zero", "pipe"):
         answer = shell.hbrt("run", "nn", "centerpoint", "--points", file)
         assert answer.returncode == 2
-        assert f"'{file}' is no regular file; name one." in answer.stderr
+        assert f"'{file}' is not a regular file; name one." in answer.stderr
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
@@ -258,7 +259,7 @@ def test_results_that_have_no_place_are_said_before_anything_runs(shell: Shell, 
     (shell.cwd / "output").symlink_to(place)
     answer = shell.hbrt("run", "nn", "softmax")
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert "Results cannot go to output: it, or a part of its path, is no directory." in answer.stderr
+    assert "Results cannot go to output: it, or a part of its path, is not a directory." in answer.stderr
     assert list(shell.home.iterdir()) == []
 
 

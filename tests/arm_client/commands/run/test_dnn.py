@@ -70,7 +70,7 @@ def test_scores_that_are_no_probabilities_are_not_shown_as_percent() -> None:
     ]
     for logits in ([0.5, 0.9], [-0.5, 1.5]):
         told = report("x", np.array(logits, np.float32))
-        assert told[:2] == ["x, its output is no softmax's:", f"top 1: class 1, score {logits[1]:.4f}"]
+        assert told[:2] == ["x, its output is not a softmax's:", f"top 1: class 1, score {logits[1]:.4f}"]
 
 
 def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) -> None:

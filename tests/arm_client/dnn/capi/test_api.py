@@ -101,7 +101,7 @@ def test_handles_that_stand_for_nothing_say_what_they_are(load: Load) -> None:
         (hb.hbPackedDNNHandle_t(), "is null"),
         (None, "is null"),
         (hb.hbPackedDNNHandle_t(net.handle.value), "a model handle"),
-        (hb.hbPackedDNNHandle_t((net.packed.value or 0) + 1), "is no packed model handle"),
+        (hb.hbPackedDNNHandle_t((net.packed.value or 0) + 1), "is not a packed model handle"),
         (hb.hbPackedDNNHandle_t(7), "no handle of this runtime"),
     ):
         calls = (

@@ -301,12 +301,12 @@ class Integral(Layer):
             "MaxIndex (node 'values') raised TypeError: it gave TensorType(",
         ),
         (telling(None), "MaxIndex (node 'values') raised TypeError: it gave None; give a list with a TensorType"),
-        (telling([(2,), (2,)]), "it gave (2,) in its list, which is no TensorType"),
+        (telling([(2,), (2,)]), "it gave (2,) in its list, which is not a TensorType"),
         (
             telling([TensorType(cast("Any", ("n",)), np.dtype(np.float32))] * 2),
             "The InferShape of the layer MaxIndex (node 'values')",
         ),
-        (lambda: 5, "gave 5, which is no arm_client.dnn.Layer"),
+        (lambda: 5, "gave 5, which is not an arm_client.dnn.Layer"),
         (lambda: 1 // 0, "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError"),
     ],
 )

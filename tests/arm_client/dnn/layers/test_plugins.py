@@ -141,7 +141,7 @@ def test_a_path_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_what_is_no_python_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "plugin.txt").touch()
     enable(monkeypatch, str(tmp_path / "plugin.txt"))
-    with pytest.raises(ModelError, match=r"plugin\.txt is no Python file"):
+    with pytest.raises(ModelError, match=r"plugin\.txt is not a Python file"):
         Plugins().load()
 
 

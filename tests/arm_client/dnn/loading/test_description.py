@@ -114,7 +114,7 @@ def test_nothing_said(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [", "is no YAML"),
+        ("a: [", "is not YAML"),
         ("- 1", "holds a list"),
         ("input_parameters: 3", "input_parameters is 3"),
         ("input_type_rt: rgba", "input_type_rt is 'rgba'; give one of nv12, yuv444"),
@@ -198,7 +198,7 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "net.v2.yaml").write_bytes(b"\xff\xfe\x00")
     broken = beside(model)
     assert broken == tmp_path / "net.v2.yaml"
-    with pytest.raises(ModelError, match="no YAML"):
+    with pytest.raises(ModelError, match="not YAML"):
         read(broken, ["x"])
     broken.write_text("#" * (1 << 20) + "\n")
     with pytest.raises(ModelError, match="1048576 bytes"):

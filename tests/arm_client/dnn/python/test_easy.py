@@ -331,8 +331,11 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        (None, "'image': None is no array of numbers; pass one array an input, in the order of the model's inputs."),
-        ({"image": 1}, "'image': {'image': 1} is no array of numbers"),
+        (
+            None,
+            "'image': None is not an array of numbers; pass one array an input, in the order of the model's inputs.",
+        ),
+        ({"image": 1}, "'image': {'image': 1} is not an array of numbers"),
         ([[[1], [1, 2]]], "'image': setting an array element with a sequence."),
     ],
 )

@@ -268,7 +268,7 @@ def test_an_address_that_is_no_multiple_of_the_element_is_refused(load: Load) ->
     good(hb.hbSysFreeMem(mem))
     good(hb.hbSysAllocMem(mem, 64))
     mem.phyAddr += 2
-    assert "no multiple of its element's 4 bytes" in refused(net)
+    assert "not a multiple of its element's 4 bytes" in refused(net)
     mem.phyAddr -= 2
 
 

@@ -92,8 +92,11 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         ({"max_voxels": True}, r"max_voxels is True: give a whole number\."),
         ({"scale": 1e-60}, "scale is 1e-60: give finite numbers above 0"),
         ({"scale": math.nan}, "scale is nan"),
-        ({"point_cloud_range": (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)}, "is no range: give each axis a far end above the near"),
-        ({"intensity_range": (0.0, math.inf)}, "is no range"),
+        (
+            {"point_cloud_range": (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)},
+            "is not a range: give each axis a far end above the near",
+        ),
+        ({"intensity_range": (0.0, math.inf)}, "is not a range"),
         ({"max_points": 0}, "max_points is 0: give 1 or more"),
         ({"max_voxels": 1 << 28}, "268435456 pillars of 20 points are more than the features can hold"),
         (

@@ -73,7 +73,7 @@ def test_a_file_of_no_points_and_one_of_another_format(dsp_board: Board, tmp_pat
     assert pillars.voxel_count == 0
     assert not pillars.features.any()
     file.write_bytes(b"123")
-    with pytest.raises(CallerError, match="has 3 bytes, which is no whole number of points"):
+    with pytest.raises(CallerError, match="has 3 bytes, which is not a whole number of points"):
         sample(name)["main"](str(file), str(tmp_path))
 
 

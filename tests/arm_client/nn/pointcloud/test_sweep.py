@@ -114,7 +114,7 @@ def test_a_npy_file_is_no_scan(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_off(tmp_path: Path, read: Any, bytes_a_point: int) -> None:
     file = tmp_path / "cut.bin"
     file.write_bytes(b"\0" * (bytes_a_point + 4))
-    message = f"has {bytes_a_point + 4} bytes, which is no whole number of points of {bytes_a_point} bytes"
+    message = f"has {bytes_a_point + 4} bytes, which is not a whole number of points of {bytes_a_point} bytes"
     with pytest.raises(CallerError, match=message):
         read(file)
     with pytest.raises(FileNotFoundError):

@@ -256,7 +256,7 @@ def _no_board_yet() -> Iterator[None]:
 def test_what_cannot_be_is_refused_with_the_route(other: RemoteRelay, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BoardError, match=r"The route 0x400=tcp://127.0.0.1:1 .HBRT_ROUTE. cannot be used: No relay"):
         connect(route="0x400=tcp://127.0.0.1:1")
-    with pytest.raises(BadSettingError, match=r"HBRT_ROUTE has '0x400=here', whose board is no address"):
+    with pytest.raises(BadSettingError, match=r"HBRT_ROUTE has '0x400=here', whose board is not an address"):
         connect(route="0x400=here")
     with pytest.raises(WrongUseError, match=f"this program's board is {other.address}"):
         connect(other.address, route="0x400=tcp://127.0.0.1:1")

@@ -263,5 +263,5 @@ def test_the_path_comes_from_the_op_then_set_path_then_the_setting(
 
 @pytest.mark.parametrize("choose", [softmax.set_path, make_softmax])
 def test_a_path_that_does_not_exist(choose: Any) -> None:
-    with pytest.raises(ValueError, match=r"^'tcm' is no path to the data: use 'ping_pong' or 'ddr'\.$"):
+    with pytest.raises(ValueError, match=r"^'tcm' is not a path to the data: use 'ping_pong' or 'ddr'\.$"):
         choose("tcm")
