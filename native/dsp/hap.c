@@ -123,6 +123,34 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
 EXPORT int HAP_power_destroy(void *context) { return (void)context, 0; }
 EXPORT int HAP_power_destroy_client(void *context) { return free(context), 0; }
 EXPORT void *HAP_utils_create_context(void) { return malloc(1); }
+EXPORT void HAP_utils_destroy_context(void *context) { free(context); }
+
+static int set_v3(void *context, const HAP_power_dcvs_v3_payload *asked) {
+  HAP_power_request_t request;
+  memset(&request, 0, sizeof request);
+  request.type = HAP_power_set_DCVS_v3;
+  request.dcvs_v3 = *asked;
+  return HAP_power_set(context, &request);
+}
+
+EXPORT int HAP_power_set_dcvs_option(void *context, boolean dcvs_enable, HAP_power_dcvs_v2_payload_option dcvs_option) {
+  return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_dcvs_enable = TRUE, .dcvs_enable = dcvs_enable, .dcvs_option = dcvs_option});
+}
+EXPORT int HAP_power_set_sleep_latency(void *context, uint32 latency) {
+  return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_latency = TRUE, .latency = latency});
+}
+static HAP_dcvs_params_t corners(uint32 target_corner, uint32 min_corner, uint32 max_corner) {
+  return (HAP_dcvs_params_t){(HAP_dcvs_voltage_corner_t)target_corner, (HAP_dcvs_voltage_corner_t)min_corner, (HAP_dcvs_voltage_corner_t)max_corner, 0, 0, 0};
+}
+EXPORT int HAP_power_set_core_corner(void *context, uint32 target_corner, uint32 min_corner, uint32 max_corner) {
+  return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_core_params = TRUE, .core_params = corners(target_corner, min_corner, max_corner)});
+}
+EXPORT int HAP_power_set_bus_corner(void *context, uint32 target_corner, uint32 min_corner, uint32 max_corner) {
+  return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_bus_params = TRUE, .bus_params = corners(target_corner, min_corner, max_corner)});
+}
+EXPORT int HAP_power_set_sleep_mode(void *context, boolean sleep_disable) {
+  return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_sleep_disable = TRUE, .sleep_disable = sleep_disable});
+}
 
 /* -- memory */
 

@@ -200,7 +200,25 @@ int HAP_power_get(void *context, HAP_power_response_t *response);
 int HAP_power_destroy(void *context);
 /* A context of one's own. */
 void *HAP_utils_create_context(void);
+void HAP_utils_destroy_context(void *context);
 int HAP_power_destroy_client(void *context);
+
+/* Short forms of a request of HAP_power_set_DCVS_v3. */
+static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
+  memset(request, 0, sizeof *request);
+  request->type = HAP_power_set_DCVS_v3;
+  request->dcvs_v3.set_dcvs_enable = request->dcvs_v3.dcvs_enable = TRUE;
+  request->dcvs_v3.dcvs_option = HAP_DCVS_V2_POWER_SAVER_MODE;
+  request->dcvs_v3.set_latency = TRUE;
+  request->dcvs_v3.latency = 65535;
+  request->dcvs_v3.set_core_params = request->dcvs_v3.set_bus_params = TRUE;
+  request->dcvs_v3.set_dcvs_v3_params = request->dcvs_v3.set_sleep_disable = TRUE;
+}
+int HAP_power_set_dcvs_option(void *context, boolean dcvs_enable, HAP_power_dcvs_v2_payload_option dcvs_option);
+int HAP_power_set_sleep_latency(void *context, uint32 latency);
+int HAP_power_set_core_corner(void *context, uint32 target_corner, uint32 min_corner, uint32 max_corner);
+int HAP_power_set_bus_corner(void *context, uint32 target_corner, uint32 min_corner, uint32 max_corner);
+int HAP_power_set_sleep_mode(void *context, boolean sleep_disable);
 
 #ifdef __cplusplus
 }

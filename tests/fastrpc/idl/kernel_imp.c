@@ -109,7 +109,11 @@ static int vector_memory(int32_t *line) {
 
 int kernel_check(remote_handle64 h, int32_t *line) {
   (void)h;
+  char text[200];
+  char *volatile found = memset(text, 'a', sizeof text);
+  text[40] = '?', text[199] = 0;
   *line = 0;
+  MUST(strchr(found, '?') == text + 40);
   if (!threads(line) || !vector_memory(line)) return 0;
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);
