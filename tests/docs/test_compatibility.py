@@ -53,7 +53,7 @@ def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     found = header_folders(tmp_path, "two/src/main.c", ["other_board"])
-    assert found == ["two/include", "two", "one", "third", "one/include", "third/lib"]
+    assert found == ["two", "two/include", "one", "third", "one/include", "third/lib"]
 
 
 def test_a_vendors_section_is_replaced_and_others_stay() -> None:
