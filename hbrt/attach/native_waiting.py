@@ -57,10 +57,6 @@ class NativeWaiters(Waiters):
             time.sleep(0.0002)
         self._epoll.close()
 
-    def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
-        """As ``Waiters.wait_for``."""
-        return self.state_at_end(slot, handle, timeout_ms) >= 0
-
     def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool]) -> None:
         """As ``Waiters.sleep_until_any``."""
         lib, client = self._lib, self._client

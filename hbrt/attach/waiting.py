@@ -21,12 +21,12 @@ from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from hbrt.attach.completion_time import LEAST_NS, CompletionTimes, poll_window
+from hbrt.attach.completion_time import CompletionTimes
 from hbrt.attach.poll_choice import PollChoice
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP, CLIENT_SLEEPS, SLOT_RECORD_BYTES
 from hbrt.mailbox.spin import MOST_SKIPPED_IN_VAIN, Spinner
-from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, SUBMITTED, State
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, FIRST_END, SUBMITTED, State
 from hbrt.protocol.control import MAX_TEXT
 from hbrt.protocol.stacks import text_of
 
@@ -118,29 +118,6 @@ class Waiters:
 
     # -- one task -----------------------------------------------------------------------------------------------
 
-    def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
-        """Wait until a task has ended, or its slot has another handle.
-
-        Args:
-            slot: The task's slot.
-            handle: The task's handle.
-            timeout_ms: Milliseconds; <= 0 waits for ever.
-
-        Returns:
-            False on expiry, and when the board is gone.
-        """
-        choice = self.choice
-        if choice.polls:
-            has_ended = self._poll_for(slot, handle, _deadline(timeout_ms))
-        else:
-            has_ended = self._sleep(self._end_of(slot, handle), _deadline(timeout_ms))
-        if has_ended and self.polls:  # else the board may have gone, and its memory with it
-            if choice.measures:
-                self.measure(slot)
-            else:
-                choice.skip()
-        return has_ended
-
     def measure(self, slot: int) -> None:
         """Give the choice between polling and sleeping the cost of a task whose wait has ended."""
         mm, record, choice = self._map, self._records + slot * SLOT_RECORD_BYTES, self.choice
@@ -150,41 +127,6 @@ class Waiters:
             # From the submission on, because a core is rung there; without the op, whose time varies.
             choice.note(now_ns - SUBMITTED.unpack_from(mm, record)[0] - done_ns + start_ns, now_ns)
             mm[self._sleeps_at] = not choice.polls
-
-    def _poll_for(self, slot: int, handle: int, deadline: float | None) -> bool:
-        """Poll for the end of a task, or for a longer one around the time when it is expected; then sleep."""
-        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        ready, begin_ns = self._end_of(slot, handle), monotonic_ns()
-        call = mm[record + REQUEST_CMD_AT : record + REQUEST.size]
-        expected_ns = self._times.of(call)
-        if expected_ns:
-            has_ended = self._poll_around(slot, ready, expected_ns, deadline) or self._sleep(ready, deadline)
-        else:
-            has_ended = (not self._followers and self._spinner.spin(ready)) or self._sleep(ready, deadline)
-        if has_ended and mm[self._states + slot] == _DONE and (expected_ns or monotonic_ns() - begin_ns > LEAST_NS):
-            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
-            self._times.note(call, done_ns - claim_ns)
-        return has_ended
-
-    def _poll_around(self, slot: int, ready: Callable[[], bool], expected_ns: int, deadline: float | None) -> bool:
-        """Sleep until a task is about to end, then poll; False when it has not ended."""
-        if self._followers or self._leader:
-            return False  # polling would keep other threads from running
-        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        sleep_ns, poll_ns = poll_window(expected_ns)
-        if mm[self._states + slot] == _RUNNING:
-            sleep_ns -= monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
-        if deadline is not None and deadline - time.monotonic() < (sleep_ns + poll_ns) / 1e9:
-            return False
-        if sleep_ns >= LEAST_DOZE_NS and self._sleep(ready, time.monotonic() + sleep_ns / 1e9):
-            return True
-        # A task that no core has claimed by now ends much later.
-        return mm[self._states + slot] >= _RUNNING and self._late.spin(ready, poll_ns)
-
-    def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
-        # A function of its own: in the callers, variables that a closure holds would cost those that need none.
-        at, mm, handles = self._states + slot, self._map, self._handles
-        return lambda: mm[at] >= _DONE or handles[slot] != handle
 
     # -- sleep --------------------------------------------------------------------------------------------------
 
