@@ -38,7 +38,8 @@ def test_questions_find_their_page_first(tmp_path: Path) -> None:
     built = build(REPOSITORY / "mkdocs.yml", tmp_path)
     assert built.returncode == 0, built.stderr
     (worker,) = (tmp_path / "assets" / "javascripts" / "workers").glob("search.*.js")
-    command = [str(NODE), REPOSITORY / "tools" / "docs_search.js", worker, tmp_path / "search" / "search_index.json"]
+    index = tmp_path / "search" / "search_index.json"
+    command = [str(NODE), str(REPOSITORY / "tools" / "docs_search.js"), str(worker), str(index)]
     done = subprocess.run([*command, *QUESTIONS], capture_output=True, check=True, text=True, timeout=PATIENCE_S)
     found = [json.loads(line)[:1] for line in done.stdout.splitlines()]
     missed = {

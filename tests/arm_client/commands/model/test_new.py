@@ -54,8 +54,11 @@ def test_a_transposed_head_has_the_same_numbers(source: Path) -> None:
     target = source.with_name("nhwc.bin")
     write(NewModel(source, target, "featuremap", "rgb", "", "", is_nhwc=True))
     given = {"images": np.random.default_rng(0).normal(size=(1, 3, 32, 32)).astype(np.float32)}
-    run = [onnx.reference.ReferenceEvaluator(onnx.load(file)).run(None, given)[0] for file in (source, target)]
-    np.testing.assert_array_equal(np.asarray(run[0]).transpose(0, 2, 3, 1), run[1])
+    run = [
+        np.asarray(next(iter(onnx.reference.ReferenceEvaluator(onnx.load(file)).run(None, given))))
+        for file in (source, target)
+    ]
+    np.testing.assert_array_equal(run[0].transpose(0, 2, 3, 1), run[1])
 
 
 def test_what_a_program_would_not_expect_is_said(source: Path) -> None:
