@@ -13,7 +13,7 @@ from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
 from hbrt import status as codes
 from hbrt.board.forked import mark, notice
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.status import Status
 from hbrt.structures import initializer
 from hbrt.types import (

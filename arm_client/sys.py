@@ -10,7 +10,7 @@ from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.memory.unfilled import note_refusal
 from arm_client.session.process import process
 from hbrt.board.forked import mark, notice
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
 

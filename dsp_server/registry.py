@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
-from hbrt.printable import printable
+from hbrt.borders.printable import printable
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
 Op: TypeAlias = Callable[[memoryview, memoryview, Any], int]

@@ -11,10 +11,10 @@ import numpy as np
 from arm_client.arrays import BoardArray, is_on_board
 from arm_client.cabi.arguments import short_repr
 from fastrpc.runtime import Span, runtime
+from hbrt.borders.interrupts import let_out
 from hbrt.fastrpc import marshal, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.findings.text import counted
-from hbrt.interrupts import let_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,11 +15,11 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.memory.block import Block
+from hbrt.borders.interrupts import let_out
 from hbrt.ddr.private_pages import mprotect
 from hbrt.errors import StatusError
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import DESCRIPTOR, TABLE_BYTES, TABLE_ROWS
-from hbrt.interrupts import let_out
 from hbrt.status import Status
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from fastrpc.invocations.messages import Made, Messages, Span
 from fastrpc.invocations.ready import Ready, ReadyInvocations
 from fastrpc.memory import Memory
 from hbrt.board.forked import mark, notice
+from hbrt.borders.interrupts import let_out
 from hbrt.errors import StatusError
 from hbrt.fastrpc import message, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MOST_URI
-from hbrt.interrupts import let_out
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:

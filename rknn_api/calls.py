@@ -8,7 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import GraphError
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log

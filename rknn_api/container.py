@@ -27,7 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.regular_files import read_regular
+from hbrt.borders.regular_files import read_regular
 from rknn_api.encryption import decrypted, is_encrypted
 from rknn_api.errors import RknnError, RknnStatus, invalid_model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hbrt.printable import LINES, printable
+from hbrt.borders.printable import LINES, printable
 
 
 class Log:

@@ -24,9 +24,9 @@ from arm_client.c_library.prototypes import parameters_of, result_of
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
+from hbrt.borders.printable import LINES, printable
 from hbrt.ddr.faults import instruction
 from hbrt.fastrpc import aee
-from hbrt.printable import LINES, printable
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 

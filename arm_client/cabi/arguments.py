@@ -7,7 +7,7 @@ from _ctypes import CFuncPtr  # the base of all function pointers
 from operator import index
 from typing import Any, TypeVar, cast
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 
 _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
 _MOST_SHOWN = 120

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import hbrt
+from hbrt.borders.printable import printable
 from hbrt.findings.record import CALLED_FROM, site_bytes
-from hbrt.printable import printable
 
 MOST_CALLERS: Final = 3
 MOST_KNOWN: Final = 4096

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec
 
+from hbrt.borders.interrupts import let_out
 from hbrt.errors import RequestRefusedError
-from hbrt.interrupts import let_out
 
 __all__ = ["RequestRefusedError", "last_error", "note", "returning_status"]
 

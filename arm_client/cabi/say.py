@@ -9,9 +9,9 @@ import logging
 import sys
 from typing import Final
 
+from hbrt.borders.printable import LINES, printable
 from hbrt.findings.record import Finding, Severity
 from hbrt.findings.text import line_of
-from hbrt.printable import LINES, printable
 
 _LEVELS: Final = {Severity.ADVICE: logging.WARNING, Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
 _SEVERITY: Final = "severity"  # of a record that is a finding: no level of logging is called advice

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import note
 from arm_client.dnn.errors import ModelError
-from hbrt.printable import LINES, printable
+from hbrt.borders.printable import LINES, printable
 from hbrt.status import Status, name_of
 
 

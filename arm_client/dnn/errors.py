@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from arm_client.errors import HbrtError
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.status import Status
 

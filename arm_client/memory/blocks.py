@@ -21,8 +21,8 @@ from arm_client.memory.freed import Freed, FreedBlock
 from arm_client.memory.kept_views import KeptViews
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
+from hbrt.borders.printable import printable
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
-from hbrt.printable import printable
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE

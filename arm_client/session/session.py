@@ -23,9 +23,9 @@ from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, end_private, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.board.routes import Routing, routes_of
+from hbrt.borders.interrupts import let_out
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
-from hbrt.interrupts import let_out
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
 

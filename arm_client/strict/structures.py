@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arm_client.cabi import call_site
 from arm_client.cabi.call_site import LIBRARIES
 from arm_client.strict.report import Mistake
+from hbrt.borders.interrupts import let_out
 from hbrt.findings.record import Place, Severity
-from hbrt.interrupts import let_out
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.rules import hole_sentence, remarks_on
 from hbrt.layout.structure import LayoutError

@@ -16,9 +16,9 @@ from dsp_server.memory.imports import open_memory
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
 from dsp_server.tracing.board_trace import BoardTrace
+from hbrt.borders.printable import printable
 from hbrt.errors import RequestRefusedError, StatusError
 from hbrt.findings.record import Finding, finding_of
-from hbrt.printable import printable
 from hbrt.profiles.profile import active
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError

@@ -23,10 +23,10 @@ from dsp_server.process.journal import Journal
 from dsp_server.process.run_records import RunRecords
 from hbrt.board.log_lines import EXIT_CODE
 from hbrt.board.paths import BoardPaths
+from hbrt.borders.printable import printable
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
 from hbrt.findings.text import MOST_PLACES, allocated_at, counted, submitted_at
-from hbrt.printable import printable
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0

@@ -14,7 +14,7 @@ from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
 from hbrt.board.temporary import remove_abandoned
-from hbrt.printable import LINES, printable
+from hbrt.borders.printable import LINES, printable
 
 
 def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running: Callable[[str], None]) -> None:

@@ -26,8 +26,8 @@ from dsp_server.gateway.handler import bounded_reply
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
+from hbrt.borders.printable import printable
 from hbrt.errors import BoardError
-from hbrt.printable import printable
 from hbrt.protocol.control import ControlReply, MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PLACE_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.remote.keys import CLIENTS, SERVER

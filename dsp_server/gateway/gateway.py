@@ -25,7 +25,7 @@ from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
 from hbrt.attach.link import LocalLink
-from hbrt.printable import printable
+from hbrt.borders.printable import printable
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
+from hbrt.borders.printable import printable
 from hbrt.errors import BoardError
-from hbrt.printable import printable
 from hbrt.protocol.control import ControlReply, MalformedMessageError, encode_reply
 from hbrt.protocol.remote import MAX_REPLY_BYTES, Kind, encode
 from hbrt.settings import BadSettingError

@@ -10,13 +10,13 @@ from arm_client.arrays import Buffer
 from arm_client.errors import HbrtError
 from fastrpc.counting import Statistics
 from hbrt.board.forked import notice
+from hbrt.borders.interrupts import let_out
 from hbrt.errors import StatusError
 from hbrt.fastrpc import message
 from hbrt.fastrpc.aee import Aee, AeeError
 from hbrt.fastrpc.message import ARGUMENT, COPY_ALIGNMENT, FASTRPC_CMD, HEAD
 from hbrt.fastrpc.scalars import LONG_METHOD
 from hbrt.findings.checks import Check
-from hbrt.interrupts import let_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

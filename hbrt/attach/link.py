@@ -17,11 +17,11 @@ from hbrt.attach.requests import Requests
 from hbrt.board.descriptors import receive_fds
 from hbrt.board.files import check_directory
 from hbrt.board.paths import RUN, BoardPaths, BoardRef, is_text
+from hbrt.borders.printable import printable
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
 from hbrt.mailbox.table import Mailbox
-from hbrt.printable import printable
 from hbrt.protocol import control as wire
 from hbrt.status import Status
 from hbrt.trace import switch

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import click
 
-from hbrt.printable import LINES, printable
+from hbrt.borders.printable import LINES, printable
 
 _FEWEST_FOLDED = 16  # characters a line of a column that is folded: fewer are read by nobody
 _GAP = 3

@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from hbrt.borders.printable import printable
+from hbrt.borders.regular_files import read_regular
 from hbrt.errors import WrongUseError
-from hbrt.printable import printable
-from hbrt.regular_files import read_regular
 
 FORMAT: Final = "hbrt-recording"
 VERSION: Final = 1

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from hbrt import settings
 from hbrt.board import private_files
+from hbrt.borders.regular_files import read_regular
 from hbrt.errors import BoardError, WrongUseError
-from hbrt.regular_files import read_regular
 
 SERVER, CLIENT, CLIENTS = "server", "client", "clients"
 _PUBLIC, _SECRET = ".key", ".key_secret"

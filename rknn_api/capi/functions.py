@@ -17,8 +17,8 @@ from typing import Any, Final, ParamSpec
 
 from arm_client.cabi.arguments import bytes_of, integer
 from arm_client.cabi.last_error import note
+from hbrt.borders.interrupts import let_out
 from hbrt.errors import RequestRefusedError
-from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError
 from hbrt.status import Status
 from rknn_api import sram

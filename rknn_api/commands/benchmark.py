@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from hbrt.borders.printable import printable
 from hbrt.cli.tables import show_text
 from hbrt.models.errors import GraphError
-from hbrt.printable import printable
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_parameter
 from rknn_api.platforms import CoreMask, platform_of

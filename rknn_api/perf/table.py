@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbrt.printable import printable
+from hbrt.borders.printable import printable
 from rknn_api.perf.cost import Cost
 from rknn_api.perf.layers import Layer, Shape
 

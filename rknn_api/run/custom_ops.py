@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, helper
 
+from hbrt.borders.interrupts import let_out
 from hbrt.findings.text import counted
-from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.models.run.layer import LayerCreator, TensorType
 from rknn_api.errors import invalid_parameter

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from hbrt.borders.printable import printable
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
-from hbrt.printable import printable
 from rknn_api.container import NORMALISED
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner

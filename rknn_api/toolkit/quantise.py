@@ -16,7 +16,7 @@ from onnxruntime.quantization.calibrate import TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import one_line
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
 from rknn_api.container import NORMALISED

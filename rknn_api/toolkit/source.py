@@ -13,8 +13,8 @@ import onnx
 import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from hbrt.borders.interrupts import let_out
 from hbrt.findings.text import counted
-from hbrt.interrupts import let_out
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.layer import TensorType

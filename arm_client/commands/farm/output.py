@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from arm_client.farm import Result
 from hbrt.board.files import lock_file
+from hbrt.borders.regular_files import read_regular
 from hbrt.errors import WrongUseError
-from hbrt.regular_files import read_regular
 
 RESULTS, PLAN = "results.parquet", "plan.json"
 MAX_PLAN_BYTES = 1 << 28

@@ -19,7 +19,7 @@ from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
 from arm_client.dnn.cores.one_shot import OneShot
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.mailbox.schedule import task_key
 from hbrt.models.run.executor import Begun
 from hbrt.models.run.stop import Stop

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from arm_client.dnn.errors import ModelError, incompatible, one_line
 from arm_client.dnn.loading.description import Description, InputDescription
-from hbrt import yaml_text
+from hbrt.borders import yaml_text
 from hbrt.dnn_types import hbDNNTensorLayout
 from hbrt.status import Status
 

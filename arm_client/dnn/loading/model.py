@@ -12,7 +12,7 @@ from arm_client.dnn.loading import description_file
 from arm_client.dnn.loading.model_specs import specify
 from arm_client.dnn.profile import profile_log
 from arm_client.dnn.run.plan import Plan
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.loading import model_file
 from hbrt.models.spec.graph_edits import graph_inputs
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from rich.text import Text
 
 from dsp_server.commands.top.sample import SORTS, Sample
+from hbrt.borders.printable import printable
 from hbrt.cli.modelled import modelled_time, overlapped, shares
 from hbrt.cli.tables import COLORS, Column, core_name, numbers, plain_lines, short_time
-from hbrt.printable import printable
 from hbrt.settings import format_size
 
 HISTORY: Final = 60  # samples

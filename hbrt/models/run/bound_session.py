@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.run import ort_nibbles
 from hbrt.models.run.ort_session import check_shape, run_failed
 from hbrt.models.run.stop import Stop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import onnxruntime as ort
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
 from hbrt.models.run.exact_integers import exact_integers
 from hbrt.models.run.stop import QUIET

@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import incompatible
 from hbrt.models.spec.spec import DYNAMIC
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import incompatible, one_line
 from hbrt.models.spec.graph import bodies, shape_of
 from hbrt.models.spec.spec import DYNAMIC

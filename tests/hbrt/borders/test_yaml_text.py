@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hbrt import yaml_text
+from hbrt.borders import yaml_text
 
 
 @pytest.mark.parametrize("form", ["[{}]", "{{k: [{}]}}", "{{<<: [{}]}}"])

@@ -12,7 +12,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import dnn
-from hbrt.interrupts import let_out
+from hbrt.borders.interrupts import let_out
 from rknn_api.lite.rknn_lite import RKNNLite
 from tests.arm_client.dnn.nets import double
 

@@ -6,7 +6,7 @@ import os
 
 from hypothesis import given, strategies
 
-from hbrt.printable import LINES, printable
+from hbrt.borders.printable import LINES, printable
 
 
 def test_what_a_terminal_obeys_is_escaped_and_text_stays() -> None:
