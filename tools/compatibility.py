@@ -155,6 +155,9 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
             folder = Path(made)
             check_out(mirror / name, commit, folder)
             builds, runs = repository.get("build", []), repository.get("run", [])
+            for path in repository.get("idl", ()):
+                command = [sys.executable, "-m", "hbrt", "idl", path, "--lang", "c", "--out", "hbrt_generated"]
+                subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
             texts = [
                 *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023 - ends here
                 *pool.map(lambda program: run(folder, program), runs),  # noqa: B023
