@@ -84,6 +84,8 @@ VERBS: dict[str, Verb] = {
     ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
     "idl": Verb("hbrt.idl.command:command", "Write the stub and the skeleton of a FastRPC interface, in Python and C."),
+    "port": Verb("hbrt.port.command:command", "Say what a program's tree needs, and build it as it is."),
+    "model": Verb("arm_client.commands.model.command:command", "Put an ONNX file in the place of a board's model."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
     "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),
