@@ -452,3 +452,10 @@ def test_a_python_program_is_interrupted_while_c_waits(
     program.write_text(textwrap.dedent(INTERRUPTED))
     answer = run(Path(sys.executable), program, library("libhbrt.so"), limit_ms, HBRT_IMAGE=str(SLEEPING))
     assert (answer.returncode, answer.stdout) == (0, "True\n"), answer.stderr
+
+
+def test_affinity_to_cpus_that_the_host_lacks_has_no_effect_and_is_told_once(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("affinity.c", "-std=gnu11"))
+    assert answer.stdout == "missing 0 \nmissing 0 \nnone -1 Invalid argument\nfirst 0 \n"
+    said = r"hbrt: warning: sched_setaffinity: this host has \d+ CPUs and none of those asked for: no effect\.\n"
+    assert re.fullmatch(said, answer.stderr)
