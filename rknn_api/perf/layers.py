@@ -184,7 +184,8 @@ class _Merging:
     Attributes:
         made: The layers so far, by the value that each writes.
 
-    Source: rknn_model_zoo's and users' published logs of eval_perf: ConvRelu, ConvExSwish, ConvAdd, exSwish
+    Source: rknn_model_zoo, logs of eval_perf (ConvRelu, ConvExSwish, ConvAdd, exSwish),
+    https://github.com/airockchip/rknn_model_zoo
     Emulator: where both sides of an Add are convolutions, the later one takes it.
     """
 

@@ -2,7 +2,7 @@
 
 native/arm/rga.c has the other side: ``struct job``, and the names of im2d.h.
 
-Source: librga (Apache 2.0), im2d, https://github.com/airockchip/librga
+Source: librga, im2d, https://github.com/airockchip/librga
 Emulator: a picture at a virtual address is the CPU's, whose cache the driver writes back; one of a descriptor or a
 physical address is read and written as the device sees it. A call has ended when it returns.
 """

@@ -1,6 +1,6 @@
 """What the 2D engine does with pictures: crop, turn, scale, convert, blend, fill; and what it refuses. Pure.
 
-Source: librga's developer guide, limits of the engines, https://github.com/airockchip/librga
+Source: librga, developer guide, limits of the engines, https://github.com/airockchip/librga
 Emulator: OpenCV scales, bilinear unless a call says otherwise; pictures are at most 8192 pixels wide and high.
 """
 

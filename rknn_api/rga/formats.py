@@ -1,6 +1,6 @@
 """Pixel formats of the 2D engine: where the bytes of a picture lie, and the way between RGB and YUV. Pure.
 
-Source: librga (Apache 2.0), include/rga.h and its developer guide, https://github.com/airockchip/librga
+Source: librga, include/rga.h and its developer guide, https://github.com/airockchip/librga
 Emulator: chroma is repeated on the way to RGB and averaged on the way back; RGB_565 has red in its upper bits, as DRM
 has it; a gray picture is the Y of one without color.
 """
