@@ -15,7 +15,7 @@ from arm_client.cabi.call_site import call_site
 from arm_client.errors import CallerError, error_for
 from arm_client.memory.block import Block, Exporter
 from hbrt.errors import StatusError
-from hbrt.protocol.control import MOST_SITE
+from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -179,7 +179,7 @@ class Buffer:
     def note_write(self, address: int, size_bytes: int) -> None:
         """Note that the program's line that calls has written bytes at an address of the CPU's, which lie in here."""
         if self._block.writes is not None:
-            self._block.writes.note(address - self._block.address, size_bytes, call_site(MOST_SITE))
+            self._block.writes.note(address - self._block.address, size_bytes, call_site(MAX_SITE))
 
     def holds(self, array: NDArray[Any]) -> bool:
         """Whether an array's first element lies in this buffer."""

@@ -31,7 +31,7 @@ from hbrt.types import (
 
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
-_MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
+_MAX_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 # Commands that no op serves, and so take no input, with what is said of one that comes with an input.
 _NO_OPS = {
     int(HB_DSP_RPC_CMD_BUTT): "rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: "
@@ -148,7 +148,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
         return note(*_why_no_task(handle))
-    if type(timeout) is not int or timeout > _MOST_WAIT_MS:
+    if type(timeout) is not int or timeout > _MAX_WAIT_MS:
         limit_ms = _milliseconds(timeout)
         if limit_ms is None:
             return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {short_repr(timeout)}; write milliseconds.")
@@ -225,7 +225,7 @@ def _milliseconds(timeout: object) -> int | None:
     whole = integer(timeout)
     try:
         limit_ms = float(cast("Any", timeout)) if whole is None and not isinstance(timeout, (str, bytes)) else whole
-        return None if limit_ms is None else math.ceil(min(limit_ms, _MOST_WAIT_MS))
+        return None if limit_ms is None else math.ceil(min(limit_ms, _MAX_WAIT_MS))
     except Exception as error:  # noqa: BLE001 - NaN, or whatever an object's own code raises
         let_out(error)
         return None

@@ -11,7 +11,7 @@ from arm_client.errors import HbrtError
 if TYPE_CHECKING:
     from arm_client.session.session import Session
 
-LEAST_BYTES = 256
+MIN_BYTES = 256
 
 
 class ParameterBlocks:
@@ -33,7 +33,7 @@ class ParameterBlocks:
         except IndexError:
             buffer = None
         if buffer is None or buffer.size_bytes < len(raw):
-            buffer = Buffer(self._session, max(len(raw), LEAST_BYTES), is_cached=False)
+            buffer = Buffer(self._session, max(len(raw), MIN_BYTES), is_cached=False)
         buffer.view()[: len(raw)] = raw
         return ParameterBlock(self, buffer, len(raw))
 

@@ -35,9 +35,9 @@ TYPES = frozenset(
 """What hbDNNDataType has, and booleans, as U8."""
 RKNN_TYPES = TYPES - {TensorProto.UINT4, TensorProto.UINT64, TensorProto.DOUBLE}
 """What rknn_tensor_type has, and numpy."""
-MOST_DIMENSIONS = 8
-MOST_RKNN_DIMENSIONS = 16
-_MOST_WEIGHTS = 1 << 24
+MAX_DIMENSIONS = 8
+MAX_RKNN_DIMENSIONS = 16
+_MAX_WEIGHTS = 1 << 24
 
 Run = Callable[[list[Any]], Sequence[Any]]
 
@@ -62,7 +62,7 @@ class Case:
     rtol: float
     atol: float
 
-    def not_carried(self, types: Collection[int] = TYPES, most_dimensions: int = MOST_DIMENSIONS) -> str:
+    def not_carried(self, types: Collection[int] = TYPES, most_dimensions: int = MAX_DIMENSIONS) -> str:
         """Why the API cannot carry one of the tensors; empty when it can."""
         constants = {tensor.name for tensor in self.model.graph.initializer}
         for value in (*self.model.graph.input, *self.model.graph.output):
@@ -170,7 +170,7 @@ def with_random_weights(model: ModelProto, seed: int) -> ModelProto:
     filled = [node for node in graph.node if node.op_type == "ConstantOfShape"]
     for node in filled:
         shape = shapes[node.input[0]]
-        if shape.size > 1 and np.prod(shape) > _MOST_WEIGHTS:
+        if shape.size > 1 and np.prod(shape) > _MAX_WEIGHTS:
             continue
         if shape.size > 1:
             weights = rng.standard_normal(shape, np.float32) * np.sqrt(2 / np.prod(shape[1:]))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from arm_client.future import Task
 
 HUNG_SECONDS = 60.0
-MOST_AT_ONCE = 24
+MAX_AT_ONCE = 24
 FATAL_EVERY = 40_000  # calls, about, between two that end a core
 VICTIM_CORE = 1  # the mask of the core that fatal calls go to: the other one lives as long as the soak
 
@@ -140,7 +140,7 @@ class PythonClient(Client):
 
     def batch(self) -> None:
         """Many at once, of all priorities; some are cancelled."""
-        tasks = [self.submit(*self.pick(), self.chance.choice([0, 1, 200, 255])) for _ in range(MOST_AT_ONCE)]
+        tasks = [self.submit(*self.pick(), self.chance.choice([0, 1, 200, 255])) for _ in range(MAX_AT_ONCE)]
         for task in tasks:
             if task is not None:
                 if self.chance.random() < 0.1:
@@ -207,7 +207,7 @@ class CClient(Client):
 
     def batch(self) -> None:
         """Many at once; some are released before their end."""
-        tasks = [self.submit(*self.pick(), self.chance.choice([0, 1, 200, 255])) for _ in range(MOST_AT_ONCE)]
+        tasks = [self.submit(*self.pick(), self.chance.choice([0, 1, 200, 255])) for _ in range(MAX_AT_ONCE)]
         for task in tasks:
             if task is not None:
                 if self.chance.random() < 0.1:

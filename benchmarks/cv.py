@@ -53,7 +53,7 @@ SIZES = ((64, 64), (640, 480), (1920, 1080))
 JUDGED = (1920, 1080)
 LIMIT, LONG_US = 1.05, 1000.0
 ROUND_S = 0.03
-LEAST_CALLS, MOST_CALLS = 7, 200
+MIN_CALLS, MAX_CALLS = 7, 200
 REGIMES = {"one": "Caller and core on one CPU", "two": "Caller and core on a CPU each"}
 
 
@@ -96,7 +96,7 @@ class Measured:
     def add(self, case: Case, rounds: int, caller_cpu: int, core_cpu: int) -> None:
         """Take turns block by block."""
         once_us = block_us(case.directly, 3)
-        times = max(LEAST_CALLS, min(MOST_CALLS, int(ROUND_S * 1e6 / once_us)))
+        times = max(MIN_CALLS, min(MAX_CALLS, int(ROUND_S * 1e6 / once_us)))
         for index in range(rounds):
             turns = [(case.directly, self.direct, core_cpu), (case.on_board, self.on_board, caller_cpu)]
             for action, into, cpu in turns if index % 2 else reversed(turns):

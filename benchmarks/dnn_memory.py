@@ -22,7 +22,7 @@ from benchmarks._board_model import BoardModel, check
 from benchmarks._models import tiny
 
 LOOKS = 20
-MOST_BYTES = 1.0  # an inference; what leaks leaks more
+MAX_BYTES = 1.0  # an inference; what leaks leaks more
 ODD = 100  # one round in so many is of the other kinds
 RELOAD = 5000
 
@@ -84,7 +84,7 @@ def growth(count: int, *, show: bool) -> float:
 def main(*, count: int) -> None:
     """Infer with a tiny model again and again, and look at the memory."""
     grown = growth(count, show=True)
-    is_flat = grown <= MOST_BYTES
+    is_flat = grown <= MAX_BYTES
     print(f"{grown:.3f} bytes an inference from the first quarter on: {'flat' if is_flat else 'it grows'}")
     sys.exit(not is_flat)
 

@@ -27,8 +27,8 @@ from onnx import ModelProto
 from benchmarks._measure import table
 from benchmarks._onnx_cases import (
     KINDS,
-    MOST_DIMENSIONS,
-    MOST_RKNN_DIMENSIONS,
+    MAX_DIMENSIONS,
+    MAX_RKNN_DIMENSIONS,
     RKNN_TYPES,
     TYPES,
     Case,
@@ -42,8 +42,8 @@ from benchmarks._onnx_cases import (
 )
 
 RANDOM_INPUTS = 2
-LEAST_DISTINCT = 100
-MOST_SHOWN = 150
+MIN_DISTINCT = 100
+MAX_SHOWN = 150
 
 
 class Api(NamedTuple):
@@ -57,8 +57,8 @@ class Api(NamedTuple):
 
 
 APIS = {
-    "hbdnn": Api("hbDNN", on_board, TYPES, MOST_DIMENSIONS, "hbDNNDataType"),
-    "rknn": Api("rknn", by_rknn, RKNN_TYPES, MOST_RKNN_DIMENSIONS, "rknn_tensor_type"),
+    "hbdnn": Api("hbDNN", on_board, TYPES, MAX_DIMENSIONS, "hbDNNDataType"),
+    "rknn": Api("rknn", by_rknn, RKNN_TYPES, MAX_RKNN_DIMENSIONS, "rknn_tensor_type"),
 }
 
 
@@ -121,7 +121,7 @@ def compare_on_random(case: Case, api: Api) -> None:
         wanted, found = one(inputs), other(inputs)
         for mine, theirs in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(mine, theirs)
-            if np.unique(theirs).size < LEAST_DISTINCT:
+            if np.unique(theirs).size < MIN_DISTINCT:
                 raise AssertionError(f"The outputs have {np.unique(theirs).size} distinct values; that shows nothing.")
 
 
@@ -130,7 +130,7 @@ def _why(run: object) -> str:
         run()  # type: ignore[operator]
     except Exception as error:  # noqa: BLE001 - whatever a case raises is its result
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+        return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
     return ""
 
 

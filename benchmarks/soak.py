@@ -38,15 +38,15 @@ from hbrt.control.ask import ask
 
 IMAGE = Path(__file__).parent / "_soak_image.py"
 KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"), ("model", "direct"))
-MOST_GROWTH_BYTES = 3 << 20  # the names of 2048 programs, 200 findings, and the gaps that an allocator leaves
+MAX_GROWTH_BYTES = 3 << 20  # the names of 2048 programs, 200 findings, and the gaps that an allocator leaves
 WARM_UP = 0.3  # of the time, and no longer than
-MOST_WARM_UP_SECONDS = 30.0
+MAX_WARM_UP_SECONDS = 30.0
 KILL_EVERY_SECONDS = 0.5
-LEAST_CALLS = 50  # of each client that lives to the end: what is opened at the first of a kind has been by then
+MIN_CALLS = 50  # of each client that lives to the end: what is opened at the first of a kind has been by then
 LOOKS, SECONDS_BETWEEN_LOOKS = 5, 0.05
 VICTIM = 0
 SPARED = "core 1"
-MOST_STOPPED_SECONDS = 2.0  # a core that runs ops, and a client; one for models stays stopped until the board ends it
+MAX_STOPPED_SECONDS = 2.0  # a core that runs ops, and a client; one for models stays stopped until the board ends it
 TOLD = frozenset({"leak", "stalled-core", "relay-died"})  # kinds of findings that the kills bring
 END_SECONDS = 90.0  # longer than a wait that counts as hung
 
@@ -161,7 +161,7 @@ class Soak:
             self.chance.choices(deeds, [50, 20, 10, 5, 15])[0]()
         self._let_go_on(is_over=True)
         deadline = time.monotonic() + END_SECONDS
-        while any(worker.calls < LEAST_CALLS for worker in self.workers) and time.monotonic() < deadline:
+        while any(worker.calls < MIN_CALLS for worker in self.workers) and time.monotonic() < deadline:
             time.sleep(0.01)  # on a busy machine a client takes longer to come than to call
         for worker in self.workers:
             if not worker.finish():
@@ -204,7 +204,7 @@ class Soak:
             return
         pid = self._pid_of(VICTIM) if who == "core 0" else self.chance.choice(self.workers).process.pid
         if self._signal(pid, signal.SIGSTOP, f"{who} stopped") and pid is not None:
-            self._stopped[pid] = time.monotonic() + self.chance.uniform(0, MOST_STOPPED_SECONDS)
+            self._stopped[pid] = time.monotonic() + self.chance.uniform(0, MAX_STOPPED_SECONDS)
 
     def _let_go_on(self, *, is_over: bool = False) -> None:
         for pid, until in list(self._stopped.items()):
@@ -288,7 +288,7 @@ def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) ->
         if not is_same and name in {"daemon", SPARED}:
             print(f"{name} has ended although nobody killed it:\n{soak.story_of(name)}")
             is_well = False
-        has_leaked = is_same and (grown > MOST_GROWTH_BYTES or now.handles > then.handles)
+        has_leaked = is_same and (grown > MAX_GROWTH_BYTES or now.handles > then.handles)
         is_well = is_well and not has_leaked
         note = "grew" if has_leaked else "" if is_same else "another process"
         sizes = (f"{then.size_bytes >> 10}", f"{now.size_bytes >> 10}")
@@ -318,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     seed = random.randrange(1 << 30) if options.seed is None else options.seed
     seconds = options.minutes * 60
-    warm_up = min(seconds * WARM_UP, MOST_WARM_UP_SECONDS)
+    warm_up = min(seconds * WARM_UP, MAX_WARM_UP_SECONDS)
     with tempfile.TemporaryDirectory(prefix="hbrt-s-", dir="/tmp") as directory:
         os.environ["HBRT_HOME"] = directory
         os.environ["HBRT_BOARD"] = str(home() / "soak")

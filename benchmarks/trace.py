@@ -26,7 +26,7 @@ from hbrt.control.ask import ask
 
 IMAGE = Path(__file__).with_name("_peers") / "board_image.py"
 NEVER, OFF, ON = "never traced", "trace off again", "trace on"
-MOST_US = 3.0
+MAX_US = 3.0
 
 
 def start(name: str, directory: Path, stack: ExitStack) -> Board:
@@ -119,9 +119,9 @@ def main(rounds: int, calls: int, pause_us: int) -> None:
     ]
     click.echo(table(("a call", "program, us", "core, us", "program / never", "core / never"), rows))
     more = [on.less(off).median for on, off in zip(found[ON], found[OFF], strict=True)]
-    verdict = "good" if sum(more) <= MOST_US else "missed"
+    verdict = "good" if sum(more) <= MAX_US else "missed"
     click.echo(
-        f"goal: a trace costs a call at most {MOST_US:g} us: {sum(more):.2f}, of the program {more[0]:.2f}, of "
+        f"goal: a trace costs a call at most {MAX_US:g} us: {sum(more):.2f}, of the program {more[0]:.2f}, of "
         f"the core {more[1]:.2f} ... {verdict}"
     )
 

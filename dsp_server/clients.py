@@ -16,8 +16,8 @@ from hbrt.protocol.control import TOKEN_BYTES
 
 RELAY = "dsp_relay_server"  # what boards call a relay's own client, however it was started
 FIRST_SLOTS = 16
-MOST_SLOTS = 1024
-MOST_NAMES = 2 * CLIENT_COUNT
+MAX_SLOTS = 1024
+MAX_NAMES = 2 * CLIENT_COUNT
 TaskKey: TypeAlias = tuple[int, int]  # slot, sequence
 
 
@@ -79,7 +79,7 @@ class Clients:
         self.by_id[client.id] = client
         self.names.pop(pid, None)
         self.names[pid] = name
-        if len(self.names) > MOST_NAMES:
+        if len(self.names) > MAX_NAMES:
             del self.names[next(iter(self.names))]
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
@@ -104,13 +104,13 @@ class Clients:
         """Lease more slots to a client; fewer than requested when few are left.
 
         Raises:
-            NoRoomError: no slot is left, or the client holds MOST_SLOTS.
+            NoRoomError: no slot is left, or the client holds MAX_SLOTS.
         """
         left = len(self._free_slots) - len(self._free_ids)  # one stays reserved for each possible client
-        count = min(count, MOST_SLOTS - len(client.slots), left)
+        count = min(count, MAX_SLOTS - len(client.slots), left)
         if count <= 0:
             raise NoRoomError(
-                f"Client {client.id} holds {len(client.slots)} task slots (the most is {MOST_SLOTS}) and the board has "
+                f"Client {client.id} holds {len(client.slots)} task slots (the most is {MAX_SLOTS}) and the board has "
                 f"{left} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
             )
         leased = [self._free_slots.pop() for _ in range(count)]

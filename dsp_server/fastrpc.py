@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
-_MOST_REMEMBERED: Final = 1024
+_MAX_REMEMBERED: Final = 1024
 _SIGNED: Final = struct.Struct("<i")
 _UNSIGNED: Final = struct.Struct("<I")
 
@@ -161,7 +161,7 @@ class Domain:
                 return _as_status(implementation.invoke(word, arguments))
         if context.ddr is not None and not context.watchers:
             generation = context.ddr.map[_GENERATION]
-            if generation != self._generation or len(self._same) >= _MOST_REMEMBERED:
+            if generation != self._generation or len(self._same) >= _MAX_REMEMBERED:
                 self._generation = generation
                 self._same.clear()
             self._same[raw] = _Same(implementation.invoke, word, arguments, context.client_id)

@@ -59,7 +59,7 @@ class MapFailed(Enum):
         return "MAP_FAILED"
 
 
-MOST_SAID: Final = 32
+MAX_SAID: Final = 32
 """Lines of ops that a core remembers, for the text of a task that fails."""
 
 MAP_FAILED: Final = MapFailed.MAP_FAILED
@@ -149,7 +149,7 @@ class CoreContext:
         self.faults: dict[int, Trigger] = {}  # to inject, by number
         self.recorders: dict[int, Recorder] = {}  # of the programs whose calls are recorded, by client
         self.on_injected: Callable[[int], None] = lambda _: None
-        self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
+        self.said: deque[tuple[object, str]] = deque(maxlen=MAX_SAID)  # what ops said, with the task that ran
 
 
 context = CoreContext()

@@ -13,8 +13,8 @@ from hbrt.fastrpc.aee import Aee, AeeError
 
 S = TypeVar("S", bound=ctypes.Structure)
 
-_POLL, _MOST_POLL_US = 3, 10_000
-_MOST_PATH: Final = 4096
+_POLL, _MAX_POLL_US = 3, 10_000
+_MAX_PATH: Final = 4096
 
 
 @returns_code
@@ -68,7 +68,7 @@ def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> N
     noted = here.domains.of(domain).settings
     if req == types.DSPRPC_CONTROL_LATENCY:
         asked = _structure(types.remote_rpc_control_latency, data, datalen)
-        if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MOST_POLL_US):
+        if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MAX_POLL_US):
             raise AeeError(
                 Aee.AEE_EBADPARM,
                 f"The latency is ({asked.enable}, {asked.latency} us); write 0 to 3, and for 3 less than 10000 us.",
@@ -87,10 +87,10 @@ def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> N
 
 
 def _path(here: Runtime, asked: types.remote_control_custom_path, *, is_set: bool) -> None:
-    if not asked.path or not asked.value or not 0 < asked.value_size <= _MOST_PATH:
+    if not asked.path or not asked.value or not 0 < asked.value_size <= _MAX_PATH:
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"Key or value is NULL, or the value's {asked.value_size} bytes are not 1 to {_MOST_PATH}.",
+            f"Key or value is NULL, or the value's {asked.value_size} bytes are not 1 to {_MAX_PATH}.",
         )
     key = ctypes.string_at(asked.path)
     if is_set:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, int], object]
 _EPOCH: Final = struct.Struct("<Q")
 _RUNNING: Final = 1
-_MOST_LOOKS: Final = 30  # a person may restart one core of a domain alone
+_MAX_LOOKS: Final = 30  # a person may restart one core of a domain alone
 
 
 class Notifications:
@@ -104,7 +104,7 @@ class Notifications:
             self._down.add(effective)
             self._tell(effective, self._expected.pop(effective, types.FASTRPC_USER_PD_EXCEPTION))
         self._looks += effective in self._down
-        has_restarted = all(map(int.__lt__, self._epochs[effective], epoch)) or self._looks > _MOST_LOOKS
+        has_restarted = all(map(int.__lt__, self._epochs[effective], epoch)) or self._looks > _MAX_LOOKS
         if is_running and (effective not in self._down or has_restarted):
             self._looks = 0
             was_down = effective in self._down

@@ -71,8 +71,8 @@ class DspQueue:
             raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         requests, responses = ring.ring_bytes(request_bytes), ring.ring_bytes(response_bytes)
         self._here = runtime()
-        if len(self._here.queues) >= ring.MOST_QUEUES:
-            raise AeeError(Aee.AEE_EBADPARM, f"A process has at most {ring.MOST_QUEUES} queues; close one first.")
+        if len(self._here.queues) >= ring.MAX_QUEUES:
+            raise AeeError(Aee.AEE_EBADPARM, f"A process has at most {ring.MAX_QUEUES} queues; close one first.")
         self._mask = self._here.domains.core_mask(uri.DOMAINS.index(domain), session)
         self._priority = self._here.domains.of(uri.effective_domain(uri.DOMAINS.index(domain), session)).priority
         self._block = BoardBuffer(

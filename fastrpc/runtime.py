@@ -20,7 +20,7 @@ from hbrt.borders.interrupts import let_out
 from hbrt.errors import StatusError
 from hbrt.fastrpc import message, scalars, uri
 from hbrt.fastrpc.aee import Aee, AeeError
-from hbrt.fastrpc.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MOST_URI
+from hbrt.fastrpc.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MAX_URI
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "Opened", "Ready", "Runtime", "Span", "runtime"]
 
-_MOST_HANDLES: Final = 1 << 20
+_MAX_HANDLES: Final = 1 << 20
 
 
 class Runtime:
@@ -62,14 +62,14 @@ class Runtime:
                 does not run; AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
         """
         parsed = uri.parse(written, default_domain)
-        if len(written.encode()) > MOST_URI:
-            raise AeeError(Aee.AEE_EBADPARM, f"The URI has more than {MOST_URI} bytes: {written[:80]}...")
+        if len(written.encode()) > MAX_URI:
+            raise AeeError(Aee.AEE_EBADPARM, f"The URI has more than {MAX_URI} bytes: {written[:80]}...")
         self.domains.core_mask(parsed.domain, parsed.session)
         mask = self.domains.place(parsed.effective_domain, parsed.symbol)
         raw = message.pack_open(written, self.domains.of(parsed.effective_domain).limit_bytes)
         at = -(-len(raw) // COPY_ALIGNMENT) * COPY_ALIGNMENT
         with self._lock:
-            if len(self._handles) >= _MOST_HANDLES:
+            if len(self._handles) >= _MAX_HANDLES:
                 raise AeeError(Aee.AEE_EOUTOFHANDLES)
         buffer = self._messages.take(at + COPY_ALIGNMENT)
         view = buffer.view()

@@ -14,8 +14,8 @@ from hbrt.fastrpc.message import DEFAULT_PRIORITY, HIGHEST, LOWEST, task_priorit
 _ALL_DOMAINS: Final = -1
 _STACKS: Final = (16 << 10, 8 << 20)
 _INITMEM: Final = (3 << 20, 200 << 20)
-_MOST_NAME: Final = 29
-_MOST_DOMAINS: Final = uri.SESSIONS * len(uri.DOMAINS)
+_MAX_NAME: Final = 29
+_MAX_DOMAINS: Final = uri.SESSIONS * len(uri.DOMAINS)
 
 
 def _thread_params(here: Runtime, asked: types.remote_rpc_thread_params) -> None:
@@ -92,9 +92,9 @@ def _register(here: Runtime, asked: types.remote_rpc_notif_register) -> None:
 def _reserve(here: Runtime, asked: types.remote_rpc_reserve_new_session) -> None:
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
     here.domains.core_mask(domain, 0)
-    if not asked.session_name or not 0 < asked.session_name_len <= _MOST_NAME:
+    if not asked.session_name or not 0 < asked.session_name_len <= _MAX_NAME:
         raise AeeError(
-            Aee.AEE_EBADPARM, f"The session's name has {asked.session_name_len} bytes; write 1 to {_MOST_NAME}."
+            Aee.AEE_EBADPARM, f"The session's name has {asked.session_name_len} bytes; write 1 to {_MAX_NAME}."
         )
     asked.session_id = here.domains.reserve_session(domain)
     asked.effective_domain_id = uri.effective_domain(domain, asked.session_id)
@@ -119,8 +119,8 @@ def _uri(here: Runtime, asked: types.remote_rpc_get_uri) -> None:
 
 
 def _create_context(here: Runtime, asked: types.fastrpc_context_create) -> None:
-    if not asked.effec_domain_ids or not 0 < asked.num_domain_ids <= _MOST_DOMAINS:
-        raise AeeError(Aee.AEE_EBADPARM, f"{asked.num_domain_ids} domains were named; name 1 to {_MOST_DOMAINS}.")
+    if not asked.effec_domain_ids or not 0 < asked.num_domain_ids <= _MAX_DOMAINS:
+        raise AeeError(Aee.AEE_EBADPARM, f"{asked.num_domain_ids} domains were named; name 1 to {_MAX_DOMAINS}.")
     domains = (ctypes.c_uint32 * asked.num_domain_ids).from_address(asked.effec_domain_ids)
     for domain in domains:
         here.domains.core_mask(*uri.split_domain(domain))

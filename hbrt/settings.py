@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 MOST = 1_000_000_000  # what any unit of time, and what is sent, has room for
-MOST_BYTES = 1 << 62  # of 64 bits with a sign
+MAX_BYTES = 1 << 62  # of 64 bits with a sign
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -340,7 +340,7 @@ def parse_size(raw: str, what: str = "size") -> int:
     """Bytes of a size such as ``64M`` or ``2G`` (powers of 1024; a final B is allowed).
 
     Raises:
-        BadSettingError: not a size, not positive, or more than MOST_BYTES.
+        BadSettingError: not a size, not positive, or more than MAX_BYTES.
     """
     stripped = raw.strip().upper().removesuffix("IB").removesuffix("B")
     number, unit = (stripped[:-1], stripped[-1]) if stripped and stripped[-1] in UNITS else (stripped, "")
@@ -350,7 +350,7 @@ def parse_size(raw: str, what: str = "size") -> int:
         value = 0
     if value <= 0:
         raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M, G or T, as in 512M or 2G.")
-    if value > MOST_BYTES:
+    if value > MAX_BYTES:
         raise BadSettingError(
             f"The {what} {raw!r} is more than any memory or file holds; write less, as in 512M or 2G."
         )

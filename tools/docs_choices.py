@@ -142,7 +142,7 @@ TASKS = (
     ),
     Choice(
         "task slots",
-        f"{layout.SLOT_COUNT} a board, {clients.MOST_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
+        f"{layout.SLOT_COUNT} a board, {clients.MAX_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
         f"{task_slots.SLOTS_AT_ONCE} at a time",
         "finding work is one scan of so many bytes",
     ),
@@ -252,8 +252,8 @@ DSP = (
     Choice(
         "core that dies",
         f"starts again at once, then after "
-        f"{restart_policy.FIRST_PAUSE_SECONDS} to {restart_policy.MOST_PAUSE_SECONDS} s, not at "
-        f"all after {restart_policy.MOST_IDLE_DEATHS} deaths in a row with no task to blame",
+        f"{restart_policy.FIRST_PAUSE_SECONDS} to {restart_policy.MAX_PAUSE_SECONDS} s, not at "
+        f"all after {restart_policy.MAX_IDLE_DEATHS} deaths in a row with no task to blame",
         "remoteproc restarts for ever",
     ),
     Choice("loading an image", f"at most {launch.LOAD_SECONDS:.0f} s", "`--timeout`"),

@@ -12,7 +12,7 @@ from hbrt.models.spec.graph_edits import graph_inputs
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-LEAST_SEGMENT_BYTES = 64 << 10
+MIN_SEGMENT_BYTES = 64 << 10
 """Of the constants of a segment that a core runs."""
 FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
 
@@ -33,7 +33,7 @@ def runs_on_core(proto: ModelProto, *, is_segment: bool) -> bool:
         is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
         if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in FOUR_BITS):
             return False
-    return not is_segment or _constant_bytes(proto) >= LEAST_SEGMENT_BYTES
+    return not is_segment or _constant_bytes(proto) >= MIN_SEGMENT_BYTES
 
 
 def _constant_bytes(proto: ModelProto) -> int:

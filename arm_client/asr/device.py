@@ -34,7 +34,7 @@ CMD_FLOAT: Final = 0x1201
 ALIGN: Final = 128
 VECTOR_UNITS: Final = 2
 """Vector units of the account's DSP: its four threads take columns of each product, and share the units."""
-MOST_FRAMES: Final = 500
+MAX_FRAMES: Final = 500
 """Of a forward pass: five seconds."""
 
 
@@ -153,8 +153,8 @@ class DeviceNetwork:
         *,
         is_float: bool = False,
         is_one_block: bool = True,
-        most_frames: int = MOST_FRAMES,
-        denominator: int = qm.MOST_L,
+        most_frames: int = MAX_FRAMES,
+        denominator: int = qm.MAX_L,
         is_exact: bool = False,
     ) -> None:
         """Put a network into device memory; nothing is allocated afterwards.

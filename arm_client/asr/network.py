@@ -232,7 +232,7 @@ def forward_uint8(
     network: Network,
     weights: Mapping[str, Matrix],
     rows: Matrix,
-    denominator: int = qm.MOST_L,
+    denominator: int = qm.MAX_L,
     *,
     is_exact: bool = False,
     is_blocked: bool = False,

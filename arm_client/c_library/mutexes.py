@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, NamedTuple
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _COMMAND, _WAIT, _CONTENDED = 0x7F, 0, 2  # of futex(2), and what glibc's lock word is while a thread sleeps on it
 _OWNER: Final = struct.Struct("<8xi")  # of pthread_mutex_t
-_STACK_BYTES, _MOST_CALLERS = 4096, 4
+_STACK_BYTES, _MAX_CALLERS = 4096, 4
 _THREADS: Final = Path("/proc/self/task")
 
 
@@ -67,7 +67,7 @@ def _blocked(thread: int, threads: set[int], memory: BinaryIO, is_code: Callable
         stack = _read(memory, int(words[7], 16), _STACK_BYTES)
     except (OSError, struct.error):  # the thread has gone on, or ended
         return None
-    return Blocked(thread, mutex, holder, tuple(islice(filter(is_code, _words(stack)), _MOST_CALLERS)))
+    return Blocked(thread, mutex, holder, tuple(islice(filter(is_code, _words(stack)), _MAX_CALLERS)))
 
 
 def _read(memory: BinaryIO, address: int, size_bytes: int) -> bytes:

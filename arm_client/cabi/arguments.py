@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from hbrt.borders.interrupts import let_out
 
 _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
-_MOST_SHOWN = 120
+_MAX_SHOWN = 120
 
 NULL = "None"
 """What a message calls a null pointer: as the program's language spells it."""
@@ -128,7 +128,7 @@ def short_repr(value: object) -> str:
     except Exception as error:  # noqa: BLE001 - an object may fail even here
         let_out(error)
         text = f"a {type(value).__name__}"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _address(buffer: Any) -> int | None:

@@ -12,8 +12,8 @@ import hbrt
 from hbrt.borders.printable import printable
 from hbrt.findings.record import CALLED_FROM, site_bytes
 
-MOST_CALLERS: Final = 3
-MOST_KNOWN: Final = 4096
+MAX_CALLERS: Final = 3
+MAX_KNOWN: Final = 4096
 _ROOT = os.path.dirname(os.path.dirname(hbrt.__file__))  # noqa: PTH120 - text, as code objects have it
 _NO_PROGRAM: Final = (
     *(f"{_ROOT}/{package}/" for package in ("arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api")),
@@ -40,7 +40,7 @@ def tell_callers() -> None:
 def call_site(most: int | None = None) -> str:
     """File and line of the program that called the runtime, as text that can be sent.
 
-    After ``tell_callers`` with up to MOST_CALLERS lines of the program that led there, the innermost first; a file of
+    After ``tell_callers`` with up to MAX_CALLERS lines of the program that led there, the innermost first; a file of
     the same directory has its name alone: ``/mine/calls.py:12 (called from main.py:63, main.py:80)``.
 
     Args:
@@ -56,7 +56,7 @@ def call_site(most: int | None = None) -> str:
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 
 
-@functools.lru_cache(MOST_KNOWN)
+@functools.lru_cache(MAX_KNOWN)
 def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) -> str:
     file, line = place
     here = os.path.dirname(file)  # noqa: PTH120
@@ -67,13 +67,13 @@ def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) ->
     return printable(site)
 
 
-@functools.lru_cache(MOST_KNOWN)
+@functools.lru_cache(MAX_KNOWN)
 def is_librarys(module: str) -> bool:
     """Whether a module is one of the runtime, or of a library that calls it for the program."""
     return module.partition(".")[0] in LIBRARIES
 
 
-@functools.lru_cache(MOST_KNOWN)
+@functools.lru_cache(MAX_KNOWN)
 def _is_programs(file: str) -> bool:
     return not file.startswith(_NO_PROGRAM) and "-packages/" not in file
 
@@ -82,7 +82,7 @@ def _callers_of(frame: Any) -> list[tuple[str, int]]:
     """The lines of the program that led to a frame; what a library called has none before it."""
     found: list[tuple[str, int]] = []
     last = frame.f_code.co_filename, frame.f_lineno
-    while (frame := frame.f_back) is not None and len(found) < MOST_CALLERS:
+    while (frame := frame.f_back) is not None and len(found) < MAX_CALLERS:
         place = frame.f_code.co_filename, frame.f_lineno
         if not _is_programs(place[0]):
             break

@@ -34,7 +34,7 @@ BORDERS = {"constant": HB_VP_BORDER_CONSTANT, "replicate": HB_VP_BORDER_REPLICAT
 INTERPOLATIONS = {"nearest": HB_VP_INTER_NEAREST, "linear": HB_VP_INTER_LINEAR}
 PYRAMID_FILTERS = {"gaussian": HB_VP_INTER_GAUSSIAN, "linear": HB_VP_INTER_LINEAR}
 
-MOST_KNOWN = 64
+MAX_KNOWN = 64
 _known_good: set[tuple[type[CvParam], bytes]] = set()  # structures that keep the rules, which see their bytes alone
 
 
@@ -144,7 +144,7 @@ def _checked(param: CvParam) -> bytes:
             param.check()
         except CvRuleError as error:
             raise refusal(str(error)) from None
-        if len(_known_good) >= MOST_KNOWN:
+        if len(_known_good) >= MAX_KNOWN:
             _known_good.clear()
         _known_good.add((type(param), raw))
     return raw

@@ -8,7 +8,7 @@ from typing import Any
 
 from arm_client.farm.result import Outcome, Result, Status, name_of
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
 
 class Book:
@@ -77,10 +77,10 @@ class Book:
     def died(self, index: int, why: str) -> None:
         """Count an attempt at whose end there was no board; the last one sets the item aside."""
         self._attempts[index] += 1
-        if self._attempts[index] < MOST_ATTEMPTS:
+        if self._attempts[index] < MAX_ATTEMPTS:
             self._again.appendleft(index)
             return
-        text = f"Set aside after {MOST_ATTEMPTS} attempts, at each of which its board died: {why}"
+        text = f"Set aside after {MAX_ATTEMPTS} attempts, at each of which its board died: {why}"
         self._settle(index, self._attempts[index], Outcome(Status.POISON, text=text))
 
     def results(self) -> Iterator[Result]:

@@ -20,7 +20,7 @@ DEPTH = 2  # items that a board has: the next is there when one ends
 WINDOW = 32  # items a board that may be ahead of the first without a result
 _MANY = 32
 _IDLE_SECONDS = 0.5
-_MOST_STARTS = 3
+_MAX_STARTS = 3
 _ROOM_SECONDS = 60.0
 
 
@@ -181,7 +181,7 @@ class _Run:
     def _replace(self, at: int, book: Book, why: str) -> None:
         """Have another process in the place of one that has died."""
         self._starts[at] += 1
-        if self._starts[at] > _MOST_STARTS:
+        if self._starts[at] > _MAX_STARTS:
             raise BoardError(f"Process {at} of the farm died {self._starts[at]} times before its board ran: {why}")
         for answer in [answer for answer, asked in self._asked.items() if asked[0] == at]:
             _, index = self._asked.pop(answer)

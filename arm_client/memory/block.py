@@ -33,7 +33,7 @@ block_users: list[BlockUser] = []
 """Asked before a block is freed: what they use goes when they have ended."""
 
 
-MOST_WRITES = 64  # so many lines of a program that wrote into a block are remembered
+MAX_WRITES = 64  # so many lines of a program that wrote into a block are remembered
 
 
 class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
@@ -158,7 +158,7 @@ class Writes:
     """The lines that wrote the bytes of a block's image since they were flushed, as far as that is noted."""
 
     def __init__(self) -> None:
-        self._latest: deque[tuple[int, int, str]] = deque(maxlen=MOST_WRITES)  # start, end, file:line
+        self._latest: deque[tuple[int, int, str]] = deque(maxlen=MAX_WRITES)  # start, end, file:line
 
     def note(self, start: int, size_bytes: int, site: str) -> None:
         """Note that a line has written a range, by its offset; a loop of one line over a range is one write."""

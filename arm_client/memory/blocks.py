@@ -23,7 +23,7 @@ from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
 from hbrt.borders.printable import printable
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
-from hbrt.protocol.control import MOST_SITE
+from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -88,7 +88,7 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        site, use = call_site(MOST_SITE), printable(use[-MOST_SITE:])[-MOST_SITE:]
+        site, use = call_site(MAX_SITE), printable(use[-MAX_SITE:])[-MAX_SITE:]
         # No "**": an interrupt could then come between the request's return and the next line, and lose the block.
         if at is None:
             phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, use=use)
@@ -169,7 +169,7 @@ class Blocks:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
         """
         notice()
-        freed_at = freed_at or call_site(MOST_SITE)
+        freed_at = freed_at or call_site(MAX_SITE)
         self._tasks.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
         using = [] if block is None else self._users_of(block, freed_at)
@@ -270,7 +270,7 @@ class Blocks:
             )
         _check_shareable(fd, size_bytes, offset)
         self.free_abandoned()
-        site = call_site(MOST_SITE)
+        site = call_site(MAX_SITE)
         base = self._link.request("import", fd=fd, size=size_bytes, offset=offset, site=site)
         try:
             block = self._blocks.get(base) or self._adopt_registered(base)
@@ -301,7 +301,7 @@ class Blocks:
             return
         block.spill()
         is_last = block.registrations == 1 and (block.is_imported or not self._is_owned(block))
-        asked, site = Question(), where or call_site(MOST_SITE)
+        asked, site = Question(), where or call_site(MAX_SITE)
         try:
             with self.views.around(block if is_last else None, asked, site):
                 self._link.request("unregister", asked, phy=phy_addr, site=site)
@@ -425,7 +425,7 @@ class Blocks:
             )
         if why := ddr.reach(entry):
             raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)
-        block = self._adopt(phy_addr, entry.size_bytes, call_site(MOST_SITE), is_cached=True)
+        block = self._adopt(phy_addr, entry.size_bytes, call_site(MAX_SITE), is_cached=True)
         block.invalidate(0, block.size_bytes)
         return block
 

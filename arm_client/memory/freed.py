@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from hbrt.attach.link import Link
 
-MOST_BLOCKS = 1024  # each is a mapping of its own to the kernel, which allows 65 530 of them
+MAX_BLOCKS = 1024  # each is a mapping of its own to the kernel, which allows 65 530 of them
 
 
 class FreedBlock(NamedTuple):
@@ -62,7 +62,7 @@ class Freed:
             self._ddr.private.forbid(start, start + len(block.base) + len(block.behind))
         else:
             self._ddr.private.empty(block.image_map, block.address - MARGIN_BYTES)
-        while len(self._blocks) > MOST_BLOCKS:
+        while len(self._blocks) > MAX_BLOCKS:
             oldest = next(iter(self._blocks))
             self._forget(oldest)
 

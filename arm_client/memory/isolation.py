@@ -12,7 +12,7 @@ from arm_client.cabi.call_site import call_site
 from arm_client.cabi.say import warn
 from arm_client.memory import fault_sentence
 from arm_client.memory.freed import freed_block_at
-from hbrt.ddr.private_pages import MOST_OPEN
+from hbrt.ddr.private_pages import MAX_OPEN
 from hbrt.errors import BoardError, StatusError
 from hbrt.findings.record import Place
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.ddr.file import BlockEntry
 
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 _ASK_S = 2.0
 _links: weakref.WeakSet[Link] = weakref.WeakSet()
 
@@ -42,7 +42,7 @@ def give_up(link: Link) -> None:
         "now on a stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, "
         "larger blocks.",
         call_site(),
-        MOST_OPEN,
+        MAX_OPEN,
     )
 
 
@@ -77,7 +77,7 @@ def _whose(link: Link, block: BlockEntry, phy_addr: int) -> str:
 
         with look_at(link.paths) as daemon:
             clients = daemon.request("status", _ASK_S)["clients"]
-            listed = daemon.request("mem", _ASK_S, most=MOST_LISTED)["blocks"]
+            listed = daemon.request("mem", _ASK_S, most=MAX_LISTED)["blocks"]
         owner = next((f"process {one['pid']} ({one['name']})" for one in clients if one["id"] == block.owner), owner)
         site = next((one["site"] for one in listed if one["phy_addr"] == block.phy_addr), "")
     except (BoardError, StatusError, OSError, ImportError):

@@ -12,7 +12,7 @@ from hbrt.board.log_lines import lines_for_program
 if TYPE_CHECKING:
     from arm_client.session.session import Session
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def log_reader(session: Session) -> Callable[[], str]:
@@ -25,7 +25,7 @@ def log_reader(session: Session) -> Callable[[], str]:
 
     def read() -> str:
         try:
-            return "" if log is None else lines_for_program(bytes_since(log, start, _MOST_BYTES).raw)
+            return "" if log is None else lines_for_program(bytes_since(log, start, _MAX_BYTES).raw)
         except OSError:
             return ""
 

@@ -35,8 +35,8 @@ from arm_client.strict.report import (
     shared_block,
 )
 from arm_client.strict.rules import (
-    MOST_MARKS,
-    MOST_PARAMETER_BYTES,
+    MAX_MARKS,
+    MAX_PARAMETER_BYTES,
     WORD_BYTES,
     DataRace,
     Span,
@@ -52,7 +52,7 @@ from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.findings.checks import Check
 from hbrt.findings.record import lines_of
 from hbrt.mailbox.handle import SLOT_MASK
-from hbrt.protocol.control import MOST_SITE
+from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a search of all at once
 _LOWEST_VIRTUAL = 1 << 32
-MOST_KNOWN = 1024  # calls
+MAX_KNOWN = 1024  # calls
 
 _OF_THE_CORE = frozenset({HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT})
 """Commands that a core answers itself, without an op."""
@@ -255,7 +255,7 @@ class TaskChecker:
         with self._lock:
             for offset in (start, end):
                 at = bisect_right(block.marks, offset)
-                if not (at and block.marks[at - 1] == offset) and len(block.marks) <= MOST_MARKS:
+                if not (at and block.marks[at - 1] == offset) and len(block.marks) <= MAX_MARKS:
                     insort(block.marks, offset)
 
     def check_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
@@ -283,7 +283,7 @@ class TaskChecker:
         if block.writes is not None:
             block.writes.flushed(start, end)
         if self._cores_watch:
-            block.flushed_at = call_site(MOST_SITE)
+            block.flushed_at = call_site(MAX_SITE)
         self.mark(block, start, end)
         if self.stale is not None:
             self.stale.note_flush(block)
@@ -350,7 +350,7 @@ class TaskChecker:
                 self._check_cache(footprint)
         self._evict()
         if self.stale is not None:
-            entry.site = call_site(MOST_SITE)
+            entry.site = call_site(MAX_SITE)
         may_race = self._blocks.is_strict or self._looks_for_races
         if not may_race and self._late_views is None:
             return entry
@@ -412,7 +412,7 @@ class TaskChecker:
         )
         is_ours = all(not address or self._block_of(address) is not None for address in (input_phy, output_phy))
         if is_ours and not virtual:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             self._known[given] = generation, raw, footprint
         return footprint
@@ -421,14 +421,14 @@ class TaskChecker:
         """A copy of the first bytes of an input block, as the DSP will read them: one check sees one state."""
         if not size_bytes:
             return b""
-        size = min(size_bytes, MOST_PARAMETER_BYTES)
+        size = min(size_bytes, MAX_PARAMETER_BYTES)
         ddr, offset = self._link.ddr.bytes_with(self._link.ddr.offset_of(phy_addr), size)
         return bytes(ddr[offset : offset + size])
 
     def _words(self, into: Span, given: bytes) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bytes]:
         """The physical and the virtual addresses of device memory in an input block, by offset; its other bytes."""
         raw = bytearray(given)
-        is_data = into.end - into.start > MOST_PARAMETER_BYTES
+        is_data = into.end - into.start > MAX_PARAMETER_BYTES
         pointers, virtual = [], []
         for at, word in self._addresses(given):
             block = self._block_of(word)
@@ -497,7 +497,7 @@ class TaskChecker:
     def _check_pointed(self, at: int, address: int, into: Span) -> None:
         """Report changes from an address on, when one of them is certain to be in the op's reach."""
         block = self._block_of(address)
-        if block is None or block.image is None or block.is_reported or len(block.marks) > MOST_MARKS:
+        if block is None or block.image is None or block.is_reported or len(block.marks) > MAX_MARKS:
             return
         start = address - block.phy_addr
         near, end = reach_of(block, start)

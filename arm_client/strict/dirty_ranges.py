@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arm_client.strict.rules import MOST_MARKS, reach
+from arm_client.strict.rules import MAX_MARKS, reach
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.mailbox.dirty_ranges import KEY, LINE_BYTES, DirtyRanges
 
@@ -62,7 +62,7 @@ def _parts(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) ->
         yield "its output block", out.start, out.end, True
     for at, address in footprint.beside:
         block = block_of(address)
-        if block is None or len(block.marks) > MOST_MARKS:
+        if block is None or len(block.marks) > MAX_MARKS:
             continue
         near, end = (block.phy_addr + offset for offset in reach_of(block, address - block.phy_addr))
         what = f"the memory whose address stands at offset {at} of its input block"

@@ -11,7 +11,7 @@ from arm_client.cabi import say
 from arm_client.cabi.call_site import call_site
 from hbrt.findings.record import KINDS, Finding, Place
 from hbrt.findings.text import counted
-from hbrt.protocol.control import MEMORY_USES, MOST_SITE
+from hbrt.protocol.control import MEMORY_USES, MAX_SITE
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def needless_flush(span: Span, flag: int) -> Mistake:
 
 def report_mistake(link: Link, mistake: Mistake) -> None:
     """Have the board keep a mistake with the calling line; log it here when the board does not report it."""
-    site = call_site(MOST_SITE)
+    site = call_site(MAX_SITE)
     text = f"{site}: {mistake.text}"
     if KINDS[mistake.kind].is_reported_at_once:
         say.tell(Finding(mistake.kind, text))

@@ -15,11 +15,11 @@ from hbrt.protocol.control import POINTS, READS, WRITES
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
 WORD_BYTES = 8
-MOST_PARAMETER_BYTES = PAGE_BYTES
+MAX_PARAMETER_BYTES = PAGE_BYTES
 """So many bytes of an input block are searched. A larger block is data, rather than a structure."""
 
 
-MOST_MARKS = 1024
+MAX_MARKS = 1024
 """The most places of a block that are remembered, of those that the program has flushed or passed."""
 
 
@@ -102,9 +102,9 @@ def words(raw: memoryview) -> list[tuple[int, int]]:
     """The aligned 8-byte words of a structure that are not 0, by their offset.
 
     Args:
-        raw: Its bytes; all but the first MOST_PARAMETER_BYTES are left out.
+        raw: Its bytes; all but the first MAX_PARAMETER_BYTES are left out.
     """
-    size = min(len(raw), MOST_PARAMETER_BYTES) // WORD_BYTES * WORD_BYTES
+    size = min(len(raw), MAX_PARAMETER_BYTES) // WORD_BYTES * WORD_BYTES
     return [(at * WORD_BYTES, word) for at, word in enumerate(raw[:size].cast("Q")) if word]
 
 
@@ -131,7 +131,7 @@ def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
     are_structures = bool(new.pointers or old.pointers)
     if new.numbers != old.numbers:
         return are_structures  # else data
-    is_all_seen = new.input.end - new.input.start <= MOST_PARAMETER_BYTES
+    is_all_seen = new.input.end - new.input.start <= MAX_PARAMETER_BYTES
     return new.sources == old.sources and (are_structures or is_all_seen)
 
 

@@ -33,9 +33,9 @@ START_SECONDS = 30.0
 WELCOME_SECONDS = 10.0
 LOOK_MS = 50
 RECONNECT_MS = 5
-MOST_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
+MAX_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
 _TRIES = 3
-_MOST_DESCRIPTORS = 16  # 5 of a context, 2 of each of two sockets, 2 of the channel's own, and what starts a relay
+_MAX_DESCRIPTORS = 16  # 5 of a context, 2 of each of two sockets, 2 of the channel's own, and what starts a relay
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
 _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 
@@ -133,7 +133,7 @@ def open_channel(link: LocalLink) -> RelayChannel:
 
 
 def _find_or_start(link: LocalLink) -> RelayChannel:
-    check_free(_MOST_DESCRIPTORS, "the connection to the relay")
+    check_free(_MAX_DESCRIPTORS, "the connection to the relay")
     for _ in range(_TRIES):
         if _holder(link.paths) is None:
             _start(link.paths)
@@ -162,7 +162,7 @@ def _connect(link: LocalLink) -> RelayChannel | None:
         socket.linger = 0
         socket.maxmsgsize = MAX_FRAME_BYTES
         socket.reconnect_ivl = RECONNECT_MS  # a relay that starts has its lock before its socket
-        socket.sndhwm = socket.rcvhwm = MOST_UNREAD
+        socket.sndhwm = socket.rcvhwm = MAX_UNREAD
         socket.connect(link.paths.relay_endpoint)
         nonce = secrets.token_hex(16)
         socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))

@@ -39,7 +39,7 @@ from hbrt.status import Status
 from hbrt.trace import switch
 from hbrt.trace.switch import Switch
 
-_MOST_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
+_MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
 BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
 
@@ -60,7 +60,7 @@ class RemoteLink(Link):
         Raises:
             BoardError: no relay listens there, or it refuses this process: a RefusedError.
         """
-        check_free(_MOST_DESCRIPTORS, f"an attachment to {paths.name}")
+        check_free(_MAX_DESCRIPTORS, f"an attachment to {paths.name}")
         channel = RemoteChannel(paths, program_name())
         self.paths = paths
         self._channel = channel

@@ -30,7 +30,7 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
-MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
+MAX_TASKS = 1024  # as many as the slots that one client of a board may lease
 _ENDS = frozenset(state for state in State if state >= FIRST_END)
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
@@ -42,7 +42,7 @@ class RemoteTasks(ForwardedTasks):
 
     def __init__(self, link: RemoteLink) -> None:
         super().__init__(link, spins=False)
-        self.free.extend(reversed(range(MOST_TASKS)))
+        self.free.extend(reversed(range(MAX_TASKS)))
         link.on_end = self._on_end
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
@@ -74,13 +74,13 @@ class RemoteTasks(ForwardedTasks):
         return (status, why) if status else None
 
     def lease_more(self) -> int:
-        """A slot of a task that nobody asks about any more, or the status: there are MOST_TASKS."""
+        """A slot of a task that nobody asks about any more, or the status: there are MAX_TASKS."""
         self.release_abandoned()
         if self.free:
             return self.free.pop()
         return self.refuse(
             Status.HB_DSP_TASK_NUM_EXCEED_LIMIT,
-            f"Client {self.client_id} has {MOST_TASKS} tasks, which is the most of one process; release finished "
+            f"Client {self.client_id} has {MAX_TASKS} tasks, which is the most of one process; release finished "
             "tasks with hbDSPReleaseTask.",
         )
 

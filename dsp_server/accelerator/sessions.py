@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
 _GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
-_MOST_KEPT = 64  # bindings of one model; programs use a few buffers in turn
+_MAX_KEPT = 64  # bindings of one model; programs use a few buffers in turn
 _LOOK_S = 0.02  # how late a run sees that its program wants it to end
 _IDLE_S = 2.0
 
@@ -174,7 +174,7 @@ class Accelerator:
                 else:
                     bind(one.name, "cpu", 0, np.dtype(one.dtype), one.shape, _address(one))
         ranges = tuple((one.phy_addr, _size(one)) for one in (*request.inputs, *request.outputs) if _size(one))
-        if len(model.bound) >= _MOST_KEPT:
+        if len(model.bound) >= _MAX_KEPT:
             model.bound.clear()
         unsized = tuple((at, one) for at, one in enumerate(request.outputs) if one.shape is None)
         made = model.bound[raw] = _Bound(model.session, binding, ranges, unsized)

@@ -12,7 +12,7 @@ from hbrt.ddr.private_pages import bytes_at
 
 _mincore = ctypes.CDLL(None, use_errno=True).mincore
 _mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-_MOST_PAGES = 1 << 20
+_MAX_PAGES = 1 << 20
 
 
 def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManager) -> memoryview:
@@ -47,7 +47,7 @@ def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManage
         )
     start = address // mmap.PAGESIZE * mmap.PAGESIZE
     pages = -(-(address + size_bytes - start) // mmap.PAGESIZE)
-    if pages > _MOST_PAGES or _mincore(start, pages * mmap.PAGESIZE, ctypes.create_string_buffer(pages)):
+    if pages > _MAX_PAGES or _mincore(start, pages * mmap.PAGESIZE, ctypes.create_string_buffer(pages)):
         raise BadTransfer(
             f"The {side}, {size_bytes} bytes at {address:#x}, is not all memory of this process: it is neither TCM nor "
             "DDR that hb_dsp_mem_map mapped."

@@ -30,7 +30,7 @@ from hbrt.status import Status
 
 VERSION: Final = 8
 _MAP_FAILED: Final = (1 << 64) - 1
-_MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
+_MAX_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
 _i32, _i64, _u32, _u64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
@@ -167,8 +167,8 @@ class Runtime:
 
     def line(self) -> Line:
         """The line of C that runs in this thread, by its debug information."""
-        frames = (_address * _MOST_FRAMES)()
-        count = self._library.hbrt_dsp_frames(frames, _MOST_FRAMES)
+        frames = (_address * _MAX_FRAMES)()
+        count = self._library.hbrt_dsp_frames(frames, _MAX_FRAMES)
         objects = (_object_of(address) for address in frames[:count])
         inside = next(((file, hex(offset)) for file, offset in objects if file in self.images), None)
         return lines_of([inside])[0] if inside else ("", 0, "")

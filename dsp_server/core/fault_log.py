@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-MOST_KINDS = 64
-_MOST_FRAMES = 20
+MAX_KINDS = 64
+_MAX_FRAMES = 20
 Kind: TypeAlias = tuple[str, type[BaseException], tuple[tuple[str, int], ...]]
 
 
@@ -29,7 +29,7 @@ class FaultLog:
     """Writes the whole traceback of each kind of failure once, then a line each time that its count has doubled.
 
     Failures are of one kind when the same op raised the same type at the same lines, with any message: an op that fails
-    at every call with another value costs a few lines of the log. Beyond MOST_KINDS kinds, the oldest one is forgotten
+    at every call with another value costs a few lines of the log. Beyond MAX_KINDS kinds, the oldest one is forgotten
     for a new one.
     """
 
@@ -40,12 +40,12 @@ class FaultLog:
 
     def note(self, op: str, error: BaseException, text: str) -> None:
         """As ``Faults.note``."""
-        frames: deque[tuple[str, int]] = deque(maxlen=_MOST_FRAMES)
+        frames: deque[tuple[str, int]] = deque(maxlen=_MAX_FRAMES)
         for frame, line in traceback.walk_tb(error.__traceback__):
             frames.append((frame.f_code.co_filename, line))
         kind = (op, type(error), tuple(frames))
         count = self._counts.get(kind, 0) + 1
-        if count == 1 and len(self._counts) >= MOST_KINDS:
+        if count == 1 and len(self._counts) >= MAX_KINDS:
             del self._counts[next(iter(self._counts))]
         self._counts[kind] = count
         if count == 1:

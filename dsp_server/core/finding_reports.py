@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from hbrt.findings.record import Finding
 
-MOST_MISTAKES = 256
+MAX_MISTAKES = 256
 
 
 class FindingReports:
     """Sends findings to the daemon. An op with a mistake in each call costs a few messages, not the daemon's time.
 
-    Beyond MOST_MISTAKES mistakes, the oldest one is forgotten for a new one.
+    Beyond MAX_MISTAKES mistakes, the oldest one is forgotten for a new one.
     """
 
     def __init__(self, send: Callable[[Finding], bool]) -> None:
@@ -31,6 +31,6 @@ class FindingReports:
         total, unsent = total + 1, unsent + 1
         if total & total - 1 == 0 and self._send(found._replace(times=unsent)):
             unsent = 0
-        if total == 1 and len(self._seen) >= MOST_MISTAKES:
+        if total == 1 and len(self._seen) >= MAX_MISTAKES:
             del self._seen[next(iter(self._seen))]
         self._seen[key] = (total, unsent)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _LOG_FD = 2
-_MOST_TEXT = 1000  # characters of a failed task's text: its traceback must have room
+_MAX_TEXT = 1000  # characters of a failed task's text: its traceback must have room
 
 
 class _Lines(io.RawIOBase):
@@ -77,4 +77,4 @@ def with_output(text: str) -> str:
     said = [line for task, line in context.said if task is context.task and line not in text]
     if not said:
         return text
-    return f"{text}\nIt had said:\n" + "\n".join(said)[-_MOST_TEXT:]
+    return f"{text}\nIt had said:\n" + "\n".join(said)[-_MAX_TEXT:]

@@ -35,7 +35,7 @@ DDR_FD = 4
 URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
-_MOST_FINDING = 4096  # characters of a finding's sentence
+_MAX_FINDING = 4096  # characters of a finding's sentence
 
 
 class CoreProcess:
@@ -100,7 +100,7 @@ class CoreProcess:
             self._reports.report(found)
 
     def _send_finding(self, found: Finding) -> bool:
-        found = found._replace(text=found.text[:_MOST_FINDING])
+        found = found._replace(text=found.text[:_MAX_FINDING])
         try:
             self.control.send(control.pack(event="finding", finding=found.as_dict()), socket.MSG_DONTWAIT)
         except BlockingIOError:  # the daemon is busy: an op must not wait for it

@@ -22,9 +22,9 @@ from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
 from hbrt.protocol.frame_values import variables
 
 FEWEST_RUNS = 5  # with fewer runs, the usual time of an op is not known
-MOST_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
+MAX_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
 VALUES_AFTER_NS = 500_000_000  # before that, an op's instructions alone are compared
-_MOST_FRAMES = 64
+_MAX_FRAMES = 64
 _LOOP = "dsp_server.core.loop"  # below the op's frames
 _PLAIN = frozenset({int, float, bool})  # compared by value: a new object may have the address of a freed one
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
@@ -116,7 +116,7 @@ class Progress:
         else:
             used_ns = cpu_ns - self._cpu_ns
             is_runnable = state_of(os.getpid(), self._native) in BUSY
-            wall_ns = min(now_ns - self._looked_ns, MOST_STEP_NS)
+            wall_ns = min(now_ns - self._looked_ns, MAX_STEP_NS)
             self._still_ns += usable_ns(wall_ns, used_ns, delay_ns - self._delay_ns, is_runnable=is_runnable)
             self._still_cpu_ns += used_ns
         self._place, self._values = place, values if self._still_ns else None
@@ -155,7 +155,7 @@ class Progress:
 def _place_of(frame: Any) -> Place | None:
     """Code and instruction of each frame of a stack, None in a debugger."""
     place: list[tuple[int, int]] = []
-    while frame is not None and len(place) < _MOST_FRAMES:
+    while frame is not None and len(place) < _MAX_FRAMES:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in _DEBUGGERS:
             return None
         place.append((id(frame.f_code), frame.f_lasti))
@@ -166,7 +166,7 @@ def _place_of(frame: Any) -> Place | None:
 def _values_of(frame: Any) -> Values:
     """The local variables of an op's frames: numbers by value, other objects by identity."""
     values: Values = []
-    while frame is not None and len(values) < _MOST_FRAMES and frame.f_globals.get("__name__") != _LOOP:
+    while frame is not None and len(values) < _MAX_FRAMES and frame.f_globals.get("__name__") != _LOOP:
         values.append([(name, it if type(it) in _PLAIN else id(it)) for name, it in variables(frame).items()])
         frame = frame.f_back
     return values

@@ -14,7 +14,7 @@ from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.errors import StatusError
 from hbrt.mailbox.table import RPC_ALIGNMENT
 
-MOST_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
 _ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes
 _EMPTY = memoryview(bytearray())  # writable as every view: `output[:] = x` works for an empty x
@@ -48,7 +48,7 @@ class Views:
             RangeRefused: not inside one live block, not the client's, or not aligned.
         """
         generation = self._map[TABLES_GENERATION:_GENERATION_END]
-        if generation != self._generation or len(self._granted) >= MOST_REMEMBERED:
+        if generation != self._generation or len(self._granted) >= MAX_REMEMBERED:
             self._granted.clear()
             self._generation = generation
             if self._ddr.imports:

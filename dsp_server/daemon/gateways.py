@@ -19,7 +19,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
-MOST_GATEWAYS = 16
+MAX_GATEWAYS = 16
 START_SECONDS = 30.0
 END_SECONDS = 3.0  # after the end of its board: a gateway informs its programs
 STARTING, RUNNING, CRASHED = "starting", "running", "crashed"
@@ -66,8 +66,8 @@ class Gateways:
             RequestRefusedError: the board has too many gateways, or no process can be started.
         """
         self._gateways = [one for one in self._gateways if one.state != CRASHED or one.endpoint != endpoint]
-        if len(self._gateways) >= MOST_GATEWAYS:
-            why = f"The board has {MOST_GATEWAYS} relays that listen, which is the most; end one."
+        if len(self._gateways) >= MAX_GATEWAYS:
+            why = f"The board has {MAX_GATEWAYS} relays that listen, which is the most; end one."
             raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why)
         gateway = _GatewayProcess(endpoint, keys, done)
         try:

@@ -26,12 +26,12 @@ from hbrt.board.paths import BoardPaths
 from hbrt.borders.printable import printable
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
-from hbrt.findings.text import MOST_PLACES, allocated_at, counted, submitted_at
+from hbrt.findings.text import MAX_PLACES, allocated_at, counted, submitted_at
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
 HELLO_BYTES = 4096
-MOST_NAME = 64
+MAX_NAME = 64
 BACKLOG = 1024  # the kernel refuses a connect at once when the backlog is full
 RECLAIM_SECONDS = 0.02
 NO_DESCRIPTORS = "The daemon has no descriptors left for another client; end some."
@@ -283,7 +283,7 @@ class Leases:
                 "leak",
                 f"Process {client.pid} ({client.name}) ended with {counted(len(unreleased), 'finished task')} not "
                 f"released (hbDSPReleaseTask).{submitted_at(unreleased)}",
-                *unreleased[:MOST_PLACES],
+                *unreleased[:MAX_PLACES],
                 client=client.id,
             )
 
@@ -299,7 +299,7 @@ class Leases:
                 f"Process {client.pid} ({client.name}) ended with {counted(blocks, 'block')} "
                 f"({counted(size_bytes, 'byte')}) {how}."
                 f"{allocated_at(left)}",
-                *left[:MOST_PLACES],
+                *left[:MAX_PLACES],
                 client=client.id,
             )
 
@@ -325,7 +325,7 @@ def _hello_of(connection: socket.socket) -> tuple[int, str, str]:
         raise control.MalformedMessageError(
             f"The name in the hello is {name!r:.80} and the run {run!r:.80}: write text."
         )
-    return pid, printable(name)[:MOST_NAME], run
+    return pid, printable(name)[:MAX_NAME], run
 
 
 def _peer(connection: socket.socket) -> tuple[int, int, int]:

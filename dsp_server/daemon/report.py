@@ -30,7 +30,7 @@ from hbrt.profiles.profile import active, to_rows
 from hbrt.profiles.work import Cost, task_cost
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
-_MOST_NS = (1 << 64) - 1  # that an answer of the daemon can hold
+_MAX_NS = (1 << 64) - 1  # that an answer of the daemon can hold
 
 
 class RunningTask(NamedTuple):
@@ -317,11 +317,11 @@ def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
         has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself
         cost = task_cost(task.answer.cycles, task.work, block_bytes, profile, is_done=has_run_well)
         clock_hz, rule_ns = profile.clock_hz, profile.number("cores.dsp.rule_ns")
-    cycles, *parts = (min(count, _MOST_NS) for count in cost[:-1])
+    cycles, *parts = (min(count, _MAX_NS) for count in cost[:-1])
     return {
         "modelled_cycles": cycles,
-        "modelled_ns": min(round(cycles * 1e9 / clock_hz), _MOST_NS),
-        "modelled_rule_ns": min(round(cycles * rule_ns), _MOST_NS),
+        "modelled_ns": min(round(cycles * 1e9 / clock_hz), _MAX_NS),
+        "modelled_rule_ns": min(round(cycles * rule_ns), _MAX_NS),
         **{f"modelled_{name}": count for name, count in zip(cost._fields[1:-1], parts, strict=True)},
         "modelled_is_estimated": cost.is_estimated,
         "work": task.work._asdict(),

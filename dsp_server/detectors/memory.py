@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from dsp_server.detectors.page_faults import OnTouch
     from hbrt.ddr.file import BlockEntry, Ddr
 
-LEAST_BYTES = 8
+MIN_BYTES = 8
 """Up to so many bytes of a block may look like unwritten ones by chance."""
-MOST_AREAS = 4096
+MAX_AREAS = 4096
 _OPEN = nullcontext()
-MOST_ENDS = 16
+MAX_ENDS = 16
 """The most guards behind blocks that stay from call to call: to set a guard costs as much as a short op."""
 
 
@@ -57,7 +57,7 @@ def unwritten_pages(raw: memoryview) -> list[bool]:
         bool(same) and bool((page == model).all()) for same, page in zip(pages[:, 0] == model[0], pages, strict=True)
     ]
     if rest:
-        found.append(rest >= LEAST_BYTES and bytes(raw[-rest:]) == UNWRITTEN_PAGE[:rest])
+        found.append(rest >= MIN_BYTES and bytes(raw[-rest:]) == UNWRITTEN_PAGE[:rest])
     return found
 
 
@@ -120,7 +120,7 @@ class _Known:
         """A range of this process's addresses; None where no live block is."""
         key = start, size_bytes
         if key not in self._areas:
-            if len(self._areas) >= MOST_AREAS:
+            if len(self._areas) >= MAX_AREAS:
                 self._areas.clear()
             block = ddr.block_at(start - ddr.address + ddr.layout.ddr_base)
             self._areas[key] = None if block is None else _Area(ddr, block, start, start + size_bytes)
@@ -134,7 +134,7 @@ class _Known:
         elif not guard.is_armed:
             guard.apply()
         self.ends[start] = guard
-        if len(self.ends) > MOST_ENDS:
+        if len(self.ends) > MAX_ENDS:
             self.ends.pop(next(iter(self.ends))).lift()
 
 

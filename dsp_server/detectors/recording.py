@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr
     from hbrt.mailbox.table import Mailbox
 
-LEAST_SHARED_BYTES = 1 << 16
+MIN_SHARED_BYTES = 1 << 16
 """Content of so many bytes is kept once: later files of the same bytes are links to it."""
-MOST_KNOWN = 1024
+MAX_KNOWN = 1024
 
 
 class Recorder:
@@ -107,9 +107,9 @@ class Recorder:
             raise OSError(None, f"it would hold more than HBRT_RECORD_LIMIT, {limit} for each core")
         self._bytes_left -= len(raw)
         file.write_bytes(raw)
-        if len(raw) >= LEAST_SHARED_BYTES:
+        if len(raw) >= MIN_SHARED_BYTES:
             self._known[digest] = file
-            if len(self._known) > MOST_KNOWN:
+            if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
 
     def append(self, line: str) -> None:

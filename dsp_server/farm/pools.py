@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hbrt.errors import WrongUseError
 
-MOST_BOARDS = 64
+MAX_BOARDS = 64
 DEFAULT = "default"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
@@ -43,8 +43,8 @@ def parse_pool(text: str) -> Pool:
     name, _, count = head.partition("=")
     if not _NAME.fullmatch(name):
         raise refused(name, "is not a name of a pool")
-    if not re.fullmatch(r"[0-9]{1,4}", count) or not 0 < int(count) <= MOST_BOARDS:
-        raise refused(count, f"is not a number of boards, 1 to {MOST_BOARDS}")
+    if not re.fullmatch(r"[0-9]{1,4}", count) or not 0 < int(count) <= MAX_BOARDS:
+        raise refused(count, f"is not a number of boards, 1 to {MAX_BOARDS}")
     found: dict[str, str] = {}
     for option in options:
         key, _, value = option.partition("=")

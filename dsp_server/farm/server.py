@@ -20,7 +20,7 @@ from dsp_server.farm.book import Book, Request
 from dsp_server.farm.hosted_board import HostedBoard, RelayKeys
 from dsp_server.farm.pools import Pool
 from dsp_server.farm.seat import Event, Seat, State
-from dsp_server.gateway.backlog import MOST_UNKNOWN_BYTES
+from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES
 from dsp_server.gateway.connections import Connection, is_given
 from dsp_server.gateway.handler import bounded_reply
 from dsp_server.gateway.listening import ListenOptions
@@ -33,7 +33,7 @@ from hbrt.protocol.remote import BEAT_SECONDS, PLACE_SECONDS, PROGRAM_SAYS, Kind
 from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt.status import Status
 
-MOST_REQUESTS = 256
+MAX_REQUESTS = 256
 MAX_USER_REQUESTS = 64
 POLL_SECONDS = 0.2
 END_SECONDS = 15.0
@@ -153,8 +153,8 @@ class LeaseServer(Server):
             names = ", ".join(self._book.pools)
             self._end(who, Status.HB_DSP_INVALID_ARGUMENT, printable(f"It has no pool {pool!r}; it has {names}."))
             return
-        if len(self._book.requests) >= MOST_REQUESTS:
-            self._end(who, Status.HB_DSP_NOT_RUNNING, f"{MOST_REQUESTS} programs have or want its boards; come later.")
+        if len(self._book.requests) >= MAX_REQUESTS:
+            self._end(who, Status.HB_DSP_NOT_RUNNING, f"{MAX_REQUESTS} programs have or want its boards; come later.")
             return
         if self._listener.has_keys:
             self._keys[who] = str(frame.get("User-Id")).encode()
@@ -241,12 +241,12 @@ class LeaseServer(Server):
 
     def _on_flood(self, connection: Connection) -> None:
         self._log(
-            f"The farm ends a connection from {connection.peer}: more than {MOST_UNKNOWN_BYTES} bytes wait unread."
+            f"The farm ends a connection from {connection.peer}: more than {MAX_UNKNOWN_BYTES} bytes wait unread."
         )
 
     def _beat(self) -> None:
         self._pending.end_silent()
-        self._end_floods(MOST_UNKNOWN_BYTES, BEAT_SECONDS)
+        self._end_floods(MAX_UNKNOWN_BYTES, BEAT_SECONDS)
         now = time.monotonic()
         for who, connection in list(self._known.items()):
             if not self._is_reachable(who):  # ZeroMQ has given it up, which the descriptor here does not tell

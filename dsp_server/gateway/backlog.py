@@ -13,8 +13,8 @@ import struct
 
 from hbrt.protocol.remote import MAX_FRAME_BYTES, WINDOW_BYTES
 
-MOST_UNREAD_BYTES = 2 * WINDOW_BYTES + 4 * MAX_FRAME_BYTES  # a program that respects its window never reaches this
-MOST_UNKNOWN_BYTES = 1 << 18  # of a pending connection: its first frame is small
+MAX_UNREAD_BYTES = 2 * WINDOW_BYTES + 4 * MAX_FRAME_BYTES  # a program that respects its window never reaches this
+MAX_UNKNOWN_BYTES = 1 << 18  # of a pending connection: its first frame is small
 LIVELINESS_BYTES = 256  # a second, which the gateway does not see: PING and PONG
 _RECEIVED = struct.Struct("=128xQ")  # of struct tcp_info: tcpi_bytes_received
 _CURVE_BYTES = 33  # of a message with keys: command name, nonce, authenticator, flags

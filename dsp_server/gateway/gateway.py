@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import zmq
 
-from dsp_server.gateway.backlog import MOST_UNREAD_BYTES
+from dsp_server.gateway.backlog import MAX_UNREAD_BYTES
 from dsp_server.gateway.connections import Connection, is_given
 from dsp_server.gateway.handler import ConnectionHandler
 from dsp_server.gateway.listening import ListenOptions
@@ -30,9 +30,9 @@ from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status
 
-MOST_PROGRAMS = 64
-MOST_OBSERVERS = 16
-MOST_LET_GO = 1024
+MAX_PROGRAMS = 64
+MAX_OBSERVERS = 16
+MAX_LET_GO = 1024
 JOIN_SECONDS = 2.0  # for the threads of handlers to end
 DRAIN_SECONDS = 1.0  # for the last frame of a disconnected program to arrive
 FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes, while a program is connected
@@ -85,7 +85,7 @@ class Gateway(Server):
             self._poll(BEAT_SECONDS if is_idle else FLOOD_CHECK_SECONDS)
             now = time.monotonic()
             if now >= self._flood_checked_at + FLOOD_CHECK_SECONDS:
-                self._end_floods(MOST_UNREAD_BYTES, now - self._flood_checked_at)
+                self._end_floods(MAX_UNREAD_BYTES, now - self._flood_checked_at)
                 self._flood_checked_at = now
             if now >= self._next_beat:
                 self._next_beat = now + BEAT_SECONDS
@@ -144,12 +144,12 @@ class Gateway(Server):
         if not is_given(identity):
             self._disconnect(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
         elif kind == Kind.HELLO:
-            most = MOST_PROGRAMS
+            most = MAX_PROGRAMS
             if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, which is the most; end some."):
                 program, pid = fields
                 self._admit(identity, frame, f"{program}:{pid}", RemoteClient)
         elif kind in {Kind.LOOK, Kind.LOG, Kind.TRACE}:
-            most = MOST_OBSERVERS
+            most = MAX_OBSERVERS
             if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
                 self._admit(identity, frame, "look", Observer)
         else:
@@ -257,7 +257,7 @@ class Gateway(Server):
         identity = connection.identity
         if identity in self._served:
             who = self._served[identity].handler.program
-            self._log(f"The relay disconnects {who}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+            self._log(f"The relay disconnects {who}: more than {MAX_UNREAD_BYTES} bytes of it wait unread.")
             self._drain(identity)
 
     def _beat_frame(self) -> bytes:
@@ -274,7 +274,7 @@ class Gateway(Server):
         if connection is not None:
             self._connections.release(connection)
         self._let_go[identity] = None
-        if len(self._let_go) > MOST_LET_GO:
+        if len(self._let_go) > MAX_LET_GO:
             del self._let_go[next(iter(self._let_go))]
 
     def _on_disconnected(self, identity: bytes) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE_MS = 5000
 ZAP_DOMAIN = "hbrt"
-MOST_UNSENT = 4096  # frames; remote clients bound their bytes
+MAX_UNSENT = 4096  # frames; remote clients bound their bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
@@ -96,7 +96,7 @@ class Listener:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, 0  # backlog.py bounds and says why
+        self.socket.sndhwm, self.socket.rcvhwm = MAX_UNSENT, 0  # backlog.py bounds and says why
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS

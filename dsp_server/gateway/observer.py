@@ -26,7 +26,7 @@ from hbrt.status import Status
 
 DAEMON_SECONDS = 5.0  # for the daemon's answer: less than the observer waits for the gateway's
 IDLE_SECONDS = 30.0  # without a question: the number of observers is limited
-MOST_UNREAD = 4  # questions: an observer waits for each answer before its next question
+MAX_UNREAD = 4  # questions: an observer waits for each answer before its next question
 
 
 class Observer(ConnectionHandler):
@@ -38,12 +38,12 @@ class Observer(ConnectionHandler):
         self, identity: bytes, name: str, paths: BoardPaths, send_queue: SendQueue, log: Callable[[str], None]
     ) -> None:
         super().__init__(identity, name, paths, send_queue, log)
-        self._inbox: queue.Queue[bytes] = queue.Queue(MOST_UNREAD)
+        self._inbox: queue.Queue[bytes] = queue.Queue(MAX_UNREAD)
         self._trace: dict[str, Path] = {}  # the files that this observer may read, by name
         self._ticket = 0  # number of the last answer; the next question repeats it, which shows that it was read
 
     def put(self, frame: bytes) -> bool:
-        """Queue a question; False when MOST_UNREAD wait."""
+        """Queue a question; False when MAX_UNREAD wait."""
         try:
             self._inbox.put_nowait(frame)
         except queue.Full:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from dsp_server.gateway.backlog import MOST_UNKNOWN_BYTES, received_bytes
+from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES, received_bytes
 from dsp_server.gateway.connections import Connections, Key, peer_of, reset_when_closed
 
 SILENT_SECONDS = 30.0  # a program sends HELLO right after its handshake, which takes 5 s at most
-MOST_SILENT = 256  # each uses a descriptor
+MAX_SILENT = 256  # each uses a descriptor
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
@@ -49,12 +49,12 @@ class PendingConnections:
         self._pending: dict[Key, _Pending] = {}  # oldest first; those to check again are last
 
     def on_accepted(self) -> None:
-        """Note the connections that were accepted; end the oldest of more than MOST_SILENT."""
+        """Note the connections that were accepted; end the oldest of more than MAX_SILENT."""
         with contextlib.suppress(zmq.Again):
             while True:
                 self._note(int(recv_monitor_message(self._accepted, _NOBLOCK)["value"]))
-        for key in list(self._pending)[: max(0, len(self._pending) - MOST_SILENT)]:
-            self._check(key, f"it was not admitted, and {MOST_SILENT} newer connections are pending")
+        for key in list(self._pending)[: max(0, len(self._pending) - MAX_SILENT)]:
+            self._check(key, f"it was not admitted, and {MAX_SILENT} newer connections are pending")
 
     def end_silent(self) -> None:
         """End the connections that are pending for SILENT_SECONDS."""
@@ -66,7 +66,7 @@ class PendingConnections:
     def end_floods(self) -> None:
         """End the connections that have sent more bytes than a first frame has."""
         for key in list(self._pending):
-            self._check(key, f"it was not admitted, and sent more than {MOST_UNKNOWN_BYTES} bytes", MOST_UNKNOWN_BYTES)
+            self._check(key, f"it was not admitted, and sent more than {MAX_UNKNOWN_BYTES} bytes", MAX_UNKNOWN_BYTES)
 
     def __len__(self) -> int:
         """Number of pending connections."""

@@ -43,11 +43,11 @@ from hbrt.remote.shadow import Change
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
 
-MOST_TASKS = 1024  # unfinished tasks of one program
-MOST_UNREAD = 4096  # received frames of one program
-MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
-MOST_WAITING = 4096  # answers to a program that does not send ACK
-MOST_WAITING_BYTES = WINDOW_BYTES
+MAX_TASKS = 1024  # unfinished tasks of one program
+MAX_UNREAD = 4096  # received frames of one program
+MAX_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
+MAX_WAITING = 4096  # answers to a program that does not send ACK
+MAX_WAITING_BYTES = WINDOW_BYTES
 POLL_MS = 1000.0
 
 
@@ -75,7 +75,7 @@ class RemoteClient(ConnectionHandler):
 
     def put(self, frame: bytes) -> bool:
         """Queue a frame of the program; False when the queue is full."""
-        if len(self._inbox) >= MOST_UNREAD or self.unread_bytes + len(frame) > MOST_UNREAD_BYTES:
+        if len(self._inbox) >= MAX_UNREAD or self.unread_bytes + len(frame) > MAX_UNREAD_BYTES:
             return False
         self.unread_bytes += len(frame)
         self._inbox.append(frame)
@@ -167,10 +167,10 @@ class RemoteClient(ConnectionHandler):
             MalformedMessageError: too many answers, or too many bytes of them, wait for ACK.
         """
         count, size_bytes = self._window.source_count, self._window.waiting_bytes
-        if count > MOST_WAITING or size_bytes > MOST_WAITING_BYTES:
+        if count > MAX_WAITING or size_bytes > MAX_WAITING_BYTES:
             raise MalformedMessageError(
-                f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MOST_WAITING} "
-                f"answers and {MOST_WAITING_BYTES} bytes wait at most. Read what comes, and send ACK."
+                f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MAX_WAITING} "
+                f"answers and {MAX_WAITING_BYTES} bytes wait at most. Read what comes, and send ACK."
             )
 
     def _has_work(self) -> bool:
@@ -233,9 +233,9 @@ class RemoteClient(ConnectionHandler):
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
         if number in self._handles:
             raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
-        if len(self._numbers) >= MOST_TASKS:
+        if len(self._numbers) >= MAX_TASKS:
             status = int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
-            why = f"This process has {MOST_TASKS} unfinished tasks at the relay, which is the most."
+            why = f"This process has {MAX_TASKS} unfinished tasks at the relay, which is the most."
         else:
             in_phy, in_bytes, out_phy, out_bytes = blocks
             status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)

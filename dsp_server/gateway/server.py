@@ -13,8 +13,8 @@ from dsp_server.gateway.listening import Listener, ListenOptions
 from dsp_server.gateway.pending import PendingConnections
 from hbrt.board.descriptors import check_free
 
-_MOST_DESCRIPTORS = 24  # 16 that are kept, the loop that the keys' thread makes, and what a module is loaded with
-MOST_AT_ONCE = 64  # messages that are received before other work gets its turn
+_MAX_DESCRIPTORS = 24  # 16 that are kept, the loop that the keys' thread makes, and what a module is loaded with
+MAX_AT_ONCE = 64  # messages that are received before other work gets its turn
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
@@ -30,7 +30,7 @@ class Server(ABC):
     """
 
     def __init__(self, options: ListenOptions, log: Callable[[str], None]) -> None:
-        check_free(_MOST_DESCRIPTORS, f"a {options.what} that listens")
+        check_free(_MAX_DESCRIPTORS, f"a {options.what} that listens")
         self.is_stopping = False
         self._log = log
         self._handlers: dict[int | zmq.Socket[bytes], Callable[[], object]] = {}
@@ -83,7 +83,7 @@ class Server(ABC):
                 handler()
 
     def _receive(self) -> None:
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(MAX_AT_ONCE):
             try:
                 identity = self._socket.recv(_NOBLOCK)
             except zmq.Again:

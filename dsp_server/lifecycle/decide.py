@@ -209,7 +209,7 @@ class _Step:
             self.give_up_first_start(index, f"its process cannot be started: {why}")
         else:
             self.do(actions.Log(f"A process for core {index} cannot be started: {why}; again soon."))
-            self.start_later(index, restart_policy.MOST_PAUSE_SECONDS)
+            self.start_later(index, restart_policy.MAX_PAUSE_SECONDS)
 
     def ended(self, event: events.Ended) -> None:
         index = self.find(event.process)

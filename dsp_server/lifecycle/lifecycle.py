@@ -26,7 +26,7 @@ from hbrt.status import Status
 
 STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
-MOST_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
+MAX_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
 LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
 Done: TypeAlias = Callable[[Status, str], None]
 
@@ -289,7 +289,7 @@ class Lifecycle:
         def check_again() -> None:
             child = self.processes.children.get(do.process)
             age_s = time.monotonic() - begin
-            if child is None or (child.has_stack and child.why is not None) or age_s > MOST_TRACE_SECONDS:
+            if child is None or (child.has_stack and child.why is not None) or age_s > MAX_TRACE_SECONDS:
                 self.handle(events.Traced(do.process, still_hangs=self._reaper.is_running(slot, sequence)))
             else:
                 self._loop.later(TRACE_SECONDS, check_again)

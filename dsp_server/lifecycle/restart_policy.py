@@ -1,8 +1,8 @@
 """The restart policy: whether a core that died restarts at once, later, or not at all. Rules only.
 
 1. A core that was steady (it served for STEADY_SECONDS, or ended a task) restarts at once.
-2. A core that dies earlier waits, twice as long each time, up to MOST_PAUSE_SECONDS.
-3. A core that dies early MOST_IDLE_DEATHS times in a row without a running task stays crashed: its image cannot run. A
+2. A core that dies earlier waits, twice as long each time, up to MAX_PAUSE_SECONDS.
+3. A core that dies early MAX_IDLE_DEATHS times in a row without a running task stays crashed: its image cannot run. A
    death with a running task never counts here: it costs the task, and the core goes on.
 
 Emulator: remoteproc restarts at once and for ever; the pauses and the end are the emulator's choice.
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 STEADY_SECONDS = 1.0
 FIRST_PAUSE_SECONDS = 0.1
-MOST_PAUSE_SECONDS = 0.8
-MOST_IDLE_DEATHS = 5
+MAX_PAUSE_SECONDS = 0.8
+MAX_IDLE_DEATHS = 5
 
 
 class Death(NamedTuple):
@@ -39,8 +39,8 @@ def after(history: History, death: Death) -> tuple[History, float | None]:
     early = 0 if is_steady else history.early + 1
     idle = 0 if is_steady or death.had_task else history.idle + 1
     new = History(early, idle)
-    if idle >= MOST_IDLE_DEATHS:
+    if idle >= MAX_IDLE_DEATHS:
         return new, None
     if early <= 1:
         return new, 0.0
-    return new, min(FIRST_PAUSE_SECONDS * 2 ** (early - 2), MOST_PAUSE_SECONDS)
+    return new, min(FIRST_PAUSE_SECONDS * 2 ** (early - 2), MAX_PAUSE_SECONDS)

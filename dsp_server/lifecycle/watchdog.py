@@ -36,7 +36,7 @@ from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
 POLL_SECONDS = 0.1
 IDLE_POLL_SECONDS = 0.5
-_MOST_STEP_SECONDS = 1.0  # between two polls: in a longer gap the daemon itself did not run
+_MAX_STEP_SECONDS = 1.0  # between two polls: in a longer gap the daemon itself did not run
 
 
 class Watchdog:
@@ -113,7 +113,7 @@ class Watchdog:
         The slots show which cores run an op. The activity bytes do not: a core also says RUNNING there before its
         first scan, and just after an answer.
         """
-        step_s = min((now_ns - self._beats_checked_ns) / 1e9, _MOST_STEP_SECONDS)
+        step_s = min((now_ns - self._beats_checked_ns) / 1e9, _MAX_STEP_SECONDS)
         self._beats_checked_ns = now_ns
         models = self._mailbox.layout.core_count
         must_beat = (

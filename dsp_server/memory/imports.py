@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt.ddr.imported import MOST_FD, MOST_OFFSET, ImportedFile
+from hbrt.ddr.imported import MAX_FD, MAX_OFFSET, ImportedFile
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.findings.text import counted
@@ -45,8 +45,8 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
             share, or the range is not in it; HB_SYS_OUT_OF_MEMORY: the daemon has no descriptor left.
     """
     what = f"File descriptor {fd}"
-    if offset % PAGE_BYTES or offset > MOST_OFFSET:
-        raise _refusal(f"The offset {offset} is not a multiple of {PAGE_BYTES}, up to {MOST_OFFSET:#x}.")
+    if offset % PAGE_BYTES or offset > MAX_OFFSET:
+        raise _refusal(f"The offset {offset} is not a multiple of {PAGE_BYTES}, up to {MAX_OFFSET:#x}.")
     theirs = Path(f"/proc/{pid}/fd/{fd}")
     try:
         kind = theirs.stat()
@@ -68,13 +68,13 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
             os.close(ours)
         why = getattr(error, "strerror", None) or str(error)
         raise _failure(f"{what} cannot be opened and mapped for reading and writing: {why}.") from None
-    if not 0 < ours <= min(MOST_FD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4):
+    if not 0 < ours <= min(MAX_FD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4):
         os.close(ours)
         raise RequestRefusedError(
             Status.HB_SYS_OUT_OF_MEMORY,
             "The daemon has no descriptors left for more memory of other libraries; unregister some.",
         )
-    file = ImportedFile(ours, next(_serials) & MOST_FD, offset)
+    file = ImportedFile(ours, next(_serials) & MAX_FD, offset)
     return OpenedMemory(file, (kind.st_dev, kind.st_ino, offset))
 
 

@@ -32,7 +32,7 @@ from hbrt.mailbox.table import Mailbox
 from hbrt.status import Status
 
 NOBODY = 0
-MOST_FREED = 4096
+MAX_FREED = 4096
 """So many freed blocks are remembered with the lines that allocated and freed them."""
 
 
@@ -396,7 +396,7 @@ class Memory:
             if self._imports.get(life.imported.key) is life:
                 del self._imports[life.imported.key]
         self._freed[block.phy_addr] = self._blocks.pop(block.phy_addr)
-        if len(self._freed) > MOST_FREED:
+        if len(self._freed) > MAX_FREED:
             del self._freed[next(iter(self._freed))]
         self._heap.free(block.phy_addr)
         return True

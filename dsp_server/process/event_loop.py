@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Handler: TypeAlias = Callable[[], object]
-MOST_DEFECTS = 100  # a daemon that fails again and again ends instead of spinning
+MAX_DEFECTS = 100  # a daemon that fails again and again ends instead of spinning
 
 
 class Timer:
@@ -103,7 +103,7 @@ class Loop:
             handler()
         except Exception:
             self._defects += 1
-            if self.on_defect is None or self._defects > MOST_DEFECTS:
+            if self.on_defect is None or self._defects > MAX_DEFECTS:
                 raise
             import traceback
 

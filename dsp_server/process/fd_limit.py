@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import resource
 
-MOST_FDS = 65536
+MAX_FDS = 65536
 
 
 def raise_descriptor_limit() -> None:
     """Raise this process's limit, which those that it starts inherit, as far as it may go and is of use."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
+    wanted = MAX_FDS if hard == resource.RLIM_INFINITY else min(hard, MAX_FDS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -3,7 +3,7 @@
 ZeroMQ must read everything (ZMQ_RCVHWM 0): libzmq 4.3.5 aborts the process of a socket whose peer fills a queue, closes
 its end and has sent a PING (``Assertion failed: !_io_error``, libzmq issues 4364 and 4767). A Unix socket has no count
 of received bytes to compare with. So the server takes all waiting messages before it answers any: a peer that waits for
-its answers has a few messages there. A peer with more than MOST_WAITING_BYTES does not wait for answers.
+its answers has a few messages there. A peer with more than MAX_WAITING_BYTES does not wait for answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import zmq
 
-MOST_WAITING_BYTES = 4 << 20  # of one process
+MAX_WAITING_BYTES = 4 << 20  # of one process
 CHECK_BYTES = 1 << 16  # are taken from a flooding process before it is checked again
 _PEER = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -39,13 +39,13 @@ class Intake:
         self._socket = socket
         self._path = endpoint.removeprefix("ipc://").encode()
         self._name = endpoint.rpartition("/")[2]
-        self._message_bytes = MOST_WAITING_BYTES // most  # each message counts so many bytes more than it has
+        self._message_bytes = MAX_WAITING_BYTES // most  # each message counts so many bytes more than it has
         self._log = log
 
     def take_all(self) -> list[list[bytes]]:
         """All waiting messages, each with its frames; those of a flooding connection are dropped."""
         messages: list[list[bytes]] = []
-        receive, room = self._socket.recv_multipart, MOST_WAITING_BYTES
+        receive, room = self._socket.recv_multipart, MAX_WAITING_BYTES
         try:
             while room > 0:
                 message = receive(_NOBLOCK)
@@ -68,7 +68,7 @@ class Intake:
                     frames.append(receive(_NOBLOCK, copy=False))
                 peer = _peer_of(frames[-1])
                 taken[peer] += sum(map(len, frames)) + self._message_bytes
-                if not peer or taken[peer] <= MOST_WAITING_BYTES:
+                if not peer or taken[peer] <= MAX_WAITING_BYTES:
                     messages.append([frame.bytes for frame in frames])
                     continue
                 if len(frames) > 1:

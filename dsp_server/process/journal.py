@@ -10,8 +10,8 @@ from collections.abc import Callable
 from hbrt.findings.record import Finding, Place
 from hbrt.findings.text import log_line_of
 
-MOST_FINDINGS = 200
-MOST_PEERS = 64
+MAX_FINDINGS = 200
+MAX_PEERS = 64
 REPEAT_SECONDS = 60.0
 
 
@@ -29,7 +29,7 @@ class Repeats:
             left_out = sum(self._counts.values())
             self._counts.clear()
             self._since = now
-        if peer not in self._counts and len(self._counts) >= MOST_PEERS:
+        if peer not in self._counts and len(self._counts) >= MAX_PEERS:
             peer = b""  # peers that reconnect for each message share this entry
         if peer in self._counts:
             self._counts[peer] += 1
@@ -98,7 +98,7 @@ class Journal:
         _, before = self._found.pop(key, (0.0, None))
         now = before.again(found) if before is not None else found
         self._found[key] = time.monotonic(), now
-        if len(self._found) > MOST_FINDINGS:
+        if len(self._found) > MAX_FINDINGS:
             del self._found[next(iter(self._found))]
         if before is None or before.times.bit_length() < now.times.bit_length():
             self._write(log_line_of(now))

@@ -19,7 +19,7 @@ from hbrt.ddr.layout import (
 )
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.schedule import PRIORITY_URGENT
-from hbrt.mailbox.submission import MOST_CMD, MOST_PRIORITY, number_refusal, unserved
+from hbrt.mailbox.submission import MAX_CMD, MAX_PRIORITY, number_refusal, unserved
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
@@ -79,7 +79,7 @@ class RelayDispatcher:
         except struct.error:
             return Result.MALFORMED
         peer, wanted = self._peer_of(ticket), self._targets.get(core_mask)
-        if peer is None or wanted is None or head != _HEAD or priority > MOST_PRIORITY or cmd > MOST_CMD:
+        if peer is None or wanted is None or head != _HEAD or priority > MAX_PRIORITY or cmd > MAX_CMD:
             return self._refuse_invalid(raw)
         if owner != peer.client or user != owner:
             return Result.FOREIGN

@@ -15,7 +15,7 @@ from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
 VERIFY_MS = 3000  # for the daemon to answer
-MOST_WAITING = 1024  # programs; more than the clients of a board
+MAX_WAITING = 1024  # programs; more than the clients of a board
 
 
 class VerifiedLease(NamedTuple):
@@ -68,7 +68,7 @@ class LeaseVerifier:
 
     def verify_lease(self, identity: bytes, client: int, nonce: str, proof: str) -> bool:
         """Queue a program; False when too many wait. ``fd`` becomes readable when a result is there."""
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             return False
         self._waiting += 1
         self._questions.put(_Question(identity, client, nonce, proof, time.monotonic()))

@@ -35,8 +35,8 @@ from hbrt.trace.switch import Recorder
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that is silent for so long may have lost its lease
-MOST_UNREAD = 4096  # frames that wait for one process; with more it is disconnected
-MOST_CONTROL = 4096  # messages of a process that wait, while it gets no answer
+MAX_UNREAD = 4096  # frames that wait for one process; with more it is disconnected
+MAX_CONTROL = 4096  # messages of a process that wait, while it gets no answer
 _QUEUED = Result.QUEUED
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -66,8 +66,8 @@ class Relay:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.linger = 500
         self._socket.maxmsgsize = MAX_FRAME_BYTES
-        self._socket.sndhwm = MOST_UNREAD
-        self._control = Intake(self._socket, link.paths.relay_endpoint, MOST_CONTROL, log)
+        self._socket.sndhwm = MAX_UNREAD
+        self._control = Intake(self._socket, link.paths.relay_endpoint, MAX_CONTROL, log)
         self._socket.router_mandatory = 1
         self._socket.bind(link.paths.relay_endpoint)
         link.paths.relay.chmod(FILE_MODE)
@@ -167,7 +167,7 @@ class Relay:
             self._socket.send(peer.identity, _SNDMORE)
             self._socket.send(raw, _NOBLOCK)
         except zmq.Again:
-            self._log(f"Process {peer.pid} has not read {MOST_UNREAD} answers; the relay disconnects it.")
+            self._log(f"Process {peer.pid} has not read {MAX_UNREAD} answers; the relay disconnects it.")
             self._forget(peer)
         except zmq.ZMQError:
             self._forget(peer)  # the process has closed its connection

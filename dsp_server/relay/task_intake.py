@@ -17,9 +17,9 @@ from hbrt.board.paths import socket_path
 from hbrt.board.private_files import FILE_MODE
 from hbrt.ddr.layout import SLOT_COUNT
 
-MOST_AHEAD = SLOT_COUNT
-MOST_AT_ONCE = 64  # messages of one program, before the others have their turn
-MOST_BYTES = 256  # of a task, also of one that another msgpack wrote; a longer message is cut
+MAX_AHEAD = SLOT_COUNT
+MAX_AT_ONCE = 64  # messages of one program, before the others have their turn
+MAX_BYTES = 256  # of a task, also of one that another msgpack wrote; a longer message is cut
 RETRY_SECONDS = 0.1  # for a descriptor
 
 
@@ -70,9 +70,9 @@ class TaskIntake:
     def _receive(self, connection: socket.socket) -> None:
         """Take what waits; the loop calls again while there is more."""
         ahead = self._connections[connection]
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(MAX_AT_ONCE):
             try:
-                raw = ahead.popleft() if ahead else connection.recv(MOST_BYTES)
+                raw = ahead.popleft() if ahead else connection.recv(MAX_BYTES)
             except BlockingIOError:
                 return
             except OSError:
@@ -91,7 +91,7 @@ class TaskIntake:
         self._has_read_ahead = True
         for connection, ahead in self._connections.items():
             with contextlib.suppress(OSError):  # the next read has it again
-                while len(ahead) < MOST_AHEAD and (raw := connection.recv(MOST_BYTES)):
+                while len(ahead) < MAX_AHEAD and (raw := connection.recv(MAX_BYTES)):
                     ahead.append(raw)
 
     def work_off(self) -> None:

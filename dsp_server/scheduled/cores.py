@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
 PROGRAM = "program"
-_MOST_END_US = 500_000
+_MAX_END_US = 500_000
 """So long a program that detaches waits for its ops; one that hangs is left where it is."""
 _OTHERS_SECONDS = 1.0  # for a lock that a thread of a library holds
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -203,7 +203,7 @@ class ScheduledCores:
         self._is_closing = True
         if self.is_program():
             sys.settrace(self._tracer_before)
-            self.turns.wait(lambda: all(core.has_ended for core in self._cores), "", _MOST_END_US)
+            self.turns.wait(lambda: all(core.has_ended for core in self._cores), "", _MAX_END_US)
         blocking.taken.clear()
         self.turns.close()
         self._close_cores()

@@ -15,7 +15,7 @@ from hbrt.fastrpc.types import remote_arg
 if TYPE_CHECKING:
     from fastrpc.runtime import Ready
 
-_PLACES, _MOST_ARGUMENTS = 64, 16
+_PLACES, _MAX_ARGUMENTS = 64, 16
 
 
 class _Prepared(ctypes.Structure):
@@ -32,7 +32,7 @@ class _Prepared(ctypes.Structure):
         ("core_mask", ctypes.c_uint32),
         ("phy_addr", ctypes.c_uint64),
         ("size", ctypes.c_uint64),
-        ("arguments", remote_arg * _MOST_ARGUMENTS),
+        ("arguments", remote_arg * _MAX_ARGUMENTS),
     )
 
 
@@ -88,7 +88,7 @@ def preparing(
     def made(handle: int, word: int, pra: Any) -> int:
         code = call(handle, word, pra)
         count = scalars.split(word).total
-        if code or pra is None or not 0 < count <= _MOST_ARGUMENTS:
+        if code or pra is None or not 0 < count <= _MAX_ARGUMENTS:
             return code
         first = ctypes.addressof(pra.contents)
         try:

@@ -75,10 +75,10 @@ def dspqueue_write(
 ) -> None:
     """As dspqueue_write."""
     found = _of(queue)
-    if (count and not buffers) or (length and not message) or count > ring.MOST_BUFFERS or length > ring.MOST_MESSAGE:
+    if (count and not buffers) or (length and not message) or count > ring.MAX_BUFFERS or length > ring.MAX_MESSAGE:
         raise AeeError(
             Aee.AEE_EBADPARM,
-            f"{count} buffers and {length} bytes: a packet has at most {ring.MOST_BUFFERS} and {ring.MOST_MESSAGE}, "
+            f"{count} buffers and {length} bytes: a packet has at most {ring.MAX_BUFFERS} and {ring.MAX_MESSAGE}, "
             "none of them at NULL.",
         )
     given = (dspqueue_buffer * count).from_address(buffers) if count else ()

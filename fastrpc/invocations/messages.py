@@ -32,7 +32,7 @@ Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray | int"
 """An argument: address, bytes and physical address (0 for that of registered memory, or a copy); or bytes to copy; or a
 handle's value."""
 
-_LEAST_BUFFER: Final = 4096
+_MIN_BUFFER: Final = 4096
 
 
 class Made(NamedTuple):
@@ -89,7 +89,7 @@ class Messages:
             self._spare.append(buffer)
         notice()
         try:
-            return Buffer(self._session, max(_LEAST_BUFFER, 1 << (size_bytes - 1).bit_length()), is_cached=False)
+            return Buffer(self._session, max(_MIN_BUFFER, 1 << (size_bytes - 1).bit_length()), is_cached=False)
         except (HbrtError, StatusError) as error:
             let_out(error)
             code = Aee.AEE_ECONNRESET if self._session.link.fault else Aee.AEE_ENOMEMORY

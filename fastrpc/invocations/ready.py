@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fastrpc.invocations.messages import Made
     from fastrpc.memory import Memory
 
-_MOST_READY: Final = 256
+_MAX_READY: Final = 256
 
 
 class Ready(NamedTuple):
@@ -53,7 +53,7 @@ class ReadyInvocations:
 
     def remember(self, key: tuple[int, int, bytes], made: Made, opened: Opened) -> None:
         """Keep a message."""
-        if self._generation != self._memory.generation or len(self._ready) >= _MOST_READY:
+        if self._generation != self._memory.generation or len(self._ready) >= _MAX_READY:
             self.forget_all()
             self._generation = self._memory.generation
         self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [], [])

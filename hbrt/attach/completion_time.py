@@ -10,16 +10,16 @@ of a CPU. So the expected time follows shorter calls at once and longer ones slo
 
 from __future__ import annotations
 
-LEAST_NS = 200_000  # a shorter call ends while its waiter polls anyway
-MOST_NS = 20_000_000  # for a longer call, a late wake-up does not matter
-LEAST_MARGIN_NS, MOST_MARGIN_NS = 150_000, 400_000
+MIN_NS = 200_000  # a shorter call ends while its waiter polls anyway
+MAX_NS = 20_000_000  # for a longer call, a late wake-up does not matter
+MIN_MARGIN_NS, MAX_MARGIN_NS = 150_000, 400_000
 FOLLOW_SHIFT = 2  # of how much longer a call took, a quarter counts
-MOST_REMEMBERED = 256
+MAX_REMEMBERED = 256
 
 
 def poll_window(expected_ns: int) -> tuple[int, int]:
     """The poll window of a call of an expected duration, in ns: its start after that of the call, and its length."""
-    margin_ns = min(max(expected_ns >> 3, LEAST_MARGIN_NS), MOST_MARGIN_NS)
+    margin_ns = min(max(expected_ns >> 3, MIN_MARGIN_NS), MAX_MARGIN_NS)
     return max(expected_ns - margin_ns, 0), 3 * margin_ns
 
 
@@ -35,10 +35,10 @@ class CompletionTimes:
 
     def note(self, call: bytes, took_ns: int) -> None:
         """Note the duration of this call."""
-        if not LEAST_NS <= took_ns <= MOST_NS:
+        if not MIN_NS <= took_ns <= MAX_NS:
             self._took_ns.pop(call, None)
             return
-        if len(self._took_ns) >= MOST_REMEMBERED and call not in self._took_ns:
+        if len(self._took_ns) >= MAX_REMEMBERED and call not in self._took_ns:
             self._took_ns.clear()
         expected_ns = self._took_ns.get(call, took_ns)
         self._took_ns[call] = min(took_ns, expected_ns + (took_ns - expected_ns >> FOLLOW_SHIFT))

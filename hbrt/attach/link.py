@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ATTACH_SECONDS = 10.0
 REQUEST_MS = 60_000
-_MOST_FDS = 64
+_MAX_FDS = 64
 
 
 class Link(Protocol):
@@ -339,7 +339,7 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
         NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: its answer has another form. OSError.
     """
     lease.send(wire.pack(pid=os.getpid(), name=name, run=run), socket.MSG_NOSIGNAL)
-    raw, fds, flags = receive_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    raw, fds, flags = receive_fds(lease, wire.MAX_REQUEST_BYTES, _MAX_FDS)
     if flags & socket.MSG_CTRUNC:  # this process has no room for all descriptors
         for fd in fds:
             os.close(fd)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from hbrt.attach.completion_time import LEAST_NS, poll_window
-from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Waiters
+from hbrt.attach.completion_time import MIN_NS, poll_window
+from hbrt.attach.waiting import MIN_DOZE_NS, MAX_WAIT_MS, PARTING_SECONDS, Waiters
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox.native import native
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
@@ -74,7 +74,7 @@ class NativeWaiters(Waiters):
     def state_at_end(self, slot: int, handle: int, timeout_ms: float) -> int:
         """Wait until a task has ended: the state of its slot, or an answer below 1 of ``hbrt_wait``."""
         choice = self.choice
-        timeout_ns = int(timeout_ms * 1e6) if 0 < timeout_ms <= MOST_WAIT_MS else _EVER
+        timeout_ns = int(timeout_ms * 1e6) if 0 < timeout_ms <= MAX_WAIT_MS else _EVER
         polls = choice.polls
         state = self._in_c_around(slot, handle, timeout_ns) if polls else self._in_c(handle, timeout_ns, 0)
         if self.polls and state >= _DONE:
@@ -109,7 +109,7 @@ class NativeWaiters(Waiters):
             self._spinner.note(self.polled[0])
         else:
             found = self._doze(slot, handle, expected_ns, timeout_ns)
-        if found == _DONE and (expected_ns or time.monotonic_ns() - begin_ns > LEAST_NS):
+        if found == _DONE and (expected_ns or time.monotonic_ns() - begin_ns > MIN_NS):
             _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
             self._times.note(call, done_ns - claim_ns)
         return found
@@ -122,7 +122,7 @@ class NativeWaiters(Waiters):
             sleep_ns -= time.monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
         if 0 <= timeout_ns < sleep_ns + poll_ns:
             return self._in_c(handle, timeout_ns, 0)
-        if sleep_ns >= LEAST_DOZE_NS:
+        if sleep_ns >= MIN_DOZE_NS:
             found = self._in_c(handle, sleep_ns, 0)
             if found != TIMEOUT:
                 return found

@@ -15,10 +15,10 @@ SETTLING_NS = 10_000_000  # after a change, the kernel's load balancer moves pro
 SAMPLE_TASKS, SAMPLE_NS = 16, 10_000_000  # a sample has at least so many tasks and costs at least so much
 SAMPLES = 3  # of sleeping the least counts, of polling the median: another process may take the CPU during one
 # A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it.
-LEAST_HOLD, MOST_HOLD = 4, 64
+MIN_HOLD, MAX_HOLD = 4, 64
 # Where CPUs are idle, polling costs a third to a tenth of sleeping. A smaller gain is chance: on a busy machine,
 # sleepers share a CPU, and become cheap, only some time after their trial has ended.
-LEAST_GAIN = 1.5
+MIN_GAIN = 1.5
 
 
 class PollChoice:
@@ -35,7 +35,7 @@ class PollChoice:
         self._held_tasks = 0  # left until the next trial
         self._tasks = self._cost_ns = 0  # of this sample
         self._settling, self._settled_ns = SETTLING_TASKS, -1  # from the first task on
-        self._hold = LEAST_HOLD
+        self._hold = MIN_HOLD
         # Mean costs of a task in the latest samples, in ns: asleep, polling.
         self._samples: tuple[deque[float], deque[float]] = (deque(maxlen=SAMPLES), deque(maxlen=SAMPLES))
 
@@ -69,11 +69,11 @@ class PollChoice:
         """Choose the cheaper way until the next trial."""
         asleep_samples, polled_samples = self._samples
         asleep, polled = min(asleep_samples), sorted(polled_samples)[len(polled_samples) // 2]
-        pays = asleep > polled * LEAST_GAIN
+        pays = asleep > polled * MIN_GAIN
         if pays and len(asleep_samples) < SAMPLES:
             return
         was_best, self._best = self._best, pays
-        self._hold = min(2 * self._hold, MOST_HOLD) if self._best is was_best else LEAST_HOLD
+        self._hold = min(2 * self._hold, MAX_HOLD) if self._best is was_best else MIN_HOLD
         # The duration of a trial of both ways, in tasks of the cheaper one.
         trial_tasks = 2 * (trial_ns + SETTLING_NS) / (polled if self._best else asleep)
         self.measures, self._held_tasks = False, int(self._hold * trial_tasks)

@@ -15,7 +15,7 @@ from hbrt.protocol.stacks import Frame, Wait
 
 _WAITING = {"hbrt.attach.waiting", "hbrt.attach.task_slots", "hbrt.attach.native_waiting"}
 _RUNTIME = {"arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api", "ctypes", "numpy"}
-_MOST_FRAMES = 12
+_MAX_FRAMES = 12
 _CORE = "dsp_server.core."  # below a program that is an op
 
 
@@ -96,9 +96,7 @@ def _stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
     while frame is not None and _is_library(frame):
         frame = frame.f_back
     stack: list[Frame] = []
-    while (
-        frame is not None and len(stack) < _MOST_FRAMES and not str(frame.f_globals.get("__name__")).startswith(_CORE)
-    ):
+    while frame is not None and len(stack) < _MAX_FRAMES and not str(frame.f_globals.get("__name__")).startswith(_CORE):
         stack.append(_frame(frame))
         frame = frame.f_back
     return tuple(stack)

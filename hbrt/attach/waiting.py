@@ -25,7 +25,7 @@ from hbrt.attach.completion_time import CompletionTimes
 from hbrt.attach.poll_choice import PollChoice
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP, CLIENT_SLEEPS, SLOT_RECORD_BYTES
-from hbrt.mailbox.spin import MOST_SKIPPED_IN_VAIN, Spinner
+from hbrt.mailbox.spin import MAX_SKIPPED_IN_VAIN, Spinner
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, FIRST_END, SUBMITTED, State
 from hbrt.protocol.control import MAX_TEXT
 from hbrt.protocol.stacks import text_of
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 PARTING_SECONDS = 2.0
 FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may not have woken the others
-MOST_WAIT_MS = (1 << 31) - 1  # the limit of epoll; longer waits are endless
-MOST_SKIPPED = (MOST_SKIPPED_IN_VAIN, 0)  # PollChoice measures the cost of a lost CPU
+MAX_WAIT_MS = (1 << 31) - 1  # the limit of epoll; longer waits are endless
+MAX_SKIPPED = (MAX_SKIPPED_IN_VAIN, 0)  # PollChoice measures the cost of a lost CPU
 LATE_MOST_SKIPPED = (1, 0)  # a poll window is a small part of the call that it waits for, even when it is vain
-LEAST_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
-MOST_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, the resolution of epoll
+MIN_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
+MAX_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, the resolution of epoll
 FD_SETSIZE = 1024  # of select(2)
 _DONE = int(FIRST_END)  # a plain integer: comparing with a member of an enum costs a call
 _RUNNING = int(State.RUNNING)
@@ -62,7 +62,7 @@ class Waiters:
         self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
         self._asked_at = layout.client(link.client_id) + CLIENT_ASKED
         self._handles = handles
-        self._spinner, self._late = Spinner(most_skipped=MOST_SKIPPED), Spinner(most_skipped=LATE_MOST_SKIPPED)
+        self._spinner, self._late = Spinner(most_skipped=MAX_SKIPPED), Spinner(most_skipped=LATE_MOST_SKIPPED)
         self.polls = polls and self._spinner.budget_ns > 0
         self.choice = PollChoice(may_poll=self.polls)
         self._times = CompletionTimes()
@@ -170,7 +170,7 @@ class Waiters:
                 patience = None if deadline is None else deadline - time.monotonic()
                 if patience is not None and patience <= 0:
                     return False
-                if patience is not None and patience < MOST_EXACT_SECONDS and self._is_selectable:
+                if patience is not None and patience < MAX_EXACT_SECONDS and self._is_selectable:
                     select.select((self._epoll,), (), (), patience)
                     patience = 0
                 for fd, _ in self._poll(patience, 4):
@@ -224,4 +224,4 @@ class Waiters:
 
 
 def _deadline(timeout_ms: float) -> float | None:
-    return time.monotonic() + timeout_ms / 1000 if 0 < timeout_ms <= MOST_WAIT_MS else None
+    return time.monotonic() + timeout_ms / 1000 if 0 < timeout_ms <= MAX_WAIT_MS else None

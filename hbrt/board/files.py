@@ -15,8 +15,8 @@ from hbrt.board import private_files
 from hbrt.board.paths import BoardPaths, default_home
 from hbrt.errors import BoardBusyError, BoardError
 
-_MOST_TRIES = 10
-_MOST_LOOKS = 100
+_MAX_TRIES = 10
+_MAX_LOOKS = 100
 _LOOK_SECONDS = 0.01
 # struct flock of a 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi4x")
@@ -30,7 +30,7 @@ def make_directory(paths: BoardPaths) -> None:
         BoardError: it is a link, another user's, or open to others.
     """
     path, why = paths.path, ""
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         try:
             for path in (paths.path.parent, paths.path):
                 private_files.make_directory(path)
@@ -130,7 +130,7 @@ def lock_file(path: Path) -> int | None:
 
 def _holder_soon(path: Path) -> int | str:
     """Process that holds a lock; one that took it just now has not written its id yet, over a dead one's maybe."""
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MAX_LOOKS):
         holder = lock_holder(path)
         if holder is not None and Path(f"/proc/{holder}").exists():
             return holder

@@ -42,7 +42,7 @@ CONVERSIONS: dict[Kind, tuple[Kind, ...]] = {
 WHOLE_RANGES = {Y_U8: (0, 255), Y_S16: (-32768, 32767)}
 LARGEST_F32 = (2 - 2**-23) * 2.0**127
 
-MOST_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
+MAX_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
 """So many pixels of 255 just fit the int32 sum."""
 
 
@@ -75,9 +75,9 @@ class hbDSPCvIntegralParam(CvParam):
         take(self.src, "src", GRAY)
         take(self.dst, "dst", (Y_S32,))
         width, height = self.src.width, self.src.height
-        if width * height > MOST_INTEGRAL_PIXELS:
+        if width * height > MAX_INTEGRAL_PIXELS:
             refuse(
-                f"src is {width} x {height} pixels: the sum of more than {MOST_INTEGRAL_PIXELS} may not fit an int32."
+                f"src is {width} x {height} pixels: the sum of more than {MAX_INTEGRAL_PIXELS} may not fit an int32."
             )
         need_size(self.dst, width + 1, height + 1)
         need_apart(self)

@@ -24,7 +24,7 @@ from hbrt.cv.rules import (
 from hbrt.structures import CStructure, int32_t, int64_t, structure, uint64_t
 
 PYRAMID_FILTERS = {HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR", HB_VP_INTER_GAUSSIAN: "HB_VP_INTER_GAUSSIAN"}
-MOST_ROIS = 256
+MAX_ROIS = 256
 _BYTE = ELEMENTS[Y_U8.type]
 
 
@@ -77,7 +77,7 @@ class hbDSPCvRoiResizeParam(CvParam):
         """Hold the structure to the op's rules; raises CvRuleError. The regions have `check_rois`."""
         same_kind(self, COLOUR_NV12)
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
-        need_range("roiCount", self.roiCount, 1, MOST_ROIS)
+        need_range("roiCount", self.roiCount, 1, MAX_ROIS)
         if not self.roiPhyAddr or self.roiPhyAddr % 4:
             refuse(f"roiPhyAddr is {self.roiPhyAddr:#x}: give the physical address of the regions, a multiple of 4.")
         if self.roiCount > 1:

@@ -15,9 +15,9 @@ from typing import NamedTuple, Self
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.ddr.private_pages import map_shared
 
-MOST_FD = (1 << 16) - 1
+MAX_FD = (1 << 16) - 1
 _PAGE_SHIFT, _SERIAL_SHIFT = 32, 16
-MOST_OFFSET = ((1 << 32) - 1) * PAGE_BYTES
+MAX_OFFSET = ((1 << 32) - 1) * PAGE_BYTES
 
 
 class ImportedFile(NamedTuple):
@@ -40,7 +40,7 @@ class ImportedFile(NamedTuple):
     @classmethod
     def of(cls, word: int) -> Self:
         """The file that a record names."""
-        return cls(word & MOST_FD, word >> _SERIAL_SHIFT & MOST_FD, (word >> _PAGE_SHIFT) * PAGE_BYTES)
+        return cls(word & MAX_FD, word >> _SERIAL_SHIFT & MAX_FD, (word >> _PAGE_SHIFT) * PAGE_BYTES)
 
 
 class ImportedPages:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 MAGIC = b"HBRTDDR\0"
 LAYOUT_VERSION = 6
 DDR_BASE = 0x8000_0000
-MOST_BASE = 1 << 62
+MAX_BASE = 1 << 62
 PAGE_BYTES = 4096
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
@@ -187,8 +187,8 @@ def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
     """
     if not 0 <= core_count <= MAX_CORES:
         raise LayoutError(f"A board has 0 to {MAX_CORES} cores; {core_count} were asked for.")
-    if ddr_base % PAGE_BYTES or not 0 <= ddr_base < MOST_BASE:
-        raise LayoutError(f"No DDR begins at {ddr_base:#x}: it begins at a page of {PAGE_BYTES}, below {MOST_BASE:#x}.")
+    if ddr_base % PAGE_BYTES or not 0 <= ddr_base < MAX_BASE:
+        raise LayoutError(f"No DDR begins at {ddr_base:#x}: it begins at a page of {PAGE_BYTES}, below {MAX_BASE:#x}.")
     if heap_bytes < PAGE_BYTES:
         raise LayoutError(f"A DDR of {heap_bytes} bytes holds no page of {PAGE_BYTES}; ask for more.")
     heap_bytes = _up(heap_bytes)

@@ -52,7 +52,7 @@ def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
     _check(_mmap(address, size_bytes, _READ_WRITE, mmap.MAP_SHARED | _MAP_FIXED, fd, offset))
 
 
-MOST_OPEN = 24_000
+MAX_OPEN = 24_000
 """Each part that is open in a closed mapping costs the kernel two; a program needs some for itself."""
 
 AnyBytes = ctypes.c_ubyte * (1 << 32)
@@ -176,7 +176,7 @@ class PrivatePages:
             if self._opened is None or self._is_final:
                 return True
             self._opened.add(start)
-            return len(self._opened) <= MOST_OPEN and not mprotect(self._address + start, end - start, _READ_WRITE)
+            return len(self._opened) <= MAX_OPEN and not mprotect(self._address + start, end - start, _READ_WRITE)
 
     def open_all(self, start: int, end: int) -> None:
         """Undo ``close_all`` and all ``forbid``: what is opened so is one mapping to the kernel."""

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final, Self
 
 DSP_ERROR: Final = 0x8000_0400
-_MOST_CODE: Final = 0x3FF
+_MAX_CODE: Final = 0x3FF
 
 
 class Aee(IntEnum):
@@ -246,18 +246,18 @@ class AeeError(Exception):
 
 def on_dsp(code: int) -> int:
     """The value by which a code of the DSP side arrives at the CPU."""
-    return DSP_ERROR + code if 0 < code <= _MOST_CODE else code
+    return DSP_ERROR + code if 0 < code <= _MAX_CODE else code
 
 
 def of_status(status: int) -> int:
     """A task's status, a signed 32-bit integer, as a code: those of the DSP side are above 2^31."""
     unsigned = status & 0xFFFF_FFFF
-    return unsigned if DSP_ERROR <= unsigned <= DSP_ERROR + _MOST_CODE else status
+    return unsigned if DSP_ERROR <= unsigned <= DSP_ERROR + _MAX_CODE else status
 
 
 def name_of(code: int) -> str:
     """The name of a code, with ``DSP side`` where it arrived from there; the number of what is no code."""
-    if DSP_ERROR < code <= DSP_ERROR + _MOST_CODE:
+    if DSP_ERROR < code <= DSP_ERROR + _MAX_CODE:
         return f"{name_of(code - DSP_ERROR)} from the DSP side, {code:#x}"
     try:
         return Aee(code).name
@@ -267,7 +267,7 @@ def name_of(code: int) -> str:
 
 def describe(code: int) -> str:
     """The sentence of a code; a number that is none came from a method."""
-    if DSP_ERROR < code <= DSP_ERROR + _MOST_CODE:
+    if DSP_ERROR < code <= DSP_ERROR + _MAX_CODE:
         return describe(code - DSP_ERROR)
     try:
         return Aee(code).sentence

@@ -26,7 +26,7 @@ TABLE_ROWS: Final = TABLE_BYTES // DESCRIPTOR.size
 PAGE_BYTES: Final = 4096
 HANDLE: Final = struct.Struct("<Q")
 """The output block of an open: the DSP side's handle."""
-MOST_URI: Final = 1024
+MAX_URI: Final = 1024
 COPY_ALIGNMENT: Final = 128
 """Where the copy of an argument begins, and what memory of FastRPC is best aligned to."""
 
@@ -36,12 +36,12 @@ UNSIGNED_BYTES: Final = 5 << 20
 
 HIGHEST, DEFAULT_PRIORITY, LOWEST = 1, 192, 255
 """Priorities of a domain's threads: the smaller number goes first."""
-_MOST_TASK_PRIORITY: Final = 253  # those above interrupt
+_MAX_TASK_PRIORITY: Final = 253  # those above interrupt
 
 
 def task_priority(priority: int) -> int:
     """The priority of the tasks of a domain, where a larger one goes first."""
-    return min(LOWEST - priority, _MOST_TASK_PRIORITY)
+    return min(LOWEST - priority, _MAX_TASK_PRIORITY)
 
 
 def pack_open(uri: str, limit_bytes: int = 0) -> bytes:

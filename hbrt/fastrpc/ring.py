@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 
 from hbrt.fastrpc.aee import Aee, AeeError
 
-MOST_BYTES: Final = 16 << 20
-MOST_BUFFERS: Final = 64
-MOST_MESSAGE: Final = 65_536
+MAX_BYTES: Final = 16 << 20
+MAX_BUFFERS: Final = 64
+MAX_MESSAGE: Final = 65_536
 FLAG_MESSAGE, FLAG_BUFFERS, FLAG_WAKEUP = 1, 2, 4
 OWN_FLAGS: Final = FLAG_MESSAGE | FLAG_BUFFERS | FLAG_WAKEUP
 """Those that a packet has by what it is, whatever its writer asks for."""
 WAKEUP: Final = struct.Struct("<II")
 """Message of an early wake-up, which no reader is given: microseconds until the packet, and its flags."""
-MOST_QUEUES: Final = 64
+MAX_QUEUES: Final = 64
 """Queues of a process."""
 BUFFER_REF, BUFFER_DEREF = 4, 8
 HEAD_BYTES: Final = 64
@@ -71,11 +71,11 @@ class Ring:
                 positions do not fit the ring.
         """
         need = _whole(len(buffers), len(message))
-        if len(buffers) > MOST_BUFFERS or len(message) > MOST_MESSAGE or need > self._size - 8:
+        if len(buffers) > MAX_BUFFERS or len(message) > MAX_MESSAGE or need > self._size - 8:
             raise AeeError(
                 Aee.AEE_EBADPARM,
                 f"A packet of {len(buffers)} buffers and {len(message)} bytes is too large: it has at most "
-                f"{MOST_BUFFERS} buffers, {MOST_MESSAGE} bytes, and {self._size - 8} of the queue.",
+                f"{MAX_BUFFERS} buffers, {MAX_MESSAGE} bytes, and {self._size - 8} of the queue.",
             )
         written, read = self._positions()
         at = written
@@ -142,7 +142,7 @@ class Ring:
             if flags == _SKIP and at > written:
                 at = 0
                 continue
-            if flags == _SKIP or count > MOST_BUFFERS or length > MOST_MESSAGE or _whole(count, length) > end - at:
+            if flags == _SKIP or count > MAX_BUFFERS or length > MAX_MESSAGE or _whole(count, length) > end - at:
                 raise self._damaged(at)
             return at, (at + _whole(count, length)) % self._size, flags, count, length
         return None
@@ -212,8 +212,8 @@ def ring_bytes(size: int) -> int:
     Raises:
         AeeError: AEE_EBADPARM: more than 16 MiB, or none.
     """
-    if not 0 < size <= MOST_BYTES:
-        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MOST_BYTES} bytes; {size} were asked for.")
+    if not 0 < size <= MAX_BYTES:
+        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MAX_BYTES} bytes; {size} were asked for.")
     return HEAD_BYTES + max(-(-size // 8) * 8, 16)
 
 
@@ -226,4 +226,4 @@ def queue_of(view: memoryview) -> Queue:
 
 def is_ring(size_bytes: int) -> bool:
     """Whether a ring, with its head, may have so many bytes."""
-    return HEAD_BYTES < size_bytes <= HEAD_BYTES + MOST_BYTES and size_bytes % 8 == 0
+    return HEAD_BYTES < size_bytes <= HEAD_BYTES + MAX_BYTES and size_bytes % 8 == 0

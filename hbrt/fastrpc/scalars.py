@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from hbrt.fastrpc.aee import Aee, AeeError
 
-MOST_BUFFERS: Final = 255
-MOST_HANDLES: Final = 15
+MAX_BUFFERS: Final = 255
+MAX_HANDLES: Final = 15
 LONG_METHOD: Final = 31
 """Stands in the word for methods from this number on; the first word of the first input buffer has the number."""
-_MOST_METHOD: Final = 31
-_MOST_ATTRIBUTE: Final = 7
+_MAX_METHOD: Final = 31
+_MAX_ATTRIBUTE: Final = 7
 
 
 class Scalars(NamedTuple):
@@ -55,20 +55,20 @@ class Scalars(NamedTuple):
             AeeError: AEE_EMAXBUFS: more than the word can say; AEE_EBADPARM for a method or attribute out of range.
         """
         for what, given, most in (
-            ("input buffers", self.inputs, MOST_BUFFERS),
-            ("output buffers", self.outputs, MOST_BUFFERS),
-            ("input handles", self.input_handles, MOST_HANDLES),
-            ("output handles", self.output_handles, MOST_HANDLES),
+            ("input buffers", self.inputs, MAX_BUFFERS),
+            ("output buffers", self.outputs, MAX_BUFFERS),
+            ("input handles", self.input_handles, MAX_HANDLES),
+            ("output handles", self.output_handles, MAX_HANDLES),
         ):
             if not 0 <= given <= most:
                 raise AeeError(
                     Aee.AEE_EMAXBUFS, f"A call has 0 to {most} {what}, and this one has {given}. Put several into one."
                 )
-        if not (0 <= self.method <= _MOST_METHOD and 0 <= self.attribute <= _MOST_ATTRIBUTE):
+        if not (0 <= self.method <= _MAX_METHOD and 0 <= self.attribute <= _MAX_ATTRIBUTE):
             raise AeeError(
                 Aee.AEE_EBADPARM,
                 f"The method {self.method} or the attribute {self.attribute} does not fit the scalar word: they are "
-                f"at most {_MOST_METHOD} and {_MOST_ATTRIBUTE}.",
+                f"at most {_MAX_METHOD} and {_MAX_ATTRIBUTE}.",
             )
         return (
             self.attribute << 29

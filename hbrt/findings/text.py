@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hbrt.findings.record import Finding, Place
 
-MOST_PLACES = 8
+MAX_PLACES = 8
 """The most places of one kind that the sentence of a finding names."""
 
 
@@ -45,9 +45,9 @@ def _by_line(did: str, places: tuple[Place, ...], of_line: Callable[[str, list[P
     known = [of_line(site, there) for site, there in lines.items()]
     if not known:
         return ""
-    more = len(known) - MOST_PLACES
+    more = len(known) - MAX_PLACES
     others = f" and {counted(more, 'more line')}" if more > 0 else ""
-    return f" {did} at {', '.join(known[:MOST_PLACES])}{others}."
+    return f" {did} at {', '.join(known[:MAX_PLACES])}{others}."
 
 
 def line_of(found: Finding) -> str:

@@ -28,8 +28,8 @@ WORDS: Final = {
     "lose-relay": (),
 }
 """Of each action: another word would have no effect, or keep the fault from ever coming."""
-MOST_CORE: Final = 63
-MOST_CALL: Final = 1 << 31
+MAX_CORE: Final = 63
+MAX_CALL: Final = 1 << 31
 _DEFAULT_MS = 100.0
 
 
@@ -105,9 +105,9 @@ def parse(text: str) -> Fault:
 
 def _checked(fault: Fault) -> Fault:
     limits = {
-        "core": (0, MOST_CORE),
-        "call": (1, MOST_CALL),
-        "times": (1, MOST_CALL),
+        "core": (0, MAX_CORE),
+        "call": (1, MAX_CALL),
+        "times": (1, MAX_CALL),
         "cmd": (-1, 0xFFFF),
         "ms": (0, 1_000_000_000),
         "chance": (0, 1),

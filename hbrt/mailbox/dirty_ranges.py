@@ -15,7 +15,7 @@ from hbrt.ddr.layout import PAGE_BYTES, SLOT_TEXT_BYTES
 KEY: Final = struct.Struct("<IQQQQ")
 """The key of a request: the client, and address and size of its input and of its output, as in REQUEST."""
 _SIZE: Final = struct.Struct("<I")
-MOST_BYTES: Final = SLOT_TEXT_BYTES - KEY.size - _SIZE.size
+MAX_BYTES: Final = SLOT_TEXT_BYTES - KEY.size - _SIZE.size
 LINE_BYTES: Final = 64
 """A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
 
@@ -60,13 +60,13 @@ def watched(one: DirtyRanges, start: int, size_bytes: int) -> tuple[int, int]:
 
 
 def packed(found: list[DirtyRanges]) -> bytes:
-    """As bytes, at most MOST_BYTES: close ranges become one, and ranges without room are left out."""
+    """As bytes, at most MAX_BYTES: close ranges become one, and ranges without room are left out."""
     import json  # a program without checks does not load it
 
     apart = LINE_BYTES
     while found:
         raw = json.dumps(found, separators=(",", ":")).encode()
-        if len(raw) <= MOST_BYTES:
+        if len(raw) <= MAX_BYTES:
             return raw
         if all(len(one.ranges) == 1 for one in found):
             found = found[:-1]  # a user mends the first ones first
@@ -109,4 +109,4 @@ def of_message(raw: bytes, key: bytes) -> list[DirtyRanges]:
     """The ranges that a slot has for a request; none when it holds nothing, or those of another request."""
     (size,) = _SIZE.unpack_from(raw, KEY.size)
     begin = KEY.size + _SIZE.size
-    return unpacked(raw[begin : begin + size]) if raw[: KEY.size] == key and size <= MOST_BYTES else []
+    return unpacked(raw[begin : begin + size]) if raw[: KEY.size] == key and size <= MAX_BYTES else []

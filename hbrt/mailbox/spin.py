@@ -25,8 +25,8 @@ from hbrt import settings
 BUDGET_NS = 300_000
 POLLS_PER_YIELD = 6
 LOST_CPU_NS = 600_000  # a poll that takes so much longer than its budget has lost the CPU
-MOST_SKIPPED_IN_VAIN = 6  # as a power of two
-MOST_SKIPPED_CPU_LOST = 12
+MAX_SKIPPED_IN_VAIN = 6  # as a power of two
+MAX_SKIPPED_CPU_LOST = 12
 # How many polls must pay before the level falls by one: after vain polls, and after one that lost the CPU.
 STEADY = 2
 STEADY_CPU_LOST = 64
@@ -55,7 +55,7 @@ class Spinner:
     """
 
     def __init__(
-        self, cpus: int | None = None, most_skipped: tuple[int, int] = (MOST_SKIPPED_IN_VAIN, MOST_SKIPPED_CPU_LOST)
+        self, cpus: int | None = None, most_skipped: tuple[int, int] = (MAX_SKIPPED_IN_VAIN, MAX_SKIPPED_CPU_LOST)
     ) -> None:
         """Begin without a habit."""
         configured_us = settings.integer("HBRT_SPIN_US")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr
     from hbrt.mailbox.table import Request
 
-MOST_PRIORITY: Final = PRIORITY_PREEMPT
-MOST_CMD: Final = 0xFFFF
+MAX_PRIORITY: Final = PRIORITY_PREEMPT
+MAX_CMD: Final = 0xFFFF
 
 Refusal: TypeAlias = tuple[int, str]
 """A status, and a sentence with the reason."""
@@ -63,15 +63,15 @@ def number_refusal(core_count: int, request: Request) -> Refusal | None:
                 f"{', '.join(f'{1 << core} (core {core})' for core in range(core_count))}."
             ),
         )
-    if not 0 <= request.priority <= MOST_PRIORITY:
+    if not 0 <= request.priority <= MAX_PRIORITY:
         return (
             Status.HB_DSP_INVALID_PRIORITY,
-            f"The priority is {request.priority}; write 0 to {MOST_PRIORITY}.",
+            f"The priority is {request.priority}; write 0 to {MAX_PRIORITY}.",
         )
-    if not 0 <= request.cmd <= MOST_CMD:
+    if not 0 <= request.cmd <= MAX_CMD:
         return (
             Status.HB_DSP_INVALID_ARGUMENT,
-            f"rpcCmd is {request.cmd:#x}; a command is 0x0 to {MOST_CMD:#x}.",
+            f"rpcCmd is {request.cmd:#x}; a command is 0x0 to {MAX_CMD:#x}.",
         )
     if not -(1 << 63) <= request.custom_id < 1 << 63:
         return (

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-MOST_SHOWN = 24
+MAX_SHOWN = 24
 SECONDS = 20.0
 _LLVM, _BINUTILS = "llvm-symbolizer", "addr2line"  # binutils' names a wrong file for functions of headers, to 2.40
 _ANSWER_S = 5.0  # of a large program's information on a busy machine; afterwards its places stay addresses
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 _SYSTEM = ("/lib", "/usr/lib")
 _RUNTIME = "libhbrt_dsp.so"
 Address = tuple[str, str]
@@ -121,7 +121,7 @@ class Symbolizer:
         try:
             self._socket.send(f"{offset}\n".encode(), socket.MSG_NOSIGNAL)
             answer = b""
-            while not answer.endswith(b"\n") and (piece := self._socket.recv(_MOST_BYTES)):
+            while not answer.endswith(b"\n") and (piece := self._socket.recv(_MAX_BYTES)):
                 answer += piece
         except OSError:
             answer = b""
@@ -154,8 +154,8 @@ def shown(headline: str, addresses: Sequence[Address]) -> str:
         text.append(frame)
         if (count := sum(1 for _ in again)) > 1:
             text.append(f"  (so {count} times)")
-    if len(text) > MOST_SHOWN:
-        text[MOST_SHOWN:] = [f"  and {len(text) - MOST_SHOWN} lines more"]
+    if len(text) > MAX_SHOWN:
+        text[MAX_SHOWN:] = [f"  and {len(text) - MAX_SHOWN} lines more"]
     return "\n".join([headline.rstrip("\n"), *text, ""])
 
 

@@ -20,7 +20,7 @@ PACKAGED: Final = Path(__file__).parent
 SUFFIX: Final = ".toml"
 _FIELDS: Final = frozenset({"value", "source", "assumed", "why"})
 _HEAD: Final = frozenset({"name", "title", "base"})
-_MOST_BASES: Final = 8
+_MAX_BASES: Final = 8
 
 
 class BadProfileError(BadSettingError):
@@ -250,7 +250,7 @@ def load(path: Path, _depth: int = 0) -> Profile:
             raise BadProfileError(f"{path}: {key} is {text!r}; write a text.")
     base: dict[str, Constant] = {}
     if "base" in head:
-        if _depth == _MOST_BASES:
+        if _depth == _MAX_BASES:
             raise BadProfileError(f"{path}: the profiles that are bases of one another never end.")
         base.update(load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1).constants)
     try:

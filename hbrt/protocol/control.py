@@ -20,9 +20,9 @@ VERSION = 1
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_TEXT = 4096
-MOST_SITE = 512
+MAX_SITE = 512
 """Characters of the ``file:line`` of a call."""
-MOST_PLACES_TEXT = 16 * 1024
+MAX_PLACES_TEXT = 16 * 1024
 """Characters of the JSON that has the places of a finding."""
 TOKEN_BYTES = 16
 _U32 = (1 << 32) - 1
@@ -68,19 +68,19 @@ class Verb(NamedTuple):
 _PHY = Int(0, _U64)
 VERBS: dict[str, Verb] = {
     "alloc": Verb(
-        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE), "use": Text(MOST_SITE), "at": _PHY},
+        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MAX_SITE), "use": Text(MAX_SITE), "at": _PHY},
         optional=frozenset({"site", "use", "at"}),
         leased=True,
     ),
-    "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
+    "free": Verb({"phy": _PHY, "site": Text(MAX_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "import": Verb(
-        {"fd": Int(0, (1 << 31) - 1), "offset": Int(0, _U64), "size": Int(1, _U32), "site": Text(MOST_SITE)},
+        {"fd": Int(0, (1 << 31) - 1), "offset": Int(0, _U64), "size": Int(1, _U32), "site": Text(MAX_SITE)},
         optional=frozenset({"site"}),
         leased=True,
     ),
-    "unregister": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
-    "found": Verb({"kind": Text(32), "text": Text(), "places": Text(MOST_PLACES_TEXT)}, leased=True),
+    "unregister": Verb({"phy": _PHY, "site": Text(MAX_SITE)}, optional=frozenset({"site"}), leased=True),
+    "found": Verb({"kind": Text(32), "text": Text(), "places": Text(MAX_PLACES_TEXT)}, leased=True),
     "leave": Verb(leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "waits": Verb({"text": Text()}, leased=True),

@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from hbrt.quantize import numbers as rules
 
 LEVELS: Final = 255
-MOST_TERMS: Final = 33_025
+MAX_TERMS: Final = 33_025
 """Products of two uint8 that an int32 can add up, whatever they are."""
-LEAST_L: Final = 1 << 8
-MOST_L: Final = 1 << 16
-LEAST_MULTIPLIER: Final = 64
+MIN_L: Final = 1 << 8
+MAX_L: Final = 1 << 16
+MIN_MULTIPLIER: Final = 64
 """Below it a requantised number is off by more than 1.5 %: the multiplier is cut to a whole number."""
 THREADS: Final = 4
 """Hardware threads of the DSP: each takes a part of the columns."""
@@ -109,7 +109,7 @@ def matmul(a: Matrix, b: Matrix) -> Sums:
     """Product of (n, k) and (k, m): the sum over k of (qa - Za)(qb - Zb) [5, 6], plainly.
 
     Raises:
-        ValueError: shapes that do not fit, or more terms than MOST_TERMS.
+        ValueError: shapes that do not fit, or more terms than MAX_TERMS.
     """
     _check_product(a, b)
     return Sums(_centred(a) @ _centred(b), a.scale * b.scale)
@@ -125,7 +125,7 @@ def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
         b: (k, m), k a multiple of 4 and m one of 128.
 
     Raises:
-        ValueError: shapes that do not fit or are no such multiples, or more terms than MOST_TERMS.
+        ValueError: shapes that do not fit or are no such multiples, or more terms than MAX_TERMS.
     """
     _check_product(a, b)
     terms, columns = b.values.shape
@@ -152,7 +152,7 @@ def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
     return Sums(found, a.scale * b.scale)
 
 
-def add(a: Matrix, b: Matrix, denominator: int = MOST_L) -> Sums:
+def add(a: Matrix, b: Matrix, denominator: int = MAX_L) -> Sums:
     """Sum of two matrices whose shapes broadcast [9, 10].
 
     Of S1 >= S2: L1 (q1 - Z1) + L (q2 - Z2) at the scale S2 / L, with L1 = trunc(L S1 / S2).
@@ -203,7 +203,7 @@ def multiplier_of(low: int, high: int, denominator: int) -> int:
 
 def requantise(
     sums: Sums,
-    denominator: int = MOST_L,
+    denominator: int = MAX_L,
     division: Division = Division.NEAREST,
     *,
     is_exact: bool = False,
@@ -249,8 +249,8 @@ def check_denominator(denominator: int) -> None:
     Raises:
         ValueError: it is none.
     """
-    if not LEAST_L <= denominator <= MOST_L or denominator & (denominator - 1):
-        raise ValueError(f"L is {denominator}; it is a power of two from {LEAST_L} to {MOST_L}.")
+    if not MIN_L <= denominator <= MAX_L or denominator & (denominator - 1):
+        raise ValueError(f"L is {denominator}; it is a power of two from {MIN_L} to {MAX_L}.")
 
 
 def _centred(a: Matrix) -> Ints:
@@ -260,5 +260,5 @@ def _centred(a: Matrix) -> Ints:
 def _check_product(a: Matrix, b: Matrix) -> None:
     if a.values.ndim != 2 or b.values.ndim != 2 or a.values.shape[1] != b.values.shape[0]:
         raise ValueError(f"Matrices of shapes {a.values.shape} and {b.values.shape} have no product.")
-    if len(b.values) > MOST_TERMS:
-        raise ValueError(f"A sum of {len(b.values)} products may leave int32; it holds {MOST_TERMS} of them.")
+    if len(b.values) > MAX_TERMS:
+        raise ValueError(f"A sum of {len(b.values)} products may leave int32; it holds {MAX_TERMS} of them.")

@@ -21,9 +21,9 @@ from hbrt.errors import WrongUseError
 FORMAT: Final = "hbrt-recording"
 VERSION: Final = 1
 HEAD, INDEX, CALLS, CALL = "recording.json", "index.jsonl", "calls", "call.json"
-MOST_TEXT = 1 << 20  # of a JSON file
-MOST_INDEX = 1 << 28
-MOST_ADDRESS = (1 << 64) - 1
+MAX_TEXT = 1 << 20  # of a JSON file
+MAX_INDEX = 1 << 28
+MAX_ADDRESS = (1 << 64) - 1
 
 
 class BadRecordingError(WrongUseError):
@@ -121,7 +121,7 @@ class Recorded(NamedTuple):
         """
         file = self.folder / (used.after if is_after and used.after else used.before)
         try:
-            raw = read_regular(file, max(used.size_bytes, MOST_TEXT), follow=False)
+            raw = read_regular(file, max(used.size_bytes, MAX_TEXT), follow=False)
         except OSError as error:
             raise BadRecordingError(f"{file} cannot be read: {error.strerror}.") from None
         if len(raw) != used.size_bytes:
@@ -216,7 +216,7 @@ def _check_head(directory: Path) -> None:
 def _index(file: Path) -> Iterator[Mapping[str, Any]]:
     """The lines of the index; a last one that was cut off is left out."""
     try:
-        lines = read_regular(file, MOST_INDEX, follow=False).decode().splitlines(keepends=True)
+        lines = read_regular(file, MAX_INDEX, follow=False).decode().splitlines(keepends=True)
     except FileNotFoundError:  # no call has ended
         return
     except (OSError, UnicodeDecodeError) as error:
@@ -236,7 +236,7 @@ def _index(file: Path) -> Iterator[Mapping[str, Any]]:
 
 def _object(file: Path) -> Mapping[str, Any]:
     try:
-        data = json.loads(read_regular(file, MOST_TEXT, follow=False))
+        data = json.loads(read_regular(file, MAX_TEXT, follow=False))
     except OSError as error:
         raise BadRecordingError(f"{file} cannot be read: {error.strerror}. Is this a recording?") from None
     except ValueError as error:
@@ -295,6 +295,6 @@ def _block(data: Mapping[str, Any]) -> tuple[int, int]:
     phy_addr, size_bytes = data["phy_addr"], data["size_bytes"]
     if type(phy_addr) is not int or type(size_bytes) is not int or min(phy_addr, size_bytes) < 0:
         raise ValueError(f"{phy_addr!r}+{size_bytes!r} is not a range of physical memory")
-    if phy_addr + size_bytes > MOST_ADDRESS:
+    if phy_addr + size_bytes > MAX_ADDRESS:
         raise ValueError(f"{phy_addr:#x}+{size_bytes:#x} passes the end of the address space")
     return phy_addr, size_bytes

@@ -20,7 +20,7 @@ from hbrt.remote.probe import mechanism
 from hbrt.settings import text
 from hbrt.status import Status
 
-_MOST_DESCRIPTORS = 12  # 5 of a context, 2 of the socket, 3 of its monitor, and one that is looked up with
+_MAX_DESCRIPTORS = 12  # 5 of a context, 2 of the socket, 3 of its monitor, and one that is looked up with
 _EVENTS = (
     int(zmq.EVENT_DISCONNECTED)
     | int(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
@@ -43,7 +43,7 @@ class RelayConnection:
         self._board = board
         self._keys = keys_for(board)
         self._was_heard = False  # and so was let in
-        check_free(_MOST_DESCRIPTORS, "the connection to the relay")
+        check_free(_MAX_DESCRIPTORS, "the connection to the relay")
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self.socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         self.socket.linger = 0

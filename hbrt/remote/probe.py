@@ -15,7 +15,7 @@ from hbrt.status import Status
 
 CONNECT_SECONDS = 5.0
 GREETING_BYTES = 64
-_LEAST_SECONDS = 0.001  # 0 would mean not to wait at all
+_MIN_SECONDS = 0.001  # 0 would mean not to wait at all
 _SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
 _VERSION = b"\x03\x01"
 
@@ -35,7 +35,7 @@ def mechanism(board: RemoteBoard) -> str:
             connection.sendall(_SIGNATURE + _VERSION)  # no more: a peer closes on a mechanism that is not its own
             while len(greeting) < GREETING_BYTES and (more := connection.recv(GREETING_BYTES - len(greeting))):
                 greeting += more
-                connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))  # however slowly it speaks
+                connection.settimeout(max(deadline - time.monotonic(), _MIN_SECONDS))  # however slowly it speaks
     except TimeoutError:
         hangs = f"what listens there does not greet as a {kind} does: it is none, or hangs"
         raise RefusedError(

@@ -31,13 +31,13 @@ HEAD = struct.Struct("<8sIIQII64s64s")  # magic, version, bytes of a record, rec
 TEXTS_AT, TEXTS_BYTES = mmap.PAGESIZE, 1 << 18
 _TEXTS_USED = struct.Struct("<I")  # bytes, behind the head
 _LENGTH = struct.Struct("<H")
-MOST_TEXT = 500
+MAX_TEXT = 500
 THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
 OP = "\2"  # begins a text that names an op: its command, a space, its name; of a process that has an image of its own
 RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
 _MARGIN = 64  # oldest records of a full ring that a reader leaves out
 _MOST = (1 << 64) - 1
-_MOST_MAPPED = 1 << 23  # bytes of a file that a reader has in its memory
+_MAX_MAPPED = 1 << 23  # bytes of a file that a reader has in its memory
 
 
 class RingError(ValueError):
@@ -135,7 +135,7 @@ class Ring(RingFile):
             self._add(f"{OP}{cmd} {name}")
 
     def _add(self, text: str) -> int:
-        raw = text.encode("utf-8", "replace")[:MOST_TEXT]
+        raw = text.encode("utf-8", "replace")[:MAX_TEXT]
         with self._lock:
             known = self._texts.get(text)
             if known is not None or self._used + _LENGTH.size + len(raw) > TEXTS_BYTES:
@@ -254,7 +254,7 @@ class Recorded:
     @property
     def _step(self) -> int:
         """How many records are read before the pages of the file that hold them leave this process's memory."""
-        return max(1, _MOST_MAPPED // max(int(self.record_bytes), 1))
+        return max(1, _MAX_MAPPED // max(int(self.record_bytes), 1))
 
     def _release(self) -> None:
         self._map.madvise(mmap.MADV_DONTNEED)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROLE = "tasks"
 _NUMBER = struct.Struct("<Q")
 _OF_DAEMON = 16384  # tasks that the daemon itself has failed, at the most
-_MOST_MAPPED = 32768  # tasks of a file that the daemon has in its memory
+_MAX_MAPPED = 32768  # tasks of a file that the daemon has in its memory
 _MARGIN = 64  # records of a history that its writer may replace while they are copied
 
 
@@ -97,7 +97,7 @@ class _TaskRing:
             self._count += len(part) // size
             del raw[: len(part)]
         self._next += count
-        if self._count // _MOST_MAPPED != before // _MOST_MAPPED:
+        if self._count // _MAX_MAPPED != before // _MAX_MAPPED:
             file.map.madvise(mmap.MADV_DONTNEED)  # the file keeps them; this process's memory does not
 
     def _at(self, number: int) -> int:

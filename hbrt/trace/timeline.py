@@ -23,8 +23,8 @@ from hbrt.trace.sink import Facts, Flow, Sink
 SUBMIT_NS = 1000
 """Length of the submission of a program that has noted none: an arrow needs a slice to begin at."""
 MODELLED = "modelled for the board"
-_MOST_NS = 1 << 52  # between a task's submission and its end, and between two tasks
-_MOST_CYCLES = 1 << 48
+_MAX_NS = 1 << 52  # between a task's submission and its end, and between two tasks
+_MAX_CYCLES = 1 << 48
 _CORE_ROLE = "core "
 _SEEN = 4096
 _CODE_BITS, _CLAIMED = 9, 256  # of a step: its task's priority, and whether the task was claimed
@@ -117,7 +117,7 @@ class _Timeline:
         self._first_end_ns = self._first_end_ns or answer.done_ns
         claimed_ns = answer.claim_ns or answer.done_ns
         for at_ns, code in (request.sequence, request.priority), (claimed_ns, _CLAIMED + request.priority):
-            if abs(at_ns - self._first_end_ns) < _MOST_NS:
+            if abs(at_ns - self._first_end_ns) < _MAX_NS:
                 self._steps.append((at_ns - self._first_end_ns << _CODE_BITS) | code)
         if request.sequence < self._submitted.get(task.pid, 1 << 64) and task.pid:
             group = self._group(task.pid)
@@ -333,12 +333,10 @@ def _cleaned(task: EndedTask) -> EndedTask:
     request, answer = task.request, task.answer
     end = answer.done_ns if answer.done_ns < 1 << 63 else 0
     steps = (request.sequence, answer.claim_ns, answer.start_ns)
-    submitted, claimed, started = (at if end - _MOST_NS < at <= end else 0 for at in steps)
+    submitted, claimed, started = (at if end - _MAX_NS < at <= end else 0 for at in steps)
     return task._replace(
         request=request._replace(sequence=submitted or claimed or started or end, priority=request.priority & 0xFF),
-        answer=answer._replace(
-            claim_ns=claimed, start_ns=started, done_ns=end, cycles=min(answer.cycles, _MOST_CYCLES)
-        ),
+        answer=answer._replace(claim_ns=claimed, start_ns=started, done_ns=end, cycles=min(answer.cycles, _MAX_CYCLES)),
     )
 
 

@@ -38,7 +38,7 @@ static int send(struct hbrt_prepared *place, remote_handle64 handle, uint32_t wo
 
 bool hbrt_fast_invoke(remote_handle64 handle, uint32_t word, const remote_arg *arguments, void *site, int32_t *code) {
   const uint32_t count = REMOTE_SCALARS_LENGTH(word);
-  if (!atomic_load_explicit(&hbrt_lent, memory_order_acquire) || !arguments || !count || count > HBRT_MOST_PREPARED)
+  if (!atomic_load_explicit(&hbrt_lent, memory_order_acquire) || !arguments || !count || count > HBRT_MAX_PREPARED)
     return false;
   struct hbrt_prepared *place = place_of(handle, word, arguments, count);
   hbDSPTask_t task;

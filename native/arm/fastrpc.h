@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HBRT_PREPARED_COUNT = 64, HBRT_MOST_PREPARED = 16 };
+enum { HBRT_PREPARED_COUNT = 64, HBRT_MAX_PREPARED = 16 };
 
 struct hbrt_prepared {
   _Atomic uint32_t version; /* 0 for an empty place, odd while Python writes */
@@ -18,7 +18,7 @@ struct hbrt_prepared {
   uint64_t handle;
   uint32_t word, cmd, priority, core_mask;
   uint64_t phy_addr, size; /* of the message */
-  remote_arg arguments[HBRT_MOST_PREPARED];
+  remote_arg arguments[HBRT_MAX_PREPARED];
 };
 
 extern struct hbrt_prepared hbrt_prepared[HBRT_PREPARED_COUNT];

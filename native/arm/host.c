@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define LAYOUT_VERSION 6U
-enum { MOST_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* threads that wait at once; further ones are not shown */
+enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
 /** A thread that waits, for Python: its task, pthread_self(), and its number in the kernel. */
@@ -62,7 +62,7 @@ static struct {
   _Atomic(void *) site;
   _Atomic uint64_t task, self;
   _Atomic int32_t thread;
-} waits[MOST_WAITS];
+} waits[MAX_WAITS];
 
 /** The functions of Python that are called here. */
 static struct {
@@ -158,15 +158,15 @@ static void answer(int64_t value) {
 static const char *place_in_program(char *behind) { return is_c_librarys(behind) ? "" : place_before(behind); }
 
 static const char *wait_at(int32_t at, struct shown *wait) {
-  if (at >= MOST_WAITS) return NULL;
+  if (at >= MAX_WAITS) return NULL;
   *wait = (struct shown){atomic_load(&waits[at].task), atomic_load(&waits[at].self), atomic_load(&waits[at].thread)};
   return place_before(atomic_load(&waits[at].site));
 }
 
 int32_t hbrt_wait_begins(void *from, uint64_t task) {
   static __thread uint32_t last;
-  for (uint32_t tried = 0; tried < MOST_WAITS; tried++) {
-    uint32_t at = (last + tried) % MOST_WAITS;
+  for (uint32_t tried = 0; tried < MAX_WAITS; tried++) {
+    uint32_t at = (last + tried) % MAX_WAITS;
     void *none = NULL;
     if (!atomic_compare_exchange_strong(&waits[at].site, &none, from)) continue;
     if (!this_thread) this_thread = (int32_t)syscall(SYS_gettid);
@@ -416,7 +416,7 @@ static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent)
 /** In a child: drop the parent's state. */
 static void forget_lent(void) {
   atomic_store(&hbrt_lent, NULL);
-  for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
+  for (int at = 0; at < MAX_WAITS; at++) hbrt_wait_ends(at);
   memset(hbrt_prepared, 0, sizeof hbrt_prepared);
   this_thread = 0;
 }

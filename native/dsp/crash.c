@@ -17,12 +17,12 @@
 
 #include "runtime.h"
 
-enum { MOST_FRAMES = 48, MOST_DEPTH = 256, ALTERNATE_STACK_BYTES = 1 << 18, MOST_TEXT = 1024, MOST_ARGUMENTS = 8, NEAR_BYTES = 1 << 16 };
+enum { MAX_FRAMES = 48, MAX_DEPTH = 256, ALTERNATE_STACK_BYTES = 1 << 18, MAX_TEXT = 1024, MAX_ARGUMENTS = 8, NEAR_BYTES = 1 << 16 };
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGUSR2};
 static struct sigaction before[65];
 static int trace_fd = -1;
-static const char *program[MOST_ARGUMENTS];
+static const char *program[MAX_ARGUMENTS];
 static int program_size;
 
 extern char hbrt_dsp_failure[512];
@@ -51,7 +51,7 @@ static int is_stack_full(const ucontext_t *context, const void *address) {
 }
 
 struct stack {
-  void *places[MOST_DEPTH];
+  void *places[MAX_DEPTH];
   int count;
 };
 
@@ -60,7 +60,7 @@ static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *collec
   struct stack *stack = collected;
   int is_interrupted = 0;
   uintptr_t place = _Unwind_GetIPInfo(context, &is_interrupted);
-  if (stack->count == MOST_DEPTH || place == 0) return _URC_END_OF_STACK;
+  if (stack->count == MAX_DEPTH || place == 0) return _URC_END_OF_STACK;
   stack->places[stack->count++] = (void *)(is_interrupted ? place : place - 1);
   return _URC_NO_REASON;
 }
@@ -97,13 +97,13 @@ static const char *name_of(int number) {
   }
 }
 
-static void append(char *text, const char *more) { strncat(text, more, MOST_TEXT - strlen(text) - 1); }
+static void append(char *text, const char *more) { strncat(text, more, MAX_TEXT - strlen(text) - 1); }
 
 static void write_frames(const char *headline, void *interrupted) {
-  void *frames[MOST_FRAMES];
-  char places[MOST_FRAMES][24];
-  const char *arguments[MOST_ARGUMENTS + 2 * MOST_FRAMES + 2];
-  int count = frames_of_image(frames, MOST_FRAMES, interrupted), used = 0;
+  void *frames[MAX_FRAMES];
+  char places[MAX_FRAMES][24];
+  const char *arguments[MAX_ARGUMENTS + 2 * MAX_FRAMES + 2];
+  int count = frames_of_image(frames, MAX_FRAMES, interrupted), used = 0;
   for (; used < program_size; used++) arguments[used] = program[used];
   arguments[used++] = headline;
   for (int at = 0; at < count; at++) {
@@ -143,7 +143,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = error;
     return;
   }
-  char headline[MOST_TEXT] = "";
+  char headline[MAX_TEXT] = "";
   if (number == SIGUSR2) {
     append(headline, "The op's stack");
   } else {
@@ -173,7 +173,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 EXPORT void __ubsan_on_report(void) {
   const char *kind, *message = NULL, *file;
   unsigned line, column;
-  char *memory, headline[MOST_TEXT] = "UBSan: ";
+  char *memory, headline[MAX_TEXT] = "UBSan: ";
   void *library = dlopen("libubsan.so.1", RTLD_LAZY | RTLD_NOLOAD);
   void (*get)(const char **, const char **, const char **, unsigned *, unsigned *, char **) = NULL;
   if (library != NULL) *(void **)&get = dlsym(library, "__ubsan_get_current_report_data");
@@ -188,10 +188,10 @@ EXPORT void __ubsan_on_report(void) {
  *
  * fd: gets the text. command: what writes it, NULL at the end; stays valid. hangs_only: a sanitizer tells crashes. */
 EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command, int32_t hangs_only) {
-  struct stack warm = {.count = MOST_DEPTH};
+  struct stack warm = {.count = MAX_DEPTH};
   _Unwind_Backtrace(collect, &warm); /* the first call may allocate */
   trace_fd = fd;
-  for (program_size = 0; command[program_size] != NULL && program_size < MOST_ARGUMENTS; program_size++)
+  for (program_size = 0; command[program_size] != NULL && program_size < MAX_ARGUMENTS; program_size++)
     program[program_size] = command[program_size];
   stack_t stack = {.ss_size = ALTERNATE_STACK_BYTES};
   stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

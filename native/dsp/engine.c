@@ -12,9 +12,9 @@
 #include "layout.h"
 #include "runtime.h"
 
-enum { MOST_PAGES = 1024, CALLS_PER_LOOK = 256 };
-static const int32_t MOST_HANDLE = 1 << 30;
-static const uint64_t MOST_ROW_BYTES = (uint64_t)1 << 40;
+enum { MAX_PAGES = 1024, CALLS_PER_LOOK = 256 };
+static const int32_t MAX_HANDLE = 1 << 30;
+static const uint64_t MAX_ROW_BYTES = (uint64_t)1 << 40;
 
 EXPORT struct hbrt_dsp_engine hbrt_dsp_engine;
 static struct hbrt_dsp_engine *const engine = &hbrt_dsp_engine;
@@ -41,7 +41,7 @@ static int is_on(void) { return __atomic_load_n(&engine->is_on, __ATOMIC_ACQUIRE
 void hbrt_engine_begin(uint32_t of_client) {
   if (!is_open || !engine->serves) return;
   client = of_client;
-  if (engine->last_handle > MOST_HANDLE) engine->last_handle = 0;
+  if (engine->last_handle > MAX_HANDLE) engine->last_handle = 0;
   engine->first_handle = engine->last_handle;
   engine->start_cycle = engine->busy_until = engine->now;
   engine->copy_count = engine->tile_count = engine->mapping_count = 0;
@@ -189,14 +189,14 @@ static int is_usable(const void *from, uint64_t bytes) {
   for (int bank = 0; bank < 2; bank++)
     if (address - engine->bank_start[bank] < engine->bank_bytes[bank]) return 0;
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = address / page * page;
-  unsigned char is_present[MOST_PAGES];
-  return from != NULL && address + bytes - start <= MOST_PAGES * page &&
+  unsigned char is_present[MAX_PAGES];
+  return from != NULL && address + bytes - start <= MAX_PAGES * page &&
          mincore((void *)(uintptr_t)start, address + bytes - start, is_present) == 0;
 }
 
 /* Whether a copy is one of those that checked_copy and checked_copy_2d of dsp_server/hardware/transfers.py allow. */
 static int is_plain(const struct hbrt_dsp_copy *copy) {
-  if (copy->row_bytes == 0 || copy->row_bytes > MOST_ROW_BYTES) return 0;
+  if (copy->row_bytes == 0 || copy->row_bytes > MAX_ROW_BYTES) return 0;
   uint64_t dst_bytes = copy->row_bytes, src_bytes = copy->row_bytes;
   if (copy->rows > 1) {
     if (copy->src_pitch < copy->row_bytes || copy->dst_pitch < copy->row_bytes) return 0;

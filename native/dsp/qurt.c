@@ -9,7 +9,7 @@
 #include "HAP_perf.h"
 #include "runtime.h"
 
-enum { MAX_THREADS = 256, LEAST_STACK = 64 << 10, WAITS = 64 };
+enum { MAX_THREADS = 256, MIN_STACK = 64 << 10, WAITS = 64 };
 
 /* -- threads: an id is a place of the table and, above it, a count of its uses, so that an id is of one thread */
 
@@ -68,7 +68,7 @@ EXPORT void qurt_thread_attr_set_autostack(qurt_thread_attr_t *attr, unsigned sh
 EXPORT int qurt_thread_create(qurt_thread_t *thread_id, qurt_thread_attr_t *attr, void (*entrypoint)(void *), void *arg) {
   pthread_attr_t attributes;
   if (!thread_id || !attr || !entrypoint) return QURT_EINVALID;
-  const size_t stack = attr->stack_size < LEAST_STACK ? LEAST_STACK : (attr->stack_size + 0xffffu) & ~0xffffu;
+  const size_t stack = attr->stack_size < MIN_STACK ? MIN_STACK : (attr->stack_size + 0xffffu) & ~0xffffu;
   if (pthread_attr_init(&attributes)) return QURT_EMEM;
   pthread_attr_setstacksize(&attributes, stack);
   if (attr->detachstate == QURT_THREAD_ATTR_CREATE_DETACHED) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

@@ -17,7 +17,7 @@ enum {
     POLLS_PER_YIELD = 40,
     COMMANDS = 0x10000,
     SHORT_OP_NS = 20000, /* the ring of an owner may wait for an op whose last run took no longer */
-    MOST_DEFERRED_NS = 50000,
+    MAX_DEFERRED_NS = 50000,
 };
 
 /* The fields of a task that decide its order. */
@@ -246,7 +246,7 @@ static void flush(hbrt_core *core) {
 /* Ring the owners for whom the op that is about to run is too long. */
 static void flush_before(hbrt_core *core, uint32_t cmd, uint64_t now_ns) {
     uint64_t last_ns = cmd < COMMANDS ? core->ops[cmd].last_ns : 0;
-    if (last_ns == 0 || last_ns > SHORT_OP_NS || now_ns - core->deferred_ns > MOST_DEFERRED_NS) flush(core);
+    if (last_ns == 0 || last_ns > SHORT_OP_NS || now_ns - core->deferred_ns > MAX_DEFERRED_NS) flush(core);
 }
 
 static void defer(hbrt_core *core, uint32_t owner, uint64_t now_ns) {

@@ -8,7 +8,7 @@ typedef struct {
     int64_t budget_ns;
     uint32_t level, skip, paid, steady;
 } hbrt_habit;
-enum { MOST_SKIPPED_IN_VAIN = 6, MOST_SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
+enum { MAX_SKIPPED_IN_VAIN = 6, MAX_SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
 
 /* How long to poll now, 0 for no poll. */
 static inline int64_t hbrt_habit_begin(hbrt_habit *mine) {
@@ -21,9 +21,9 @@ static inline int64_t hbrt_habit_begin(hbrt_habit *mine) {
 static inline void hbrt_habit_note(hbrt_habit *mine, int polled) {
     int has_lost_cpu = polled > HBRT_POLL_VAIN;
     if (polled != HBRT_POLL_PAID) {
-        if (has_lost_cpu || mine->level <= MOST_SKIPPED_IN_VAIN) mine->steady = has_lost_cpu ? STEADY_CPU_LOST : STEADY;
+        if (has_lost_cpu || mine->level <= MAX_SKIPPED_IN_VAIN) mine->steady = has_lost_cpu ? STEADY_CPU_LOST : STEADY;
         mine->skip = (1u << mine->level) - 1;
-        mine->level += mine->level < (has_lost_cpu ? MOST_SKIPPED_CPU_LOST : MOST_SKIPPED_IN_VAIN);
+        mine->level += mine->level < (has_lost_cpu ? MAX_SKIPPED_CPU_LOST : MAX_SKIPPED_IN_VAIN);
         mine->paid = 0;
     } else if (mine->level && ++mine->paid >= mine->steady) {
         mine->level--;

@@ -14,9 +14,9 @@ from hbrt.profiles.profile import Profile
 from rknn_api.perf.layers import Layer, Shape
 
 _MULTICORE = ("Conv", "Add", "Concat", "Relu", "Clip", "ThresholdedRelu", "PRelu", "LeakyRelu")
-_LEAST_MACS = 1 << 16
+_MIN_MACS = 1 << 16
 """A layer of fewer multiplications stays on one core; the emulator's choice."""
-_MOST_USAGE = 99.0
+_MAX_USAGE = 99.0
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
     time_us = max(ddr, ceil(npu * max(shares))) / chip.clock_mhz
     rate = chip.int8_macs if layer.dtype == "INT8" else chip.float16_macs
     usage = 100 * layer.macs / rate / (time_us * chip.clock_mhz) if layer.macs and time_us else 0.0
-    return Cost(ddr, npu, time_us, min(usage, _MOST_USAGE), moved, shares)
+    return Cost(ddr, npu, time_us, min(usage, _MAX_USAGE), moved, shares)
 
 
 def native_bytes(shape: Shape, layer: Layer, chip: Chip) -> int:
@@ -146,7 +146,7 @@ def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cy
     groups = ceil(layer.output[1] / chip.c2[0]) if is_shared else 0
     units = rows if rows >= len(cores) else groups
     work = layer.macs if npu_cycles else prod(layer.output)
-    if len(cores) == 1 or units < len(cores) or work < _LEAST_MACS:
+    if len(cores) == 1 or units < len(cores) or work < _MIN_MACS:
         shares[cores[0]] = 1.0
         return tuple(shares)
     done = 0

@@ -29,7 +29,7 @@ from rknn_api.toolkit.sparsity import Sparse, with_masks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_BYTES = (1 << 32) - 1  # as rknn_tensor_attr counts them
+_MAX_BYTES = (1 << 32) - 1  # as rknn_tensor_attr counts them
 _WEIGHT = 64
 """Tensors of at least so many elements are what remove_weight leaves out: smaller ones decide shapes."""
 
@@ -281,7 +281,7 @@ def _described(value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> Ten
     dtype, element_bytes = _dtype(value).name, _dtype(value).itemsize
     if dtype not in TYPES:
         raise invalid_model(f"{value.name!r} is of {dtype}; an input or output has numbers.")
-    if (size := prod(shape) * element_bytes * batch) > _MOST_BYTES:
+    if (size := prod(shape) * element_bytes * batch) > _MAX_BYTES:
         raise invalid_parameter(f"{value.name!r} of {list(shape)} has {size} bytes; a tensor has fewer than 4 GiB.")
     stored = "float16" if value.type.tensor_type.elem_type == TensorProto.FLOAT else dtype
     return TensorInfo(value.name, shape, dtype, stored, layout="NCHW" if len(shape) == 4 else "UNDEFINED")

@@ -16,7 +16,7 @@ from rknn_api.run.feeds import converts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_STEM = 100  # a file system has 255 bytes for a name
+_MAX_STEM = 100  # a file system has 255 bytes for a name
 PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png"})
 
 
@@ -120,7 +120,7 @@ def file_stems(values: Iterable[str]) -> dict[str, str]:
     """A name of a file for each value, without its ending: other characters are _, and no two have the same."""
     found: dict[str, str] = {}
     for value in dict.fromkeys(values):
-        stem = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)[:_MOST_STEM]
+        stem = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)[:_MAX_STEM]
         taken, number = set(found.values()), 2
         found[value] = stem
         while found[value] in taken:

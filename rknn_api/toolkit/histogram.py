@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _BINS: Final = 4096
 _ENDS: Final = np.arange(1, 65) / 64
-_LEAST_COUNT: Final = 1e-4
+_MIN_COUNT: Final = 1e-4
 """Of a bin that no quantised number falls into: its divergence would be infinite."""
 
 
@@ -103,5 +103,5 @@ def _divergence(counts: NDArray[Any], kept: int, groups: int) -> float:
     if not total:
         return float("inf")
     known = real > 0
-    share, other = real[known] / real.sum(), np.maximum(merged[known], _LEAST_COUNT) / total
+    share, other = real[known] / real.sum(), np.maximum(merged[known], _MIN_COUNT) / total
     return float((share * np.log(share / other)).sum())

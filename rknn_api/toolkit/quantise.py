@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Ranges = Mapping[str, tuple[float, float]]
-_LEAST_OPSET = 10  # of QuantizeLinear
+_MIN_OPSET = 10  # of QuantizeLinear
 _WEIGHTED = {"Conv": 0, "ConvTranspose": 1, "Gemm": 1, "MatMul": -1}
 """By the operators that have weights, the dimension of their output channels."""
 _OTHER_REAL = {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
@@ -114,9 +114,9 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     Source: onnxruntime documentation, Quantize ONNX Models,
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
     """
-    if _opset(model) < _LEAST_OPSET:
+    if _opset(model) < _MIN_OPSET:
         raise invalid_model(
-            f"The model is of operator set {_opset(model)}, and integers need {_LEAST_OPSET} or later: convert it by "
+            f"The model is of operator set {_opset(model)}, and integers need {_MIN_OPSET} or later: convert it by "
             "onnx.version_converter.convert_version, or export it anew."
         )
     copy = with_initializers(model)

@@ -27,7 +27,7 @@ from rknn_api.run.custom_ops import CustomOps, call_shape_infer
 from rknn_api.run.runner import refused
 from rknn_api.toolkit.config import Config
 
-_LEAST_SET, _SET = 10, 13
+_MIN_SET, _SET = 10, 13
 _CAST, _SETTLED = "InsertedPrecisionFreeCast_", "_as_float32"
 
 
@@ -82,7 +82,7 @@ def load(
 
 def _of_later_set(model: ModelProto) -> ModelProto:
     """The model in an operator set that has integers, where it is of an older one and onnx can convert it."""
-    if max((one.version for one in model.opset_import if one.domain in {"", "ai.onnx"}), default=_SET) >= _LEAST_SET:
+    if max((one.version for one in model.opset_import if one.domain in {"", "ai.onnx"}), default=_SET) >= _MIN_SET:
         return model
     try:
         return onnx.version_converter.convert_version(model, _SET)

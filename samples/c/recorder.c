@@ -22,8 +22,8 @@
 
 #include "dsp/hb_dsp.h"
 
-#define MOST_BLOCKS 4096 /* that the program may have at a time */
-#define MOST_RANGES 64   /* of a call */
+#define MAX_BLOCKS 4096 /* that the program may have at a time */
+#define MAX_RANGES 64   /* of a call */
 #define SMALL_BYTES 4096 /* blocks up to this size are searched for addresses too */
 #define NEXT(name) ((__typeof__(&name))(uintptr_t)next(#name))
 
@@ -37,14 +37,14 @@ typedef struct call {
   hbDSPTask_t task;
   hbDSPRpcCtrlParam ctrl;
   hbSysMem input, output;
-  block ranges[MOST_RANGES];
+  block ranges[MAX_RANGES];
   int count;
   uint64_t submitted_ns;
   char name[64];
 } call;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static block blocks[MOST_BLOCKS];
+static block blocks[MAX_BLOCKS];
 static call *calls; /* that have not ended */
 static unsigned made;
 
@@ -88,7 +88,7 @@ static void begin(void) {
 
 static void add(const hbSysMem *mem, int is_cached) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < MOST_BLOCKS; i++)
+  for (int i = 0; i < MAX_BLOCKS; i++)
     if (!blocks[i].mem.memSize) {
       blocks[i] = (block){*mem, is_cached};
       break;
@@ -98,7 +98,7 @@ static void add(const hbSysMem *mem, int is_cached) {
 
 static void forget(uint64_t phy) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < MOST_BLOCKS; i++)
+  for (int i = 0; i < MAX_BLOCKS; i++)
     if (blocks[i].mem.phyAddr == phy) blocks[i].mem.memSize = 0;
   pthread_mutex_unlock(&lock);
 }
@@ -136,8 +136,8 @@ int32_t hbSysUnregisterMem(hbSysMem *mem) {
 static void use(call *one, const block *found) {
   for (int i = 0; i < one->count; i++)
     if (one->ranges[i].mem.phyAddr == found->mem.phyAddr) return;
-  if (one->count == MOST_RANGES) {
-    fprintf(stderr, "recorder: a call uses more than %d blocks; the rest is left out\n", MOST_RANGES);
+  if (one->count == MAX_RANGES) {
+    fprintf(stderr, "recorder: a call uses more than %d blocks; the rest is left out\n", MAX_RANGES);
     return;
   }
   one->ranges[one->count++] = *found;
@@ -145,7 +145,7 @@ static void use(call *one, const block *found) {
 
 /* Add the block that holds an address; does nothing where there is none. */
 static void use_address(call *one, uint64_t phy) {
-  for (int i = 0; i < MOST_BLOCKS; i++)
+  for (int i = 0; i < MAX_BLOCKS; i++)
     if (blocks[i].mem.memSize && phy - blocks[i].mem.phyAddr < blocks[i].mem.memSize) use(one, &blocks[i]);
 }
 
@@ -247,7 +247,7 @@ static int has_changed(const call *one, const hbSysMem *mem) {
 }
 
 static void end_call(call *one, int32_t status) {
-  int changed[MOST_RANGES] = {0};
+  int changed[MAX_RANGES] = {0};
   for (int i = 0; i < one->count; i++) {
     hbSysMem *mem = &one->ranges[i].mem;
     if (one->ranges[i].is_cached) NEXT(hbSysFlushMem)(mem, HB_SYS_MEM_CACHE_INVALIDATE);

@@ -5,7 +5,7 @@ from typing import Any
 import arm_client as hb
 from arm_client.sample import check, problem
 
-MOST_MS = 60_000
+MAX_MS = 60_000
 ECHO = 0x10FF
 
 
@@ -25,7 +25,7 @@ def call(cmd: int, src: Any, dst: Any) -> int:
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
     ctrl.rpcCmd = cmd
     check(hb.hbDSPRpc(task, src, dst, ctrl), "hbDSPRpc")
-    status = hb.hbDSPWaitTaskDone(task, MOST_MS)
+    status = hb.hbDSPWaitTaskDone(task, MAX_MS)
     if status != 0:
         print(problem(status, "hbDSPWaitTaskDone"))
     hb.hbDSPReleaseTask(task)

@@ -1,6 +1,6 @@
 """The command is never set: the structure's initial one lists the registered ops into the output."""
 
-from calls import ECHO, MOST_MS, blocks, free
+from calls import ECHO, MAX_MS, blocks, free
 
 import arm_client as hb
 from arm_client.sample import check
@@ -27,6 +27,6 @@ def echo(ctrl: hb.hbDSPRpcCtrlParam) -> None:
     src.view()[:] = bytes(4096)
     task = hb.hbDSPTask_t()
     check(hb.hbDSPRpc(task, src, dst, ctrl), "hbDSPRpc")
-    check(hb.hbDSPWaitTaskDone(task, MOST_MS), "hbDSPWaitTaskDone")
+    check(hb.hbDSPWaitTaskDone(task, MAX_MS), "hbDSPWaitTaskDone")
     check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
     free(src, dst)

@@ -2,7 +2,7 @@
 
 import time
 
-from calls import MOST_MS, blocks, free
+from calls import MAX_MS, blocks, free
 
 import arm_client as hb
 from arm_client.sample import check
@@ -45,7 +45,7 @@ def long_and_urgent(core: int) -> None:
         time.sleep(0.001)
     urgent = submit(NOTHING, priority=200, core=core)
     for task in (urgent, long):
-        check(hb.hbDSPWaitTaskDone(task, MOST_MS), "hbDSPWaitTaskDone")
+        check(hb.hbDSPWaitTaskDone(task, MAX_MS), "hbDSPWaitTaskDone")
         check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
     free(begun)
 

@@ -4,7 +4,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from calls import MOST_MS
+from calls import MAX_MS
 
 import arm_client as hb
 from arm_client.sample import check, problem
@@ -219,7 +219,7 @@ def corrected_forward(rows: Any, out: Any, out_bytes: int) -> int:
         param.data_size, param.reserved, param.input = row.nbytes, 0, src.phyAddr
         status = hb.hbDSPRpc(task, block, dst, ctrl)
         if status == 0:
-            status = hb.hbDSPWaitTaskDone(task, MOST_MS)
+            status = hb.hbDSPWaitTaskDone(task, MAX_MS)
             hb.hbDSPReleaseTask(task)
         if status != 0:
             break

@@ -6,9 +6,9 @@
 
 #include "tdnnf.h" /* of hbrt idl */
 
-#define MOST_ROWS 1100
+#define MAX_ROWS 1100
 #define WIDEST 256
-#define TENSOR_BYTES (MOST_ROWS * WIDEST)
+#define TENSOR_BYTES (MAX_ROWS * WIDEST)
 #define FIRST_BYTE 128
 #define SUMS (FIRST_BYTE + TENSORS * TENSOR_BYTES)
 #define WORKSPACE_BYTES (SUMS + 4 * TENSOR_BYTES)
@@ -33,7 +33,7 @@ int tdnnf_close(remote_handle64 h) {
 int tdnnf_forward(remote_handle64 h, const uint8_t *steps, int steps_len, const uint8_t *input, int input_len,
                   const uint8_t *weights, int weights_len, uint8_t *output, int output_len, double scale,
                   int32_t zero_point, int32_t rows, int32_t columns, int32_t denominator, int32_t is_exact) {
-  if (rows < 1 || columns < 1 || rows > MOST_ROWS || columns > WIDEST || input_len != rows * columns) return AEE_EBADPARM;
+  if (rows < 1 || columns < 1 || rows > MAX_ROWS || columns > WIDEST || input_len != rows * columns) return AEE_EBADPARM;
   uint8_t *workspace = (uint8_t *)(uintptr_t)h;
   struct tensor *in = (struct tensor *)workspace;
   in->scale = scale;

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dsp_server.clients import FIRST_SLOTS, MOST_SLOTS, Client, Clients, NoRoomError
+from dsp_server.clients import FIRST_SLOTS, MAX_SLOTS, Client, Clients, NoRoomError
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, SLOT_COUNT
 from hbrt.mailbox.table import REQUEST, Mailbox, State
@@ -75,14 +75,14 @@ def test_every_id_can_be_attached_at_once_and_one_more_is_refused(table: Table) 
 
 def test_one_client_cannot_take_every_slot(table: Table) -> None:
     greedy = table.clients.attach(1, "greedy")
-    while len(greedy.slots) < MOST_SLOTS:
+    while len(greedy.slots) < MAX_SLOTS:
         table.clients.lease_slots(greedy, 64)
-    with pytest.raises(NoRoomError, match=f"Client 1 holds {MOST_SLOTS} task slots .the most is {MOST_SLOTS}."):
+    with pytest.raises(NoRoomError, match=f"Client 1 holds {MAX_SLOTS} task slots .the most is {MAX_SLOTS}."):
         table.clients.lease_slots(greedy, 1)
     others = [table.clients.attach(1, "greedy") for _ in range(4)]
     for other in others:
         with contextlib.suppress(NoRoomError):
-            table.clients.lease_slots(other, MOST_SLOTS)
+            table.clients.lease_slots(other, MAX_SLOTS)
     with pytest.raises(NoRoomError, match=f"the board has 0 of {SLOT_COUNT} left"):
         table.clients.lease_slots(others[-1], 1)
     assert len(table.clients.attach(1, "late").slots) == 1

@@ -65,7 +65,7 @@ def test_packets_go_there_and_back_without_a_call_each(dsp_board: Board) -> None
 
 @pytest.mark.dsp_board(IMAGE)
 def test_odd_arguments_are_refused_with_a_sentence(dsp_board: Board) -> None:
-    queues = [DspQueue(request_bytes=64, response_bytes=64) for _ in range(ring.MOST_QUEUES)]
+    queues = [DspQueue(request_bytes=64, response_bytes=64) for _ in range(ring.MAX_QUEUES)]
     with pytest.raises(AeeError, match="at most 64 queues; close one first"):
         DspQueue()
     for one in queues[1:]:

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from arm_client.session.session import Session
-from dsp_server.process.event_loop import MOST_DEFECTS, Loop
+from dsp_server.process.event_loop import MAX_DEFECTS, Loop
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply
 from hbrt.status import Status
@@ -289,7 +289,7 @@ def test_defect_in_a_handler_is_a_finding() -> None:
     loop.step()
     assert "KeyError: 'no such key'" in found[0]
     assert "ZeroDivisionError" in "".join(found)
-    while len(found) < MOST_DEFECTS - 1:
+    while len(found) < MAX_DEFECTS - 1:
         loop.step()
     with pytest.raises(KeyError):
         loop.step()

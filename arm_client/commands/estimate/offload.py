@@ -10,9 +10,9 @@ from arm_client.commands.op.sweep import Sample
 from hbrt.profiles.estimate import Range, parts_of, range_of
 from hbrt.profiles.profile import Profile
 
-LEAST_NS: Final = 20_000_000
-"""How long the function of the CPU is measured at a size, at the least; and no more than MOST_RUNS runs."""
-MOST_RUNS: Final = 200
+MIN_NS: Final = 20_000_000
+"""How long the function of the CPU is measured at a size, at the least; and no more than MAX_RUNS runs."""
+MAX_RUNS: Final = 200
 
 
 class Choice(NamedTuple):
@@ -50,7 +50,7 @@ def host_us(function: Callable[[Any], Any], data: Any) -> float:
     """Median time of a function on this machine."""
     times: list[int] = []
     function(data)
-    while sum(times) < LEAST_NS and len(times) < MOST_RUNS:
+    while sum(times) < MIN_NS and len(times) < MAX_RUNS:
         start = perf_counter_ns()
         function(data)
         times.append(perf_counter_ns() - start)

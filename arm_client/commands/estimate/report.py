@@ -12,7 +12,7 @@ from hbrt.findings.text import counted
 from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
 
-MOST_SHARES: Final = 6
+MAX_SHARES: Final = 6
 _COLUMNS: Final = (
     *numbers("COMMAND"),
     Column("OP"),
@@ -88,7 +88,7 @@ _WORDS: Final = {
 def show_shares(shares: Sequence[tuple[str, float]]) -> None:
     """What moves a time, the most first: constants and their shares of its spread."""
     if shares:
-        show_text(f"Of the spread: {', '.join(f'{key} {share:.0%}' for key, share in shares[:MOST_SHARES])}.")
+        show_text(f"Of the spread: {', '.join(f'{key} {share:.0%}' for key, share in shares[:MAX_SHARES])}.")
 
 
 def us(time_us: float) -> str:

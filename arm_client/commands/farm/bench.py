@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from arm_client.commands.farm.options import MOST_SHOWN, address_option, boards_option, need
+from arm_client.commands.farm.options import MAX_SHOWN, address_option, boards_option, need
 from hbrt import settings
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, check_option, json_option, profile_option, timeout_option, to_command
@@ -92,7 +92,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
         others = counted(told["other_outputs"], "item") if told["other_outputs"] else ""
         lines.append(f"Outputs: {f'other ones for {others}' if others else 'the same for each item'}.")
         lines += [f"Another output: {name}" for name in told["first_of_them"]]
-    lines += [f"Item {one['index']} failed: {one['item']}: {one['text']}" for one in failed[:MOST_SHOWN]]
-    if len(failed) > MOST_SHOWN:
-        lines.append(f"... and {len(failed) - MOST_SHOWN} more; --json has them all.")
+    lines += [f"Item {one['index']} failed: {one['item']}: {one['text']}" for one in failed[:MAX_SHOWN]]
+    if len(failed) > MAX_SHOWN:
+        lines.append(f"... and {len(failed) - MAX_SHOWN} more; --json has them all.")
     return lines

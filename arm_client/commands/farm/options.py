@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import click
 
-MOST_SHOWN = 20  # items that have failed, say: files may be thousands, and the results name them all
+MAX_SHOWN = 20  # items that have failed, say: files may be thousands, and the results name them all
 boards_option = click.option(
     "--boards",
     metavar="N",

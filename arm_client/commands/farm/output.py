@@ -22,8 +22,8 @@ RESULTS, PLAN = "results.parquet", "plan.json"
 MAX_PLAN_BYTES = 1 << 28
 _PARTS, _LOCK = "parts", "lock"
 _FLUSH_SECONDS = 1.0
-_MOST_ROWS = 10_000
-_MOST_PARTS = 64  # small ones; then they become one
+_MAX_ROWS = 10_000
+_MAX_PARTS = 64  # small ones; then they become one
 
 SCHEMA = pa.schema(
     [
@@ -94,7 +94,7 @@ class Output:
 
     def look(self) -> None:
         """Write what has waited for a second."""
-        if len(self._rows) >= _MOST_ROWS or time.monotonic() - self._flushed >= _FLUSH_SECONDS:
+        if len(self._rows) >= _MAX_ROWS or time.monotonic() - self._flushed >= _FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
@@ -109,8 +109,8 @@ class Output:
         end = self.done + len(self._rows)
         self._write(self.done, end, [pa.Table.from_pylist([row_of(one) for one in self._rows], SCHEMA)])
         self.done, self._rows = end, []
-        small = [part for part in self._ranges() if part[1] - part[0] < _MOST_ROWS]
-        if len(small) > _MOST_PARTS:
+        small = [part for part in self._ranges() if part[1] - part[0] < _MAX_ROWS]
+        if len(small) > _MAX_PARTS:
             self._write(small[0][0], end, (pq.read_table(self._file(*part)) for part in self._ranges(small[0][0])))
             self._load()
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.commands.farm.options import MOST_SHOWN
+from arm_client.commands.farm.options import MAX_SHOWN
 from hbrt.cli.tables import short_time
 
 PERCENTILES = (50, 90, 99, 100)
-MOST_WORST = 5
+MAX_WORST = 5
 _COLUMNS = ("measured_ns", "cycles", "error")
 
 
@@ -41,11 +41,11 @@ class Summary:
             bad = [at for at, status in enumerate(rows["status"]) if status != "good"]
             self.failed += [
                 {name: rows[name][at] for name in ("index", "item", "status", "text")}
-                for at in bad[: MOST_SHOWN - len(self.failed)]
+                for at in bad[: MAX_SHOWN - len(self.failed)]
             ]
             errors = zip(rows["error"], rows["index"], rows["item"], strict=True)
             self.worst = sorted([*self.worst, *(one for one in errors if one[0] is not None)], key=_worst_first)
-            del self.worst[MOST_WORST:]
+            del self.worst[MAX_WORST:]
             for name in _COLUMNS:
                 values[name].append(np.array([one for one in rows[name] if one is not None], np.float64))
         self.values = {name: np.concatenate([*found, np.empty(0)]) for name, found in values.items()}

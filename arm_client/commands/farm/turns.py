@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from arm_client.commands.farm.options import MOST_SHOWN
+from arm_client.commands.farm.options import MAX_SHOWN
 from arm_client.commands.farm.work import input_of
 from arm_client.commands.op.bench import ratio_of
 from arm_client.commands.op.measured import MeasuredOp, measure
@@ -108,5 +108,5 @@ def compared_set(turns: Sequence[tuple[str, Turns]]) -> dict[str, Any]:
         "host_ratio": {**ratio._asdict(), "verdict": ratio.verdict},
         "modelled_ratio": sum(one.new_cycles for one in found) / old_cycles if old_cycles else None,
         "other_outputs": len(other),
-        "first_of_them": other[:MOST_SHOWN],
+        "first_of_them": other[:MAX_SHOWN],
     }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 PERCENTILES = (50, 90, 99)
-MOST_KEPT = 1_000_000
+MAX_KEPT = 1_000_000
 """Latencies that are kept for the percentiles; of more frames, as many are drawn by chance."""
 
 
@@ -56,7 +56,7 @@ class Summary:
 _NO_TIMES = {"thread_num", "frame_count", "fps", "rounds", "spread_percent"}
 
 
-LEAST_ROUNDS, MOST_ROUNDS = 5, 100
+MIN_ROUNDS, MAX_ROUNDS = 5, 100
 
 
 class Rounds:
@@ -69,7 +69,7 @@ class Rounds:
 
     Args:
         frames: Of a round.
-        wanted_percent: The spread that ends the measurement; so do MOST_ROUNDS rounds.
+        wanted_percent: The spread that ends the measurement; so do MAX_ROUNDS rounds.
     """
 
     def __init__(self, frames: int, wanted_percent: float) -> None:
@@ -103,8 +103,8 @@ class Rounds:
     def is_open(self) -> bool:
         """Whether more is to be run."""
         spread = self.spread_percent
-        is_settled = self.count >= LEAST_ROUNDS and spread is not None and spread <= self._wanted
-        return not is_settled and self.count < MOST_ROUNDS
+        is_settled = self.count >= MIN_ROUNDS and spread is not None and spread <= self._wanted
+        return not is_settled and self.count < MAX_ROUNDS
 
 
 class Latencies:
@@ -115,7 +115,7 @@ class Latencies:
             which each frame is as likely as any other (reservoir sampling, algorithm R).
     """
 
-    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, most_kept: int = MAX_KEPT) -> None:
         self.count = 0
         self._total, self._least, self._most = 0.0, float("inf"), 0.0
         self._most_kept = most_kept
@@ -189,5 +189,5 @@ def summary_block(summary: Summary) -> str:
 def _spread_line(summary: Summary) -> str:
     if summary.spread_percent is None:
         return ""
-    rounds = f"{summary.rounds} rounds" + ", which is the most" * (summary.rounds >= MOST_ROUNDS)
+    rounds = f"{summary.rounds} rounds" + ", which is the most" * (summary.rounds >= MAX_ROUNDS)
     return f"\nSpread of the average is: {summary.spread_percent:.2f} % after {rounds}"

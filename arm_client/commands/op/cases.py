@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, 1000, 25_600, 25_601, 60_000)
 KINDS = ("normal", "uniform", "constant", "zeros", "large", "small", "ramp")
 
-MOST_ELEMENTS = 1 << 26
+MAX_ELEMENTS = 1 << 26
 """Elements of the largest input: float64 that they are made from takes 512 MiB."""
 
-_MOST_APART = (1 << 63) - 1
+_MAX_APART = (1 << 63) - 1
 _SIDE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?", re.ASCII)
-_MOST_SIDES = 64  # numpy's limit
+_MAX_SIDES = 64  # numpy's limit
 _TYPES = tuple(np.dtype(name) for name in ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "i4", "u4", "i8", "u8"))
 
 
@@ -67,10 +67,10 @@ def to_shape(text: str) -> Shape:
         if not 1 <= least <= most or step < 1:
             raise ValueError(f"{text!r} has the side {match[0]}: lengths and steps begin at 1, and ranges ascend.")
         sides.append(Side(least, least + (most - least) // step * step, step))
-    if len(sides) > _MOST_SIDES:
-        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MOST_SIDES} at the most.")
-    if (elements := math.prod(side.most for side in sides)) > MOST_ELEMENTS:
-        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MOST_ELEMENTS} at the most.")
+    if len(sides) > _MAX_SIDES:
+        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MAX_SIDES} at the most.")
+    if (elements := math.prod(side.most for side in sides)) > MAX_ELEMENTS:
+        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MAX_ELEMENTS} at the most.")
     return Shape(tuple(sides))
 
 
@@ -193,7 +193,7 @@ def ulp_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
     Of types of up to 8 bytes. More than an int64 holds is the most that it holds.
     """
     one, other = _places(left), _places(right.astype(left.dtype))
-    apart = np.minimum(np.where(one > other, one - other, other - one), np.uint64(_MOST_APART)).astype(np.int64)
+    apart = np.minimum(np.where(one > other, one - other, other - one), np.uint64(_MAX_APART)).astype(np.int64)
     if left.dtype.kind != "f":
         return apart
     is_nan = np.isnan(left), np.isnan(right)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from arm_client.commands.op.bench_command import bench
-from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO, NewOp
+from arm_client.commands.op.kinds import DTYPES, KINDS, MAX_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
 from hbrt.cli.tables import short_time, show_text
@@ -66,7 +66,7 @@ command.add_command(bench)
 @click.option(
     "--halo",
     metavar="N",
-    type=click.IntRange(0, MOST_HALO),
+    type=click.IntRange(0, MAX_HALO),
     default=1,
     show_default=True,
     help="Of an image: how many neighbours on each side a result depends on.",

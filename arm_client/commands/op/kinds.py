@@ -17,7 +17,7 @@ ARRAYS: Final = frozenset({"rows", "image"})
 """Kinds of two dimensions."""
 DTYPES: Final = ("uint8", "int8", "int16", "uint16", "int32", "float32")
 WAYS: Final = ("numpy", "numba", "c")
-MOST_HALO: Final = 8
+MAX_HALO: Final = 8
 
 _IMPORTS = (
     "DSP_ERR", "HB_DSP_DRAM0_POOL_SIZE", "HB_DSP_DRAM1_POOL_SIZE", "HB_DSP_INVALID_ARGUMENT", "HB_DSP_LOG_WARNING",

@@ -16,7 +16,7 @@ from hbrt.ddr.layout import DDR_BASE, GUARD_PAGES, MAX_CORES, PAGE_BYTES, plan
 from hbrt.profiles.profile import active
 from hbrt.recording.format import BadRecordingError, Range, Recorded
 
-_LEAST_HEAP_BYTES = 16 << 20
+_MIN_HEAP_BYTES = 16 << 20
 _ALL_CORES = (1 << MAX_CORES) - 1
 """A board has no others; a call that only they could run has any core here."""
 _SETTINGS = {"HBRT_QUARANTINE": "0", "HB_DSP_RPC_MODE": "direct", "HBRT_CACHE": "coherent", "HBRT_RECORD": ""}
@@ -43,9 +43,9 @@ def span_of(calls: Sequence[Recorded]) -> tuple[int, int]:
     """
     ranges = [used for one in calls for used in one.call.ranges]
     if not ranges:
-        return DDR_BASE, _LEAST_HEAP_BYTES
+        return DDR_BASE, _MIN_HEAP_BYTES
     low = min(used.phy_addr for used in ranges) // PAGE_BYTES * PAGE_BYTES
-    heap_bytes = max(_LEAST_HEAP_BYTES, max(used.end for used in ranges) - low)
+    heap_bytes = max(_MIN_HEAP_BYTES, max(used.end for used in ranges) - low)
     base = low - plan(heap_bytes, 1).heap
     if base < 0:
         raise BadRecordingError(

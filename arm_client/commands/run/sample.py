@@ -28,7 +28,7 @@ from typing import Any
 from arm_client.commands.run.calls import Calls
 from arm_client.commands.run.references import verdict_of
 
-FEW_CALLS, LEAST_RUNS, MOST_RUNS, LOADING_US = 10, 2, 4, 50_000
+FEW_CALLS, MIN_RUNS, MAX_RUNS, LOADING_US = 10, 2, 4, 50_000
 # The samples' sentence on a failed call of a C name.
 _CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
@@ -63,7 +63,7 @@ def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
     while (
         not names.get("REPORTS")
         and calls.count <= FEW_CALLS
-        and (runs < LEAST_RUNS or (runs < MOST_RUNS and _is_slow(answer)))
+        and (runs < MIN_RUNS or (runs < MAX_RUNS and _is_slow(answer)))
     ):
         calls.restart()
         with redirect_stdout(StringIO()):

@@ -19,7 +19,7 @@ from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.errors import StatusError
 from hbrt.status import Status
 
-_MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
+_MAX_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 
 
 def _status_of(error: Exception, name: str) -> tuple[int, str]:
@@ -176,5 +176,5 @@ def milliseconds(timeout: object) -> int:
     if whole is None:
         if isinstance(timeout, (str, bytes)) or timeout is None:
             raise bad_argument(f"The timeout is {short_repr(timeout)}; write milliseconds.")
-        whole = math.ceil(min(float(cast("Any", timeout)), _MOST_WAIT_MS))
-    return min(whole, _MOST_WAIT_MS)
+        whole = math.ceil(min(float(cast("Any", timeout)), _MAX_WAIT_MS))
+    return min(whole, _MAX_WAIT_MS)

@@ -42,7 +42,7 @@ MAX_SIDE = 4080
 MIN_STRIDE, MAX_STRIDE, STRIDE_MULTIPLE = 16, 4080, 16
 """Of the picture: W of alignedShape, in pixels."""
 
-MOST_SMALLER, MOST_LARGER = 185, 256
+MAX_SMALLER, MAX_LARGER = 185, 256
 """result / region lies in [1 / 185, 256)."""
 
 _IMAGES = {kind.value: kind for kind in hbDNNDataType if kind.name.startswith("HB_DNN_IMG_TYPE_")}
@@ -167,10 +167,10 @@ def _region(given: Any, picture: Picture) -> Region:
 
 def _check_sides(region: Region, target: Picture) -> None:
     for side, source, wanted in (("width", region.width, target.width), ("height", region.height, target.height)):
-        if wanted * MOST_SMALLER < source or wanted >= source * MOST_LARGER:
+        if wanted * MAX_SMALLER < source or wanted >= source * MAX_LARGER:
             raise bad_argument(
-                f"A {side} of {source} cannot become {wanted}: result / region must lie in [1/{MOST_SMALLER}, "
-                f"{MOST_LARGER})."
+                f"A {side} of {source} cannot become {wanted}: result / region must lie in [1/{MAX_SMALLER}, "
+                f"{MAX_LARGER})."
             )
 
 

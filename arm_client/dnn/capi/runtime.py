@@ -25,7 +25,7 @@ from hbrt.status import Status, sys_status
 if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr
 
-MOST_MODELS = 1024
+MAX_MODELS = 1024
 
 
 @dataclass(eq=False)
@@ -76,11 +76,11 @@ class Runtime:
                 variable of the environment with a value that it cannot have.
         """
         notice()
-        if len(self.models) + len(sources) > MOST_MODELS:
+        if len(self.models) + len(sources) > MAX_MODELS:
             raise ModelError(
                 Status.HB_DNN_MODEL_NUMBER_EXCEED_LIMIT,
                 f"{len(self.models)} models are loaded and {len(sources)} more are asked for; a process has at most "
-                f"{MOST_MODELS}. Release some with hbDNNRelease.",
+                f"{MAX_MODELS}. Release some with hbDNNRelease.",
             )
         environment.check()
         tracing.begin()

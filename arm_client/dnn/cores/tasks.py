@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.dnn_types import hbDNNTaskHandle_t
 
-MOST_TASKS = 32
-MOST_CHAINED = 255
+MAX_TASKS = 32
+MAX_CHAINED = 255
 _NO_TIME_MS = 0.001
 _ENDING_MS = 10_000  # of a run whose process ends
 SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
@@ -188,7 +188,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self.bpu = Bpu()
-        self.carriers = Bpu(2 * MOST_TASKS)  # for tasks that the board's cores order
+        self.carriers = Bpu(2 * MAX_TASKS)  # for tasks that the board's cores order
         self._handles: Handles[Task] = Handles(Kind.TASK)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -238,10 +238,10 @@ class Tasks:
                     Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released while this call began."
                 )
             task = self._awaiting(handle) if handle else self._new()
-            if task.count + count > MOST_CHAINED:
+            if task.count + count > MAX_CHAINED:
                 raise ModelError(
                     Status.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT,
-                    f"The task would have {task.count + count} inferences; a chain has at most {MOST_CHAINED}. "
+                    f"The task would have {task.count + count} inferences; a chain has at most {MAX_CHAINED}. "
                     "Set more to 0 on the last one.",
                 )
             if not handle:
@@ -465,14 +465,14 @@ class Tasks:
             self.of(task).run_inline(task)
 
     def _new(self, *, is_resize: bool = False) -> Task:
-        if len(self._handles) >= MOST_TASKS:
+        if len(self._handles) >= MAX_TASKS:
             alike = [task for task in self._handles.values() if task.is_resize == is_resize]
-            if len(alike) >= MOST_TASKS:
+            if len(alike) >= MAX_TASKS:
                 places = Counter(task.where for task in alike).most_common(3)
                 held = ", ".join(f"{count} by {place}" for place, count in places)
                 raise ModelError(
                     Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
-                    f"{MOST_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
+                    f"{MAX_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
                     "hbDNNReleaseTask.",
                 )
         task = Task(self, call_site())

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml")
 METADATA_KEY = "hbrt.description"
-MOST_BYTES = 1 << 20
-MOST_BATCH = 4096
+MAX_BYTES = 1 << 20
+MAX_BATCH = 4096
 SECTIONS = ("model_parameters", "input_parameters", "compiler_parameters")
 INPUT_KEYS = (
     "input_name",
@@ -109,13 +109,13 @@ def read(path: Path, input_names: Sequence[str]) -> Description:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ModelError(
             Status.HB_DNN_CAN_NOT_OPEN_FILE, f"{path} describes the model, and cannot be read: {error.strerror}."
         ) from None
-    if len(data) > MOST_BYTES:
-        raise incompatible(f"{path} has more than {MOST_BYTES} bytes: that is not a description of a model.")
+    if len(data) > MAX_BYTES:
+        raise incompatible(f"{path} has more than {MAX_BYTES} bytes: that is not a description of a model.")
     return parse(data, input_names, str(path))
 
 
@@ -331,8 +331,8 @@ class _Reader:
             return None
         parts = self._split("input_batch", value)
         number = parts[0] if parts else ""
-        if len(set(parts)) != 1 or not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_BATCH):
-            raise self._wrong("input_batch", value, f"one number of 1..{MOST_BATCH}")
+        if len(set(parts)) != 1 or not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MAX_BATCH):
+            raise self._wrong("input_batch", value, f"one number of 1..{MAX_BATCH}")
         return int(number)
 
     def _sources(self) -> dict[str, str]:

@@ -45,7 +45,7 @@ from hbrt.models.spec.spec import Quantization, QuantizationKind
 from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
-_MOST_LATENCIES = 100
+_MAX_LATENCIES = 100
 _left: deque[Callable[[], object]] = deque()  # by finalizers that came at a bad moment
 
 
@@ -145,7 +145,7 @@ class Model:
         self.outputs = tuple(Tensor(spec) for spec in loaded.model.outputs)
         self._lock = threading.Lock()
         self._idle: list[Runner] = []
-        self._latencies: deque[float] = deque(maxlen=_MOST_LATENCIES)
+        self._latencies: deque[float] = deque(maxlen=_MAX_LATENCIES)
 
     @property
     def estimate_latency(self) -> float:

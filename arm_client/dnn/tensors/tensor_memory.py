@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TENSOR = struct.Struct("<" + "QQI4x" * 4 + "9i9iii" + "i4xQ" + "i4xQi4xQ" + "iii8i4x")
 _GENERATION = struct.Struct("<Q")
-_MOST_KEPT = 64  # bindings of one model's tensor; a program has a few buffers that it uses in turn
+_MAX_KEPT = 64  # bindings of one model's tensor; a program has a few buffers that it uses in turn
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -94,7 +94,7 @@ class BindingCache:
             binding = make(view_of(raw))
         for phy_addr, size_bytes in binding.ranges:
             check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
-        if len(self._known) >= _MOST_KEPT:
+        if len(self._known) >= _MAX_KEPT:
             self._known.clear()
         self._known[raw] = (ddr, generation, binding)
         return binding

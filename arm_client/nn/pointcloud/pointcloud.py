@@ -40,7 +40,7 @@ Plan: TypeAlias = Literal[1, 2]
 PART_POINTS = 20 * 2560
 """Points of a task of plan 2, a whole number of the op's tiles: the CPU begins when the first parts are there."""
 
-LEAST_PILLARS = 1024
+MIN_PILLARS = 1024
 """Pillars below which a pillar step is one task: sharing it between the cores would cost more than it saves."""
 
 
@@ -219,7 +219,7 @@ class PillarPipeline:
 
     def _convert(self, run: _Run, step: int, source: BoardArray, target: BoardArray, voxel_count: int) -> None:
         """A pillar step, shared by the cores: each does some of the pillars."""
-        shares = self._board.core_count if voxel_count >= LEAST_PILLARS else 1
+        shares = self._board.core_count if voxel_count >= MIN_PILLARS else 1
         each = -(-voxel_count // shares)
         param = self.config.param(step, input=source.phy_addr)
         with run.tasks() as tasks:

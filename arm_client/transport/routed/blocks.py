@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.blocks import Blocks
-from hbrt.protocol.control import MOST_SITE
+from hbrt.protocol.control import MAX_SITE
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class RoutedBlocks(Blocks):
     ) -> Block:
         """As ``Blocks.alloc``."""
         if at is None:
-            for address in self._routed.addresses(size_bytes, call_site(MOST_SITE), is_cached=is_cached):
+            for address in self._routed.addresses(size_bytes, call_site(MAX_SITE), is_cached=is_cached):
                 try:
                     return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, use=use, at=address)
                 except RequestRefusedError:

@@ -26,7 +26,7 @@ from hbrt.findings.record import Finding, Place
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import Answer, State
 from hbrt.profiles.work import NO_WORK, Work
-from hbrt.protocol.control import MOST_SITE
+from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
 
 
-MOST_TRIES = 8  # addresses of another board, for a block that wants one that is free on all
+MAX_TRIES = 8  # addresses of another board, for a block that wants one that is free on all
 
 
 class _Ride(NamedTuple):
@@ -95,7 +95,7 @@ class RoutedTasks(TaskSlots):
             is_cached: As of ``Blocks.alloc``.
         """
         boards = [there for there in list(self._boards.values()) if not there.link.fault]
-        for _ in range(MOST_TRIES if boards else 0):
+        for _ in range(MAX_TRIES if boards else 0):
             address = boards[0].alloc(size_bytes, site, is_cached=is_cached)
             if address is None:
                 return
@@ -229,7 +229,7 @@ class RoutedTasks(TaskSlots):
 
     def _tell(self, route: Route, cmd: int, what: str, place: Place | None = None) -> None:
         """Report a difference, once a line of the program and command."""
-        site = call_site(MOST_SITE)
+        site = call_site(MAX_SITE)
         if (cmd, site) in self._told:
             return
         self._told.add((cmd, site))

@@ -13,8 +13,8 @@ from hbrt.control.ask import look_at
 from hbrt.findings.text import counted
 from hbrt.settings import format_size
 
-MOST_BLOCKS = 100
-MOST_LISTED = 1_000_000
+MAX_BLOCKS = 100
+MAX_LISTED = 1_000_000
 _COLUMNS = (
     Column("ADDRESS"),
     *numbers("BYTES", "SIZE"),
@@ -31,8 +31,8 @@ _COLUMNS = (
     "--blocks",
     "-n",
     metavar="N",
-    type=click.IntRange(0, MOST_LISTED),
-    default=MOST_BLOCKS,
+    type=click.IntRange(0, MAX_LISTED),
+    default=MAX_BLOCKS,
     show_default=True,
     help="Maximum number of blocks to list, by address.",
 )
@@ -45,7 +45,7 @@ def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None
     """
     with look_at(board) as daemon:
         status: dict[str, Any] = daemon.request("status")
-        memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MOST_LISTED)
+        memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MAX_LISTED)
     clients = {client["id"]: client for client in status["clients"]}
     if what != "blocks":
         from dsp_server.commands.mem.views import show_leaks, show_owners

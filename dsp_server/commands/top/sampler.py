@@ -9,7 +9,7 @@ from typing import Any
 
 from dsp_server.commands.top.sample import Sample, newest_of, sample_of
 
-MOST_TASKS = 2000  # of a span, for the percentiles: more would keep the daemon busy
+MAX_TASKS = 2000  # of a span, for the percentiles: more would keep the daemon busy
 OF_DAEMON = 16  # tasks of a span that no core has counted: failed by the daemon, or ended since the look
 
 
@@ -27,7 +27,7 @@ class Sampler:
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
         self.status: dict[str, Any] = {}
-        self.tasks: deque[dict[str, Any]] = deque(maxlen=MOST_TASKS)
+        self.tasks: deque[dict[str, Any]] = deque(maxlen=MAX_TASKS)
         self._newest: dict[int, Mapping[str, Any]] = {}
         self._seen_ns = 0
 
@@ -49,6 +49,6 @@ class Sampler:
 def _most_ended(status: Mapping[str, Any], before: Mapping[str, Any]) -> int:
     """How many tasks have ended since at the most, as far as they are of interest: the daemon works for each."""
     if not before:
-        return MOST_TASKS
+        return MAX_TASKS
     ended, ended_before = (sum(int(core["tasks"]) for core in one["cores"]) for one in (status, before))
-    return min(MOST_TASKS, max(0, ended - ended_before) + OF_DAEMON)
+    return min(MAX_TASKS, max(0, ended - ended_before) + OF_DAEMON)

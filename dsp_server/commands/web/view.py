@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from hbrt.control.daemon import Daemon
     from hbrt.control.observer import Observer
 
-LEAST_SECONDS = 0.5
+MIN_SECONDS = 0.5
 """From one look at the board to the next; what browsers ask for in between is what the last one saw."""
 TIMELINE_SECONDS = 10.0
-MOST_BLOCKS, LOG_LINES = 2000, 200
+MAX_BLOCKS, LOG_LINES = 2000, 200
 TASK_KEYS = ("cmd", "name", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns", "ended_ns",
              "modelled_ns")  # fmt: skip
 
@@ -47,9 +47,9 @@ class View:
         self._document: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
-        """The board now, or of less than LEAST_SECONDS ago; of one that has gone its name and why."""
+        """The board now, or of less than MIN_SECONDS ago; of one that has gone its name and why."""
         with self._lock:
-            if time.monotonic() - self._seen_at >= LEAST_SECONDS or not self._document:
+            if time.monotonic() - self._seen_at >= MIN_SECONDS or not self._document:
                 self._document = self._looked()
                 self._seen_at = time.monotonic()
             return self._document
@@ -102,7 +102,7 @@ class View:
             daemon.close()
 
     def _of(self, ask: Callable[..., Any], sampler: Sampler) -> dict[str, Any]:
-        sample, memory = sampler.look(), ask("mem", most=MOST_BLOCKS)
+        sample, memory = sampler.look(), ask("mem", most=MAX_BLOCKS)
         status, tasks = sampler.status, sampler.tasks
         newest_ns = tasks[-1]["ended_ns"] if tasks else 0  # another machine has another clock
         end_ns = time.monotonic_ns() if isinstance(self._board, BoardPaths) else newest_ns

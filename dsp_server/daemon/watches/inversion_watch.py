@@ -22,7 +22,7 @@ from hbrt.findings.record import Place
 from hbrt.mailbox.schedule import PRIORITY_URGENT, may_run, rank
 from hbrt.mailbox.table import Mailbox, Request, State
 
-LEAST_SECONDS = 0.1
+MIN_SECONDS = 0.1
 """A task has waited for long from here on: longer than a busy workstation keeps an op of some milliseconds."""
 POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.25
@@ -68,7 +68,7 @@ class InversionWatch:
         serving = [core.index for core in self._cores if core.child is not None and not core.is_stopped]
         found = [
             one
-            for one in inversions(ready, running, serving, self._waiting_ops(), LEAST_SECONDS)
+            for one in inversions(ready, running, serving, self._waiting_ops(), MIN_SECONDS)
             if self._has_advice(one.task.owner)
         ]
         for one in found:

@@ -18,7 +18,7 @@ S32_SCALES = {3: 2.0**30, 5: 2.0**23, 7: 2.0**16}
 
 BAND_BYTES = 1664 << 10
 """Responses in float32 that an S32 image goes through at a time: they stay in the cache for the second step."""
-LEAST_BAND_REACHES = 8
+MIN_BAND_REACHES = 8
 
 
 class Band(NamedTuple):
@@ -38,7 +38,7 @@ def bands(height: int, width: int, reach: int) -> Iterator[Band]:
         width: Pixels of a row.
         reach: How many rows above and below it a value depends on.
     """
-    rows = max(BAND_BYTES // (4 * width), LEAST_BAND_REACHES * reach, 1)
+    rows = max(BAND_BYTES // (4 * width), MIN_BAND_REACHES * reach, 1)
     for first in range(0, height, rows):
         end = min(first + rows, height)
         yield Band(first, end, max(first - reach, 0), min(end + reach, height))

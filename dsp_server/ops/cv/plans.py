@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dsp_server.runtime import context
 
-MOST_REMEMBERED = 64
+MAX_REMEMBERED = 64
 
 
 class Plan(NamedTuple):
@@ -40,6 +40,6 @@ class Plans:
         """Remember a plan that was made after `get` had none."""
         if context.ddr is None:
             return  # without a board nothing reports a change
-        if len(self._plans) >= MOST_REMEMBERED:
+        if len(self._plans) >= MAX_REMEMBERED:
             self._plans.clear()
         self._plans[raw] = plan

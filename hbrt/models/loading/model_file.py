@@ -15,9 +15,9 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 
 from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
 
-MOST_BYTES = (1 << 31) - 1  # what protobuf reads
+MAX_BYTES = (1 << 31) - 1  # what protobuf reads
 _COMPILED = (".hbm", ".bin")
-MOST_DEPTH = 64  # of graphs in attributes of nodes; deeper is no model that a tool wrote
+MAX_DEPTH = 64  # of graphs in attributes of nodes; deeper is no model that a tool wrote
 
 
 class ReadModel(NamedTuple):
@@ -42,8 +42,8 @@ def read_file(path: Path) -> ReadModel:
     """
     try:
         found = path.stat()
-        if found.st_size > MOST_BYTES:
-            raise incompatible(f"{path} has {found.st_size} bytes; a model has at most {MOST_BYTES}.")
+        if found.st_size > MAX_BYTES:
+            raise incompatible(f"{path} has {found.st_size} bytes; a model has at most {MAX_BYTES}.")
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
             raise _unreadable(path, "It is a directory" if path.is_dir() else "It is not a regular file")
         data = path.read_bytes()
@@ -129,8 +129,8 @@ def _load_external(proto: ModelProto, path: Path) -> None:
 
 def _tensors(graph: GraphProto, depth: int) -> list[TensorProto]:
     """All tensors of a graph and of the graphs inside its nodes."""
-    if depth > MOST_DEPTH:
-        raise invalid(f"Graphs are nested more than {MOST_DEPTH} deep.")
+    if depth > MAX_DEPTH:
+        raise invalid(f"Graphs are nested more than {MAX_DEPTH} deep.")
     found = list(graph.initializer)
     for sparse in graph.sparse_initializer:
         found += [sparse.values, sparse.indices]

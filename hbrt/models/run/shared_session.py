@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 _PREFIX = "prepared-"
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
 """Of a model's file; less is not worth two files more."""
 
 
@@ -42,7 +42,7 @@ def shared_session(
     """
     ready = file.with_name(f"{_PREFIX}{file.name}")
     try:
-        if file.stat().st_size >= LEAST_BYTES:
+        if file.stat().st_size >= MIN_BYTES:
             if not ready.exists():
                 _prepare(file, read, ready, label, threads)
             return open_saved(ready, label, threads)

@@ -16,7 +16,7 @@ from hbrt.models.errors import incompatible
 from hbrt.models.spec.spec import DYNAMIC
 
 ONNX_DOMAINS = ("", "ai.onnx")
-_MOST_INFERENCE_BYTES = 64 << 10  # shape inference reads small tensors alone; large ones need not be copied for it
+_MAX_INFERENCE_BYTES = 64 << 10  # shape inference reads small tensors alone; large ones need not be copied for it
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _inferred(model: ModelProto) -> dict[str, ValueInfoProto]:
         getattr(light.graph, name).extend(getattr(model.graph, name))
     declared = {entry.name for entry in model.graph.input}
     for tensor in model.graph.initializer:
-        if tensor.ByteSize() <= _MOST_INFERENCE_BYTES:
+        if tensor.ByteSize() <= _MAX_INFERENCE_BYTES:
             light.graph.initializer.append(tensor)
         elif tensor.name not in declared:
             light.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from arm_client.accelerator.placement import LEAST_SEGMENT_BYTES, runs_on_core
+from arm_client.accelerator.placement import MIN_SEGMENT_BYTES, runs_on_core
 
-LARGE = LEAST_SEGMENT_BYTES // 4
+LARGE = MIN_SEGMENT_BYTES // 4
 
 
 def piece(kind: int, constants: int = 1, *, as_node: bool = False) -> ModelProto:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from hypothesis import given, strategies as st
 
-from arm_client.farm.book import MOST_ATTEMPTS, Book
+from arm_client.farm.book import MAX_ATTEMPTS, Book
 from arm_client.farm.result import Outcome, Status, digests_of
 
 GOOD = Outcome(Status.GOOD)
@@ -36,13 +36,13 @@ def test_each_item_has_one_result_in_order_whatever_dies(seed: int, items: int, 
             book.ended(at, queue.pop(0), GOOD)
         found += list(book.results())
     assert [result.index for result in found] == list(range(3, 3 + items))
-    assert all(result.attempts <= MOST_ATTEMPTS for result in found)
-    assert all(result.attempts == MOST_ATTEMPTS for result in found if result.status is Status.POISON)
+    assert all(result.attempts <= MAX_ATTEMPTS for result in found)
+    assert all(result.attempts == MAX_ATTEMPTS for result in found if result.status is Status.POISON)
 
 
 def test_only_the_item_that_was_begun_is_held_to_have_killed_its_board() -> None:
     book = Book(["bad", "innocent"], 10)
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         assert [book.draw(0), book.draw(0)] == [(0, "bad"), (1, "innocent")]
         book.lost(0, "killed by a signal")
     assert book.draw(0) == (1, "innocent")

@@ -12,7 +12,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import Board
-from arm_client.memory.freed import MOST_BLOCKS
+from arm_client.memory.freed import MAX_BLOCKS
 from tests.limits import PATIENCE_S
 
 ALLOCATED, FREED, USED = 3, 8, 10
@@ -95,12 +95,12 @@ def test_many_freed_blocks_cost_the_kernel_few_mappings_and_memory_goes_on(dsp_b
         return len(Path("/proc/self/maps").read_text().splitlines())
 
     before = mappings()
-    mems = [hb.hbSysMem() for _ in range(2 * MOST_BLOCKS)]
+    mems = [hb.hbSysMem() for _ in range(2 * MAX_BLOCKS)]
     for mem in mems:
         assert hb.hbSysAllocMem(mem, 100) == 0
     for mem in mems[::2]:  # a live block between any two that were freed
         assert hb.hbSysFreeMem(mem) == 0
-    assert mappings() < before + 3 * MOST_BLOCKS
+    assert mappings() < before + 3 * MAX_BLOCKS
     for mem in mems[1::2]:
         mem.view()[:] = b"x" * 100
         assert hb.hbSysFreeMem(mem) == 0

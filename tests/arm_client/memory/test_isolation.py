@@ -140,7 +140,7 @@ class TestWhatGoesOn:
     ) -> None:
         private = chip.board.session.link.ddr.private
         with monkeypatch.context() as patched:
-            patched.setattr(private_pages, "MOST_OPEN", 0)
+            patched.setattr(private_pages, "MAX_OPEN", 0)
             mem = chip.mem(64, b"there")
         assert bytes(mem.view()[:5]) == b"there"
         assert not private.is_closed

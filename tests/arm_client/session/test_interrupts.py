@@ -33,7 +33,7 @@ from tests.limits import PATIENCE_S
 
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
 MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
-MOST_PLACES = 3000
+MAX_PLACES = 3000
 SLOTS = 4
 PATIENCE_MS = 20_000
 
@@ -107,7 +107,7 @@ def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
 ) -> None:
     is_over, output = False, board.alloc(len(MICROSECONDS))
     with ThreadPoolExecutor(1) as other:
-        for at in range(1, MOST_PLACES):
+        for at in range(1, MAX_PLACES):
             is_over = not is_interrupted(at, lambda: action(board, output))
             other.submit(call, board, output).result(PATIENCE_S)
             call_in_time(board, output)
@@ -120,7 +120,7 @@ def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
 
 def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_does_not_know(board: Board) -> None:
     is_over = False
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         task, how = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
         how.rpcCmd = hb.HB_DSP_RPC_CMD_PING
         is_over = not is_interrupted(at, partial(hb.hbDSPRpc, task, None, None, how))
@@ -138,7 +138,7 @@ def test_an_interrupt_anywhere_in_a_submission_spares_an_older_task_with_the_sam
     assert hb.hbSysAllocMem(mem, 64) == 0
     assert hb.hbDSPRpc(older, mem, mem, how) == 0
     is_over = False
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         task = hb.hbDSPTask_t()
         is_over = not is_interrupted(at, partial(hb.hbDSPRpc, task, mem, mem, how))
         live = {older.value, task.value} if task.value else {older.value}
@@ -156,7 +156,7 @@ def test_an_interrupt_anywhere_in_a_submission_spares_an_older_task_with_the_sam
 def test_an_interrupt_anywhere_while_slots_come_back_gives_none_of_them_to_two_tasks(board: Board) -> None:
     tasks, is_over, rest = board.session.tasks, False, board.alloc(len(MICROSECONDS))
     rest.view()[:] = MICROSECONDS
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         for _ in range(2):
             handle = tasks.submit(Chip.REST, 0, 0, 0, rest.phy_addr, rest.size_bytes, 0, 0)
             while tasks.state(handle) is State.READY:
@@ -203,7 +203,7 @@ def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
     outputs, visited = [board.alloc(len(MICROSECONDS)) for _ in range(2)], []
 
     def visit() -> None:
-        for at in range(1, MOST_PLACES):
+        for at in range(1, MAX_PLACES):
             own = OwnCall(at, lambda: action(board, outputs[1]))
             sys.setprofile(own)
             try:
@@ -267,7 +267,7 @@ def test_what_was_granted_to_an_interrupted_request_is_given_back(
     board: Board, mapped: hb.hbSysMem, action: Callable[[Board, hb.hbSysMem], None]
 ) -> None:
     is_over = False
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         mem = again(mapped)
         is_over = not is_interrupted(at, partial(action, board, mem))
         if mem.virAddr:  # it was told of its memory, and lets it go: the first time or again
@@ -284,7 +284,7 @@ def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
 ) -> None:
     monkeypatch.setattr(slots, "SLOTS_AT_ONCE", SLOTS)
     tasks, spare, is_over = board.session.tasks, board.session.link.spare_slots, False
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         while tasks.free:
             tasks.free.pop()
         spare.clear()
@@ -305,7 +305,7 @@ import arm_client as hb
 from arm_client.client import private_board
 from arm_client.session.session import set_default
 
-MOST_SECONDS, WANTED = 0.002, 200
+MAX_SECONDS, WANTED = 0.002, 200
 random.seed(12)
 with private_board(cores=1) as board:
     set_default(board.session)
@@ -314,7 +314,7 @@ with private_board(cores=1) as board:
     while interrupts < WANTED:
         mem, array = hb.hbSysMem(), None
         try:
-            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, MOST_SECONDS))
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, MAX_SECONDS))
             hb.hbSysAllocMem(mem, 4096)
             array = board.empty(64, "u1")
             hb.hbSysFreeMem(mem)
@@ -350,7 +350,7 @@ def test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request(
     visited = []
 
     def visit() -> None:
-        for at in range(1, MOST_PLACES):
+        for at in range(1, MAX_PLACES):
             own = OwnCall(at, lambda: board.alloc(64).free())
             sys.setprofile(own)
             try:

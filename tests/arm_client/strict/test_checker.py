@@ -14,8 +14,8 @@ import arm_client as hb
 from arm_client import cv, nn
 from arm_client.client import Board
 from arm_client.strict.rules import (
-    MOST_MARKS,
-    MOST_PARAMETER_BYTES,
+    MAX_MARKS,
+    MAX_PARAMETER_BYTES,
     DataRace,
     Span,
     TaskFootprint,
@@ -66,8 +66,8 @@ class TestRules:
         raw = struct.pack("<QIIQB", 0x8222_0000, 1, 0, 0, 5)
         assert words(memoryview(raw)) == [(0, 0x8222_0000), (8, 1)]
         assert words(memoryview(b"1234567")) == []
-        large = bytes(MOST_PARAMETER_BYTES - 8) + bytes([7] * 16)
-        assert [at for at, _ in words(memoryview(large))] == [MOST_PARAMETER_BYTES - 8]
+        large = bytes(MAX_PARAMETER_BYTES - 8) + bytes([7] * 16)
+        assert [at for at, _ in words(memoryview(large))] == [MAX_PARAMETER_BYTES - 8]
 
     @pytest.mark.parametrize(
         ("new", "old", "expected"),
@@ -244,8 +244,8 @@ class TestMemoryThatIsPointedTo:
         assert all_found(chip) == []
 
     def test_a_block_that_is_addressed_in_very_many_places_is_left_alone(self, chip: Chip) -> None:
-        source, result = chip.mem(2 * MOST_MARKS + 64, cached=True), chip.mem(64)
-        for start in range(0, 2 * MOST_MARKS, 2):
+        source, result = chip.mem(2 * MAX_MARKS + 64, cached=True), chip.mem(64)
+        for start in range(0, 2 * MAX_MARKS, 2):
             assert hb.hbSysFlushMem(at(source, start, 1), CLEAN) == 0
         source.view()[:4] = b"late"
         assert chip.outcome(chip.FETCH, fetch(chip, (source.phyAddr, 64)), result) == (0, "")

@@ -62,7 +62,7 @@ def test_another_op_another_type_and_another_place_are_other_kinds(faults: Fault
 def test_as_many_kinds_are_remembered_as_may_be(
     faults: FaultLog, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fault_log, "MOST_KINDS", 3)
+    monkeypatch.setattr(fault_log, "MAX_KINDS", 3)
     for op in "abcd":
         faults.note(op, KeyError(), op)
     faults.note("d", KeyError(), "")

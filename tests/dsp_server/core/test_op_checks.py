@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from arm_client.errors import HbrtError
-from dsp_server.core.finding_reports import MOST_MISTAKES, FindingReports
+from dsp_server.core.finding_reports import MAX_MISTAKES, FindingReports
 from dsp_server.core.image_loader import uncalled_macros
 from hbrt.findings.record import Finding
 
@@ -212,7 +212,7 @@ def test_no_finding_is_lost_while_the_daemon_has_no_room() -> None:
     for _ in range(6):
         reports.report(Finding("tcm-left", "One."))
     assert sent == [4, 4]
-    for number in range(MOST_MISTAKES):
+    for number in range(MAX_MISTAKES):
         reports.report(Finding("tcm-left", f"{number}."))
     reports.report(Finding("tcm-left", "One."))
     assert sent[-1] == 1  # it was forgotten for another

@@ -19,7 +19,7 @@ from arm_client import nn
 from arm_client.client import Board, private_board
 from arm_client.errors import HbrtError
 from arm_client.session.session import Session
-from dsp_server.gateway.gateway import MOST_OBSERVERS, MOST_PROGRAMS
+from dsp_server.gateway.gateway import MAX_OBSERVERS, MAX_PROGRAMS
 from hbrt.board.paths import RemoteBoard, board_ref
 from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
@@ -248,8 +248,8 @@ def test_fifty_programs_at_once(dsp_board: Board, relay: RemoteRelay) -> None:
 def test_one_more_than_it_serves_is_refused_and_comes_in_when_one_has_gone(relay: RemoteRelay) -> None:
     hello, log = encode(Kind.HELLO, "crowd", 1), encode(Kind.LOG, 0, 1, -1)
     for frame, most, good, why in (
-        (hello, MOST_PROGRAMS, Kind.WELCOME, "serves 64 programs, which is the most; end some."),
-        (log, MOST_OBSERVERS, Kind.REPLY, "answers 16 observers, which is the most; try again."),
+        (hello, MAX_PROGRAMS, Kind.WELCOME, "serves 64 programs, which is the most; end some."),
+        (log, MAX_OBSERVERS, Kind.REPLY, "answers 16 observers, which is the most; try again."),
     ):
         peers = [RawPeer(relay.address) for _ in range(most)]
         for peer in peers:

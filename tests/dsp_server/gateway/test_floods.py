@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from arm_client.client import Board, connect
-from dsp_server.gateway.backlog import MOST_UNKNOWN_BYTES, MOST_UNREAD_BYTES, Backlog, received_bytes
+from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES, MAX_UNREAD_BYTES, Backlog, received_bytes
 from hbrt.protocol.remote import Kind, encode
 from hbrt.remote import keys
 from tests.limits import PATIENCE_S
@@ -93,11 +93,11 @@ def test_a_message_without_an_end_takes_no_memory_without_a_bound(relay: RemoteR
         used = [0]
         pour(peer, PART, lambda: used.append(process.memory_info().rss - before))
     # What comes between two looks is more on a fast machine; without a bound it would be all that 20 s can hold.
-    assert max(used) < 40 * MOST_UNREAD_BYTES
+    assert max(used) < 40 * MAX_UNREAD_BYTES
     if is_known:
-        await_word(relay, f"endless:{os.getpid()}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+        await_word(relay, f"endless:{os.getpid()}: more than {MAX_UNREAD_BYTES} bytes of it wait unread.")
     else:
-        await_word(relay, f"it was not admitted, and sent more than {MOST_UNKNOWN_BYTES} bytes.")
+        await_word(relay, f"it was not admitted, and sent more than {MAX_UNKNOWN_BYTES} bytes.")
 
 
 FLOODER = """

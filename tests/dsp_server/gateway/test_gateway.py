@@ -20,7 +20,7 @@ from arm_client.client import Board, connect
 from dsp_server.gateway import gateway, observer, remote_client
 from dsp_server.gateway.gateway import Gateway
 from dsp_server.gateway.listening import parse_endpoint
-from dsp_server.gateway.remote_client import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, RemoteClient
+from dsp_server.gateway.remote_client import MAX_UNREAD, MAX_UNREAD_BYTES, MAX_WAITING, RemoteClient
 from dsp_server.gateway.send_queue import SendQueue
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
@@ -258,7 +258,7 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
     phy_addr, size_bytes = talker.ask("alloc", size=2 * WINDOW_BYTES, cached=0).data, 2 * WINDOW_BYTES
     block, _ = dsp_board.session.blocks.register(phy_addr, size_bytes)
     block.view[:] = b"\1" * size_bytes
-    for number in range(MOST_WAITING + 10):
+    for number in range(MAX_WAITING + 10):
         talker.say(Kind.PULL, number + 2, phy_addr, size_bytes)
     kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
     dsp_board.session.blocks.unregister(phy_addr)
@@ -271,7 +271,7 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
 def test_bytes_of_answers_that_wait_are_bounded(
     dsp_board: Board, near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_client, "MOST_WAITING_BYTES", 1000)
+    monkeypatch.setattr(remote_client, "MAX_WAITING_BYTES", 1000)
     talker = Talker(near_gateway.endpoint)
     assert talker.hello().kind == Kind.WELCOME
     size_bytes = 2 * WINDOW_BYTES
@@ -364,14 +364,14 @@ def test_who_was_let_go_is_not_blamed_for_what_came_after(
     monkeypatch.setattr(gateway, "BEAT_SECONDS", beat_seconds)
     for first in (encode(Kind.HELLO, "flood", 1), encode(Kind.LOG, 0, 1, -1)):
         with RawPeer(near_gateway.endpoint) as peer:
-            peer.say(first, *[b"nonsense"] * (MOST_UNREAD + 100))  # more than may wait, if it were looked at
+            peer.say(first, *[b"nonsense"] * (MAX_UNREAD + 100))  # more than may wait, if it were looked at
             assert peer.is_ended()
     said = [line for line in capsys.readouterr().out.splitlines() if "disconnects" in line]
     assert len(said) == 2, said
 
 
 def test_who_has_gone_takes_no_place(near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(gateway, "MAX_PROGRAMS", 1)
     for _ in range(4):
         talker = Talker(near_gateway.endpoint)
         assert talker.hello().kind == Kind.WELCOME
@@ -424,7 +424,7 @@ def test_what_a_program_says_is_no_line_of_the_log(
 
 
 def test_what_waits_for_a_remote_client_is_bounded() -> None:
-    for frame, most in ((b"", MOST_UNREAD), (bytes(MAX_FRAME_BYTES), MOST_UNREAD_BYTES // MAX_FRAME_BYTES)):
+    for frame, most in ((b"", MAX_UNREAD), (bytes(MAX_FRAME_BYTES), MAX_UNREAD_BYTES // MAX_FRAME_BYTES)):
         send_queue = SendQueue()
         client = RemoteClient(
             b"x", "x", BoardPaths(Path("/nowhere/at-all")), send_queue, print

@@ -37,7 +37,7 @@ def quick(dsp_board: Board) -> Iterator[RemoteRelay]:
 @pytest.fixture
 def narrow(dsp_board: Board) -> Iterator[RemoteRelay]:
     """A relay that lets few be silent, for long."""
-    with RemoteRelay(dsp_board.path, limits={**BRISK, f"{MODULE}.MOST_SILENT": MOST}) as relay:
+    with RemoteRelay(dsp_board.path, limits={**BRISK, f"{MODULE}.MAX_SILENT": MOST}) as relay:
         yield relay
         assert "Traceback" not in relay.log()
 
@@ -71,7 +71,7 @@ def test_without_descriptors_they_are_ended_at_a_later_beat(monkeypatch: pytest.
         return {"value": accepted.pop(0)}
 
     monkeypatch.setattr(pending, "recv_monitor_message", next_accepted)
-    monkeypatch.setattr(pending, "MOST_SILENT", MOST)
+    monkeypatch.setattr(pending, "MAX_SILENT", MOST)
     said: list[str] = []
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     with closing(_Connections(port, lambda _: True)) as connections, context.socket(zmq.PAIR) as monitor:

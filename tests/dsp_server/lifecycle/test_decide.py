@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from dsp_server.lifecycle import actions, events
 from dsp_server.lifecycle.decide import ACTIVITY_REPLACING, decide, refusal
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, Core, Life, Process, new_board
-from dsp_server.lifecycle.restart_policy import MOST_IDLE_DEATHS, History
+from dsp_server.lifecycle.restart_policy import MAX_IDLE_DEATHS, History
 from dsp_server.lifecycle.snapshots import Image
 from hbrt.ddr.layout import ACTIVITY_OFFLINE
 from hbrt.status import Status
@@ -345,11 +345,11 @@ def test_the_cores_of_a_process_domain_end_and_start_again_as_one() -> None:
 
 def test_a_core_that_never_gets_to_serve_stays_down() -> None:
     world, done = running(), list[actions.Action]()
-    for death in range(MOST_IDLE_DEATHS):
+    for death in range(MAX_IDLE_DEATHS):
         process = world.life.cores[0].process
         assert process is not None
         world, done = step(world, events.Ended(process.id, PID, "exited"))
-        if death < MOST_IDLE_DEATHS - 1:
+        if death < MAX_IDLE_DEATHS - 1:
             world = settle(world)
     assert (world.life.cores[0].state, world.life.cores[0].is_wanted) == (CRASHED, False)
     assert typed([actions.FailUnservable(frozenset())])[0] in typed(done)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SHORT_PAUSES = {
     "dsp_server.lifecycle.restart_policy.FIRST_PAUSE_SECONDS": 0.02,
-    "dsp_server.lifecycle.restart_policy.MOST_PAUSE_SECONDS": 0.1,
+    "dsp_server.lifecycle.restart_policy.MAX_PAUSE_SECONDS": 0.1,
 }
 
 

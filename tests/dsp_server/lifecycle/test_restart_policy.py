@@ -6,8 +6,8 @@ import pytest
 
 from dsp_server.lifecycle.restart_policy import (
     FIRST_PAUSE_SECONDS,
-    MOST_IDLE_DEATHS,
-    MOST_PAUSE_SECONDS,
+    MAX_IDLE_DEATHS,
+    MAX_PAUSE_SECONDS,
     STEADY_SECONDS,
     Death,
     History,
@@ -35,12 +35,12 @@ def test_core_that_had_proved_itself_starts_at_once_each_time() -> None:
 
 def test_core_that_dies_early_waits_twice_as_long_each_time() -> None:
     first = FIRST_PAUSE_SECONDS
-    assert _pauses(*[BUSY] * 7) == [0.0, first, 2 * first, 4 * first, MOST_PAUSE_SECONDS, *[MOST_PAUSE_SECONDS] * 2]
+    assert _pauses(*[BUSY] * 7) == [0.0, first, 2 * first, 4 * first, MAX_PAUSE_SECONDS, *[MAX_PAUSE_SECONDS] * 2]
 
 
 @pytest.mark.parametrize("death", [IDLE, NEVER_SERVED])
 def test_core_that_dies_with_no_task_to_blame_stays_down_in_the_end(death: Death) -> None:
-    pauses = _pauses(*[death] * MOST_IDLE_DEATHS)
+    pauses = _pauses(*[death] * MAX_IDLE_DEATHS)
     assert None not in pauses[:-1]
     assert pauses[-1] is None
     assert sum(pause for pause in pauses if pause) < 2.0
@@ -48,7 +48,7 @@ def test_core_that_dies_with_no_task_to_blame_stays_down_in_the_end(death: Death
 
 @pytest.mark.parametrize("between", [STEADY, USEFUL, BUSY])
 def test_deaths_that_count_are_deaths_in_a_row(between: Death) -> None:
-    deaths = [IDLE] * (MOST_IDLE_DEATHS - 1)
+    deaths = [IDLE] * (MAX_IDLE_DEATHS - 1)
     assert None not in _pauses(*deaths, between, *deaths)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dsp_server.process.journal import MOST_FINDINGS, MOST_PEERS, REPEAT_SECONDS, Journal, Repeats
+from dsp_server.process.journal import MAX_FINDINGS, MAX_PEERS, REPEAT_SECONDS, Journal, Repeats
 from hbrt.findings.record import Place
 
 
@@ -25,7 +25,7 @@ def test_the_first_of_a_peer_is_logged_and_the_others_are_counted() -> None:
 def test_who_connects_anew_each_time_fills_no_log() -> None:
     repeats = Repeats()
     said = [repeats.suffix(number.to_bytes(4, "big"), 5000.0) for number in range(1, 10_000)]
-    assert len([one for one in said if one is not None]) == MOST_PEERS + 1
+    assert len([one for one in said if one is not None]) == MAX_PEERS + 1
 
 
 @pytest.fixture
@@ -65,11 +65,11 @@ def test_one_mistake_is_kept_once_and_counted(kept: tuple[Journal, Callable[[], 
 
 def test_the_oldest_finding_goes_when_there_are_too_many(kept: tuple[Journal, Callable[[], list[str]]]) -> None:
     journal, _ = kept
-    for number in range(MOST_FINDINGS + 1):
+    for number in range(MAX_FINDINGS + 1):
         journal.find("leak", f"Sentence {number}.")
         journal.find("leak", "Sentence 0.", times=0)  # it comes again and again, so it is the latest
-    assert len(journal.findings) == MOST_FINDINGS
-    assert {found.text for found in journal.findings} >= {"Sentence 0.", f"Sentence {MOST_FINDINGS}."}
+    assert len(journal.findings) == MAX_FINDINGS
+    assert {found.text for found in journal.findings} >= {"Sentence 0.", f"Sentence {MAX_FINDINGS}."}
     assert "Sentence 1." not in {found.text for found in journal.findings}
 
 

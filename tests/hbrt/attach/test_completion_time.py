@@ -6,19 +6,19 @@ import random
 
 from hypothesis import given, strategies as st
 
-from hbrt.attach.completion_time import LEAST_NS, MOST_MARGIN_NS, MOST_NS, MOST_REMEMBERED, CompletionTimes, poll_window
+from hbrt.attach.completion_time import MIN_NS, MAX_MARGIN_NS, MAX_NS, MAX_REMEMBERED, CompletionTimes, poll_window
 
 LONG_NS = 2_000_000
 
 
-@given(st.integers(LEAST_NS, MOST_NS))
+@given(st.integers(MIN_NS, MAX_NS))
 def test_poll_window_opens_before_the_expected_end_and_lasts_until_after_it(expected_ns: int) -> None:
     sleep_ns, poll_ns = poll_window(expected_ns)
     assert 0 <= sleep_ns < expected_ns < sleep_ns + poll_ns
-    assert poll_ns <= 3 * MOST_MARGIN_NS
+    assert poll_ns <= 3 * MAX_MARGIN_NS
 
 
-@given(st.integers(9_600_000, MOST_NS))
+@given(st.integers(9_600_000, MAX_NS))
 def test_poll_window_beside_a_long_call_takes_a_small_part_of_its_time(expected_ns: int) -> None:
     assert poll_window(expected_ns)[1] <= expected_ns / 8
 
@@ -53,16 +53,16 @@ class TestCompletionTimes:
 
     def test_call_that_has_become_short_or_very_long_is_forgotten(self) -> None:
         times = CompletionTimes()
-        for took_ns in (LEAST_NS - 1, MOST_NS + 1):
+        for took_ns in (MIN_NS - 1, MAX_NS + 1):
             times.note(b"blur", LONG_NS)
             times.note(b"blur", took_ns)
             assert times.of(b"blur") == 0
 
     def test_memory_is_bounded_and_keeps_the_newest(self) -> None:
         times = CompletionTimes()
-        for number in range(3 * MOST_REMEMBERED + 1):
+        for number in range(3 * MAX_REMEMBERED + 1):
             times.note(number.to_bytes(4, "little"), LONG_NS)
-        known = [number for number in range(3 * MOST_REMEMBERED + 1) if times.of(number.to_bytes(4, "little"))]
+        known = [number for number in range(3 * MAX_REMEMBERED + 1) if times.of(number.to_bytes(4, "little"))]
         assert known
-        assert len(known) <= MOST_REMEMBERED
-        assert known[-1] == 3 * MOST_REMEMBERED
+        assert len(known) <= MAX_REMEMBERED
+        assert known[-1] == 3 * MAX_REMEMBERED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hbrt.findings.record import Finding, Place, Severity, finding_of
-from hbrt.findings.text import MOST_PLACES, allocated_at, line_of, log_line_of, submitted_at
+from hbrt.findings.text import MAX_PLACES, allocated_at, line_of, log_line_of, submitted_at
 
 LEAK = Finding("leak", "2 blocks were not freed.", (Place("allocated", "arm.py:3", client=4, phy_addr=0x8000_1000),), 4)
 
@@ -50,7 +50,7 @@ def test_text_has_the_kind_the_sentence_and_how_often() -> None:
 def test_blocks_are_named_by_the_lines_that_allocated_them() -> None:
     blocks = tuple(Place("allocated", f"a.py:{line}", phy_addr=line << 12, size_bytes=16) for line in range(1, 11))
     assert allocated_at(blocks[:2]) == " Allocated at a.py:1 (0x1000+0x10), a.py:2 (0x2000+0x10)."
-    assert allocated_at(blocks).endswith(f"a.py:{MOST_PLACES} (0x8000+0x10) and 2 more lines.")
+    assert allocated_at(blocks).endswith(f"a.py:{MAX_PLACES} (0x8000+0x10) and 2 more lines.")
     assert allocated_at((Place("allocated", phy_addr=1, size_bytes=1),)) == ""
     loop = tuple(Place("allocated", "a.py:3", phy_addr=at << 12, size_bytes=16) for at in range(1, 65))
     assert allocated_at(loop) == " Allocated at a.py:3 (64 blocks, 1024 bytes, the first 0x1000+0x10)."

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.mailbox.dirty_ranges import (
     KEY,
-    MOST_BYTES,
+    MAX_BYTES,
     DirtyRanges,
     joined,
     message,
@@ -28,9 +28,9 @@ RANGES = st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 20)), m
 @given(st.lists(st.builds(ONE._replace, ranges=RANGES, is_whole=st.booleans()), max_size=40))
 def test_what_has_room_arrives_and_covers_the_bytes(found: list[DirtyRanges]) -> None:
     raw = packed(found)
-    assert len(raw) <= MOST_BYTES
+    assert len(raw) <= MAX_BYTES
     there = unpacked(raw)
-    assert len(there) == len(found) or len(raw) > MOST_BYTES // 2
+    assert len(there) == len(found) or len(raw) > MAX_BYTES // 2
     for sent, come in zip(found, there, strict=False):
         assert come._replace(ranges=()) == sent._replace(ranges=())
         for start, size in sent.ranges:

@@ -7,7 +7,7 @@ import operator
 import time
 from typing import TYPE_CHECKING
 
-from hbrt.mailbox.spin import BUDGET_NS, LOST_CPU_NS, MOST_SKIPPED_IN_VAIN, Spinner
+from hbrt.mailbox.spin import BUDGET_NS, LOST_CPU_NS, MAX_SKIPPED_IN_VAIN, Spinner
 
 if TYPE_CHECKING:
     import pytest
@@ -56,7 +56,7 @@ def test_setting_takes_the_budget_away(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_looked_in_vain_skips_more_and_more_waits_but_not_all() -> None:
     spinner, looked = Spinner(cpus=2), []
     spinner.budget_ns = 1  # one round of looks
-    for wait in range(4 * (1 << MOST_SKIPPED_IN_VAIN)):
+    for wait in range(4 * (1 << MAX_SKIPPED_IN_VAIN)):
         looks = Looks()
         assert not spinner.spin(looks)
         if looks.count:
@@ -67,7 +67,7 @@ def test_who_looked_in_vain_skips_more_and_more_waits_but_not_all() -> None:
 
 
 def _looks_at(
-    waits: list[bool], monkeypatch: pytest.MonkeyPatch, most_skipped: int = MOST_SKIPPED_IN_VAIN
+    waits: list[bool], monkeypatch: pytest.MonkeyPatch, most_skipped: int = MAX_SKIPPED_IN_VAIN
 ) -> list[bool]:
     """Which of these waits, each of which pays or does not, a new habit looks at; by a clock that nobody disturbs."""
     clock = itertools.count(step=1000)
@@ -130,12 +130,12 @@ def test_who_lost_the_cpu_often_comes_back_slowly_whatever_comes_then(monkeypatc
 
     monkeypatch.setattr("hbrt.mailbox.spin.monotonic_ns", clock)
     spinner, step_ns = Spinner(cpus=2), 2 * LOST_CPU_NS
-    for _ in range(MOST_SKIPPED_IN_VAIN + 2):
+    for _ in range(MAX_SKIPPED_IN_VAIN + 2):
         look(pays=False)
     step_ns = BUDGET_NS
     look(pays=False)
     far = look(pays=False)
-    assert far == (1 << MOST_SKIPPED_IN_VAIN + 2) - 1
+    assert far == (1 << MAX_SKIPPED_IN_VAIN + 2) - 1
     assert [look(pays=True) for _ in range(10)] == [far] + 9 * [0]
     look(pays=False)
     assert look(pays=False) == far

@@ -98,7 +98,7 @@ def test_numbers_that_no_scale_covers_are_refused(bad: list[float]) -> None:
 
 
 def test_products_that_cannot_be_are_refused() -> None:
-    wide = matrix(np.zeros((1, qm.MOST_TERMS + 1)))
+    wide = matrix(np.zeros((1, qm.MAX_TERMS + 1)))
     with pytest.raises(ValueError, match="have no product"):
         qm.matmul(wide, wide)
     with pytest.raises(ValueError, match="may leave int32"):
@@ -108,8 +108,8 @@ def test_products_that_cannot_be_are_refused() -> None:
 
 
 def test_the_most_terms_of_the_largest_numbers_fit() -> None:
-    a = matrix(np.full((1, qm.MOST_TERMS), 255))
-    assert qm.matmul(a, a._replace(values=a.values.T)).values[0, 0] == qm.MOST_TERMS * 65025
+    a = matrix(np.full((1, qm.MAX_TERMS), 255))
+    assert qm.matmul(a, a._replace(values=a.values.T)).values[0, 0] == qm.MAX_TERMS * 65025
 
 
 @given(st.integers(1, 9), st.integers(1, 12), st.sampled_from([128, 256]), st.integers(0, 2**32))

@@ -20,7 +20,7 @@ from arm_client.commands.model_exec.compare import Limits, likeness
 from arm_client.commands.model_exec.flags import FlagCommand, as_click, boolean_flag, flag
 from arm_client.commands.model_exec.infer import classes_of
 from arm_client.commands.model_exec.inputs import rois_of
-from arm_client.commands.model_exec.stats import MOST_ROUNDS, Latencies, Rounds, Summary, progress_line, summary_block
+from arm_client.commands.model_exec.stats import MAX_ROUNDS, Latencies, Rounds, Summary, progress_line, summary_block
 from arm_client.dnn.profile.profiler import StepProfile
 from hbrt.models.run.steps import StepTime
 
@@ -224,7 +224,7 @@ def test_rounds_end_when_their_averages_agree() -> None:
     assert spread_of([10.0] * 4)[0].is_open
     assert spread_of([10.0])[1] is None
     assert spread_of([5.0, 15.0] * 5)[0].is_open
-    assert not spread_of([1.0, 100.0] * (MOST_ROUNDS // 2))[0].is_open
+    assert not spread_of([1.0, 100.0] * (MAX_ROUNDS // 2))[0].is_open
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(5, 2.776), (10, 2.262), (30, 2.045)])

@@ -120,7 +120,7 @@ def test_handles_that_stand_for_nothing_say_what_they_are(load: Load) -> None:
 def test_the_number_of_models_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     from arm_client.dnn.capi import runtime
 
-    monkeypatch.setattr(runtime, "MOST_MODELS", 1)
+    monkeypatch.setattr(runtime, "MAX_MODELS", 1)
     packed, data = hb.hbPackedDNNHandle_t(), double()
     assert hb.hbDNNInitializeFromDDR(packed, [data] * 2, [len(data)] * 2, 2) == hb.HB_DNN_MODEL_NUMBER_EXCEED_LIMIT
     assert not packed.value

@@ -17,7 +17,7 @@ from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
 from tests.arm_client.interrupts import is_interrupted
 
 PATIENCE_MS = 20_000
-MOST_PLACES = 2000
+MAX_PLACES = 2000
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(
     net.run()
     inline: set[bool] = set()
     is_over = False
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         task = hb.hbDNNTaskHandle_t()
         is_over = not is_interrupted(at, partial(infer_and_wait, net, task, ctrl()))
         live = runtime.tasks.live_handles()
@@ -101,7 +101,7 @@ class Line:
 
 def test_an_interrupt_anywhere_in_a_wait_leaves_no_other_waiting() -> None:
     others = 2
-    for at in range(1, MOST_PLACES):
+    for at in range(1, MAX_PLACES):
         event = OneShot()
         heard: list[bool] = []
         line = Line(event._lock)

@@ -12,7 +12,7 @@ from benchmarks.dnn_memory import infer, private_bytes
 from tests.arm_client.dnn.nets import double
 
 WARM, COUNT = 2000, 6000
-MOST_BYTES = 200  # an inference; a task that is kept has thousands
+MAX_BYTES = 200  # an inference; a task that is kept has thousands
 
 
 def test_inferences_leave_memory_flat(dsp_board: Board) -> None:
@@ -27,4 +27,4 @@ def test_inferences_leave_memory_flat(dsp_board: Board) -> None:
             gc.collect()
             assert len(gc.get_objects()) - objects < COUNT / 10
             grown.append((private_bytes() - before) / COUNT)
-        assert min(grown) < MOST_BYTES
+        assert min(grown) < MAX_BYTES

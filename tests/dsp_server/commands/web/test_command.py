@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dsp_server.commands.web.server import HOST, MAX_CONNECTIONS, Server
-from dsp_server.commands.web.view import LEAST_SECONDS, View
+from dsp_server.commands.web.view import MIN_SECONDS, View
 from hbrt.board.paths import BoardPaths
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
@@ -41,7 +41,7 @@ with connect() as board:
 @pytest.fixture
 def served(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     shell.good("start")
-    monkeypatch.setattr("dsp_server.commands.web.view.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("dsp_server.commands.web.view.MIN_SECONDS", 0.0)
     view = View(BoardPaths(shell.home / "default"))
     with Server(0, view) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -152,7 +152,7 @@ def test_a_look_is_shared_by_those_who_come_soon(shell: Shell) -> None:
     view = View(BoardPaths(shell.home / "default"))
     first = view.document()
     assert view.document() is first
-    assert LEAST_SECONDS > 0
+    assert MIN_SECONDS > 0
     view.close()
 
 
