@@ -31,14 +31,14 @@ def check(status: int, call: str) -> None:
         sys.exit(problem(status, call))
 
 
-def read_picture(file: str, *, is_grey: bool = False) -> Any:
-    """A file's pixels, uint8: (height, width, 3) in the order blue, green, red, or (height, width) in grey.
+def read_picture(file: str, *, is_gray: bool = False) -> Any:
+    """A file's pixels, uint8: (height, width, 3) in the order blue, green, red, or (height, width) in gray.
 
     The program ends with a sentence when OpenCV cannot read the file.
     """
     import cv2
 
-    picture = cv2.imread(file, cv2.IMREAD_GRAYSCALE if is_grey else cv2.IMREAD_COLOR)
+    picture = cv2.imread(file, cv2.IMREAD_GRAYSCALE if is_gray else cv2.IMREAD_COLOR)
     if picture is None:
         sys.exit(f"{file} is not a picture that OpenCV can read.")
     return picture

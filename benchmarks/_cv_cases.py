@@ -55,7 +55,7 @@ class Case:
 
 
 class Arrays:
-    """The picture in device memory, grey and in colour, and what ops need besides."""
+    """The picture in device memory, gray and in color, and what ops need besides."""
 
     def __init__(self, board: Board, width: int, height: int) -> None:
         self.board = board
@@ -63,8 +63,8 @@ class Arrays:
         picture = cv2.imread(str(PICTURE))
         if picture is None:
             raise FileNotFoundError(f"{PICTURE} cannot be read.")
-        self.colour = board.from_array(cv2.resize(picture, self.size))
-        self.grey = board.from_array(cv2.cvtColor(np.asarray(self.colour), cv2.COLOR_BGR2GRAY))
+        self.color = board.from_array(cv2.resize(picture, self.size))
+        self.gray = board.from_array(cv2.cvtColor(np.asarray(self.color), cv2.COLOR_BGR2GRAY))
         x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
         self.map = board.from_array(np.dstack([x + 3 * np.sin(y / 9), y]).astype(np.float32))
         self.rois = [(width // 8, height // 8, width // 2, height // 2), (0, 0, width - 1, height - 1)]
@@ -83,10 +83,10 @@ def harris(_: Any, a: Arrays) -> tuple[Callable[[Any], object], Callable[[], obj
     out, response = a.new(*a.size[::-1], np.int32), aligned_empty(a.size[::-1], np.float32)
 
     def directly() -> object:
-        cv2.cornerHarris(a.grey, 3, 3, 0.04, dst=response, borderType=REPLICATE)
+        cv2.cornerHarris(a.gray, 3, 3, 0.04, dst=response, borderType=REPLICATE)
         return cv2.addWeighted(response, 2.0**30, response, 0, 0, dst=out, dtype=cv2.CV_32S)
 
-    return lambda b: cv.corner_harris(b, a.grey, out=out), directly
+    return lambda b: cv.corner_harris(b, a.gray, out=out), directly
 
 
 def cases() -> dict[str, Maker]:
@@ -96,8 +96,8 @@ def cases() -> dict[str, Maker]:
     backwards = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
 
     def same(ours: Callable[..., object], theirs: Callable[..., object]) -> Maker:
-        """An op whose result has the size of its grey source."""
-        return lambda out, a: (lambda b: ours(b, a.grey, out=out), lambda: theirs(a.grey, dst=out))
+        """An op whose result has the size of its gray source."""
+        return lambda out, a: (lambda b: ours(b, a.gray, out=out), lambda: theirs(a.gray, dst=out))
 
     def sized(
         height: Callable[[int, int], tuple[int, int]],
@@ -113,13 +113,13 @@ def cases() -> dict[str, Maker]:
 
     def rois(a: Arrays, out: Any) -> None:
         for index, (left, top, right, bottom) in enumerate(a.rois):
-            part = a.grey[top : bottom + 1, left : right + 1]
+            part = a.gray[top : bottom + 1, left : right + 1]
             cv2.resize(part, out.shape[:0:-1], dst=out[index])
 
     def regions(_: Any, a: Arrays) -> tuple[Callable[[Any], object], Callable[[], object]]:
         width, height = max(a.size[0] // 2, 1), max(a.size[1] // 2, 1)
         out = a.board.empty((len(a.rois), height, width), np.uint8)
-        return lambda b: cv.roi_resize(b, a.grey, a.rois, (width, height), out=out), lambda: rois(a, out)
+        return lambda b: cv.roi_resize(b, a.gray, a.rois, (width, height), out=out), lambda: rois(a, out)
 
     def whole(width: int, height: int) -> tuple[int, int]:
         return height, width
@@ -142,8 +142,8 @@ def cases() -> dict[str, Maker]:
         "cvt_color": sized(
             whole,
             np.uint8,
-            lambda b, a, out: cv.cvt_color(b, a.colour, "y", "bgr", out=out),
-            lambda a, out: cv2.cvtColor(a.colour, cv2.COLOR_BGR2GRAY, dst=out),
+            lambda b, a, out: cv.cvt_color(b, a.color, "y", "bgr", out=out),
+            lambda a, out: cv2.cvtColor(a.color, cv2.COLOR_BGR2GRAY, dst=out),
         ),
         "dilate": same(
             lambda b, s, out: cv.dilate(b, s, SQUARE, out=out), lambda s, dst: cv2.dilate(s, SQUARE, dst=dst)
@@ -162,8 +162,8 @@ def cases() -> dict[str, Maker]:
         "integral": sized(
             lambda w, h: (h + 1, w + 1),
             np.int32,
-            lambda b, a, out: cv.integral(b, a.grey, out=out),
-            lambda a, out: cv2.integral(a.grey, sum=out, sdepth=cv2.CV_32S),
+            lambda b, a, out: cv.integral(b, a.gray, out=out),
+            lambda a, out: cv2.integral(a.gray, sum=out, sdepth=cv2.CV_32S),
         ),
         "median_blur": same(
             lambda b, s, out: cv.median_blur(b, s, 5, out=out), lambda s, dst: cv2.medianBlur(s, 5, dst=dst)
@@ -171,33 +171,33 @@ def cases() -> dict[str, Maker]:
         "pyr_down": sized(
             lambda w, h: ((h + 1) // 2, (w + 1) // 2),
             np.uint8,
-            lambda b, a, out: cv.pyr_down(b, a.grey, out=out),
-            lambda a, out: cv2.pyrDown(a.grey, dst=out),
+            lambda b, a, out: cv.pyr_down(b, a.gray, out=out),
+            lambda a, out: cv2.pyrDown(a.gray, dst=out),
         ),
         "pyr_up": sized(
             lambda w, h: (h * 2, w * 2),
             np.uint8,
-            lambda b, a, out: cv.pyr_up(b, a.grey, out=out),
-            lambda a, out: cv2.pyrUp(a.grey, dst=out),
+            lambda b, a, out: cv.pyr_up(b, a.gray, out=out),
+            lambda a, out: cv2.pyrUp(a.gray, dst=out),
         ),
         "remap": sized(
             whole,
             np.uint8,
-            lambda b, a, out: cv.remap(b, a.grey, a.map, out=out),
-            lambda a, out: remap(a.grey, a.map, None, cv2.INTER_LINEAR, dst=out),
+            lambda b, a, out: cv.remap(b, a.gray, a.map, out=out),
+            lambda a, out: remap(a.gray, a.map, None, cv2.INTER_LINEAR, dst=out),
         ),
         "resize": sized(
             lambda w, h: (h * 2 // 3, w * 2 // 3),
             np.uint8,
-            lambda b, a, out: cv.resize(b, a.grey, out.shape[::-1], out=out),
-            lambda a, out: cv2.resize(a.grey, out.shape[::-1], dst=out),
+            lambda b, a, out: cv.resize(b, a.gray, out.shape[::-1], out=out),
+            lambda a, out: cv2.resize(a.gray, out.shape[::-1], dst=out),
         ),
         "roi_resize": regions,
         "rotate": sized(
             turned,
             np.uint8,
-            lambda b, a, out: cv.rotate(b, a.grey, 90, out=out),
-            lambda a, out: cv2.rotate(a.grey, cv2.ROTATE_90_CLOCKWISE, dst=out),
+            lambda b, a, out: cv.rotate(b, a.gray, 90, out=out),
+            lambda a, out: cv2.rotate(a.gray, cv2.ROTATE_90_CLOCKWISE, dst=out),
         ),
         "sep_filter2d": same(
             lambda b, s, out: cv.sep_filter2d(b, s, TAPS, TAPS, out=out),
@@ -206,8 +206,8 @@ def cases() -> dict[str, Maker]:
         "sobel": sized(
             whole,
             np.int16,
-            lambda b, a, out: cv.sobel(b, a.grey, out=out),
-            lambda a, out: cv2.Sobel(a.grey, cv2.CV_16S, 1, 0, dst=out, borderType=REPLICATE),
+            lambda b, a, out: cv.sobel(b, a.gray, out=out),
+            lambda a, out: cv2.Sobel(a.gray, cv2.CV_16S, 1, 0, dst=out, borderType=REPLICATE),
         ),
         "threshold": same(
             lambda b, s, out: cv.threshold(b, s, 100, out=out),
@@ -216,8 +216,8 @@ def cases() -> dict[str, Maker]:
         "transpose": sized(
             turned,
             np.uint8,
-            lambda b, a, out: cv.transpose(b, a.grey, out=out),
-            lambda a, out: cv2.transpose(a.grey, dst=out),
+            lambda b, a, out: cv.transpose(b, a.gray, out=out),
+            lambda a, out: cv2.transpose(a.gray, dst=out),
         ),
         "warp_affine": same(
             lambda b, s, out: cv.warp_affine(b, s, turn, out=out),

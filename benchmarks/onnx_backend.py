@@ -3,7 +3,7 @@
     python -m benchmarks.onnx_backend [--api rknn] [--kind node] [--only SUBSTRING] [--markdown]
 
 ``hbDNN`` is hbDNNInitializeFromDDR, tensors of hbSysAllocMem and hbDNNInfer; ``rknn`` is load_onnx, build without
-quantisation and inference of the toolkit's Python names, on NPU cores. Both sides have the same session options
+quantization and inference of the toolkit's Python names, on NPU cores. Both sides have the same session options
 and are compared by the ONNX project's own rules. The nets of the kind "light" have weights of one value a tensor, and
 so outputs of one value on any input: they are compared with onnxruntime, bit by bit, with random weights and inputs
 too.

@@ -3,7 +3,7 @@
     python -m benchmarks.pointcloud [--model centerpoint|pointpillars] [--rounds N] [--json FILE] [--markdown]
 
 All take turns, round by round, in an order that moves on, each on a sweep that already lies where it reads it. Three of
-them stop earlier than the others: a public voxeliser fills pillars with float32 points and leaves encoding, quantising
+them stop earlier than the others: a public voxeliser fills pillars with float32 points and leaves encoding, quantizing
 and transposing, which the rest of the table includes, to the model. Each of the three is also measured with those steps
 in numpy behind it. Machine code that numba makes is loaded before the first round. For one CPU, run it under
 ``taskset -c 0``.
@@ -70,15 +70,15 @@ def numpy_voxels(points: Points, config: PillarConfig) -> Voxels:
 
 
 def finish(voxels: Voxels, config: PillarConfig) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """Encode, quantise and transpose pillars in numpy, and fill up to the model's limits."""
+    """Encode, quantize and transpose pillars in numpy, and fill up to the model's limits."""
     import numpy as np
 
-    from arm_client.nn.pointcloud.reference import encode_and_quantise
+    from arm_client.nn.pointcloud.reference import encode_and_quantize
 
     points, cells, counts = voxels
     taken = np.arange(config.max_points) < counts[:, np.newaxis]
     numbers = np.zeros((config.max_voxels, config.max_points, config.dims), np.int8)
-    numbers[: len(points)][taken] = encode_and_quantise(points[taken], config)
+    numbers[: len(points)][taken] = encode_and_quantize(points[taken], config)
     axes = (2, 1, 0) if config.slot_major else (2, 0, 1)
     features = np.ascontiguousarray(numbers.transpose(axes)).reshape(config.feature_shape)
     coordinates = np.full((config.max_voxels, 4), -1, np.int32)

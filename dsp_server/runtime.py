@@ -135,7 +135,7 @@ class CoreContext:
         self.trace_fd = -1  # where this process, when it is a core's own, writes the stack that it dies with
         self.tile_manager: TileManager | None = None
         self.registry = Registry(lambda sentence: hb_dsp_log(HB_DSP_LOG_WARNING, sentence))
-        self.is_initialised = False
+        self.is_initialized = False
         self.log_level = HB_DSP_LOG_WARNING
         self.frequency_hz = CLOCK_HZ
         # Of the task that runs: its command, owner and client, whose memory it may touch, why its last mapping failed.
@@ -156,8 +156,8 @@ context = CoreContext()
 
 
 def hb_dsp_env_init() -> int:
-    """Initialise the runtime of the core; must come before registrations. Returns 0."""
-    context.is_initialised = True
+    """Initialize the runtime of the core; must come before registrations. Returns 0."""
+    context.is_initialized = True
     return 0
 
 
@@ -167,7 +167,7 @@ def hb_dsp_init_global_tm(
     pool1: object = None,
     pool1_bytes: int = HB_DSP_DRAM1_POOL_SIZE,
 ) -> int:
-    """Initialise the tile manager over two TCM pools, one a bank; optional, as on the board.
+    """Initialize the tile manager over two TCM pools, one a bank; optional, as on the board.
 
     Args:
         pool0: The vendor's array in bank 0. The emulator owns its TCM, so this is ignored and may be None.
@@ -199,7 +199,7 @@ def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
         RegistrationError: a rule is broken; names the rule. NoBoardError: it came before hb_dsp_env_init(). An image
             that raises does not start.
     """
-    if not context.is_initialised:
+    if not context.is_initialized:
         raise NoBoardError(
             f"hb_dsp_register_fn({_as_command(cmd)}, ...) came before hb_dsp_env_init(); call hb_dsp_env_init() first "
             "in main()."
@@ -242,7 +242,7 @@ def hb_dsp_start() -> None:
         raise NoBoardError(
             f"hb_dsp_start() runs on a core only. Start a board with this image: hbrt start --image {sys.argv[0]}"
         )
-    if not context.is_initialised:
+    if not context.is_initialized:
         raise NoBoardError("hb_dsp_start() came before hb_dsp_env_init(); call hb_dsp_env_init() first in main().")
     context.serve()
 

@@ -27,7 +27,7 @@ HB_DSP_QUANTI_PER_TENSOR = -1
 """Value of `axis`: one scale, zero point or shift for the whole tensor, taken from the structure itself."""
 
 HB_DSP_QUANTI_ROUND_HALF_AWAY = 1 << 0
-"""Bit of `flags`: ties go away from zero, as in C's round(), not to the even neighbour, as in nearbyint()."""
+"""Bit of `flags`: ties go away from zero, as in C's round(), not to the even neighbor, as in nearbyint()."""
 
 HB_DSP_QUANTI_DDR_PATH = 1 << 1
 """Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
@@ -95,9 +95,9 @@ class QuantiParam(CStructure):
         dimension_count: 1..8. The number of elements is the product of the dimensions and may be 0.
         axis: Dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR.
         quanti_type: QUANTI_SHIFT or QUANTI_SCALE.
-        tensor_type: Quantised type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32.
+        tensor_type: Quantized type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32.
         scale: Scale of the whole tensor, finite and above 0.
-        zero_point: Zero point of the whole tensor, within the range of the quantised type.
+        zero_point: Zero point of the whole tensor, within the range of the quantized type.
         shift: Shift of the whole tensor, 0..126.
         flags: HB_DSP_QUANTI_* bits; all others must be 0.
 

@@ -12,11 +12,11 @@ from typing import Final
 from hbrt.structures import CStructure, float32_t, int32_t, structure, uint64_t
 
 POINTCLOUD_ENCODE_POINTS: Final = 1
-"""Step: points to pseudo-image coordinates and quantised words, for plan 2."""
+"""Step: points to pseudo-image coordinates and quantized words, for plan 2."""
 POINTCLOUD_ENCODE_PILLARS: Final = 2
-"""Step: places that hold float32 points to places that hold quantised bytes, for plan 1."""
+"""Step: places that hold float32 points to places that hold quantized bytes, for plan 1."""
 POINTCLOUD_TRANSPOSE: Final = 3
-"""Step: places of quantised bytes (array of structures) to one plane a dimension (structure of arrays)."""
+"""Step: places of quantized bytes (array of structures) to one plane a dimension (structure of arrays)."""
 
 HB_DSP_POINTCLOUD_DDR_PATH: Final = 1 << 0
 """Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
@@ -48,7 +48,7 @@ class hbDSPPointCloudParam(CStructure):  # noqa: N801 - spelled as the vendor's 
         bottom, top: Range of z.
         lower, upper: What the fourth number is scaled by; it is not filtered.
         voxel_x, voxel_y: Size of a pillar, metres.
-        scale: Quantisation scale, finite and above 0.
+        scale: Quantization scale, finite and above 0.
         grid_x, grid_y: Cells along x and y.
         flags: HB_DSP_POINTCLOUD_* bits; all others must be 0.
 

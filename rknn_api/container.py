@@ -12,7 +12,7 @@ A header, a JSON text that describes the model, and sections of bytes::
 
 All numbers are little endian. The section ``graph`` is an ONNX model. Its inputs are real numbers in the layout of the
 model that was converted, as the program gives them: mean and deviation are subtracted and divided inside, and so are
-the QuantizeLinear and DequantizeLinear of a quantised model. Other sections are kept as they are.
+the QuantizeLinear and DequantizeLinear of a quantized model. Other sections are kept as they are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAGIC = b"HBRTRKNN"
 VERSION = 1
 GRAPH = "graph"
-NORMALISED = "rknn_normalise"
+NORMALIZED = "rknn_normalize"
 """What the names of the graph's nodes begin with that subtract the mean and divide by the deviation."""
 TYPES = frozenset(
     {
@@ -72,10 +72,10 @@ class TensorInfo:
         shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes; -1 where only
             the data decides the size of an output.
         dtype: Of the graph's own tensor, as numpy names it: what the program gives or gets unless it says otherwise.
-        stored: Of the tensor inside: "int8" or "int16" when it is quantised, "float16" for other real numbers, or
+        stored: Of the tensor inside: "int8" or "int16" when it is quantized, "float16" for other real numbers, or
             ``dtype``.
-        scale: real = (stored - zero_point) * scale; 1.0 when it is not quantised.
-        zero_point: 0 when it is not quantised.
+        scale: real = (stored - zero_point) * scale; 1.0 when it is not quantized.
+        zero_point: 0 when it is not quantized.
         layout: "NCHW" or "NHWC" of a tensor of four dimensions in the graph; else "UNDEFINED".
         mean: Subtracted inside, one a channel; empty for none. Of inputs alone.
         std: Divided by inside, one a channel; empty for none.
@@ -144,7 +144,7 @@ class Container:
 
     @property
     def graph(self) -> bytes | memoryview:
-        """The serialised ONNX model."""
+        """The serialized ONNX model."""
         return self.sections[GRAPH]
 
     def proto(self) -> ModelProto:

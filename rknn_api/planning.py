@@ -83,7 +83,7 @@ def weight_bytes(model: ModelProto) -> int:
 def internal_tensors(model: ModelProto) -> list[Lifetime]:
     """The tensors between the layers of a model whose shapes are known; inputs and outputs are the program's.
 
-    Of a quantised model they are the stored ones: a layer quantises and dequantises inside.
+    Of a quantized model they are the stored ones: a layer quantizes and dequantizes inside.
     """
     graph = shape_inference.infer_shapes(model).graph
     edges = {value.name for value in (*graph.input, *graph.output)}

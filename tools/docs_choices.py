@@ -43,7 +43,7 @@ MEMORY = (
     Choice(
         "allocator",
         f"best fit by pages of {layout.PAGE_BYTES} bytes, {heap.Heap(0, 1 << 20).guard_pages} guard page after each",
-        "blocks start aligned for any unit of the chip, and an overrun meets no neighbour",
+        "blocks start aligned for any unit of the chip, and an overrun meets no neighbor",
     ),
     Choice("a new block holds", "zeros", "a program that reads before it writes gives the same result every time"),
     Choice("sizes", f"1 to {arm_memory.SIZE_LIMIT} bytes", "memSize is a uint32"),
@@ -206,7 +206,7 @@ DSP = (
         "addresses of the banks", ", ".join(f"{base:#x}" for base in tcm.TCM_BASES), "what alignment is relative to"
     ),
     Choice(
-        "colours",
+        "colors",
         f"COLOR_0 {tile_manager.XV_MEM_BANK_COLOR_0}, COLOR_1 {tile_manager.XV_MEM_BANK_COLOR_1}, "
         f"COLOR_ANY {tile_manager.XV_MEM_BANK_COLOR_ANY:#x}",
         "the bank's number",

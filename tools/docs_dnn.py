@@ -15,7 +15,7 @@ def environment_rows() -> str:
 
 
 def _effect(variable: environment.Variable) -> str:
-    if variable.is_honoured:
+    if variable.is_honored:
         return variable.here
     known = f" unless it is {variable.right_value}" if variable.right_value else ""
     return f"no effect, and a warning{known}: {variable.here}"

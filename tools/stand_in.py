@@ -21,7 +21,7 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
     Args:
         file: Where to; its suffix is the program's.
         inputs: Of each its ``shape``, and optionally its ``name`` and ``type``: "nv12" (of an NCHW shape), "f32", ...
-        outputs: As the inputs; with a ``scale`` they are quantised, each channel of the last dimension by it.
+        outputs: As the inputs; with a ``scale`` they are quantized, each channel of the last dimension by it.
     """
     rows = [{"name": f"input{at}", "type": "f32", **one} for at, one in enumerate(inputs)]
     made = [{"name": f"output{at}", "type": "f32", **one} for at, one in enumerate(outputs)]

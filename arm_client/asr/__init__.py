@@ -1,4 +1,4 @@
-"""A speech recogniser of digits, whose acoustic model runs on the DSP: from samples to words, and each step between."""
+"""A speech recognizer of digits, whose acoustic model runs on the DSP: from samples to words, and each step between."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from arm_client.asr.network import (
     forward,
     forward_uint8,
     load_network,
-    quantised_weights,
+    quantized_weights,
     random_network,
     ranges_of,
     walk,
 )
 from arm_client.asr.offload import CallCost, break_even, call_cost, saved
 from arm_client.asr.plots import draw
-from arm_client.asr.recogniser import Recogniser, Where, features_of, held_out, shares
+from arm_client.asr.recognizer import Recognizer, Where, features_of, held_out, shares
 from arm_client.asr.report import Clock, Figure, show_figures
 from arm_client.asr.speech import (
     PHONE_NAMES,
@@ -33,7 +33,7 @@ from arm_client.asr.speech import (
     voice_of,
     write_wav,
 )
-from hbrt.quantize.matrix import quantise
+from hbrt.quantize.matrix import quantize
 
 __all__ = [
     "BANDS",
@@ -50,7 +50,7 @@ __all__ = [
     "Network",
     "Pass",
     "Per",
-    "Recogniser",
+    "Recognizer",
     "Where",
     "break_even",
     "build_image",
@@ -64,8 +64,8 @@ __all__ = [
     "held_out",
     "load_network",
     "pack",
-    "quantise",
-    "quantised_weights",
+    "quantize",
+    "quantized_weights",
     "random_network",
     "ranges_of",
     "read_wav",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.asr.features import INPUTS
-from arm_client.asr.network import INPUT, TENSORS, Floats, Network, Step, quantised_weights
+from arm_client.asr.network import INPUT, TENSORS, Floats, Network, Step, quantized_weights
 from arm_client.errors import CallerError, UnknownCommandError
 from hbrt.profiles.estimate import Call, parts_of
 from hbrt.quantize import matrix as qm
@@ -105,7 +105,7 @@ class Pass(NamedTuple):
     Attributes:
         scores: (frames, outputs) float32.
         stored: The same as the DSP has it; None in float.
-        least_multiplier: The smallest L1 of its requantisations.
+        least_multiplier: The smallest L1 of its requantizations.
         maps: Ranges of DDR that its calls mapped.
         tasks: Its calls.
     """
@@ -165,7 +165,7 @@ class DeviceNetwork:
             is_float: Whether it computes in float32, else in uint8.
             is_one_block: Whether all weights lie in one block, found by offsets, else each in a block of its own.
             most_frames: Of a pass.
-            denominator: L of requantisation.
+            denominator: L of requantization.
             is_exact: Whether scales follow the multiplier that was cut.
 
         Raises:
@@ -287,7 +287,7 @@ class DeviceNetwork:
         if self.is_float:
             head.scale, head.zero_point, values = 1.0, 0, rows.view(np.uint8)
         else:
-            stored = qm.quantise(rows)
+            stored = qm.quantize(rows)
             head.scale, head.zero_point, values = stored.scale, stored.zero_point, stored.values
         self._tensors[head.offset : head.offset + values.size] = values.reshape(-1)
 
@@ -306,7 +306,7 @@ class DeviceNetwork:
 
 def pack(network: Network, *, is_float: bool = False) -> Packed:
     """The weights as the op takes them: matrices as panels of 32 columns, of uint8 with their sums."""
-    stored = {} if is_float else quantised_weights(network)
+    stored = {} if is_float else quantized_weights(network)
     parts: dict[str, Bytes] = {}
     for name, values in network.weights.items():
         if name not in stored:

@@ -52,7 +52,7 @@ def filter_banks(samples: NDArray[np.int16]) -> Floats:
 
 
 def rows_of(banks: Floats, context: int) -> Floats:
-    """(frames + 2 context, INPUTS): each row has a frame between its neighbours; the ends are repeated.
+    """(frames + 2 context, INPUTS): each row has a frame between its neighbors; the ends are repeated.
 
     Args:
         banks: (frames, BANDS).
@@ -61,6 +61,6 @@ def rows_of(banks: Floats, context: int) -> Floats:
     padded = np.pad(banks, ((context + 1, context + 1), (0, 0)), "edge")
     rows = len(banks) + 2 * context
     found = np.zeros((rows, INPUTS), np.float32)
-    for neighbour in range(3):
-        found[:, neighbour * BANDS : (neighbour + 1) * BANDS] = padded[neighbour : neighbour + rows]
+    for neighbor in range(3):
+        found[:, neighbor * BANDS : (neighbor + 1) * BANDS] = padded[neighbor : neighbor + rows]
     return found

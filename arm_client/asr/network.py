@@ -1,7 +1,7 @@
 """The acoustic model: a factorised time-delay network (TDNN-F), as a list of operations. Pure.
 
 A layer of it is a product of two adjacent rows with a narrow matrix, one of two adjacent rows of that with a wide one,
-a bias, the larger of each number and 0, a normalisation, and 0.66 times the layer's input. Each is one operation, and
+a bias, the larger of each number and 0, a normalization, and 0.66 times the layer's input. Each is one operation, and
 every form of the network walks the same list: in float32, in uint8 here, and in C on the DSP.
 
 Source: Kaldi, steps/libs/nnet3/xconfig/composite_layers.py, for the layer,
@@ -25,7 +25,7 @@ from hbrt.samples_dir import samples_dir
 
 BYPASS: Final = 0.66
 SUM_DENOMINATOR: Final = 1 << 8
-"""L of sums: the smallest, since their result is requantised, which loses what a larger one would give."""
+"""L of sums: the smallest, since their result is requantized, which loses what a larger one would give."""
 INPUT: Final = 0
 """Index of the tensor of features."""
 TENSORS: Final = 4
@@ -214,17 +214,17 @@ def ranges_of(network: Network, utterances: Iterable[Floats]) -> dict[str, float
     return {name: float(np.mean(found)) for name, found in widths.items()}
 
 
-def quantised_weights(network: Network) -> dict[str, Matrix]:
+def quantized_weights(network: Network) -> dict[str, Matrix]:
     """The weights as uint8, each matrix and row with a scale of its own.
 
     A row that is added has at least half the scale of what it is added to: of scales far apart, a sum in int32 takes so
-    much room that its requantisation has no multiplier left.
+    much room that its requantization has no multiplier left.
     """
     found = {}
     for name, values in network.weights.items():
         low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
         wider = max(1.0, network.ranges.get(name, 0.0) / 2 / ((high - low) or 1.0))
-        found[name] = qm.quantise(values, (low * wider, high * wider))
+        found[name] = qm.quantize(values, (low * wider, high * wider))
     return found
 
 
@@ -241,9 +241,9 @@ def forward_uint8(
 
     Args:
         network: Trained.
-        weights: As ``quantised_weights`` gives them.
+        weights: As ``quantized_weights`` gives them.
         rows: (frames + 2 context, 128) features.
-        denominator: L of requantisation.
+        denominator: L of requantization.
         is_exact: Whether scales follow the multiplier that was cut.
         is_blocked: Whether products are computed in the blocks of a DSP.
 
@@ -267,7 +267,7 @@ def forward_uint8(
             other = tensors[step.other]
             moved = other._replace(values=other.values[step.stride : step.stride + len(x.values)])
             sums = qm.add(x, qm.scaled(step.factor, moved), SUM_DENOMINATOR)
-        tensors[step.target] = qm.requantise(sums, denominator, is_exact=is_exact)
+        tensors[step.target] = qm.requantize(sums, denominator, is_exact=is_exact)
     return tensors[network.steps()[-1].target]
 
 

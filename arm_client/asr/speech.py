@@ -31,18 +31,18 @@ Samples = NDArray[np.int16]
 
 
 class Phone(NamedTuple):
-    """A sound: formants at both ends in Hz, loudness of voice and of noise, the noise's centre in Hz, length."""
+    """A sound: formants at both ends in Hz, loudness of voice and of noise, the noise's center in Hz, length."""
 
     start: tuple[int, int, int]
     end: tuple[int, int, int]
     voice: float
     noise: float
-    centre: int
+    center: int
     ms: int
 
 
-def _steady(formants: tuple[int, int, int], voice: float, noise: float, centre: int, ms: int) -> Phone:
-    return Phone(formants, formants, voice, noise, centre, ms)
+def _steady(formants: tuple[int, int, int], voice: float, noise: float, center: int, ms: int) -> Phone:
+    return Phone(formants, formants, voice, noise, center, ms)
 
 
 PHONES: Final = {
@@ -155,8 +155,8 @@ def say(words: tuple[str, ...], voice: Voice, seed: int, snr_db: float = 12.0) -
         max(6, round(PHONES[name].ms * voice.tempo * random.uniform(0.7, 1.4) * RATE / 1000 / STEP)) for name in names
     ]
     ids = np.repeat([PHONE_NAMES.index(name) for name in names], lengths)
-    formants, voiced, noisy, centre = _tracks(names, lengths, voice)
-    samples = _voiced(formants, voiced, voice, random) + _noisy(noisy + voice.breath * voiced, centre, random)
+    formants, voiced, noisy, center = _tracks(names, lengths, voice)
+    samples = _voiced(formants, voiced, voice, random) + _noisy(noisy + voice.breath * voiced, center, random)
     power = np.mean(samples**2)
     hiss = random.normal(size=len(samples))
     hum = np.convolve(random.normal(size=len(samples)), np.exp(-np.arange(40) / 8), "same")
@@ -211,8 +211,8 @@ def read_wav(file: Path) -> Samples:
 
 
 def _tracks(names: list[str], lengths: list[int], voice: Voice) -> tuple[Floats, Floats, Floats, Floats]:
-    """Formants (steps, 3), loudness of voice and of noise, centre of the noise; (steps,) each, smooth at the joints."""
-    formants, voiced, noisy, centre = [], [], [], []
+    """Formants (steps, 3), loudness of voice and of noise, center of the noise; (steps,) each, smooth at the joints."""
+    formants, voiced, noisy, center = [], [], [], []
     for name, steps in zip(names, lengths, strict=True):
         phone = PHONES[name]
         factors = voice.tract * voice.accent[PHONE_NAMES.index(name)]
@@ -223,7 +223,7 @@ def _tracks(names: list[str], lengths: list[int], voice: Voice) -> tuple[Floats,
             sounds[: steps // 2] = 0
         voiced.append(phone.voice * sounds)
         noisy.append(phone.noise * sounds)
-        centre.append(np.full(steps, phone.centre * min(voice.tract, 1.05)))
+        center.append(np.full(steps, phone.center * min(voice.tract, 1.05)))
     kernel = np.hanning(9) / np.hanning(9).sum()
 
     def smooth(track: Floats) -> Floats:
@@ -235,7 +235,7 @@ def _tracks(names: list[str], lengths: list[int], voice: Voice) -> tuple[Floats,
         np.stack([smooth(whole[:, at]) for at in range(3)], -1),
         smooth(np.concatenate(voiced)),
         smooth(np.concatenate(noisy)),
-        smooth(np.concatenate(centre)),
+        smooth(np.concatenate(center)),
     )
 
 
@@ -259,17 +259,17 @@ def _resonance(frequency: Floats, formants: Floats) -> Floats:
     """Gain at a frequency of each step, by three resonances and a fixed fourth."""
     gain = np.ones(len(frequency))
     for number, width in enumerate((70, 90, 130, 200)):
-        centre = formants[:, number] if number < 3 else np.full(len(frequency), 3500.0)
-        gain *= centre**2 / np.sqrt((centre**2 - frequency**2) ** 2 + (width * frequency) ** 2)
+        center = formants[:, number] if number < 3 else np.full(len(frequency), 3500.0)
+        gain *= center**2 / np.sqrt((center**2 - frequency**2) ** 2 + (width * frequency) ** 2)
     return gain
 
 
-def _noisy(loudness: Floats, centre: Floats, random: np.random.Generator) -> Floats:
+def _noisy(loudness: Floats, center: Floats, random: np.random.Generator) -> Floats:
     """Noise under a band of each step, added up over windows that overlap by half."""
     size = 2 * STEP
     spectrum = np.fft.rfft(random.normal(size=(len(loudness), size)), axis=1)
     frequency = np.fft.rfftfreq(size, 1 / RATE)
-    spectrum *= np.exp(-(((frequency - centre[:, None]) / 900) ** 2)) * loudness[:, None]
+    spectrum *= np.exp(-(((frequency - center[:, None]) / 900) ** 2)) * loudness[:, None]
     parts = np.fft.irfft(spectrum, size, axis=1) * np.hanning(size)
     found = np.zeros((len(loudness) + 1) * STEP)
     first, second = found[: len(loudness) * STEP].reshape(-1, STEP), found[STEP:].reshape(-1, STEP)

@@ -61,7 +61,7 @@ def bilateral_filter(
         **options: See Options.
 
     Returns:
-        Board array like `src`: exp(-d^2 / (2 sigma_space^2)) exp(-dI^2 / (2 sigma_color^2)) as weights, normalised.
+        Board array like `src`: exp(-d^2 / (2 sigma_space^2)) exp(-dI^2 / (2 sigma_color^2)) as weights, normalized.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.

@@ -29,10 +29,10 @@ class Nv12(NamedTuple):
 
 
 Picture = TypeVar("Picture", NDArray[Any], Nv12)
-"""An array (height, width), or (height, width, 3) for colours, or an Nv12; a result is of its sort, on the board."""
+"""An array (height, width), or (height, width, 3) for colors, or an Nv12; a result is of its sort, on the board."""
 
 _BY_DTYPE = {np.dtype(ELEMENTS[kind.type].dtype): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32)}
-COLOUR_CHANNELS = 3
+COLOR_CHANNELS = 3
 
 
 def first_plane(image: NDArray[Any] | Nv12) -> Any:
@@ -47,7 +47,7 @@ def size_of(image: NDArray[Any] | Nv12) -> tuple[int, int]:
 
 
 def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
-    """Format and type of an image; `channels` says the order of a colour image's.
+    """Format and type of an image; `channels` says the order of a color image's.
 
     Raises:
         CallerError: it has no pixels, or a shape or type that no image has.
@@ -65,7 +65,7 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
         return NV12
     if not isinstance(image, np.ndarray):
         raise refusal(f"The image is a {type(image).__name__}: use a numpy array or an Nv12.")
-    if image.ndim == COLOUR_CHANNELS and image.shape[2] == COLOUR_CHANNELS and image.dtype == np.uint8:
+    if image.ndim == COLOR_CHANNELS and image.shape[2] == COLOR_CHANNELS and image.dtype == np.uint8:
         return channels
     kind = _BY_DTYPE.get(image.dtype)
     if image.ndim != 2 or kind is None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from arm_client.client import Board
 from arm_client.cv.dispatch import Options, chosen, filled, run
 from arm_client.cv.images import (
-    COLOUR_CHANNELS,
+    COLOR_CHANNELS,
     FORMATS,
     ORDERS,
     Nv12,
@@ -78,7 +78,7 @@ def cvt_color(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: ITU-R BT.601, the luma and colour-difference equations, https://www.itu.int/rec/R-REC-BT.601
+    Source: ITU-R BT.601, the luma and color-difference equations, https://www.itu.int/rec/R-REC-BT.601
     docs/cv-ops.md has the ranges and what happens to chroma.
     """
     wanted = chosen("to", to, FORMATS)
@@ -89,7 +89,7 @@ def cvt_color(
         model = Nv12(np.empty(0), np.empty(0))
         result = new_image(board, model, height, width, options.get("out"))
     else:
-        shape = (height, width) if to == "y" else (height, width, COLOUR_CHANNELS)
+        shape = (height, width) if to == "y" else (height, width, COLOR_CHANNELS)
         result = new_array(board, shape, np.uint8, options.get("out"))
     given: Any = src
     source: Any = to_board(board, given)
@@ -101,7 +101,7 @@ def cvt_color(
 
 
 def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array:
-    """Grey values spread so that each is about as frequent as the next, by the op at 0x806.
+    """Gray values spread so that each is about as frequent as the next, by the op at 0x806.
 
     Args:
         board: Connection to a board.

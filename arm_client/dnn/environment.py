@@ -38,14 +38,14 @@ class Variable(NamedTuple):
         name: As it is written.
         meaning: On the board.
         here: What becomes of it here.
-        is_honoured: Else it is answered with a warning line that says ``here``.
+        is_honored: Else it is answered with a warning line that says ``here``.
         right_value: One that asks for what is done anyway, whatever the case of its letters: it is no reason to warn.
     """
 
     name: str
     meaning: str
     here: str
-    is_honoured: bool = False
+    is_honored: bool = False
     right_value: str = ""
 
 
@@ -55,31 +55,31 @@ TABLE = (
         "which records the log shows: 3 warnings and above (default), 4 errors, 5 fatal ones, 0 none",
         "the same, on standard error. A call of the program's that was refused is an error, with last_error()'s "
         "sentence; so is the wait for a task that failed, but not one that expires",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable(
         "HB_DNN_PLUGIN_PATH",
         "libraries with layers",
         "Python files with layers, or directories of them, separated by os.pathsep; read when HB_DNN_ENABLE_DSP is 1",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable(
         "HB_DNN_ENABLE_DSP",
         "1 lets models run operators on the DSP",
         "1 loads the shipped plugin and those of HB_DNN_PLUGIN_PATH, before the first model is loaded",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable(
         "HB_DNN_PROFILER_LOG_PATH",
         "directory for the times of each stage",
         "a directory there for each model gets profiler.log and profiler.csv, at its release or when the process ends",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable(
         "HB_MAX_THREAD_NUM",
         "CPU threads of a model, default 4",
         "threads of one onnxruntime session; half of the CPUs by default",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable("HB_MAX_TASK_NUM", "tasks in parallel, default 8", "32 model tasks can be alive, and two cores run them"),
     Variable("HB_DNN_CONV_MAP_PATH", "which convolution layers to dump", "there is no compiled layer to dump"),
@@ -102,14 +102,14 @@ TABLE = (
         "true switches tracing on",
         "true traces the board from the first model on, in process; the trace is written when the process ends. See "
         "[time.md](time.md#as-a-timeline)",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable(
         "HB_DNN_PERFETTO_CONFIG_PATH",
         "configuration of the trace",
         "a JSON file whose field trace_record_file names the trace, dnn.pftrace without it; a relative name is in the "
         "working directory, and a file that is there already is refused. Other fields have no effect",
-        is_honoured=True,
+        is_honored=True,
     ),
     Variable("HB_NN_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
     Variable("HB_UCP_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
@@ -133,7 +133,7 @@ def check() -> None:
     """Warn of each variable that is set and has no effect, once a process.
 
     Raises:
-        ModelError: HB_DNN_INVALID_ARGUMENT: one that is honoured has a value that it cannot have.
+        ModelError: HB_DNN_INVALID_ARGUMENT: one that is honored has a value that it cannot have.
     """
     log_level()
     threads = os.environ.get("HB_MAX_THREAD_NUM")
@@ -143,7 +143,7 @@ def check() -> None:
     trace_file()
     for variable in TABLE:
         value = os.environ.get(variable.name)
-        if not variable.is_honoured and value and value.upper() != variable.right_value:
+        if not variable.is_honored and value and value.upper() != variable.right_value:
             warn_once(f"{variable.name} is set and has no effect here: {variable.here}.")
 
 

@@ -66,7 +66,7 @@ def quantize(
         zero_point: An integer within the range of `dtype`, or one a channel.
         dtype: int8, uint8, int16, uint16 or int32.
         axis: Dimension of `x` that the channels run along; None for one scale for the whole tensor.
-        half_away: Ties go away from zero, as in C's round(), and not to the even neighbour.
+        half_away: Ties go away from zero, as in C's round(), and not to the even neighbor.
         **options: See Options.
 
     Returns:
@@ -82,11 +82,11 @@ def quantize(
     BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     """
-    values, quantised = as_array(x), dtype_of(dtype)
+    values, quantized = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
-    channels = _describe(param, values.shape, quantised, axis)
+    channels = _describe(param, values.shape, quantized, axis)
     tables = _use_scales(board, param, channels, scale, zero_point)
-    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantised, tables, options)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantized, tables, options)
 
 
 def quantize_shift(
@@ -100,11 +100,11 @@ def quantize_shift(
     **options: Unpack[Options],
 ) -> BoardArray:
     """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one a channel. As `quantize` otherwise."""
-    values, quantised = as_array(x), dtype_of(dtype)
+    values, quantized = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
-    channels = _describe(param, values.shape, quantised, axis)
+    channels = _describe(param, values.shape, quantized, axis)
     tables = _use_shifts(board, param, channels, shift)
-    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantised, tables, options)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantized, tables, options)
 
 
 def dequantize(
@@ -154,14 +154,14 @@ def dequantize_shift(
     return _run(board, HB_DSP_RPC_CMD_NN_DEQUANTIZE, param, values, values.dtype, np.float32, tables, options)
 
 
-def _describe(param: QuantiParam, shape: tuple[int, ...], quantised: np.dtype[Any], axis: int | None) -> int | None:
+def _describe(param: QuantiParam, shape: tuple[int, ...], quantized: np.dtype[Any], axis: int | None) -> int | None:
     """Fills type and shape; the number of channels, or None for one rule for the whole tensor.
 
     Any number of dimensions fits: all that counts is what lies before the axis, along it and after it.
     """
-    if quantised not in TENSOR_TYPES:
-        raise refusal(f"{quantised} is not a quantised type: use {', '.join(QUANTI_DTYPES.values())}.")
-    param.tensor_type = TENSOR_TYPES[quantised]
+    if quantized not in TENSOR_TYPES:
+        raise refusal(f"{quantized} is not a quantized type: use {', '.join(QUANTI_DTYPES.values())}.")
+    param.tensor_type = TENSOR_TYPES[quantized]
     if axis is None:
         param.axis = HB_DSP_QUANTI_PER_TENSOR
         param.set_shape([math.prod(shape)])

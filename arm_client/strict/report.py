@@ -11,7 +11,7 @@ from arm_client.cabi import say
 from arm_client.cabi.call_site import call_site
 from hbrt.findings.record import KINDS, Finding, Place
 from hbrt.findings.text import counted
-from hbrt.protocol.control import MEMORY_USES, MAX_SITE
+from hbrt.protocol.control import MAX_SITE, MEMORY_USES
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A process that an op or an image forks: it does its own work and ends. It never continues as the core.
 
-A core recognises itself by a page that the kernel empties in a fork's child. So it detects a fork by C code too, for
+A core recognizes itself by a page that the kernel empties in a fork's child. So it detects a fork by C code too, for
 the cost of one byte read after each op; ``os.getpid`` costs six times as much.
 """
 

@@ -66,7 +66,7 @@ class TcmError(Exception):
 
 
 class BadTile(TcmError, ValueError):
-    """A size, colour or alignment that no buffer can have, or a buffer that is not the tile manager's."""
+    """A size, color or alignment that no buffer can have, or a buffer that is not the tile manager's."""
 
 
 class OutOfTcm(TcmError):

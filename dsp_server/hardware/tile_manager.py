@@ -5,9 +5,9 @@
 buffers. A buffer is a writable memoryview over its bank, so an op cannot write past it, and after `free` it
 is released: a later access raises.
 
-Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls' shapes and the colours' names,
+Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls' shapes and the colors' names,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-Emulator: error values and the colours' numbers are its choice. A new buffer holds what its last user left
+Emulator: error values and the colors' numbers are its choice. A new buffer holds what its last user left
 there, as on the chip.
 """
 
@@ -238,7 +238,7 @@ class TileManager:
             return 0, 1
         if color in (XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1):
             return (color,)
-        raise BadTile(f"{color!r} is not a bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
+        raise BadTile(f"{color!r} is not a bank color: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
 
     def _place_of(self, address: int, size_bytes: int | None) -> tuple[int, int]:
         for bank, pool in enumerate(self._banks):

@@ -1,8 +1,8 @@
-"""Free ranges of pages: the best fit, and neighbours that become one range again. Arithmetic only.
+"""Free ranges of pages: the best fit, and neighbors that become one range again. Arithmetic only.
 
 The ranges lie in one sorted list under the key (pages, first page): the first key at or after the wanted
 length is the best fit, and of equal lengths the lowest. Two dictionaries, by first page and by the page
-after the last, find the neighbours of a range that comes back, so that no two free ranges ever touch. Each
+after the last, find the neighbors of a range that comes back, so that no two free ranges ever touch. Each
 call costs O(log n).
 """
 

@@ -19,7 +19,7 @@ from hbrt.fastrpc.types import dspqueue_buffer
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _DEFAULT_SIZES = 65_536, 16_384
 _NO_LIMIT = 0xFFFF_FFFF
-_OPTIMISED = 1000
+_OPTIMIZED = 1000
 _Callback: Any = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
 
 _queues: dict[int, DspQueue] = {}
@@ -128,7 +128,7 @@ def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -
 @returns_code
 def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
     """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
-    told = (*_of(queue).depths(), 0, 0, _OPTIMISED)
+    told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
     if not 1 <= stat <= len(told) or not value:
         raise AeeError(Aee.AEE_EBADPARM, f"There is no statistic {stat}, or no place for it; write 1 to {len(told)}.")
     _put(_U64, value, told[stat - 1])

@@ -1,4 +1,4 @@
-"""The layers of an ONNX model as an accelerator runs them: activations fused, quantisers and views left out.
+"""The layers of an ONNX model as an accelerator runs them: activations fused, quantizers and views left out.
 
 The model is taken to be of int8, whatever its types are. It needs the package onnx.
 """
@@ -38,7 +38,7 @@ class UnknownSizesError(ValueError):
 
 @dataclass(frozen=True)
 class _Graph:
-    """A graph with what its values are called without quantisers, their sizes, and who reads them."""
+    """A graph with what its values are called without quantizers, their sizes, and who reads them."""
 
     nodes: list[NodeProto]
     shapes: dict[str, tuple[int, ...]]
@@ -47,7 +47,7 @@ class _Graph:
     readers: dict[str, list[NodeProto]]
 
     def root(self, name: str) -> str:
-        """The value behind quantisers and views of the same elements."""
+        """The value behind quantizers and views of the same elements."""
         while name in self.same:
             name = self.same[name]
         return name
@@ -128,7 +128,7 @@ def _shapes_of(graph: GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def _fused(graph: _Graph, node: NodeProto) -> Iterator[NodeProto]:
-    """The nodes that an accelerator computes behind a multiplying one: a normalisation, and an activation."""
+    """The nodes that an accelerator computes behind a multiplying one: a normalization, and an activation."""
     out = node.output[0]
     readers = graph.readers.get(out, [])
     if len(readers) == 1 and (readers[0].op_type == "BatchNormalization" or _adds_bias(graph, readers[0])):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hbrt.attach.completion_time import MIN_NS, poll_window
-from hbrt.attach.waiting import MIN_DOZE_NS, MAX_WAIT_MS, PARTING_SECONDS, Waiters
+from hbrt.attach.waiting import MAX_WAIT_MS, MIN_DOZE_NS, PARTING_SECONDS, Waiters
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox.native import native
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State

@@ -17,7 +17,7 @@ _GAP = 3
 
 
 class Column(NamedTuple):
-    """One column: its heading, and whether numbers or states stand in it; a terminal shows states in colour."""
+    """One column: its heading, and whether numbers or states stand in it; a terminal shows states in color."""
 
     heading: str
     is_number: bool = False
@@ -105,7 +105,7 @@ def _style(cell: str, column: Column) -> str:
 
 
 def _is_bare() -> bool:
-    """Whether the user wants no escape sequences: NO_COLOR is about colours, but bold comes by the same way."""
+    """Whether the user wants no escape sequences: NO_COLOR is about colors, but bold comes by the same way."""
     return bool(os.environ.get("NO_COLOR"))
 
 

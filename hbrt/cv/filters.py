@@ -1,11 +1,11 @@
-"""Parameter structures of the CV ops that weigh or order a neighbourhood, with their rules."""
+"""Parameter structures of the CV ops that weigh or order a neighborhood, with their rules."""
 
 from __future__ import annotations
 
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     BORDERS,
-    COLOUR,
+    COLOR,
     CvParam,
     hbVPFilterKernel,
     need_anchor,
@@ -44,7 +44,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR)
+        same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
         for name, sigma in (("sigmaColor", self.sigmaColor), ("sigmaSpace", self.sigmaSpace)):
@@ -77,7 +77,7 @@ class hbDSPCvBoxFilterParam(CvParam):
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
         need_choice("normalize", self.normalize, {0: "the sum", 1: "the mean"})
-        kind = take(self.src, "src", COLOUR)
+        kind = take(self.src, "src", COLOR)
         results = (kind, Y_S32) if kind is Y_U8 and not self.normalize else (kind,)
         take(self.dst, "dst", results)
         same_size(self)
@@ -102,7 +102,7 @@ class MorphologyParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR)
+        same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
         self.kernel.check("kernel", Y_U8, LARGEST_KERNEL)
@@ -208,7 +208,7 @@ class hbDSPCvGaussianBlurParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR)
+        same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
         need_choice("kernelSize", self.kernelSize, {3: "for 1 2 1", 5: "for 1 4 6 4 1"})
@@ -227,14 +227,14 @@ class hbDSPCvMedianBlurParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR)
+        same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
         need_odd("maskWidth", self.maskWidth, 127)
 
 
 def _check_filter(param: CvParam) -> None:
-    kind = take(param.src, "src", COLOUR)
+    kind = take(param.src, "src", COLOR)
     take(param.dst, "dst", (Y_U8, Y_S16, Y_F32) if kind is Y_U8 else (kind,))
     same_size(param)
     need_apart(param)

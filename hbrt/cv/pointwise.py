@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, refuse
 from hbrt.cv.rules import (
-    COLOUR_NV12,
+    COLOR_NV12,
     GRAY,
     CvParam,
     need_apart,
@@ -51,7 +51,7 @@ class hbDSPCvCvtColorParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        kind = take(self.src, "src", COLOUR_NV12)
+        kind = take(self.src, "src", COLOR_NV12)
         take(self.dst, "dst", CONVERSIONS[kind])
         same_size(self)
         need_apart(self, in_place={self.src.imageFormat, self.dst.imageFormat} == {RGB.format, BGR.format})

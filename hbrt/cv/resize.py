@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, hbVPImageType, refuse
 from hbrt.cv.rules import (
-    COLOUR_NV12,
+    COLOR_NV12,
     HB_VP_INTER_GAUSSIAN,
     HB_VP_INTER_LINEAR,
     INTERPOLATIONS,
@@ -75,7 +75,7 @@ class hbDSPCvRoiResizeParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError. The regions have `check_rois`."""
-        same_kind(self, COLOUR_NV12)
+        same_kind(self, COLOR_NV12)
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         need_range("roiCount", self.roiCount, 1, MAX_ROIS)
         if not self.roiPhyAddr or self.roiPhyAddr % 4:
@@ -144,7 +144,7 @@ class PyramidParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR_NV12)
+        same_kind(self, COLOR_NV12)
         need_size(self.dst, *self.result_size(self.src))
         need_apart(self)
         need_choice("interpolation", self.interpolation, PYRAMID_FILTERS)

@@ -12,8 +12,8 @@ from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, K
 from hbrt.structures import CStructure, int32_t, structure, uint64_t
 
 GRAY = (Y_U8,)
-COLOUR = (Y_U8, RGB, BGR)
-COLOUR_NV12 = (*COLOUR, NV12)
+COLOR = (Y_U8, RGB, BGR)
+COLOR_NV12 = (*COLOR, NV12)
 EVERY_KIND = (Y_U8, Y_S16, Y_S32, Y_F32, RGB, BGR, NV12)
 
 HB_VP_BORDER_CONSTANT = 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
 from hbrt.cv.rules import (
     BORDERS,
-    COLOUR_NV12,
+    COLOR_NV12,
     INTERPOLATIONS,
     CvParam,
     need_apart,
@@ -80,7 +80,7 @@ class WarpParam(CvParam):
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR_NV12)
+        same_kind(self, COLOR_NV12)
         need_apart(self)
         matrix = list(self.transformMatrix)
         need_finite("transformMatrix", matrix)

@@ -75,7 +75,7 @@ class ClaimLock:
         self._given_up = (0, 0.0)  # a holder, and until when nobody of this process waits for it
         self.handle = ctypes.byref(self._place)
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Make the mutex; once a board, by its supervisor, before anyone else maps the file."""
         attributes = (ctypes.c_char * CLAIM_LOCK_BYTES)()
         _quick.pthread_mutexattr_init(attributes)

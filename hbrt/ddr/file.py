@@ -120,7 +120,7 @@ class Ddr:
                 f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less, with --ddr or "
                 "HBRT_DDR."
             ) from None
-        ClaimLock(ddr.map).initialise()
+        ClaimLock(ddr.map).initialize()
         return ddr
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ class Aee(IntEnum):
     AEE_EIONALLOC = 0x67, "Allocating shared memory failed."
     AEE_ECONNRESET = 104, "The domain of the handle has ended."
     AEE_ENORPCMEMORY = 0x68, "There is no shared memory left."  # the vendor's header gives both the same number
-    AEE_ENOTINITIALIZED = 0x6B, "It was not initialised."
+    AEE_ENOTINITIALIZED = 0x6B, "It was not initialized."
     AEE_EUNSUPPORTEDAPI = 0x6C, "The call is not supported here."
     AEE_EMAXBUFS = 0x70, "There are too many buffers."
     AEE_EINVARGS = 0x71, "The arguments do not fit the scalar word."

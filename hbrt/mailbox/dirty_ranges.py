@@ -1,7 +1,7 @@
 """Dirty bytes, which the CPU changed and did not clean: how the core that runs a task learns of them. Pure.
 
 The program that submits the task writes them where the slot's text will be, which is empty until the task has an
-answer. A copy of the key of the request stands before them, so that a core recognises those of another task.
+answer. A copy of the key of the request stands before them, so that a core recognizes those of another task.
 """
 
 from __future__ import annotations

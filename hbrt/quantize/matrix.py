@@ -1,7 +1,7 @@
 """Arithmetic on matrices of asymmetric uint8: products and sums in int32, and back to uint8. Pure.
 
 A real number r is stored as q with r = scale * (q - zero_point). Products and sums of stored numbers are int32 with a
-scale and no zero point; ``requantise`` makes uint8 of them by a multiplier and a shift. Each number in brackets is an
+scale and no zero point; ``requantize`` makes uint8 of them by a multiplier and a shift. Each number in brackets is an
 equation of the account.
 
 Source: Youdao's account of speech recognition on a DSP, 4.2.1, https://segmentfault.com/a/1190000039169471
@@ -25,7 +25,7 @@ MAX_TERMS: Final = 33_025
 MIN_L: Final = 1 << 8
 MAX_L: Final = 1 << 16
 MIN_MULTIPLIER: Final = 64
-"""Below it a requantised number is off by more than 1.5 %: the multiplier is cut to a whole number."""
+"""Below it a requantized number is off by more than 1.5 %: the multiplier is cut to a whole number."""
 THREADS: Final = 4
 """Hardware threads of the DSP: each takes a part of the columns."""
 BLOCK_ROWS: Final = 4
@@ -83,7 +83,7 @@ def parameters(low: float, high: float) -> tuple[float, int]:
     return scale, int(np.clip(np.floor(-low / scale + 0.5), 0, LEVELS))
 
 
-def quantise(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Matrix:
+def quantize(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Matrix:
     """Real numbers as uint8 [1].
 
     Args:
@@ -95,7 +95,7 @@ def quantise(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Ma
     """
     real = np.atleast_1d(np.asarray(values, np.float32))
     if not real.size:
-        raise ValueError("There are no values, and so no range to quantise by; give at least one.")
+        raise ValueError("There are no values, and so no range to quantize by; give at least one.")
     if not np.isfinite(real).all():
         raise ValueError("The values have an infinity or a NaN, which no scale covers; take it out first.")
     scale, zero = parameters(*(bounds or (real.min(), real.max())))
@@ -112,7 +112,7 @@ def matmul(a: Matrix, b: Matrix) -> Sums:
         ValueError: shapes that do not fit, or more terms than MAX_TERMS.
     """
     _check_product(a, b)
-    return Sums(_centred(a) @ _centred(b), a.scale * b.scale)
+    return Sums(_centered(a) @ _centered(b), a.scale * b.scale)
 
 
 def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
@@ -168,14 +168,14 @@ def add(a: Matrix, b: Matrix, denominator: int = MAX_L) -> Sums:
     if LEVELS * (multiplier + denominator) >= 1 << 31:
         raise ValueError(
             f"The scales {a.scale:g} and {b.scale:g} are {a.scale / b.scale:.0f} times apart: with L = {denominator} "
-            "a sum may leave int32. Take a smaller L, or requantise the smaller one."
+            "a sum may leave int32. Take a smaller L, or requantize the smaller one."
         )
-    return Sums(np.int32(multiplier) * _centred(a) + np.int32(denominator) * _centred(b), b.scale / denominator)
+    return Sums(np.int32(multiplier) * _centered(a) + np.int32(denominator) * _centered(b), b.scale / denominator)
 
 
 def multiply(a: Matrix, b: Matrix) -> Sums:
     """Product of the elements of two matrices whose shapes broadcast [11]."""
-    return Sums(_centred(a) * _centred(b), a.scale * b.scale)
+    return Sums(_centered(a) * _centered(b), a.scale * b.scale)
 
 
 def scaled(factor: float, a: Matrix) -> Matrix:
@@ -201,7 +201,7 @@ def multiplier_of(low: int, high: int, denominator: int) -> int:
     return LEVELS * denominator // (high - low) if high > low else denominator
 
 
-def requantise(
+def requantize(
     sums: Sums,
     denominator: int = MAX_L,
     division: Division = Division.NEAREST,
@@ -253,7 +253,7 @@ def check_denominator(denominator: int) -> None:
         raise ValueError(f"L is {denominator}; it is a power of two from {MIN_L} to {MAX_L}.")
 
 
-def _centred(a: Matrix) -> Ints:
+def _centered(a: Matrix) -> Ints:
     return a.values.astype(np.int32) - np.int32(a.zero_point)
 
 

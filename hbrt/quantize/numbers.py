@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def round_half_away(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """C's round(): ties go away from zero. Adding 0.5 and cutting would be wrong just below a tie."""
     whole: NDArray[np.float32] = np.trunc(values)
-    away = np.abs(values - whole) >= 0.5  # exact, as the difference of two neighbours is
+    away = np.abs(values - whole) >= 0.5  # exact, as the difference of two neighbors is
     whole[away] += np.copysign(np.float32(1), values[away])
     return whole
 
@@ -34,7 +34,7 @@ def quantize(
         zero_point: Of each value; broadcast.
         dtype: Integer type of the result.
         limits: Least and greatest result, which results beyond them and infinities take; by default those of `dtype`.
-        half_away: Ties go away from zero, as round(), instead of to the even neighbour, as nearbyint().
+        half_away: Ties go away from zero, as round(), instead of to the even neighbor, as nearbyint().
         zero_point_last: clip(nearbyint(x / scale) + zero_point), as ONNX has it: with an odd zero point ties differ.
 
     Returns:

@@ -179,7 +179,7 @@ EXPORT void __ubsan_on_report(void) {
   if (library != NULL) *(void **)&get = dlsym(library, "__ubsan_get_current_report_data");
   if (trace_fd < 0 || get == NULL) return;
   get(&kind, &message, &file, &line, &column, &memory);
-  append(headline, message != NULL ? message : "undefined behaviour");
+  append(headline, message != NULL ? message : "undefined behavior");
   append(headline, ", in an image's C code (most recent call first):\n");
   write_frames(headline, NULL);
 }

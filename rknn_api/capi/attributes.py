@@ -20,8 +20,8 @@ from rknn_api.errors import invalid_model
 from rknn_api.layouts import Rules
 from rknn_api.types import rknn_tensor_attr, rknn_tensor_format, rknn_tensor_qnt_type
 
-_PLAIN_TYPES = frozenset({"bool", "int64"})  # which the NPU takes as NCHW, and does not quantise
-_QUANTISED = frozenset({"int8", "uint8", "int16", "uint16"})
+_PLAIN_TYPES = frozenset({"bool", "int64"})  # which the NPU takes as NCHW, and does not quantize
+_QUANTIZED = frozenset({"int8", "uint8", "int16", "uint16"})
 
 
 class View(Enum):
@@ -107,7 +107,7 @@ def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
     attr.size = attr.n_elems * element
     attr.fmt = rknn_tensor_format[f"RKNN_TENSOR_{layout}"]
     attr.type = types.DTYPES[info.stored]
-    is_affine = info.stored in _QUANTISED or info.stored == "float16"
+    is_affine = info.stored in _QUANTIZED or info.stored == "float16"
     attr.qnt_type = (
         rknn_tensor_qnt_type.RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC
         if is_affine

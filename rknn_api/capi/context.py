@@ -318,7 +318,7 @@ class Context:
         c2 = self._c2(side)
         dims = dims_in(side, layout, c2)
         is_nhwc = side.is_input and layout == "NHWC"
-        # The guide's sample: int8 is normalised and quantised by the program, uint8 by the NPU.
+        # The guide's sample: int8 is normalized and quantized by the program, uint8 by the NPU.
         is_stored = bool(attr.pass_through) or (dtype == side.info.stored and dtype in {"int8", "int16"})
         form = Form(
             dtype,

@@ -25,7 +25,7 @@ class Form(NamedTuple):
         layout: NCHW, NHWC, NC1HWC2 or UNDEFINED.
         w_stride: Pixels from row to row of NHWC, 0 for the width.
         h_stride: Rows from image to image, 0 for the height.
-        is_stored: Whether the numbers are the model's own (pass_through): quantised, mean and deviation applied.
+        is_stored: Whether the numbers are the model's own (pass_through): quantized, mean and deviation applied.
         c2: Of NC1HWC2.
     """
 
@@ -120,7 +120,7 @@ def _turned(array: NDArray[Any], has: str, wants: str) -> NDArray[Any]:
 
 
 def _real(stored: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
-    """What the graph must be given so that it computes with these stored numbers: it quantises and normalises."""
+    """What the graph must be given so that it computes with these stored numbers: it quantizes and normalizes."""
     if info.stored == info.dtype:
         return stored
     real = stored.astype(np.float64)

@@ -14,7 +14,7 @@ from arm_client.cabi.arguments import bytes_of
 from rknn_api.capi import matrices
 from rknn_api.capi.arguments import array_of, handle_of, number_of, structure_of
 from rknn_api.capi.functions import returns_code
-from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Quantised, Sizes
+from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Quantized, Sizes
 from rknn_api.capi.product import NAMES, NATIVE, NORM, PER_GROUP, TURNED, Matmul
 from rknn_api.capi.runtime import existing, runtime
 from rknn_api.errors import invalid_parameter
@@ -143,7 +143,7 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
         scale = np.frombuffer(bytes_of(given.scale, 4 * given.scale_len), np.float32).copy()
     if given.zp_len:
         zero = np.frombuffer(bytes_of(given.zp, 4 * given.zp_len), np.int32).copy()
-    found.quantised[which] = Quantised(scale, zero)
+    found.quantized[which] = Quantized(scale, zero)
 
 
 @returns_code

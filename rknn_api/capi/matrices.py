@@ -1,4 +1,4 @@
-"""Products of matrices as the NPU computes them: types, layouts by chip, quantisation. Pure.
+"""Products of matrices as the NPU computes them: types, layouts by chip, quantization. Pure.
 
 Source: RKNN API for RKNPU user guide (1.5.2), layouts of matrices, in doc of https://github.com/rockchip-linux/rknpu2
 Emulator: two numbers of int4 lie in a byte, the first in its lower half; a product of integers wraps around at 32 bits;
@@ -88,7 +88,7 @@ class Sizes(NamedTuple):
     n: int
 
 
-class Quantised(NamedTuple):
+class Quantized(NamedTuple):
     """Scale and zero point of a matrix, one or one a column."""
 
     scale: NDArray[Any]
@@ -96,7 +96,7 @@ class Quantised(NamedTuple):
 
 
 _STORED: Final = {"bfloat16": "uint16"}
-PLAIN: Final = Quantised(np.ones(1, np.float32), np.zeros(1, np.int32))
+PLAIN: Final = Quantized(np.ones(1, np.float32), np.zeros(1, np.int32))
 
 
 def wrong_size(kind: Kind, sizes: Sizes, chip: str) -> str:
@@ -176,7 +176,7 @@ def packed(matrix: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
     return both
 
 
-def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantised]) -> NDArray[Any]:
+def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantized]) -> NDArray[Any]:
     """C in its type.
 
     Args:

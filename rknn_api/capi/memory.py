@@ -1,4 +1,4 @@
-"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronised, destroyed."""
+"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronized, destroyed."""
 
 from __future__ import annotations
 

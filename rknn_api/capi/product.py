@@ -40,7 +40,7 @@ class Matmul:
         self.shapes, self.sizes = shapes, shapes[0]
         self.chip, self.memory = chip, memory
         self.group_size = info.group_size if info.B_quant_type in PER_GROUP else 0
-        self.quantised = dict.fromkeys(NAMES, PLAIN)
+        self.quantized = dict.fromkeys(NAMES, PLAIN)
         self.bound: dict[str, Held] = {}
         self.schedule = Schedule(priority=priority)
         self._runners: dict[Sizes, GraphRunner] = {}
@@ -86,7 +86,7 @@ class Matmul:
                 RknnStatus.RKNN_ERR_FAIL, f"{missing[0]} has no memory: call rknn_matmul_set_io_mem for it."
             )
         feeds = {which: np.ascontiguousarray(self._read(which)) for which in ("A", "B")}
-        of = self.quantised
+        of = self.quantized
         numbers = {"a_zero": of["A"].zero[None]}
         numbers |= {"b_zero": self._along_b(of["B"].zero), "b_scale": self._along_b(of["B"].scale)}
         work = np.float32 if self.kind.a == "float16" else np.float64

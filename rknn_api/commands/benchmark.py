@@ -58,7 +58,7 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
         show_text(runner.note, err=True)
     arrays = _arrays(metadata, inputs)
     show_text(sdk_version())
-    show_text(f"{metadata.name}, for {metadata.target_platform}, {metadata.quantized_dtype or 'not quantised'}")
+    show_text(f"{metadata.name}, for {metadata.target_platform}, {metadata.quantized_dtype or 'not quantized'}")
     for what, infos in (("input", metadata.inputs), ("output", metadata.outputs)):
         for at, info in enumerate(infos):
             show_text(f"{what} {at}: {_said(info)}")

@@ -96,7 +96,7 @@ class RKNNLite(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalised, or the array of the one input. Those of four dimensions
+            inputs: Arrays, one for each input, not normalized, or the array of the one input. Those of four dimensions
                 are NHWC, whatever the layout of the ONNX model.
             data_format: "nhwc" or "nchw"; or a list of them.
             data_type: No effect: an array has its own.

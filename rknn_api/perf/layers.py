@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 
 from hbrt.models.spec.graph import described
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
-from rknn_api.container import NORMALISED, Metadata
+from rknn_api.container import NORMALIZED, Metadata
 from rknn_api.errors import RknnError
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
@@ -20,7 +20,7 @@ from rknn_api.run.runner import GraphRunner
 Shape = tuple[int, ...]
 
 _PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
-_QUANTISED = {"w8a8": "INT8", "w8a16": "INT16", "w16a16i": "INT16"}
+_QUANTIZED = {"w8a8": "INT8", "w8a16": "INT16", "w16a16i": "INT16"}
 _MERGED = frozenset({"Relu", "Clip", "LeakyRelu", "PRelu", "Sigmoid", "HardSigmoid", "HardSwish", "Elu", "Tanh"})
 """Behind a convolution, these are a part of its layer, as published logs name it: ConvRelu, ConvLeakyRelu, ..."""
 _SWISH = "ExSwish"
@@ -33,7 +33,7 @@ class Layer:
     """One layer.
 
     Attributes:
-        op_type: Such as "Conv"; with the operators that the quantiser merged into it, such as "ConvRelu".
+        op_type: Such as "Conv"; with the operators that the quantizer merged into it, such as "ConvRelu".
         name: Of the node.
         dtype: "INT8", "INT16", "FLOAT16" or another type of numpy.
         target: "NPU" or "CPU".
@@ -72,7 +72,7 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
         RknnError: it cannot be run, which is how shapes are found.
     """
     view = _View(model, _shapes(model, metadata, ops))
-    quantised = _QUANTISED.get(metadata.quantized_dtype, "FLOAT16")
+    quantized = _QUANTIZED.get(metadata.quantized_dtype, "FLOAT16")
     fused: Mapping[str, str] = metadata.extra.get("fused", {})
     merging = _Merging(view, {value.name for value in model.graph.output})
     for node in view.operators():
@@ -80,14 +80,14 @@ def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Lay
         weights = tuple(view.shapes[name] for name in node.input if name and view.is_weight(name))
         output = view.shapes.get(node.output[0], ())  # a list of tensors has none
         macs, is_depthwise = _macs(node, inputs, weights, output)
-        is_quantised = any(view.is_integer(name) for name in (*node.input, *node.output))
+        is_quantized = any(view.is_integer(name) for name in (*node.input, *node.output))
         is_on_cpu = node.op_type in ops or node.op_type in _ON_CPU
         merging.add(
             node,
             Layer(
                 fused.get(node.output[0], node.op_type),
                 node.name or node.output[0],
-                quantised if is_quantised else "FLOAT16",
+                quantized if is_quantized else "FLOAT16",
                 "CPU" if is_on_cpu else "NPU",
                 tuple(inputs),
                 output,
@@ -142,11 +142,11 @@ class _View:
         self._integers = {
             name for node in self._nodes if node.op_type in _PAIR for name in (node.input[0], node.output[0])
         }
-        quantised = {node.output[0]: node.input[0] for node in self._nodes if node.op_type == "QuantizeLinear"}
+        quantized = {node.output[0]: node.input[0] for node in self._nodes if node.op_type == "QuantizeLinear"}
         self._stored = {
-            node.output[0]: quantised[node.input[0]]
+            node.output[0]: quantized[node.input[0]]
             for node in self._nodes
-            if node.op_type == "DequantizeLinear" and node.input[0] in quantised
+            if node.op_type == "DequantizeLinear" and node.input[0] in quantized
         }
         for node in self._nodes:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
@@ -160,11 +160,11 @@ class _View:
     def operators(self) -> Iterator[NodeProto]:
         """The nodes that compute."""
         for node in self._nodes:
-            if node.op_type not in _PAIR | {"Constant"} and not node.name.startswith(NORMALISED):
+            if node.op_type not in _PAIR | {"Constant"} and not node.name.startswith(NORMALIZED):
                 yield node
 
     def source(self, name: str) -> str:
-        """The value before it was quantised and dequantised."""
+        """The value before it was quantized and dequantized."""
         while name in self._stored:
             name = self._stored[name]
         return name
@@ -174,7 +174,7 @@ class _View:
         return name in self._constants
 
     def is_integer(self, name: str) -> bool:
-        """Whether a value is quantised or dequantised beside its reader."""
+        """Whether a value is quantized or dequantized beside its reader."""
         return name in self._integers and name not in self._constants
 
 

@@ -1,4 +1,4 @@
-"""How far the quantised model is from the one of real numbers, layer by layer."""
+"""How far the quantized model is from the one of real numbers, layer by layer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from hbrt.borders.printable import printable
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
-from rknn_api.container import NORMALISED
+from rknn_api.container import NORMALIZED
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
-from rknn_api.toolkit.quantise import activations
+from rknn_api.toolkit.quantize import activations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Values = Mapping[str, "NDArray[Any]"]
 
 _HEAD = """\
-# Errors of each layer of the quantised model, as it is simulated here, against the model of real numbers (golden).
+# Errors of each layer of the quantized model, as it is simulated here, against the model of real numbers (golden).
 #   entire: both models ran whole, so that a layer has the errors of those before it as well.
 #   single: the layer was given the golden inputs, so that the error is its own.
 #   cos: cosine of the angle between both results, 1 when they are alike. euc: Euclidean distance.
@@ -67,20 +67,20 @@ def values_of(model: ModelProto, ops: CustomOps, feeds: Values, names: Sequence[
         runner.close()
 
 
-def analyse(
-    golden: ModelProto, quantised: ModelProto, ops: CustomOps, feeds: Values, runs: CustomOps | None = None
+def analyze(
+    golden: ModelProto, quantized: ModelProto, ops: CustomOps, feeds: Values, runs: CustomOps | None = None
 ) -> tuple[list[LayerError], dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Compare both models at each layer.
 
     Args:
         golden: Of real numbers, with the types of its values.
-        quantised: The same with QuantizeLinear and DequantizeLinear.
+        quantized: The same with QuantizeLinear and DequantizeLinear.
         ops: The program's.
         feeds: Arrays for the inputs.
-        runs: The ops of the quantised model; the same when None.
+        runs: The ops of the quantized model; the same when None.
 
     Returns:
-        The layers in the order of the golden graph; what each value is in the golden model; and in the quantised one.
+        The layers in the order of the golden graph; what each value is in the golden model; and in the quantized one.
 
     Raises:
         RknnError: a model cannot be run.
@@ -88,18 +88,18 @@ def analyse(
     Source: RKNN-Toolkit2 API Reference (2.3.2), accuracy_analysis, https://github.com/airockchip/rknn-toolkit2
     """
     named = activations(golden)
-    kept = kept_values(quantised)
+    kept = kept_values(quantized)
     pairs = {name: kept[name] for name in named if name in kept}
     wanted = dict(feeds) | values_of(golden, ops, feeds, named)
     runs = ops if runs is None else runs
-    made = values_of(quantised, runs, feeds, list(dict.fromkeys(pairs.values())))
+    made = values_of(quantized, runs, feeds, list(dict.fromkeys(pairs.values())))
     found = {name: made.get(last, wanted[name]) for name, last in pairs.items()}
-    alone = _singles(quantised, pairs, runs, wanted)
+    alone = _singles(quantized, pairs, runs, wanted)
     by_value = {name: node for node in golden.graph.node for name in node.output}
     layers = []
     for name in pairs:
         node = by_value.get(name)
-        if node is not None and node.name.startswith(NORMALISED):
+        if node is not None and node.name.startswith(NORMALIZED):
             continue
         single = error_between(alone[name], wanted[name]) if name in alone else None
         layers.append(LayerError(fused(by_value, name, pairs), name, error_between(found[name], wanted[name]), single))
@@ -107,22 +107,22 @@ def analyse(
 
 
 def fused(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> str:
-    """The op types that make a value, with those before them whose results the quantised model does not keep."""
+    """The op types that make a value, with those before them whose results the quantized model does not keep."""
     return "".join(makers[one].op_type for one in merged(makers, name, kept)) or "Input"
 
 
 def merged(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> list[str]:
-    """A value that a layer makes, behind those that the quantised model does not keep; none for an input."""
+    """A value that a layer makes, behind those that the quantized model does not keep; none for an input."""
     node = makers.get(name)
     if node is None:
         return []
     before = node.input[0] if node.input else ""
-    is_fused = before in makers and before not in kept and not makers[before].name.startswith(NORMALISED)
+    is_fused = before in makers and before not in kept and not makers[before].name.startswith(NORMALIZED)
     return [*(merged(makers, before, kept) if is_fused else ()), name]
 
 
 def kept_values(model: ModelProto) -> dict[str, str]:
-    """Where each value of the golden model is in the quantised one: dequantised, where it is quantised."""
+    """Where each value of the golden model is in the quantized one: dequantized, where it is quantized."""
     graph = model.graph
     found = {name: name for node in graph.node for name in node.output}
     found |= {value.name: value.name for value in graph_inputs(graph)}
@@ -132,7 +132,7 @@ def kept_values(model: ModelProto) -> dict[str, str]:
             continue
         source = node.input[0]
         found[source] = after.output[0]
-        # The quantiser calls an output of the model otherwise, and gives its name to what is dequantised.
+        # The quantizer calls an output of the model otherwise, and gives its name to what is dequantized.
         found[after.output[0]] = after.output[0]
     return found
 
@@ -144,12 +144,12 @@ def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden
     graph = copy.graph
     given = {value.name for value in graph_inputs(graph)}
     last = {after: name for name, after in pairs.items()}
-    quantises = {node.output[0]: node for node in graph.node if node.op_type == "QuantizeLinear"}
+    quantizes = {node.output[0]: node for node in graph.node if node.op_type == "QuantizeLinear"}
     made = {name for node in graph.node for name in node.output}
     fed: dict[str, str] = {}
     for node in graph.node:
         is_of_pair = node.op_type == "QuantizeLinear" or (
-            node.op_type == "DequantizeLinear" and node.input[0] in quantises
+            node.op_type == "DequantizeLinear" and node.input[0] in quantizes
         )
         if is_of_pair:
             continue
@@ -157,7 +157,7 @@ def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden
             source = last.get(name, name)
             if name in made and name not in given and source in golden:
                 fed[source] = f"{source}_golden"
-                node.input[at] = _requantised(copy, quantises, name, fed[source])
+                node.input[at] = _requantized(copy, quantizes, name, fed[source])
     for name, value in fed.items():
         graph.input.append(helper.make_tensor_value_info(value, TensorProto.FLOAT, golden[name].shape))
     names = [after for name, after in pairs.items() if after in made and name not in given]
@@ -174,14 +174,14 @@ def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden
     return {name: results[after] for name, after in pairs.items() if after in results}
 
 
-def _requantised(model: ModelProto, quantises: Mapping[str, Any], name: str, value: str) -> str:
-    """A golden value as a node reads it: through a pair of its own where what it read was dequantised."""
+def _requantized(model: ModelProto, quantizes: Mapping[str, Any], name: str, value: str) -> str:
+    """A golden value as a node reads it: through a pair of its own where what it read was dequantized."""
     graph = model.graph
     after = next((node for node in graph.node if name in node.output and node.op_type == "DequantizeLinear"), None)
-    before = quantises.get(after.input[0]) if after is not None else None
+    before = quantizes.get(after.input[0]) if after is not None else None
     if after is None or before is None:
         return value
-    result = f"{value}_dequantised_{name}"
+    result = f"{value}_dequantized_{name}"
     if not any(result in node.output for node in graph.node):
         for source, read, made in ((before, value, f"{result}_stored"), (after, f"{result}_stored", result)):
             node = graph.node.add()

@@ -1,4 +1,4 @@
-"""From a model that was loaded to what is exported: normalised, quantised, described."""
+"""From a model that was loaded to what is exported: normalized, quantized, described."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.accuracy import fused, kept_values
 from rknn_api.toolkit.config import Config, Shapes
 from rknn_api.toolkit.dataset import Wanted, read, samples
-from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
-from rknn_api.toolkit.source import Normalisation, normalised, shape_of, shapes_of, with_types
+from rknn_api.toolkit.quantize import Ranges, quantized, ranges_of
+from rknn_api.toolkit.source import Normalization, normalized, shape_of, shapes_of, with_types
 from rknn_api.toolkit.sparsity import Sparse, with_masks
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ _WEIGHT = 64
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model of real numbers, ready to be quantised.
+    """A model of real numbers, ready to be quantized.
 
     Attributes:
-        model: Normalises by itself; has the types of its values.
+        model: Normalizes by itself; has the types of its values.
         plain: The same without the types that were inferred, which onnxruntime does not always agree with.
         inputs: What it does to each input.
         config: How it is converted.
@@ -48,7 +48,7 @@ class Prepared:
 
     model: ModelProto
     plain: ModelProto
-    inputs: list[Normalisation]
+    inputs: list[Normalization]
     config: Config
     ops: CustomOps
 
@@ -58,7 +58,7 @@ class Prepared:
         return None if self.config.sparse is None else with_masks(self.model, self.config.sparse)
 
     @property
-    def to_quantise(self) -> ModelProto:
+    def to_quantize(self) -> ModelProto:
         """The model that becomes one of integers."""
         return self.model if self.sparse is None else self.sparse.model
 
@@ -94,7 +94,7 @@ class Prepared:
             RknnError: the dataset cannot be read or does not fit; the model cannot be run.
         """
         levels = (1 << 16 if "a16" in self.config.quantized_dtype else 1 << 8) - 1
-        return ranges_of(self.to_quantise, self.ops, self.samples(dataset), self.config.quantized_algorithm, levels)
+        return ranges_of(self.to_quantize, self.ops, self.samples(dataset), self.config.quantized_algorithm, levels)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Built:
         container: What is exported.
         graph: Its graph.
         golden: The same model of real numbers.
-        ranges: Of the activations; empty for a model that is not quantised.
+        ranges: Of the activations; empty for a model that is not quantized.
     """
 
     container: Container
@@ -115,12 +115,12 @@ class Built:
 
 
 def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
-    """Make a model ready to be quantised.
+    """Make a model ready to be quantized.
 
     Raises:
         RknnError: mean and deviation do not fit it; its types cannot be inferred.
     """
-    ready, inputs = normalised(model, config)
+    ready, inputs = normalized(model, config)
     typed = with_types(ready, ops)
     _declare_beside_ops(ready, typed, ops)
     return Prepared(typed, ready, inputs, config, ops)
@@ -138,7 +138,7 @@ def _declare_beside_ops(plain: ModelProto, typed: ModelProto, ops: CustomOps) ->
 def built(
     prepared: Prepared, name: str, ranges: Ranges | None, *, batch: int = 1, exclude: Sequence[str] = ()
 ) -> Built:
-    """Quantise a model and describe it.
+    """Quantize a model and describe it.
 
     Args:
         prepared: The model.
@@ -148,10 +148,10 @@ def built(
         exclude: Names of nodes that stay in real numbers.
 
     Raises:
-        RknnError: it cannot be quantised, run, or made for the platform.
+        RknnError: it cannot be quantized, run, or made for the platform.
     """
     config = prepared.config
-    graph = prepared.plain if ranges is None else quantised(prepared.to_quantise, config, ranges, exclude)
+    graph = prepared.plain if ranges is None else quantized(prepared.to_quantize, config, ranges, exclude)
     if batch > 1:
         _check_batch(prepared, batch)
     outputs = _output_shapes(graph, prepared)
@@ -179,10 +179,10 @@ def built(
 
 
 def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
-    """Op types of the layers that the quantiser merged others into, by the name of what their nodes make."""
+    """Op types of the layers that the quantizer merged others into, by the name of what their nodes make."""
     makers = {name: node for node in golden.graph.node for name in node.output}
     kept = kept_values(graph)
-    # A node of the quantised graph makes a golden value under its name, or, of an output of the model, under another.
+    # A node of the quantized graph makes a golden value under its name, or, of an output of the model, under another.
     stored = {node.output[0]: node.input[0] for node in graph.graph.node if node.op_type == "QuantizeLinear"}
     made = {
         name: stored.get(node.input[0], name) if node.op_type == "DequantizeLinear" else name
@@ -249,7 +249,7 @@ def _dtype(value: ValueInfoProto) -> np.dtype[Any]:
 
 
 def _input(
-    model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], batch: int, one: Normalisation
+    model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], batch: int, one: Normalization
 ) -> TensorInfo:
     info = _described(value, shape, batch)
     graph = Graph(model)

@@ -168,7 +168,7 @@ def _choice(name: str, value: object, known: Sequence[str]) -> str:
         raise _wrong(name, value, f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(known)}")
     here = _RUN_HERE[name]
     if value not in here:
-        raise _wrong(name, value, f"this emulator quantises by onnxruntime, which can {' or '.join(map(repr, here))}")
+        raise _wrong(name, value, f"this emulator quantizes by onnxruntime, which can {' or '.join(map(repr, here))}")
     return str(value)
 
 

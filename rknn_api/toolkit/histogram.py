@@ -1,4 +1,4 @@
-"""The range of an activation that its quantised numbers lose least with: by squares ("mmse"), by entropy. Pure.
+"""The range of an activation that its quantized numbers lose least with: by squares ("mmse"), by entropy. Pure.
 
 Emulator: a histogram of 4096 bins, whatever a dataset has; of 64 evenly spaced ends one is chosen: by squares first
 the upper and then the lower one, by entropy one for both sides.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BINS: Final = 4096
 _ENDS: Final = np.arange(1, 65) / 64
 _MIN_COUNT: Final = 1e-4
-"""Of a bin that no quantised number falls into: its divergence would be infinite."""
+"""Of a bin that no quantized number falls into: its divergence would be infinite."""
 
 
 class Histogram:
@@ -45,18 +45,18 @@ class Histogram:
         Args:
             low: The least number that was seen.
             high: The largest.
-            levels: Steps of the quantised numbers: 255 of int8.
+            levels: Steps of the quantized numbers: 255 of int8.
         """
         if not self._most:
             return low, high
         is_seen = self._counts > 0
-        centres = ((np.arange(_BINS) + 0.5) / _BINS * 2 - 1)[is_seen] * self._most
+        centers = ((np.arange(_BINS) + 0.5) / _BINS * 2 - 1)[is_seen] * self._most
         counts = self._counts[is_seen]
 
         def error(one: tuple[float, float]) -> float:
             scale = (one[1] - one[0]) / levels
-            kept = np.clip(np.rint(centres / scale) * scale, *one)
-            return float((counts * (centres - kept) ** 2).sum())
+            kept = np.clip(np.rint(centers / scale) * scale, *one)
+            return float((counts * (centers - kept) ** 2).sum())
 
         low, high = min(low, 0.0), max(high, 0.0)  # a range has the zero
         found = (low, high)
@@ -67,12 +67,12 @@ class Histogram:
         return found
 
     def least_divergence(self, low: float, high: float, levels: int) -> tuple[float, float]:
-        """The range with the least Kullback-Leibler divergence between the numbers and the quantised ones.
+        """The range with the least Kullback-Leibler divergence between the numbers and the quantized ones.
 
         Args:
             low: The least number that was seen.
             high: The largest.
-            levels: Steps of the quantised numbers: 255 of int8.
+            levels: Steps of the quantized numbers: 255 of int8.
 
         Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration,
         https://on-demand.gputechconf.com/gtc/2017/presentation/s7310-8-bit-inference-with-tensorrt.pdf

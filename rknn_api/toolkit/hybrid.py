@@ -1,4 +1,4 @@
-"""Hybrid quantisation in two steps: a file between them names the layers that stay in real numbers."""
+"""Hybrid quantization in two steps: a file between them names the layers that stay in real numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hbrt.borders import yaml_text
 from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.spec.graph import Graph
-from rknn_api.container import NORMALISED
+from rknn_api.container import NORMALIZED
 from rknn_api.errors import RknnError, invalid_model, invalid_parameter
 from rknn_api.platforms import platform_of
 from rknn_api.run.runner import refused
-from rknn_api.toolkit.accuracy import analyse, kept_values, merged
+from rknn_api.toolkit.accuracy import analyze, kept_values, merged
 from rknn_api.toolkit.build import Built, Prepared
 from rknn_api.toolkit.config import Config
-from rknn_api.toolkit.source import Normalisation
+from rknn_api.toolkit.source import Normalization
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Stored(NamedTuple):
     """What the files of the first step say beside the model."""
 
-    inputs: list[Normalisation]
+    inputs: list[Normalization]
     ranges: dict[str, tuple[float, float]]
     batch: int
     float_layers: list[str]
@@ -48,7 +48,7 @@ def write(stem: Path, built: Built, config: Config, float_layers: Iterable[str])
     model, data, cfg = (stem.with_name(f"{stem.name}{end}") for end in (".model", ".data", ".quantization.cfg"))
     model.write_bytes(built.golden.SerializeToString())
     metadata = built.container.metadata
-    inputs = [[list(one.mean), list(one.std), _normalised_name(built.golden, one.name)] for one in metadata.inputs]
+    inputs = [[list(one.mean), list(one.std), _normalized_name(built.golden, one.name)] for one in metadata.inputs]
     beside = {
         "inputs": inputs,
         "ranges": built.ranges,
@@ -81,7 +81,7 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
         beside = json.loads(data.read_text(encoding="utf-8"))
         text = _mapping(yaml_text.load(cfg.read_text(encoding="utf-8")))
         ranges = {name: (float(low), float(high)) for name, (low, high) in beside["ranges"].items()}
-        inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in beside["inputs"]]
+        inputs = [Normalization(tuple(mean), tuple(std), name) for mean, std, name in beside["inputs"]]
         batch = int(beside["rknn_batch_size"])
         config = config_of(beside["config"])
         changed = _mapping(text.get("quantize_parameters"))
@@ -183,16 +183,16 @@ def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) 
     makers, kept = {name: node for node in built.golden.graph.node for name in node.output}, kept_values(built.graph)
     for arrays in islice(prepared.samples(dataset), max(1, count)):
         feeds = {info.name: array for info, array in zip(built.container.metadata.inputs, arrays, strict=True)}
-        layers, _, _ = analyse(built.golden, built.graph, prepared.ops, feeds)
+        layers, _, _ = analyze(built.golden, built.graph, prepared.ops, feeds)
         for one in layers:
             if one.single is not None and not (one.single.cos >= config.min_cos and one.single.euc <= config.max_euc):
                 found |= dict.fromkeys(merged(makers, one.name, kept))
     return list(found)
 
 
-def _normalised_name(model: ModelProto, name: str) -> str:
+def _normalized_name(model: ModelProto, name: str) -> str:
     """What an input is called after its mean and deviation."""
     for node in model.graph.node:
-        if node.name.startswith(NORMALISED) and node.input[0] == name:
+        if node.name.startswith(NORMALIZED) and node.input[0] == name:
             name = node.output[0]
     return name

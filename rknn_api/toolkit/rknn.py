@@ -23,7 +23,7 @@ from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_array
 from rknn_api.toolkit.config import Config, read_config
 from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
-from rknn_api.toolkit.quantise import biased_by_row, without_ranges
+from rknn_api.toolkit.quantize import biased_by_row, without_ranges
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
 from rknn_api.version import sdk_version
 
@@ -184,7 +184,7 @@ class RKNN(Calls):
 
         Args:
             do_quantization: Make it one of integers; else it stays one of real numbers.
-            dataset: Text file of samples to quantise by.
+            dataset: Text file of samples to quantize by.
             rknn_batch_size: Images that one run takes.
             auto_hybrid: Leave the layers in real numbers that lose more than config's auto_hybrid_cos_thresh and
                 auto_hybrid_euc_thresh say, by the first sample of the dataset.
@@ -197,7 +197,7 @@ class RKNN(Calls):
             prepared = self._prepare()
             batch = _batch(rknn_batch_size)
             ranges = prepared.ranges(dataset) if do_quantization else None
-            self._tell_sparse(prepared, is_quantised=do_quantization)
+            self._tell_sparse(prepared, is_quantized=do_quantization)
             one = built(prepared, self._name, ranges, batch=batch)
             if auto_hybrid and ranges is not None and dataset is not None:
                 one = self._auto_hybrid(prepared, one, dataset, batch)
@@ -231,14 +231,14 @@ class RKNN(Calls):
             )
         if is_meant and not any(node.op_type == "DequantizeLinear" for node in one.graph.graph.node):
             self._log.warning(
-                call, "Nothing of the model is quantised: none of its operators on float32 can be; it runs as it was."
+                call, "Nothing of the model is quantized: none of its operators on float32 can be; it runs as it was."
             )
 
-    def _tell_sparse(self, prepared: Prepared, *, is_quantised: bool) -> None:
+    def _tell_sparse(self, prepared: Prepared, *, is_quantized: bool) -> None:
         if prepared.config.sparse is None:
             return
-        if not is_quantised:
-            self._log.warning("build", "sparse_infer is of quantised models; in real numbers all layers stay dense.")
+        if not is_quantized:
+            self._log.warning("build", "sparse_infer is of quantized models; in real numbers all layers stay dense.")
             return
         assert prepared.sparse is not None  # noqa: S101 - as config says
         _, already, masked, dense = prepared.sparse
@@ -266,7 +266,7 @@ class RKNN(Calls):
         """Write what ``hybrid_quantization_step2`` reads: NAME.model, NAME.data, NAME.quantization.cfg.
 
         Args:
-            dataset: Text file of samples to quantise by.
+            dataset: Text file of samples to quantize by.
             rknn_batch_size: Images that one run takes.
             proposal: Name in the file the layers that lose most, for real numbers.
             proposal_dataset_size: Samples that this is decided by.
@@ -424,7 +424,7 @@ class RKNN(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalised, or the array of the one input. Those of four dimensions
+            inputs: Arrays, one for each input, not normalized, or the array of the one input. Those of four dimensions
                 are NHWC, whatever the layout of the ONNX model; one of three is taken for one image, with a warning.
             data_format: "nhwc" or "nchw"; or a list of them.
             inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
@@ -516,7 +516,7 @@ class RKNN(Calls):
         target: str | None = None,
         device_id: str | None = None,
     ) -> int:
-        """Compare the quantised model with the one of real numbers, layer by layer.
+        """Compare the quantized model with the one of real numbers, layer by layer.
 
         Args:
             inputs: Paths of a picture or an .npy file for each input.
@@ -526,7 +526,7 @@ class RKNN(Calls):
             device_id: As of ``init_runtime``.
         """
 
-        def analyse() -> None:
+        def analyze() -> None:
             if self._built is None or self._prepared is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
             folder, chip = path_of(output_dir, "output_dir"), _checked_target(target, device_id, self._built.container)
@@ -535,7 +535,7 @@ class RKNN(Calls):
                 info.name: array for info, array in zip(self._built.container.metadata.inputs, arrays, strict=True)
             }
             runs = self._ops_on(chip, self._built.container)
-            layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds, runs)
+            layers, golden, found = accuracy.analyze(self._built.golden, self._built.graph, self._ops, feeds, runs)
             runs.close()
             text = accuracy.table(layers)
             stems = file_stems(golden)
@@ -547,7 +547,7 @@ class RKNN(Calls):
             (folder / "error_analysis.txt").write_text(text, encoding="utf-8")
             self._log.text(text)
 
-        return self.call("accuracy_analysis", analyse)
+        return self.call("accuracy_analysis", analyze)
 
     def codegen(
         self,

@@ -1,4 +1,4 @@
-"""An ONNX model as it is given, and made ready to convert: cut, its shapes fixed, normalisation in front."""
+"""An ONNX model as it is given, and made ready to convert: cut, its shapes fixed, normalization in front."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hbrt.models.run.layer import TensorType
 from hbrt.models.run.stop import QUIET
 from hbrt.models.spec.graph import bodies, described
 from hbrt.models.spec.graph_edits import free_name, graph_inputs, rename_reads
-from rknn_api.container import NORMALISED
+from rknn_api.container import NORMALIZED
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps, call_shape_infer
 from rknn_api.run.runner import refused
@@ -86,7 +86,7 @@ def _of_later_set(model: ModelProto) -> ModelProto:
         return model
     try:
         return onnx.version_converter.convert_version(model, _SET)
-    except (RuntimeError, ValueError, IndexError):  # the quantiser says which set it needs
+    except (RuntimeError, ValueError, IndexError):  # the quantizer says which set it needs
         return model
 
 
@@ -277,7 +277,7 @@ def _same_edges(one: ModelProto, other: ModelProto) -> bool:
     return [value.name for value in graph_inputs(one.graph)] == [value.name for value in graph_inputs(other.graph)]
 
 
-class Normalisation(NamedTuple):
+class Normalization(NamedTuple):
     """What is done to an input: ``mean`` is subtracted, ``std`` divided by, one a channel; ``name`` is the result."""
 
     mean: tuple[float, ...]
@@ -285,7 +285,7 @@ class Normalisation(NamedTuple):
     name: str
 
 
-def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalisation]]:
+def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalization]]:
     """The model that subtracts the mean and divides by the deviation itself.
 
     Returns:
@@ -305,7 +305,7 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     for what, given in lists:
         if given and len(given) != len(values):
             raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, and the model has {len(values)}.")
-    found: list[Normalisation] = []
+    found: list[Normalization] = []
     new: list[NodeProto] = []
     for at, (value, shape) in enumerate(zip(values, shapes_of(copy), strict=True)):
         mean = config.mean_values[at] if config.mean_values else ()
@@ -323,17 +323,17 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
             if dtype.kind != "f":
                 raise invalid_parameter(
                     f"{what} is for inputs of real numbers, and {value.name!r} is of {dtype}: give it "
-                    f"{float(op_type == 'Div'):g} for each channel, and normalise inside the model."
+                    f"{float(op_type == 'Div'):g} for each channel, and normalize inside the model."
                 )
             result = free_name(graph, f"{value.name}_{op_type.lower()}")
             by = np.array(numbers, dtype).reshape(1, -1, 1, 1)
             constant = numpy_helper.from_array(by, f"{result}_by")
             graph.initializer.append(constant)
-            new.append(helper.make_node(op_type, [name, constant.name], [result], f"{NORMALISED}_{result}"))
+            new.append(helper.make_node(op_type, [name, constant.name], [result], f"{NORMALIZED}_{result}"))
             name = result
         if len(new) > before:
             rename_reads(graph, value.name, name)
-        found.append(Normalisation(mean, std, name))
+        found.append(Normalization(mean, std, name))
     nodes = [*new, *graph.node]
     del graph.node[:]
     graph.node.extend(nodes)

@@ -146,7 +146,7 @@ def unpaired(gradient: Floats, stride: int) -> Floats:
     return found
 
 
-def normalised(z: Floats, name: str, kept: dict[str, Any]) -> Floats:
+def normalized(z: Floats, name: str, kept: dict[str, Any]) -> Floats:
     """The larger of each number and 0, with mean 0 and variance 1 over the batch."""
     r = np.maximum(z, 0)
     mean, variance = r.mean((0, 1)), r.var((0, 1))
@@ -155,8 +155,8 @@ def normalised(z: Floats, name: str, kept: dict[str, Any]) -> Floats:
     return y
 
 
-def normalised_back(gradient: Floats, name: str, kept: dict[str, Any]) -> Floats:
-    """The way back of ``normalised``."""
+def normalized_back(gradient: Floats, name: str, kept: dict[str, Any]) -> Floats:
+    """The way back of ``normalized``."""
     is_positive, y = kept[name]
     _, variance = kept["statistics"][name]
     inner = gradient - gradient.mean((0, 1)) - y * (gradient * y).mean((0, 1))
@@ -167,12 +167,12 @@ def normalised_back(gradient: Floats, name: str, kept: dict[str, Any]) -> Floats
 def forward(weights: Weights, x: Floats) -> tuple[Floats, dict[str, Any]]:
     """Logits (BATCH, FRAMES, sounds), and what the way back needs."""
     kept: dict[str, Any] = {"statistics": {}}
-    y = normalised(x @ weights["input.matrix"] + weights["input.bias"], "input", kept)
+    y = normalized(x @ weights["input.matrix"] + weights["input.bias"], "input", kept)
     for layer, stride in enumerate(STRIDES, 1):
         name = f"layer{layer}"
         wide = pairs(y, stride)
         narrow = pairs(wide @ weights[f"{name}.linear"], stride)
-        out = normalised(narrow @ weights[f"{name}.affine"] + weights[f"{name}.bias"], name, kept)
+        out = normalized(narrow @ weights[f"{name}.affine"] + weights[f"{name}.bias"], name, kept)
         kept[f"{name}.in"] = (wide, narrow)
         y = out + BYPASS * y[:, stride:-stride]
     kept["last"] = y
@@ -195,14 +195,14 @@ def gradients(weights: Weights, x: Floats, labels: NDArray[np.int64], logits: Fl
     for layer in range(len(STRIDES), 0, -1):
         name, stride = f"layer{layer}", STRIDES[layer - 1]
         wide, narrow = kept[f"{name}.in"]
-        d_z = normalised_back(d, name, kept)
+        d_z = normalized_back(d, name, kept)
         found[f"{name}.affine"], found[f"{name}.bias"] = by_weight(narrow, d_z), d_z.sum((0, 1))[None]
         d_narrow = unpaired(d_z @ weights[f"{name}.affine"].T, stride)
         found[f"{name}.linear"] = by_weight(wide, d_narrow)
         d_in = unpaired(d_narrow @ weights[f"{name}.linear"].T, stride)
         d_in[:, stride:-stride] += BYPASS * d
         d = d_in
-    d_z = normalised_back(d, "input", kept)
+    d_z = normalized_back(d, "input", kept)
     return found | {"input.matrix": by_weight(x, d_z), "input.bias": d_z.sum((0, 1))[None]}
 
 

@@ -5,7 +5,7 @@
 The graph is that of the paper (arXiv 1704.04861, width 1): a convolution, thirteen pairs of depthwise and pointwise
 convolutions, the mean over the image, a dense layer, softmax. The weights are random, so its classes mean nothing; put
 a trained model in its place for that. They are scaled layer by layer by what comes out for some drawn scenes, as batch
-normalisation would: otherwise every picture would get the same answer. It needs onnx and OpenCV, and takes some
+normalization would: otherwise every picture would get the same answer. It needs onnx and OpenCV, and takes some
 seconds and 17 MB.
 
 * mobilenetv1.onnx: `data` float32 (1, 3, 224, 224), BGR, to `prob` float32 (1, 1000).
@@ -90,17 +90,17 @@ def scene(rng: np.random.Generator, height: int = SIDE, width: int = SIDE) -> ND
     horizon = int(rng.uniform(0.4, 0.8) * height)
     picture[horizon:] = rng.uniform(20, 160, 3)
     for _ in range(rng.integers(3, 12)):
-        colour = tuple(rng.uniform(0, 255, 3))
+        color = tuple(rng.uniform(0, 255, 3))
         x, y = int(rng.integers(0, width)), int(rng.integers(0, height))
         size = int(rng.integers(height // 16, height // 3))
         kind = rng.integers(3)
         if kind == 0:
-            cv2.circle(picture, (x, y), size // 2, colour, -1, cv2.LINE_AA)
+            cv2.circle(picture, (x, y), size // 2, color, -1, cv2.LINE_AA)
         elif kind == 1:
-            cv2.rectangle(picture, (x, y), (x + size, y + size * 2 // 3), colour, -1)
+            cv2.rectangle(picture, (x, y), (x + size, y + size * 2 // 3), color, -1)
         else:
             corners = np.array([[x, y], [x + size, y], [x + size // 2, y - size]], np.int32)
-            cv2.fillPoly(picture, [corners], colour, cv2.LINE_AA)
+            cv2.fillPoly(picture, [corners], color, cv2.LINE_AA)
     for cells, amount in ((3, 30), (12, 20), (48, 15)):
         coarse = rng.normal(0, amount, (cells, cells, 1)) + rng.normal(0, amount / 3, (cells, cells, 3))
         picture += cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)

@@ -1,14 +1,14 @@
-"""Trains the digit classifier of `hbrt run dnn digits`, and quantises it to int8.
+"""Trains the digit classifier of `hbrt run dnn digits`, and quantizes it to int8.
 
     python train_digits.py [DIRECTORY]
 
-The images are the 1797 handwritten digits of 8 x 8 pixels, grey 0 to 16, that scikit-learn brings along: four fifths
+The images are the 1797 handwritten digits of 8 x 8 pixels, gray 0 to 16, that scikit-learn brings along: four fifths
 train the net, one fifth is the test split. It takes some seconds on one CPU, and the same machine makes the same files
 each time. It needs scikit-learn, onnx and onnxruntime.
 
 The files go beside this script, or into DIRECTORY:
 
-* digits_float.onnx: `image` float32 (1, 1, 8, 8), grey / 16, to `logits` float32 (1, 10).
+* digits_float.onnx: `image` float32 (1, 1, 8, 8), gray / 16, to `logits` float32 (1, 10).
 * digits_int8.onnx: the same net with weights and activations of 8 bits as QuantizeLinear / DequantizeLinear pairs. The
   runtime takes the pairs at its ends for the tensors' own types: `image` and `logits` are S8 there.
 * digits_test.npz: `images` uint8 (360, 8, 8) and `labels` uint8 (360,) of the test split.
@@ -40,8 +40,8 @@ Weights = dict[str, Floats]
 def main() -> int:
     """Writes the three files and prints how good the nets are."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
-    grey, labels = load_digits(return_X_y=True)
-    images = (grey.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
+    gray, labels = load_digits(return_X_y=True)
+    images = (gray.reshape(-1, 1, 8, 8) / 16).astype(np.float32)
     train_x, test_x, train_y, test_y = train_test_split(
         images, labels, test_size=0.2, random_state=SEED, stratify=labels
     )
@@ -54,8 +54,8 @@ def main() -> int:
     model = to_onnx(weights)
     onnx.save(model, directory / "digits_float.onnx")
     quantize(directory / "digits_float.onnx", directory / "digits_int8.onnx", train_x[:256])
-    grey_test = np.rint(test_x[:, 0] * 16).astype(np.uint8)
-    np.savez_compressed(directory / "digits_test.npz", images=grey_test, labels=test_y.astype(np.uint8))
+    gray_test = np.rint(test_x[:, 0] * 16).astype(np.uint8)
+    np.savez_compressed(directory / "digits_test.npz", images=gray_test, labels=test_y.astype(np.uint8))
     for name in ("digits_float.onnx", "digits_int8.onnx", "digits_test.npz"):
         print(f"{directory / name}: {(directory / name).stat().st_size / 1024:.0f} KiB")
     return 0
@@ -102,7 +102,7 @@ def train(images: Floats, labels: NDArray[np.int64]) -> Weights:
 
 
 def columns(x: Floats) -> Floats:
-    """(N, H, W, C * 9): the 3 x 3 neighbourhood of each pixel of (N, C, H, W), with zeros around the image."""
+    """(N, H, W, C * 9): the 3 x 3 neighborhood of each pixel of (N, C, H, W), with zeros around the image."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     n, c, h, w = x.shape

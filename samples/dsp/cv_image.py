@@ -40,7 +40,7 @@ from dsp_server import (
     xvFreeBuffer,
 )
 from hbrt.cv.image import Plane
-from hbrt.cv.rules import COLOUR_NV12, need_apart, same_kind, same_size
+from hbrt.cv.rules import COLOR_NV12, need_apart, same_kind, same_size
 from hbrt.cv_types import CvParam
 from hbrt.status import HB_DSP_OUT_OF_TCM
 
@@ -52,7 +52,7 @@ def hb_dsp_invert(input: memoryview, output: memoryview, tm: TileManager) -> int
     if len(input) < ctypes.sizeof(CvParam):
         raise ParameterError(f"The input block has {len(input)} bytes: give {ctypes.sizeof(CvParam)}, src and dst.")
     param = CvParam.from_buffer_copy(input)
-    same_kind(param, COLOUR_NV12)  # each a refusal with a sentence, as ParameterError is
+    same_kind(param, COLOR_NV12)  # each a refusal with a sentence, as ParameterError is
     same_size(param)
     need_apart(param, in_place=True)
     for src_plane, dst_plane in zip(param.src.planes(), param.dst.planes(), strict=True):

@@ -217,7 +217,7 @@ static int step_uint8(struct call *call, const struct step *step, const uint8_t 
   }
   if (scale == 0) return ERROR_LOST;
   const int32_t multiplier =
-      requantise(call->sums, scale, call->param->denominator, (int)call->param->is_exact, y, values_of(call, y));
+      requantize(call->sums, scale, call->param->denominator, (int)call->param->is_exact, y, values_of(call, y));
   *least = XT_MIN(*least, multiplier);
   return multiplier ? 0 : ERROR_LOST;
 }

@@ -62,7 +62,7 @@ FOR_EACH_CPU void scale_down(const int32_t *sums, uint8_t *out, uint64_t count, 
 }
 
 /* int32 to uint8 by the range of the numbers; L is denominator. Returns L1, 0 when all would be lost. */
-static int32_t requantise(const int32_t *sums, double scale, uint32_t denominator, int is_exact, struct tensor *out,
+static int32_t requantize(const int32_t *sums, double scale, uint32_t denominator, int is_exact, struct tensor *out,
                           uint8_t *values) {
   const uint64_t count = (uint64_t)out->rows * out->columns;
   int32_t low, high;

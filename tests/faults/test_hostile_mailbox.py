@@ -39,7 +39,7 @@ FULL = (1 << 64) - 2  # of an eventfd's counter
 
 
 class Hostile:
-    """A client with a block of 4096 bytes, a neighbour's block, one that was freed, and its hands on every byte."""
+    """A client with a block of 4096 bytes, a neighbor's block, one that was freed, and its hands on every byte."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -102,7 +102,7 @@ class Hostile:
         }
 
     def nobody_was_harmed(self) -> None:
-        """The same cores run, each answers the neighbour, and its bytes are what it wrote."""
+        """The same cores run, each answers the neighbor, and its bytes are what it wrote."""
         assert self.world.serves() == []
         assert [self.world.core_pid(index) for index in range(self.world.cores)] == self.pids
 

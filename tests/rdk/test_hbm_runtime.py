@@ -49,7 +49,7 @@ def test_schedules_stay_and_those_of_a_run_do_not(dsp_board: Board, files: list[
     assert (told.priority, told.bpu_cores, told.customId, told.deviceId) == (200, [1], 3, 0)
 
 
-def test_quantised_outputs_say_how(dsp_board: Board) -> None:
+def test_quantized_outputs_say_how(dsp_board: Board) -> None:
     digits = Path(__file__).resolve().parents[2] / "samples" / "dnn" / "digits_int8.onnx"
     runtime = hbm_runtime.HB_HBMRuntime(str(digits))
     (name,) = runtime.model_names

@@ -91,7 +91,7 @@ class ModelWork:
         return {**vars(self), "_on": None, "_loaded": None}
 
     def __call__(self, board: Board, item: str) -> Compared:
-        """Run it for a file. Real numbers are quantised, where the model is; integers are stored values."""
+        """Run it for a file. Real numbers are quantized, where the model is; integers are stored values."""
         from arm_client import dnn
 
         if self._on is not board:  # a new board has no models

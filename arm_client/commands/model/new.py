@@ -97,7 +97,7 @@ def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> l
         if spec.layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW and not _is_nhwc(spec.valid_shape)
     ]
     told += [
-        f"The output {spec.name} is quantised ({spec.quantization.kind.name}): the program dequantises it."
+        f"The output {spec.name} is quantized ({spec.quantization.kind.name}): the program dequantizes it."
         for spec in outputs
         if spec.quantization is not None
     ]

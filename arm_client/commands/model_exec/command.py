@@ -305,7 +305,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> None:
     "cosine",
     click.FloatRange(-1, 1),
     None,
-    "A layer with a smaller cosine differs; 0.9999, or 0.99 with quantised layers.",
+    "A layer with a smaller cosine differs; 0.9999, or 0.99 with quantized layers.",
 )
 @flag(
     "largest_error",
@@ -320,7 +320,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> None:
 def compare(ctx: click.Context, /, **flags: Any) -> None:
     """Compare a model layer by layer with a reference, and name the first layer that differs.
 
-    Layers are matched by the names of their results; those that onnxruntime's quantiser gives are understood. The exit
+    Layers are matched by the names of their results; those that onnxruntime's quantizer gives are understood. The exit
     code is 1 when one differs. The input is random unless --input_file names one.
     """
     from arm_client.commands.model_exec.compare import compare, limits_for, reference_values

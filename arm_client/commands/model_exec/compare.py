@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 QUANTIZERS = {"QuantizeLinear", "DequantizeLinear"}
 _BEFORE, _AFTER = "_QuantizeLinear_Input", "_DequantizeLinear_Output"
-"""How onnxruntime's quantiser names the values that it puts around a layer's result."""
+"""How onnxruntime's quantizer names the values that it puts around a layer's result."""
 QUANTIZED_COSINE, COSINE = 0.99, 0.9999
 LARGEST_SHARE = 1e-3
 
@@ -129,7 +129,7 @@ def compare(
 ) -> list[Likeness]:
     """Every layer whose result the reference has, in the order of the model's nodes.
 
-    A result that a side quantises is compared as the next layer gets it.
+    A result that a side quantizes is compared as the next layer gets it.
 
     Args:
         nodes: The model's.
@@ -154,7 +154,7 @@ def _as_passed_on(values: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]
 def limits_for(
     nodes: Sequence[NodeProto], reference: Iterable[str], cosine: float | None, share: float | None
 ) -> Limits:
-    """The limits that were asked for, else those that fit both: a quantised one has errors by design.
+    """The limits that were asked for, else those that fit both: a quantized one has errors by design.
 
     Args:
         nodes: The model's.

@@ -299,7 +299,7 @@ def _encoded(picture: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _random(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...] | None) -> NDArray[Any]:
-    """Numbers to measure with: bytes of a picture, every stored integer of a quantised input, reals of 0..1, else 0, 1.
+    """Numbers to measure with: bytes of a picture, every stored integer of a quantized input, reals of 0..1, else 0, 1.
 
     0 and 1 will do as indices, sizes and truth values, which other integers mostly are.
     """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# One element, the widths of a vector (16 float32 lanes) and their neighbours, and more than one TCM tile.
+# One element, the widths of a vector (16 float32 lanes) and their neighbors, and more than one TCM tile.
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, 1000, 25_600, 25_601, 60_000)
 KINDS = ("normal", "uniform", "constant", "zeros", "large", "small", "ramp")
 

@@ -54,7 +54,7 @@ command.add_command(bench)
     type=click.Choice(KINDS),
     default="elementwise",
     show_default=True,
-    help="What a result depends on: its element, its row, its neighbours, or all elements.",
+    help="What a result depends on: its element, its row, its neighbors, or all elements.",
 )
 @click.option(
     "--dtype",
@@ -69,7 +69,7 @@ command.add_command(bench)
     type=click.IntRange(0, MAX_HALO),
     default=1,
     show_default=True,
-    help="Of an image: how many neighbours on each side a result depends on.",
+    help="Of an image: how many neighbors on each side a result depends on.",
 )
 @click.option("--numba", "way", flag_value="numba", help="Compute in loops that numba compiles.")
 @click.option("--c", "way", flag_value="c", help="Write the image in C.")

@@ -40,7 +40,7 @@ class NewOp(NamedTuple):
         way: What the image is written in, of WAYS; the program and the test are Python either way.
         kind: What it computes, of KINDS.
         dtype: Of its elements, of DTYPES.
-        halo: Rows and columns of neighbours that an element of an image needs on each side.
+        halo: Rows and columns of neighbors that an element of an image needs on each side.
     """
 
     name: str
@@ -95,8 +95,8 @@ def operations_of(op: NewOp) -> dict[str, int]:
         return {"load": 2, "alu": 2, "store": 1}
     if op.kind == "reduce":
         return {"load": 1, "alu": 1}
-    neighbours = (2 * op.halo + 1) ** 2
-    return {"load": neighbours, "alu": neighbours, "store": 1}
+    neighbors = (2 * op.halo + 1) ** 2
+    return {"load": neighbors, "alu": neighbors, "store": 1}
 
 
 def sections_of(kind: str) -> dict[str, str]:

@@ -42,7 +42,7 @@ def measure(ops: Sequence[MeasuredOp], repeats: int, timeout_s: float) -> None:
     """Call each op a number of times, after one call that warms it up and is not in ``host_ns``.
 
     They take turns, call by call, so that a machine that becomes slower or faster meanwhile does so for all: the calls
-    of one number are neighbours. The first turn is taken in turns as well.
+    of one number are neighbors. The first turn is taken in turns as well.
 
     Args:
         ops: On boards of their own.

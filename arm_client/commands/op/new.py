@@ -37,7 +37,7 @@ def check_op(op: NewOp) -> None:
     if name.startswith("test"):
         raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
     if op.halo != 1 and op.kind != "image":
-        raise OpError(f"--halo is for --kind image; elements of --kind {op.kind} need no neighbours.")
+        raise OpError(f"--halo is for --kind image; elements of --kind {op.kind} need no neighbors.")
     if name in _names_used(op):
         raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
     last = HB_DSP_RPC_CMD_BUTT - 1

@@ -60,7 +60,7 @@ def _quantize(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> V
 
 
 def _dequantize(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
-    return _within(result, (sample.QUANTISED.astype(np.float32) - sample.ZERO_POINT) * np.float32(sample.SCALE), 0)
+    return _within(result, (sample.QUANTIZED.astype(np.float32) - sample.ZERO_POINT) * np.float32(sample.SCALE), 0)
 
 
 def _point_cloud(result: Any, sample: SimpleNamespace, given: dict[str, Any]) -> Verdict:

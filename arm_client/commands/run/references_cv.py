@@ -21,13 +21,13 @@ def expected(op: str, input_file: str, sample: SimpleNamespace) -> Any:
         input_file: Picture that the sample read.
         sample: Names of the sample's file.
     """
-    is_grey = op in GREY
-    picture = cv2.imread(input_file, cv2.IMREAD_GRAYSCALE if is_grey else cv2.IMREAD_COLOR)
-    return (GREY if is_grey else COLOUR)[op](picture, sample)
+    is_gray = op in GRAY
+    picture = cv2.imread(input_file, cv2.IMREAD_GRAYSCALE if is_gray else cv2.IMREAD_COLOR)
+    return (GRAY if is_gray else COLOR)[op](picture, sample)
 
 
-def _corners(grey: Any, sample: SimpleNamespace) -> Any:
-    response = cv2.cornerHarris(grey, sample.BLOCK_SIZE, sample.KERNEL_SIZE, sample.SENSITIVITY, borderType=REPLICATE)
+def _corners(gray: Any, sample: SimpleNamespace) -> Any:
+    response = cv2.cornerHarris(gray, sample.BLOCK_SIZE, sample.KERNEL_SIZE, sample.SENSITIVITY, borderType=REPLICATE)
     return np.rint(response.astype(np.float64) * 2.0**30)  # the op's scale of an S32 result, for a kernel of 3
 
 
@@ -69,7 +69,7 @@ def _from_above(picture: Any, sample: SimpleNamespace) -> Any:
     return cv2.warpPerspective(picture, sample.matrix(width, height), (width, height), flags=how)
 
 
-GREY: dict[str, Compute] = {
+GRAY: dict[str, Compute] = {
     "bilateral_filter": lambda x, s: cv2.bilateralFilter(
         x, s.KERNEL_SIZE, s.SIGMA_COLOR, s.SIGMA_SPACE, borderType=REPLICATE
     ),
@@ -86,7 +86,7 @@ GREY: dict[str, Compute] = {
     "sobel": lambda x, _: cv2.Sobel(x, cv2.CV_16S, 1, 0, borderType=REPLICATE),
     "threshold": lambda x, s: np.where(x > s.THRESH, s.MAX_VAL, 0),
 }
-COLOUR: dict[str, Compute] = {
+COLOR: dict[str, Compute] = {
     "cvt_color": _nv12,
     "flip": lambda x, _: x[:, ::-1],
     "median_blur": lambda x, s: cv2.medianBlur(x, s.MASK_WIDTH),

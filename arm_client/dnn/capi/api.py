@@ -220,7 +220,7 @@ def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDN
     """What an input looks like in memory.
 
     Args:
-        properties: Out: shapes, layout, type, quantisation (its arrays are memory of the runtime, until hbDNNRelease),
+        properties: Out: shapes, layout, type, quantization (its arrays are memory of the runtime, until hbDNNRelease),
             alignedByteSize and strides in bytes; -1 for sizes that the data decides.
         model: Handle.
         index: From 0.

@@ -54,9 +54,9 @@ class _Quanti(DspLayer):
         """Why the op cannot compute it, or why it is part of another operator."""
         scale = node.inputs[1] if len(node.inputs) > 1 else None
         if node.attributes.get("block_size"):
-            return "they are quantised in blocks, which the DSP's op does not know"
+            return "they are quantized in blocks, which the DSP's op does not know"
         if scale is not None and scale.shape is not None and len(scale.shape) > 1:
-            return "they are quantised in blocks, which the DSP's op does not know"
+            return "they are quantized in blocks, which the DSP's op does not know"
         if scale is not None and scale.constant is not None:
             values = scale.constant.astype(np.float64)
             if not (np.isfinite(values) & (values > 0)).all():
@@ -127,14 +127,14 @@ class DspQuantizeLinear(_Quanti):
         self._dtype = _output_dtype(node)
 
     def Decline(self, node: NodeInfo) -> str:
-        """The op makes int8, uint8, int16, uint16 and int32 of float32; int8 operators quantise for themselves."""
+        """The op makes int8, uint8, int16, uint16 and int32 of float32; int8 operators quantize for themselves."""
         dtype = _output_dtype(node)
         zero_point = node.inputs[2] if len(node.inputs) > 2 else None
         if zero_point is not None:
             dtype = zero_point.dtype
         if dtype is not None and dtype not in TENSOR_TYPES:
             return f"the DSP's op does not make {dtype}"
-        return super().Decline(node) or not_float32(node, 0) or _quantised_result(node)
+        return super().Decline(node) or not_float32(node, 0) or _quantized_result(node)
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
         """The input's shape, with the zero point's type."""
@@ -163,13 +163,13 @@ class DspDequantizeLinear(_Quanti):
             return f"the DSP's op does not take {data.dtype}"
         if _output_dtype(node) not in {None, FLOAT32}:
             return f"the DSP's op does not make {_output_dtype(node)}"
-        return super().Decline(node) or _quantised_operand(node)
+        return super().Decline(node) or _quantized_operand(node)
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
         """The input's shape, in float32."""
         data = bottom[0]
         if data is None or data.dtype not in TENSOR_TYPES:
-            raise ValueError(f"The DSP's op dequantises {', '.join(map(str, TENSOR_TYPES))}, not {data}.")
+            raise ValueError(f"The DSP's op dequantizes {', '.join(map(str, TENSOR_TYPES))}, not {data}.")
         return [TensorType(data.shape, FLOAT32)]
 
     def _stored(self, data: NDArray, out: NDArray) -> np.dtype[Any]:
@@ -184,7 +184,7 @@ def _output_dtype(node: NodeInfo) -> np.dtype[Any] | None:
     return np.dtype(helper.tensor_dtype_to_np_dtype(number)) if number else None
 
 
-def _quantised_result(node: NodeInfo) -> str:
+def _quantized_result(node: NodeInfo) -> str:
     """Whether a QuantizeLinear is the end of an int8 operator, which the BPU (here onnxruntime) runs as one."""
     maker = node.producer(0)
     if maker is not None and maker.op_type in _NOTHING_BETWEEN and not _is_int8(maker):
@@ -192,7 +192,7 @@ def _quantised_result(node: NodeInfo) -> str:
     return _PART_OF if maker is not None and _is_int8(maker) else ""
 
 
-def _quantised_operand(node: NodeInfo) -> str:
+def _quantized_operand(node: NodeInfo) -> str:
     """Whether all that reads a DequantizeLinear are int8 operators."""
     readers = node.consumers(0)
     is_part = bool(readers) and not node.is_output(0) and all(_is_int8(reader) for reader in readers)
@@ -203,7 +203,7 @@ _PART_OF = "they are part of int8 operators, which the BPU runs as one"
 
 
 def _is_int8(node: NodeInfo) -> bool:
-    """Whether an operator runs on integers: its numbers come dequantised, its result or weights are quantised."""
+    """Whether an operator runs on integers: its numbers come dequantized, its result or weights are quantized."""
     if registry.creator_of(node.domain, node.op_type) is not None:
         return False
     sources = [node.producer(at) for at, value in enumerate(node.inputs) if value is not None and _is_real(value)]

@@ -51,7 +51,7 @@ class Description:
         name: output_model_file_prefix: the model's name on a board; None when the file does not say.
         inputs: By name; inputs that are not described are what the graph says.
         batch: input_batch; None when the file does not say.
-        prefers_shift: Whether the API reports a quantisation that is a shift as SHIFT.
+        prefers_shift: Whether the API reports a quantization that is a shift as SHIFT.
     """
 
     name: str | None = None

@@ -281,7 +281,7 @@ class _Reader:
         norm = row["norm_type"]
         if norm not in {None, "no_preprocess"}:
             raise incompatible(
-                f"{self._label}: the input {name!r} is a featuremap with norm_type {norm}; only images are normalised: "
+                f"{self._label}: the input {name!r} is a featuremap with norm_type {norm}; only images are normalized: "
                 "give no_preprocess."
             )
 

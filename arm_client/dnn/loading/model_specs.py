@@ -13,7 +13,7 @@ from arm_client.dnn.spec.dtypes import carried
 from arm_client.dnn.spec.properties import image_spec, shape_of, spec_of
 from arm_client.dnn.spec.spec import ImageSpec, TensorSpec
 from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
-from hbrt.models.loading.boundary import quantised_boundary
+from hbrt.models.loading.boundary import quantized_boundary
 from hbrt.models.spec.graph_edits import (
     TO_NCHW,
     TO_NHWC,
@@ -81,7 +81,7 @@ def specify(proto: ModelProto, description: Description) -> Specified:
             set_batch(proto, description.batch)
         infer_missing_shapes(proto)
     images = {name for name, one in described.items() if one.is_image}
-    boundary = quantised_boundary(proto, images, ZERO_POINTS)
+    boundary = quantized_boundary(proto, images, ZERO_POINTS)
     graph = boundary.model.graph
     rules = dict(boundary.quantization)
     if description.prefers_shift:
@@ -130,10 +130,10 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
             f"The input {value.name!r} is described as {one.type_rt} and takes {dtype.name} in the graph; a picture "
             f"becomes one of {', '.join(IMAGE_DTYPES)}."
         )
-    is_normalised = one.mean.any() or (one.scale != 1).any()
-    if dtype.name == "uint8" and is_normalised:
+    is_normalized = one.mean.any() or (one.scale != 1).any()
+    if dtype.name == "uint8" and is_normalized:
         raise incompatible(
-            f"The input {value.name!r} takes uint8 in the graph, and its description normalises it; leave mean_value "
+            f"The input {value.name!r} takes uint8 in the graph, and its description normalizes it; leave mean_value "
             "and scale_value away."
         )
     train_layout = one.layout_train

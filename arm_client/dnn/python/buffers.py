@@ -202,9 +202,9 @@ class TensorBuffer:
     def _remedy(self, given: np.dtype[Any]) -> str:
         """What makes values of another type fit."""
         if self.spec.image:
-            return "it is a picture, and takes its bytes, 0 to 255; the model normalises them itself."
+            return "it is a picture, and takes its bytes, 0 to 255; the model normalizes them itself."
         if self.spec.quantization is not None and given.kind == "f":
-            return "quantise real numbers by the tensor's quantize(), or call the model itself, which does."
+            return "quantize real numbers by the tensor's quantize(), or call the model itself, which does."
         return f"convert it by astype({self.dtype.name!r})."
 
     def _take_picture(self, height: int, width: int) -> None:

@@ -59,7 +59,7 @@ class TensorProperties:
         layout: "NHWC", "NCHW" or "NONE".
         shape: Sizes of the data, -1 where the data decides.
         aligned_shape: Sizes as they lie in memory.
-        stride: Bytes between neighbours along each dimension.
+        stride: Bytes between neighbors along each dimension.
         aligned_byte_size: Bytes of memory; -1 where the data decides.
         quanti_type: "NONE", "SHIFT" or "SCALE".
         scale_data: (n,) float32; empty but for SCALE.
@@ -107,14 +107,14 @@ class Tensor:
         return made
 
     def quantize(self, values: ArrayLike) -> NDArray[Any]:
-        """Real numbers as the tensor stores them; the same numbers in its type when it is not quantised."""
+        """Real numbers as the tensor stores them; the same numbers in its type when it is not quantized."""
         if self.spec.quantization is None:
             return np.asarray(values).astype(self.spec.graph_dtype)
         limits = LIMITS.get(self.spec.tensor_type)
         return quantization.quantize(values, self.spec.quantization, self.spec.graph_dtype, limits=limits)
 
     def dequantize(self, stored: ArrayLike | None = None) -> NDArray[Any]:
-        """Real numbers of stored values, of ``buffer`` by default; the same when it is not quantised."""
+        """Real numbers of stored values, of ``buffer`` by default; the same when it is not quantized."""
         values = self.buffer if stored is None else np.asarray(stored)
         if self.spec.quantization is None:
             return values
@@ -206,11 +206,11 @@ class Model:
     def __call__(
         self, *inputs: ArrayLike | Sequence[ArrayLike], core_id: int = 0, priority: int = 0, timeout_ms: int = 0
     ) -> list[NDArray[Any]]:
-        """Run the model on real numbers: quantised inputs are quantised, quantised outputs dequantised.
+        """Run the model on real numbers: quantized inputs are quantized, quantized outputs dequantized.
 
         Args:
             inputs: One array an input, in order, or a list or tuple of them. Real numbers become the input's type;
-                integers for a quantised input are stored values, and pictures are bytes as for ``forward``.
+                integers for a quantized input are stored values, and pictures are bytes as for ``forward``.
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
             timeout_ms: When to give up; 0 for never.

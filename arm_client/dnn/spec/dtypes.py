@@ -42,7 +42,7 @@ LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
     _T.HB_DNN_TENSOR_TYPE_U16: (0, (1 << 16) - 1),
     _T.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
 }
-"""Least and greatest stored integer of each quantised type."""
+"""Least and greatest stored integer of each quantized type."""
 
 
 def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:

@@ -58,7 +58,7 @@ def bayes_row_bytes(size: int) -> int:
 def aligned_shape_of(
     shape: tuple[int, ...], layout: hbDNNTensorLayout, item_bytes: int, *, is_input: bool
 ) -> tuple[int, ...]:
-    """Sizes of a quantised four-dimensional tensor as they lie in memory; any other shape is returned as it is.
+    """Sizes of a quantized four-dimensional tensor as they lie in memory; any other shape is returned as it is.
 
     NHWC: the bytes of C become `bayes_row_bytes`, but for inputs with C <= 4, whose H becomes a multiple of 2 and W of
     32. NCHW: the bytes of W become `bayes_row_bytes`.
@@ -78,7 +78,7 @@ def aligned_shape_of(
 
 
 def strides_of(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each dimension of a dense row-major array."""
+    """Bytes between neighbors along each dimension of a dense row-major array."""
     return tuple(item_bytes * math.prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
@@ -108,7 +108,7 @@ def spec_of(
 
     Args:
         value: The graph's input or output.
-        is_input: Whether the model takes it; quantised inputs of few channels are padded otherwise than outputs.
+        is_input: Whether the model takes it; quantized inputs of few channels are padded otherwise than outputs.
         layout: None for the default: NCHW for four dimensions, as ONNX has them, NONE for others.
         quantization: None for numbers that stand for themselves; such a tensor is not padded.
 

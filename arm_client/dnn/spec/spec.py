@@ -19,7 +19,7 @@ class ImageSpec:
     """How an image that the caller gives becomes the numbers that the graph was trained on.
 
     Attributes:
-        train_type: Colour order of the graph's input: "bgr", "rgb", "yuv444", "gray"; as input_type_train.
+        train_type: Color order of the graph's input: "bgr", "rgb", "yuv444", "gray"; as input_type_train.
         train_layout: NHWC or NCHW; as input_layout_train.
         mean: (1,) or (C,) float32, subtracted first; of zeros for none.
         scale: (1,) or (C,) float32, multiplied next; of ones for none.
@@ -45,7 +45,7 @@ class TensorSpec:
         layout: Order of the dimensions.
         valid_shape: Sizes of the data; DYNAMIC where the data decides. At most 8.
         aligned_shape: Sizes as they lie in memory; equal to valid_shape where nothing is padded.
-        stride: Bytes between neighbours along each dimension of valid_shape; all 0 for NV12 images and dynamic shapes.
+        stride: Bytes between neighbors along each dimension of valid_shape; all 0 for NV12 images and dynamic shapes.
         aligned_bytes: Bytes to allocate; for NV12_SEPARATE of both planes together; DYNAMIC when the data decides.
         quantization: None for real numbers and images.
         image: For images alone.

@@ -1,6 +1,6 @@
-"""Pictures to the numbers that a graph was trained on, and back: colours, layout, mean and scale. Pure.
+"""Pictures to the numbers that a graph was trained on, and back: colors, layout, mean and scale. Pure.
 
-Planes are (rows, bytes of a row) uint8 arrays, which may have padding between their rows. OpenCV converts colours; the
+Planes are (rows, bytes of a row) uint8 arrays, which may have padding between their rows. OpenCV converts colors; the
 matrices are those of BT.601. NV12 is of full range (0..255) unless the YAML file says input_space_and_range bt601_video
 (16..235), as the vendor's toolchain manual has it.
 """
@@ -37,7 +37,7 @@ def graph_input(spec: TensorSpec, pictures: Sequence[Sequence[Bytes]], tensor_ty
     height, width = sides_of(spec)
     for target, planes in zip(result, pictures, strict=True):
         pixels = trained_pixels(planes, tensor_type, spec.layout, spec.image, (height, width))
-        normalise(pixels, spec.image, target)
+        normalize(pixels, spec.image, target)
     return result
 
 
@@ -55,7 +55,7 @@ def trained_pixels(
     image: ImageSpec,
     sides: tuple[int, int],
 ) -> Bytes:
-    """Pixels in the colours that the graph was trained on: (H, W, C) uint8, contiguous."""
+    """Pixels in the colors that the graph was trained on: (H, W, C) uint8, contiguous."""
     height, width = sides
     if tensor_type == hbDNNDataType.HB_DNN_IMG_TYPE_Y:
         return np.ascontiguousarray(planes[0]).reshape(height, width, 1)
@@ -72,7 +72,7 @@ def trained_pixels(
         return pixels
     if given == "yuv444":
         luma, u, v = cv2.split(pixels)
-        return _to_colours(luma, u, v, image.train_type)
+        return _to_colors(luma, u, v, image.train_type)
     return _uint8(cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
 
 
@@ -86,16 +86,16 @@ def _from_nv12(luma: Bytes, chroma: Bytes, image: ImageSpec) -> Bytes:
     u, v = (cv2.resize(one, luma.shape[::-1], interpolation=cv2.INTER_NEAREST) for one in cv2.split(pairs))
     if image.train_type == "yuv444":
         return _uint8(cv2.merge([luma, u, v]))
-    return _to_colours(luma, u, v, image.train_type)
+    return _to_colors(luma, u, v, image.train_type)
 
 
-def _to_colours(luma: Any, u: Any, v: Any, train_type: str) -> Bytes:
+def _to_colors(luma: Any, u: Any, v: Any, train_type: str) -> Bytes:
     """Full range. OpenCV's YCrCb is this conversion, with V before U; its YUV is another."""
     code = cv2.COLOR_YCrCb2RGB if train_type == "rgb" else cv2.COLOR_YCrCb2BGR
     return _uint8(cv2.cvtColor(cv2.merge([luma, v, u]), code))
 
 
-def normalise(pixels: Bytes, image: ImageSpec, target: NDArray[Any]) -> None:
+def normalize(pixels: Bytes, image: ImageSpec, target: NDArray[Any]) -> None:
     """Write (value - mean) * scale, in float32, into a picture of the graph's input: (C, H, W) or (H, W, C).
 
     A byte has 256 values: each channel's are computed once, and looked up.

@@ -79,7 +79,7 @@ def output_batch(batch: int, model_batch: int) -> int:
 
 
 def step_of(source: int, target: int) -> int:
-    """Distance between the source pixels of neighbouring results, in 16.16 fixed point.
+    """Distance between the source pixels of neighboring results, in 16.16 fixed point.
 
     Args:
         source: Side of the region.

@@ -24,8 +24,8 @@ class PillarConfig:
             low <= value < high on each axis.
         voxel_size: Size of a pillar along x and y; it stands for all of z.
         intensity_range: What the fourth number is scaled by. It filters no point.
-        dims: Numbers of a point: x, y, z, intensity, and for 5 a time or ring, which is quantised as it is.
-        scale: Quantisation scale of the model's input.
+        dims: Numbers of a point: x, y, z, intensity, and for 5 a time or ring, which is quantized as it is.
+        scale: Quantization scale of the model's input.
         max_voxels: Pillars that the features have room for.
         max_points: Points that a pillar has room for.
         slot_major: Features are (1, dims, max_points, max_voxels), as CenterPoint has them; else

@@ -28,7 +28,7 @@ BACKGROUND = 24
 def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: PillarConfig) -> NDArray[np.uint8]:
     """The highest point of every cell, seen from above: left of the sweep, right of the features.
 
-    Both sides have the same colours, so that they differ where pillars were full or had run out, and by quantisation.
+    Both sides have the same colors, so that they differ where pillars were full or had run out, and by quantization.
 
     Args:
         points: (n, dims) sweep.
@@ -45,9 +45,9 @@ def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: Pi
     before = _seen(config, words[is_inside] >> 16, words[is_inside] & 0xFFFF, height)
 
     axis = 0 if config.slot_major else 1
-    quantised = np.asarray(pillars.features)[0, 2].max(axis=axis)[: pillars.voxel_count]
+    quantized = np.asarray(pillars.features)[0, 2].max(axis=axis)[: pillars.voxel_count]
     y, x = np.asarray(pillars.coordinates)[0, 0, : pillars.voxel_count, 2:].T
-    after = _seen(config, x, y, quantised * np.float32(config.scale))
+    after = _seen(config, x, y, quantized * np.float32(config.scale))
 
     gap = np.full((len(before), GAP_PIXELS, 3), BACKGROUND, np.uint8)
     return np.concatenate([_colored(before), gap, _colored(after)], axis=1)

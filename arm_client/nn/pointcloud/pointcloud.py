@@ -1,9 +1,9 @@
-"""Pre-processing of point clouds on the board: range filter, pillars, encoding, quantisation, one plane a dimension.
+"""Pre-processing of point clouds on the board: range filter, pillars, encoding, quantization, one plane a dimension.
 
 Two plans, with the same result to the last bit as `pointcloud_reference.preprocess`:
 
-- plan 1: the CPU voxelises the points; the DSP encodes and quantises them in their pillars, then transposes.
-- plan 2: the DSP computes coordinates, encodes and quantises every point; the CPU voxelises what is left of them, half
+- plan 1: the CPU voxelises the points; the DSP encodes and quantizes them in their pillars, then transposes.
+- plan 2: the DSP computes coordinates, encodes and quantizes every point; the CPU voxelises what is left of them, half
   of the bytes, while the next part of the sweep is under way; the DSP transposes.
 
 `centerpoint` and `pointpillars` are for one sweep. `PillarPipeline` is for many: it keeps its buffers in device memory.

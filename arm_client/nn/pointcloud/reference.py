@@ -1,6 +1,6 @@
 """The CPU reference of point-cloud pre-processing, in plain numpy: what both plans on the board must equal to the bit.
 
-Its order is the manual's: voxelise; encode and quantise in one step; transpose.
+Its order is the manual's: voxelise; encode and quantize in one step; transpose.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
     voxels = np.full((config.places, config.dims), np.nan, np.float32)
     voxeliser.add_points(sweep, voxels)
     is_taken = ~np.isnan(voxels[:, 0])  # no point in a pillar has an x that is NaN
-    quantised = np.zeros(voxels.shape, np.int8)
-    quantised[is_taken] = encode_and_quantise(voxels[is_taken], config)
-    features = np.ascontiguousarray(quantised.T).reshape(config.feature_shape)
+    quantized = np.zeros(voxels.shape, np.int8)
+    quantized[is_taken] = encode_and_quantize(voxels[is_taken], config)
+    features = np.ascontiguousarray(quantized.T).reshape(config.feature_shape)
     return ReferencePillars(features, coordinates.reshape(1, 1, -1, 4), voxeliser.count, voxeliser.num_points_per_voxel)
 
 
-def encode_and_quantise(points: NDArray[np.float32], config: PillarConfig) -> NDArray[np.int8]:
+def encode_and_quantize(points: NDArray[np.float32], config: PillarConfig) -> NDArray[np.int8]:
     """clip(nearbyint((P - low) / (high - low) / scale)) in float32, ties to even; NaN becomes 0: (n, dims) int8."""
     with np.errstate(all="ignore"):
         encoded = (points - config.lows) / (config.highs - config.lows)

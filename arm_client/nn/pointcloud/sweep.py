@@ -97,13 +97,13 @@ def lidar_sweep(
 
 
 def _scene(random: np.random.Generator, count: int) -> Floats:
-    """Boxes as rows: centre x, y, z; half sizes; cosine and sine of the heading."""
+    """Boxes as rows: center x, y, z; half sizes; cosine and sine of the heading."""
     kinds = random.choice(len(SIZES_M), count, p=SHARES)
     half = SIZES_M[kinds] / 2 * random.uniform(0.85, 1.15, (count, 3))
     radius = 5.0 + 65.0 * np.sqrt(random.random(count))
     bearing, heading = random.uniform(0, 2 * math.pi, (2, count))
-    centre = np.stack([radius * np.cos(bearing), radius * np.sin(bearing), half[:, 2] - SENSOR_HEIGHT_M])
-    return np.concatenate([centre.T, half, np.cos(heading)[:, np.newaxis], np.sin(heading)[:, np.newaxis]], axis=1)
+    center = np.stack([radius * np.cos(bearing), radius * np.sin(bearing), half[:, 2] - SENSOR_HEIGHT_M])
+    return np.concatenate([center.T, half, np.cos(heading)[:, np.newaxis], np.sin(heading)[:, np.newaxis]], axis=1)
 
 
 def _directions(rings: int, azimuths: int) -> Floats:
@@ -123,7 +123,7 @@ def _nearest(origin: Floats, directions: Floats, scene: Floats) -> tuple[Floats,
     ahead, aside = np.ascontiguousarray(directions[:, :2].T)
     level = np.hypot(ahead, aside)
     for number, (x, y, z, *half, cosine, sine) in enumerate(scene, 1):
-        # Most rays pass by: seen from above, further from the box's centre than its corners are.
+        # Most rays pass by: seen from above, further from the box's center than its corners are.
         to_x, to_y = x - origin[0], y - origin[1]
         is_near = np.abs(ahead * to_y - aside * to_x) <= math.hypot(half[0], half[1]) * level
         near = np.flatnonzero(is_near & (ahead * to_x + aside * to_y > 0))

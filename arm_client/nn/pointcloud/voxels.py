@@ -59,7 +59,7 @@ class Voxeliser:
         """Put the next points of the sweep, which the DSP has encoded already, in their places.
 
         Args:
-            words: (n, dims - 2) int32, C order: the coordinate, then the quantised numbers.
+            words: (n, dims - 2) int32, C order: the coordinate, then the quantized numbers.
             places: (max_voxels * max_points, dims) int8, C order.
         """
         dims = self._config.dims

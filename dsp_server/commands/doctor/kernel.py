@@ -102,7 +102,7 @@ def _probe_claim_lock() -> str:
         lock = ClaimLock(mmap.mmap(fd, PAGE_BYTES))
     finally:
         os.close(fd)
-    lock.initialise()
+    lock.initialize()
     pid = os.fork()
     if pid == 0:
         os._exit(lock.try_acquire(lock.handle))

@@ -10,7 +10,7 @@ from hbrt.cv.filters import hbDSPCvBilateralFilterParam
 def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Planes) -> Run:
     """dst(p) = sum over q of w(q) src(q) / sum of w(q).
 
-    w(q) = exp(-d(p, q)^2 / (2 sigmaSpace^2)) * exp(-dI^2 / (2 sigmaColor^2)), where dI is |src(p) - src(q)|, in colour
+    w(q) = exp(-d(p, q)^2 / (2 sigmaSpace^2)) * exp(-dI^2 / (2 sigmaColor^2)), where dI is |src(p) - src(q)|, in color
     the sum over the channels. q runs over the disc of diameter kernelSize. Within 1 of this. Outside src lies 0 with a
     constant border, the nearest pixel with a replicated one.
 

@@ -34,7 +34,7 @@ def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB, BGR and NV12; dst has another one of these formats.
 
-    Source: ITU-R BT.601, the luma and colour-difference equations, https://www.itu.int/rec/R-REC-BT.601
+    Source: ITU-R BT.601, the luma and color-difference equations, https://www.itu.int/rec/R-REC-BT.601
     Emulator: which conversions there are, and their matrices, are its choice.
     """
     have = KINDS[param.src.imageFormat, param.src.imageType]

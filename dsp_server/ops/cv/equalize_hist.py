@@ -1,4 +1,4 @@
-"""EqualizeHist, command 0x806: grey values spread so that each is about as frequent as the next."""
+"""EqualizeHist, command 0x806: gray values spread so that each is about as frequent as the next."""
 
 from __future__ import annotations
 

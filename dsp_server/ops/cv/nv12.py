@@ -12,7 +12,7 @@ from dsp_server.ops.cv.op import Planes, Run, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 
 NEUTRAL_CHROMA = 128
-"""Chroma of grey, and what lies outside the UV plane with a constant border."""
+"""Chroma of gray, and what lies outside the UV plane with a constant border."""
 
 
 Matrix: TypeAlias = NDArray[np.float64]

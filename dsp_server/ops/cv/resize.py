@@ -20,7 +20,7 @@ def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> Run:
     Y of U8, S16 or F32, RGB, BGR or NV12, and dst the same.
 
     Source: VP operator manual (J6 OE 3.0.17), Resize.
-    Emulator: that pixels have their centres at .5 is OpenCV's.
+    Emulator: that pixels have their centers at .5 is OpenCV's.
     """
     return resize_planes(src, dst, METHODS.get(param.interpolation, cv2.INTER_LINEAR))
 

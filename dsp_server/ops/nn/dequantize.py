@@ -29,7 +29,7 @@ DEQUANTIZE = Operations(load=1, alu=2, mul=1, store=1)
 
 
 def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Turns the quantised tensor that an hbDSPDequantizeParam describes into float32 in the output block.
+    """Turns the quantized tensor that an hbDSPDequantizeParam describes into float32 in the output block.
 
     Returns:
         0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.

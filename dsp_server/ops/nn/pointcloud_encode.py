@@ -1,4 +1,4 @@
-"""The arithmetic of the point-cloud ops: pseudo-image coordinates, encoding and quantisation of points.
+"""The arithmetic of the point-cloud ops: pseudo-image coordinates, encoding and quantization of points.
 
 All of it is float32, each operation rounded on its own, so that every way of computing it gives the same bits:
 
@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, QUANTISED, encode
+from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, QUANTIZED, encode
 from hbrt.pointcloud_types import NO_CELL, hbDSPPointCloudParam
 
 _NO_WORDS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int8)
@@ -35,7 +35,7 @@ class Encoder:
         highs: (3,) ends of the ranges of x, y and z.
         spans: (5,) what each difference is divided by.
         cells: (4,) size of a cell along x and y, number of cells along x and y.
-        scale: (1,) quantisation scale.
+        scale: (1,) quantization scale.
         all: (18,) all of them, in this order: one argument for the loop.
     """
 
@@ -88,13 +88,13 @@ def encode_points(points: NDArray[np.float32], words: NDArray[np.int32], constan
         return
     count, dims = points.shape
     numbers = np.zeros((count, 4 * words.shape[1] - 4), np.int8)
-    numbers[:, :dims] = quantise(points, constants)
+    numbers[:, :dims] = quantize(points, constants)
     words[:, 0] = coordinates(points, constants)
     words[:, 1:] = numbers.view("<i4")
 
 
 def encode_pillars(points: NDArray[np.float32], places: NDArray[np.int8], constants: Encoder) -> None:
-    """Places that hold points to places that hold their quantised numbers.
+    """Places that hold points to places that hold their quantized numbers.
 
     Args:
         points: (n, 4) or (n, 5) float32, C order. A place is empty when its point is outside the range, as NaN is.
@@ -103,11 +103,11 @@ def encode_pillars(points: NDArray[np.float32], places: NDArray[np.int8], consta
     """
     if not _encode_compiled(points, _NO_WORDS, places.reshape(-1), constants):
         is_empty = coordinates(points, constants) == NO_CELL
-        places[:] = np.where(is_empty[:, np.newaxis], np.int8(0), quantise(points, constants))
+        places[:] = np.where(is_empty[:, np.newaxis], np.int8(0), quantize(points, constants))
 
 
-def quantise(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.int8]:
-    """Encode and quantise every number of every point: (n, dims) int8."""
+def quantize(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.int8]:
+    """Encode and quantize every number of every point: (n, dims) int8."""
     dims = points.shape[1]
     with np.errstate(all="ignore"):
         steps = (points - constants.lows[:dims]) / constants.spans[:dims] / constants.scale
@@ -137,5 +137,5 @@ def _encode_compiled(
     compiled = encode.compiled()
     if compiled is None:
         return False
-    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, LANES, QUANTISED)
+    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, LANES, QUANTIZED)
     return True

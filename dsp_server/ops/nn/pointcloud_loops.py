@@ -21,9 +21,9 @@ ROUNDER = np.float32(12582912.0)
 
 LOWEST, HIGHEST = np.float32(-128), np.float32(127)
 
-# Where the loops keep a block of points taken apart, and its quantised numbers: nothing else runs on a core while one
+# Where the loops keep a block of points taken apart, and its quantized numbers: nothing else runs on a core while one
 # does.
-LANES, QUANTISED = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
+LANES, QUANTIZED = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
 
 
 @Kernel
@@ -34,7 +34,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
     dims: int,
     constants: NDArray[np.float32],
     lanes: NDArray[np.float32],
-    quantised: NDArray[np.int32],
+    quantized: NDArray[np.int32],
 ) -> None:
     """Flat points to flat words, or to flat places when there are no words; one of the two is empty.
 
@@ -42,7 +42,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
     """
     lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
     p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
-    q0, q1, q2, q3, q4, coordinate = quantised[0], quantised[1], quantised[2], quantised[3], quantised[4], quantised[5]
+    q0, q1, q2, q3, q4, coordinate = quantized[0], quantized[1], quantized[2], quantized[3], quantized[4], quantized[5]
     total = points.shape[0] // dims
     for first in range(0, total, BLOCK):
         n = min(BLOCK, total - first)
@@ -67,7 +67,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
             inside &= (cell_x < cells[2]) & (cell_y < cells[3])
             coordinate[i] = (np.int32(cell_x) << 16) | np.int32(cell_y) if inside else np.int32(-1)
         for d in range(dims):
-            lane, step = lanes[d], quantised[d]
+            lane, step = lanes[d], quantized[d]
             low, span = lows[d], spans[d]
             for i in range(n):
                 value = (lane[i] - low) / span / scale
@@ -80,7 +80,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
             for i in range(n):
                 keep = ~(coordinate[i] >> 31)  # 0 for no cell
                 for d in range(dims):
-                    out[dims * i + d] = quantised[d, i] & keep
+                    out[dims * i + d] = quantized[d, i] & keep
         elif dims == 5:
             out5 = words[first * 3 : (first + n) * 3]
             for i in range(n):
@@ -172,7 +172,7 @@ def frame(
     state: NDArray[np.int64],
     constants: NDArray[np.float32],
     lanes: NDArray[np.float32],
-    quantised: NDArray[np.int32],
+    quantized: NDArray[np.int32],
 ) -> None:
     """Tiles `span` of a rectangle: each arrives, is computed once for each output, and leaves; then the next arrives.
 
@@ -194,7 +194,7 @@ def frame(
         state: See NOW; changed.
         constants: As for `encode`.
         lanes: As for `encode`.
-        quantised: As for `encode`.
+        quantized: As for `encode`.
     """
     first, rows, columns, pitch, tile_rows, tile_columns = shape
     in_bytes, out_bytes, outputs, output_stride = sizes
@@ -224,7 +224,7 @@ def frame(
                         dims,
                         constants,
                         lanes,
-                        quantised,
+                        quantized,
                     )
                 elif kind == ENCODE_TO_PLACES:
                     encode(
@@ -234,7 +234,7 @@ def frame(
                         dims,
                         constants,
                         lanes,
-                        quantised,
+                        quantized,
                     )
                 else:
                     take_plane(tile_in.view(np.int8), tile_out.view(np.int8), dims, index)

@@ -21,7 +21,7 @@ from dsp_server.hardware.descriptors import current
 from dsp_server.hardware.tcm import DEFAULT_ALIGN
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
 from dsp_server.hardware.transfers import Shape
-from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, STATES, frame
+from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTIZED, STATES, frame
 from dsp_server.ops.nn.tiles import Path
 from hbrt.profiles.work import LoopCost, Work as Done
 
@@ -246,7 +246,7 @@ def at_once(
             state,
             work.constants,
             LANES,
-            QUANTISED,
+            QUANTIZED,
         )
         now, busy_until, _, _, issued, vectors, bundles, rows, moved, moving, waited = state.tolist()
         loop = work.loop

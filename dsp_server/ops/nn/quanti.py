@@ -39,7 +39,7 @@ FLAGS = HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH | HB_DSP_QUANTI_Z
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
 DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in QUANTI_DTYPES.items()}
-"""Quantised types by their number in hbDNNDataType."""
+"""Quantized types by their number in hbDNNDataType."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
     shape = _shape(param)
     if param.tensor_type not in DTYPES:
         known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
-        raise ParameterError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
+        raise ParameterError(f"tensor_type {param.tensor_type} is not a quantized type: use one of {known}.")
     if param.flags & ~FLAGS:
         raise ParameterError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
     if param.quanti_type not in RULES:

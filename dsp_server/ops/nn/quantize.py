@@ -29,7 +29,7 @@ QUANTIZE = Operations(load=1, divide=1, alu=4, pack=1, store=1)
 
 
 def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """Quantises the float32 tensor that an hbDSPQuantizeParam describes into the output block.
+    """Quantizes the float32 tensor that an hbDSPQuantizeParam describes into the output block.
 
     Returns:
         0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.

@@ -37,8 +37,8 @@ FLOAT32 = np.dtype(np.float32)
 FIND_LARGEST = Operations(load=1, alu=1)
 EXPONENTIATE = Operations(load=9, store=1, alu=15, mul=11, pack=2, move=4)
 """exp as the guide writes it, and the sum: range reduction, a polynomial of degree 6 with its coefficients, scaling."""
-NORMALISE = Operations(load=1, store=1, mul=1)
-ALL_PASSES = FIND_LARGEST.plus(EXPONENTIATE).plus(NORMALISE)
+NORMALIZE = Operations(load=1, store=1, mul=1)
+ALL_PASSES = FIND_LARGEST.plus(EXPONENTIATE).plus(NORMALIZE)
 
 
 def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
@@ -84,14 +84,14 @@ def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], targ
         sums.extend(_exponentiate(values, largest, results))
         charge(len(values), EXPONENTIATE)
 
-    def normalise(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
+    def normalize(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         np.multiply(values, factor, out=results)
-        charge(len(values), NORMALISE)
+        charge(len(values), NORMALIZE)
 
     run_pass(tm, path, source, None, find_largest)
     run_pass(tm, path, source, target, exponentiate)
     factor = np.float32(1.0 / math.fsum(sums))
-    run_pass(tm, path, target, target, normalise)
+    run_pass(tm, path, target, target, normalize)
 
 
 def _exponentiate(values: NDArray[Any], largest: np.float32, results: NDArray[Any]) -> list[float]:

@@ -1,8 +1,8 @@
 """Where a model's real numbers meet its integers: Quantize and Dequantize at the boundary become the tensors' own type.
 
-An input that only goes into a QuantizeLinear is given quantised, as on the board, and an output that only comes from a
-DequantizeLinear is handed out quantised. Both nodes leave the graph; what they knew becomes the tensor's Quantization.
-A graph whose own inputs or outputs are integers beside such a node keeps it; the API reports its quantisation as well.
+An input that only goes into a QuantizeLinear is given quantized, as on the board, and an output that only comes from a
+DequantizeLinear is handed out quantized. Both nodes leave the graph; what they knew becomes the tensor's Quantization.
+A graph whose own inputs or outputs are integers beside such a node keeps it; the API reports its quantization as well.
 
 Where the node's scale is not a constant, or the number is used elsewhere too, the graph stays as it is: then the tensor
 is what the file says, real numbers.
@@ -25,7 +25,7 @@ from hbrt.models.spec.spec import Quantization, QuantizationKind
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
-"""onnxruntime's quantiser writes 16-bit types into its own domain for old op sets; the meaning is the same."""
+"""onnxruntime's quantizer writes 16-bit types into its own domain for old op sets; the meaning is the same."""
 
 INTEGERS = {
     TensorProto.INT4: "int4",
@@ -36,7 +36,7 @@ INTEGERS = {
     TensorProto.UINT16: "uint16",
     TensorProto.INT32: "int32",
 }
-"""Element types of the quantised side that the API can tell of; with float8 a graph stays as it is."""
+"""Element types of the quantized side that the API can tell of; with float8 a graph stays as it is."""
 
 _WIDE = frozenset({TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
@@ -47,13 +47,13 @@ Held = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class Boundary:
-    """A model whose quantised inputs and outputs are its own, and how each of them stands for real numbers.
+    """A model whose quantized inputs and outputs are its own, and how each of them stands for real numbers.
 
     Attributes:
         model: The model given, untouched, or a copy without the nodes at the boundary.
-        quantization: By tensor name, for the inputs and outputs that are quantised.
+        quantization: By tensor name, for the inputs and outputs that are quantized.
         removed: Names of the nodes that left the graph, or their outputs' where they have none.
-        notes: Quantisations that the API does not report, as the API cannot hold a zero point: a clause for each.
+        notes: Quantizations that the API does not report, as the API cannot hold a zero point: a clause for each.
     """
 
     model: ModelProto
@@ -86,7 +86,7 @@ class _Rule:
         return int(beyond[0]) if beyond.size else None
 
 
-def quantised_boundary(model: ModelProto, keep: Collection[str] = (), held: Held = None) -> Boundary:
+def quantized_boundary(model: ModelProto, keep: Collection[str] = (), held: Held = None) -> Boundary:
     """Make the integers at the boundary the tensors of the model.
 
     Args:
@@ -95,7 +95,7 @@ def quantised_boundary(model: ModelProto, keep: Collection[str] = (), held: Held
         held: A tensor of 16 bits or more with another zero point stays one of real numbers.
 
     Returns:
-        The model and the quantisation of its tensors. Names and order of inputs and outputs stay.
+        The model and the quantization of its tensors. Names and order of inputs and outputs stay.
 
     Source: ONNX operators, QuantizeLinear and DequantizeLinear, https://onnx.ai/onnx/operators/;
     BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType,
@@ -130,14 +130,14 @@ def _notes(graph: GraphProto, keep: Collection[str], held: Held) -> tuple[str, .
     notes = []
     for found, what in (
         (_at_boundary(graph, keep), "stays a tensor of real numbers"),
-        (_tellers(graph), "tells no quantisation"),
+        (_tellers(graph), "tells no quantization"),
     ):
         for name, node, rule in found:
             if held is not None and (untold := rule.untold_zero_point(held)) is not None:
                 side = "input" if name in inputs else "output"
                 notes.append(
                     f"The {side} {name!r} {what}: the zero point {untold} of its {node.op_type} "
-                    f"({rule.type_name}) is outside {held[0]}..{held[1]}, which is all that the API holds; quantise "
+                    f"({rule.type_name}) is outside {held[0]}..{held[1]}, which is all that the API holds; quantize "
                     "the model with a zero point of 0 there"
                 )
     return tuple(notes)
@@ -253,7 +253,7 @@ def _checked(
     attributes: dict[str, AttributeProto],
     rank: int | None,
 ) -> _Rule | None:
-    """A rule of one scale, or of one for each index of an axis; None for numbers that quantise nothing."""
+    """A rule of one scale, or of one for each index of an axis; None for numbers that quantize nothing."""
     if scale.ndim > 1 or scale.size == 0 or scale.size != zero.size:
         return None
     if not (np.isfinite(scale).all() and (scale > 0).all()):

@@ -92,7 +92,7 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
 
 
 def _unshared(model: ModelProto) -> ModelProto:
-    """The model where no two nodes read one dequantised constant: onnxruntime's option changes each for each reader.
+    """The model where no two nodes read one dequantized constant: onnxruntime's option changes each for each reader.
 
     It gives what it changes a name that it makes of the constant's, and refuses to make it twice.
     """
@@ -154,7 +154,7 @@ def _is_mixed(graph: Graph, node: NodeProto) -> bool:
 
 
 def _is_int8_edge(graph: Graph, node: NodeProto) -> bool:
-    """Whether a node dequantises an input of the graph, or quantises an output, of int8, by a zero point it holds."""
+    """Whether a node dequantizes an input of the graph, or quantizes an output, of int8, by a zero point it holds."""
     if node.domain not in _DOMAINS or any(attribute.name == "block_size" for attribute in node.attribute):
         return False
     if node.op_type == "DequantizeLinear":

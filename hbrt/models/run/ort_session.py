@@ -34,7 +34,7 @@ class Saving(NamedTuple):
     """Where a session writes what it has made of its model.
 
     Attributes:
-        model: The graph as it was optimised.
+        model: The graph as it was optimized.
         weights: Name of the file beside it that has the weights, in the layout of the kernels.
     """
 
@@ -94,7 +94,7 @@ def open_saved(file: Path, label: str, threads: int | None = None) -> ort.Infere
         GraphError: as ``make_session``.
     """
     options = session_options(threads)
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it was optimised before
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it was optimized before
     return _open(str(file), options, {}, label)
 
 

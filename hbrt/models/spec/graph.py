@@ -49,7 +49,7 @@ class NodeInfo:
         inputs: None where an optional input is left out.
         outputs: None where an optional output is left out.
         is_nested: It stands in the body of an If, Loop or Scan, where no layer can run.
-        graph: For its neighbours.
+        graph: For its neighbors.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Graph:
         return (self._describe(node, is_nested=True) for top in self.nodes for node in _inside(top))
 
     def constant(self, name: str) -> NDArray[Any] | None:
-        """Elements of an initialiser, or of what a Constant node gives; None when the model does not hold them."""
+        """Elements of an initializer, or of what a Constant node gives; None when the model does not hold them."""
         if (tensor := self.tensors.get(name)) is not None:
             return numpy_helper.to_array(tensor)
         at = self.producers.get(name)

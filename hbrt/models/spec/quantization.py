@@ -28,7 +28,7 @@ def quantize(
         quantization: Of the tensor.
         dtype: Integer type of the result.
         limits: Least and greatest result; those of `dtype` by default. 4-bit types have narrower ones.
-        half_away: Ties go away from zero, as C's round() does, instead of to the even neighbour.
+        half_away: Ties go away from zero, as C's round() does, instead of to the even neighbor.
 
     Returns:
         Array of `dtype` with the shape of `values`. Infinities take the limits, NaN the zero point.

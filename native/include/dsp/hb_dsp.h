@@ -1,4 +1,4 @@
-/* The DSP side of the runtime, for images in C and C++: initialisation, registration of ops, mappings.
+/* The DSP side of the runtime, for images in C and C++: initialization, registration of ops, mappings.
  *
  * An image is a shared library with a main(), which 'hbrt cc --dsp' makes. An op is int op(void *input, void *output,
  * void *tm): the addresses of the RPC's two blocks (NULL for none), and the tile manager; it returns 0, or the value
@@ -57,7 +57,7 @@ HBRT_BEGIN
 
 typedef int (*hb_dsp_fn)(void *input, void *output, void *tm);
 
-/* Initialise the runtime of the core; comes before registrations. Returns 0. */
+/* Initialize the runtime of the core; comes before registrations. Returns 0. */
 int hb_dsp_env_init(void);
 
 /* Register an op under a command number: 0x1000..0xfffe for one's own, an NN or CV number to replace a packaged op. The

@@ -45,7 +45,7 @@
 #define AEE_EIONALLOC 103 /* Allocating shared memory failed. */
 #define AEE_ECONNRESET 104 /* The domain of the handle has ended. */
 #define AEE_ENORPCMEMORY 104 /* The domain of the handle has ended. */
-#define AEE_ENOTINITIALIZED 107 /* It was not initialised. */
+#define AEE_ENOTINITIALIZED 107 /* It was not initialized. */
 #define AEE_EUNSUPPORTEDAPI 108 /* The call is not supported here. */
 #define AEE_EMAXBUFS 112 /* There are too many buffers. */
 #define AEE_EINVARGS 113 /* The arguments do not fit the scalar word. */

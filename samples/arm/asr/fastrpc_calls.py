@@ -21,8 +21,8 @@ from arm_client.asr import (
     held_out,
     load_network,
     pack,
-    quantise,
-    quantised_weights,
+    quantize,
+    quantized_weights,
     show_figures,
     stored_output,
 )
@@ -66,7 +66,7 @@ def main() -> Any:
     """Returns how many times longer a call with a buffer for each matrix and row takes."""
     network = load_network()
     packed, rows = pack(network), features_of(network, held_out(1)[0])
-    features = quantise(rows)
+    features = quantize(rows)
     with connect() as board, load_stub().Tdnnf() as tdnnf:
         profile = board.profile
         steps, weights, given = map(from_array, (packed.steps, packed.weights, features.values.reshape(-1)))
@@ -79,7 +79,7 @@ def main() -> Any:
         found = stored_output(output)
         one = best(tdnnf.touch, given, weights, output)
         each = best(tdnnf.touch_each, given, *parts, output)
-    expected = forward_uint8(network, quantised_weights(network), features)
+    expected = forward_uint8(network, quantized_weights(network), features)
     if not np.array_equal(found.values, expected.values):
         sys.exit("The forward pass over FastRPC differs from that in numpy.")
     cost = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us"))

@@ -1,4 +1,4 @@
-"""Requantisation by a multiplier and a shift: what each L from 2^8 to 2^16 leaves of the numbers.
+"""Requantization by a multiplier and a shift: what each L from 2^8 to 2^16 leaves of the numbers.
 
 python multiplier.py [DIRECTORY] draws multiplier.png into DIRECTORY.
 """

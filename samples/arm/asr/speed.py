@@ -10,13 +10,13 @@ from arm_client.asr import (
     Clock,
     DeviceNetwork,
     Figure,
-    Recogniser,
+    Recognizer,
     features_of,
     forward_uint8,
     held_out,
     load_network,
-    quantise,
-    quantised_weights,
+    quantize,
+    quantized_weights,
     random_network,
     show_figures,
 )
@@ -33,9 +33,9 @@ def main() -> Any:
         profile = board.profile
         ratio = profile.number("cpu.host_ratio")
         for name, network in (("the trained network", load_network()), ("12 layers of 1024", random_network())):
-            recognise, device = Recogniser(network), DeviceNetwork(board, network)
+            recognize, device = Recognizer(network), DeviceNetwork(board, network)
             heard = [
-                min((recognise(one.samples) for _ in range(3)), key=lambda one: one.seconds["forward"]) for one in said
+                min((recognize(one.samples) for _ in range(3)), key=lambda one: one.seconds["forward"]) for one in said
             ]
             cpu_ms = {stage: 1000 * ratio * sum(one.seconds[stage] for one in heard) for stage in heard[0].seconds}
             rows = [features_of(network, one) for one in said]
@@ -50,7 +50,7 @@ def main() -> Any:
                 Figure("  recognition is faster by", "3.89 to 4.42 times", f"{whole:.2f} times", Clock.MODELLED),
             ]
             if name.startswith("the"):
-                weights, stored = quantised_weights(network), quantise(rows[0])
+                weights, stored = quantized_weights(network), quantize(rows[0])
                 times = repeat(partial(forward_uint8, network, weights, stored), number=1, repeat=3, timer=thread_time)
                 numpy_ms = 1000 * min(times)
                 c_ms = min(device(rows[0]).tasks[0].duration_ns for _ in range(50)) / 1e6

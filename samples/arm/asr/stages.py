@@ -8,7 +8,7 @@ from arm_client.asr import (
     DeviceNetwork,
     Figure,
     Kind,
-    Recogniser,
+    Recognizer,
     features_of,
     held_out,
     load_network,
@@ -29,7 +29,7 @@ def main() -> Any:
     with connect() as board:
         for name, network in (("the trained network", load_network()), ("one of 12 layers of 1024", random_network())):
             some = said[:10] if name.startswith("the") else said[:2]
-            of_stages = shares([Recogniser(network)(one.samples) for one in some])
+            of_stages = shares([Recognizer(network)(one.samples) for one in some])
             rows = features_of(network, said[0])
             seconds = dict.fromkeys(Kind, 0.0)
             start = thread_time()

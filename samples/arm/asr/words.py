@@ -13,7 +13,7 @@ from arm_client.asr import (
     RATE,
     DeviceNetwork,
     Per,
-    Recogniser,
+    Recognizer,
     Where,
     held_out,
     load_network,
@@ -36,7 +36,7 @@ def main(wav_file: str = "", *more: str) -> Any:
             write_wav(files[-1], utterance.samples)
         try:
             recordings = [read_wav(file) for file in files]
-            words = recognised(recordings)
+            words = recognized(recordings)
         except (OSError, ValueError) as error:
             sys.exit(str(error))
     if not said:
@@ -51,18 +51,18 @@ def main(wav_file: str = "", *more: str) -> Any:
     return rates
 
 
-def recognised(recordings: list[Any]) -> dict[str, list[tuple[str, ...]]]:
+def recognized(recordings: list[Any]) -> dict[str, list[tuple[str, ...]]]:
     """The words of each recording, by where the model ran."""
     network = load_network()
     most = max(len(samples) for samples in recordings) * 100 // RATE + 1
     with connect() as board:
         in_float = DeviceNetwork(board, network, is_float=True, most_frames=most)
-        recognisers = {
-            Where.CPU: Recogniser(network),
-            Where.FLOAT: Recogniser.on_dsp(in_float, Per.LAYER),
-            Where.UINT8: Recogniser.on_dsp(DeviceNetwork(board, network, most_frames=most)),
+        recognizers = {
+            Where.CPU: Recognizer(network),
+            Where.FLOAT: Recognizer.on_dsp(in_float, Per.LAYER),
+            Where.UINT8: Recognizer.on_dsp(DeviceNetwork(board, network, most_frames=most)),
         }
-        return {where: [recognise(samples).words for samples in recordings] for where, recognise in recognisers.items()}
+        return {where: [recognize(samples).words for samples in recordings] for where, recognize in recognizers.items()}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ KERNEL_SIZE, SIGMA_COLOR, SIGMA_SPACE = 9, 30.0, 4.0
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()

@@ -17,7 +17,7 @@ BLOCK_SIZE, KERNEL_SIZE, SENSITIVITY = 3, 3, 0.04
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the responses, int32."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()
@@ -46,7 +46,7 @@ def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     result = dst.array(np.int32, (height, width)).copy()
     for mem in (src, dst, block):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-    # Grey is flat, white is a corner, black is an edge; the cube root makes weak responses visible.
+    # Gray is flat, white is a corner, black is an edge; the cube root makes weak responses visible.
     shown = np.clip(np.cbrt(result / np.abs(result).max()) * 127 + 128, 0, 255).astype(np.uint8)
     write_picture(f"{output_dir}/corner_harris.png", shown)
     return result

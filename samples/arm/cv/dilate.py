@@ -17,7 +17,7 @@ MASK = np.ones((5, 5), np.uint8)
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block, kernel = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()

@@ -1,4 +1,4 @@
-"""Spread the grey values of a picture on the DSP.
+"""Spread the gray values of a picture on the DSP.
 
 python equalize_hist.py [PICTURE [DIRECTORY]] writes equalize_hist.png into DIRECTORY.
 """
@@ -15,7 +15,7 @@ from arm_client.sample import PICTURE, check, read_picture, write_picture
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()

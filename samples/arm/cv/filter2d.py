@@ -17,7 +17,7 @@ WEIGHTS = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], np.float32)
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block, kernel = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()

@@ -18,7 +18,7 @@ ALONG_Y = np.array([[-0.5], [2.0], [-0.5]], np.float32)
 
 def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = read_picture(input_file, is_grey=True)
+    picture = read_picture(input_file, is_gray=True)
     height, width = picture.shape[:2]
 
     src, dst, block, kernel_x, kernel_y = (hb.hbSysMem() for _ in range(5))

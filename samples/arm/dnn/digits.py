@@ -3,7 +3,7 @@
 python digits.py [DIRECTORY] takes the models and the test images from DIRECTORY, or from samples/dnn.
 
 One call loads both models. The float model takes and gives real numbers. The int8 model's tensors are S8 with a scale
-and a zero point: the program quantises what it gives and dequantises what it gets. samples/dnn/train_digits.py made the
+and a zero point: the program quantizes what it gives and dequantizes what it gets. samples/dnn/train_digits.py made the
 files.
 """
 

@@ -15,22 +15,22 @@ import numpy as np
 import arm_client as hb
 from arm_client.sample import check
 
-QUANTISED = np.random.default_rng(0).integers(-128, 128, 50_000, np.int8)
+QUANTIZED = np.random.default_rng(0).integers(-128, 128, 50_000, np.int8)
 SCALE, ZERO_POINT = 0.043, 7
 
 
 def main(output_dir: str = ".") -> Any:
-    """Returns QUANTISED as float32."""
+    """Returns QUANTIZED as float32."""
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()
-    check(hb.hbSysAllocMem(src, QUANTISED.nbytes), "hbSysAllocMem")
-    check(hb.hbSysAllocCachedMem(dst, QUANTISED.size * 4), "hbSysAllocCachedMem")
+    check(hb.hbSysAllocMem(src, QUANTIZED.nbytes), "hbSysAllocMem")
+    check(hb.hbSysAllocCachedMem(dst, QUANTIZED.size * 4), "hbSysAllocCachedMem")
     check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPDequantizeParam)), "hbSysAllocMem")
-    src.array(np.int8)[:] = QUANTISED
+    src.array(np.int8)[:] = QUANTIZED
 
     block.view()[:] = bytes(block.memSize)  # a board's new memory holds what was there before
     param = hb.hbDSPDequantizeParam.from_buffer(block.view())
     param.input = src.phyAddr  # the DSP cannot follow virAddr
-    param.set_shape(QUANTISED.shape)
+    param.set_shape(QUANTIZED.shape)
     param.axis = hb.HB_DSP_QUANTI_PER_TENSOR
     param.quanti_type = hb.QUANTI_SCALE
     param.tensor_type = hb.HB_DNN_TENSOR_TYPE_S8

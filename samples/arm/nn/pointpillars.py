@@ -4,7 +4,7 @@ python pointpillars.py [SCAN.bin [DIRECTORY]] writes three files into DIRECTORY:
 pointpillars_coordinates.npy, and pointpillars.png, which shows the scan beside its pillars.
 
 A scan is a KITTI file: float32 x, y, z and intensity. Without one, the program makes its own.
-The DSP finds the cell of each point and quantises its numbers. The CPU puts the points into pillars. The DSP then makes
+The DSP finds the cell of each point and quantizes its numbers. The CPU puts the points into pillars. The DSP then makes
 one plane of each number: features 1x4x40000x20 int8, coordinates 1x1x40000x4 int32.
 """
 
@@ -35,7 +35,7 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
     for mem in (places, features):  # the DSP writes what there is; a board's new memory holds what was there before
         mem.view()[:] = bytes(mem.memSize)
 
-    # Step 1, DSP: the cell and the quantised numbers of every point.
+    # Step 1, DSP: the cell and the quantized numbers of every point.
     param = config.param(hb.POINTCLOUD_ENCODE_POINTS, input=src.phyAddr, count=len(points))
     block.view()[:] = bytes(param)
     call(block, words)

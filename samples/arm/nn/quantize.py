@@ -1,4 +1,4 @@
-"""Quantise a float32 image to int8 on the DSP, with a scale and a zero point for each channel.
+"""Quantize a float32 image to int8 on the DSP, with a scale and a zero point for each channel.
 
 python quantize.py [DIRECTORY] writes quantize.npy into DIRECTORY.
 """

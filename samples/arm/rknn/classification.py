@@ -1,7 +1,7 @@
 """Handwritten digits: a float model becomes one of int8 for an RK3588, is exported, and run by the run time's names.
 
 python classification.py [DIRECTORY] takes the model and the test images from DIRECTORY, or from samples/dnn. The
-toolkit (rknn.api) quantises by the first images; RKNNLite (rknnlite.api) is what a program on the board has.
+toolkit (rknn.api) quantizes by the first images; RKNNLite (rknnlite.api) is what a program on the board has.
 """
 
 import sys
@@ -42,7 +42,7 @@ def main(directory: str = str(FOLDER)) -> dict[str, Any]:
 
 
 def convert(onnx: str, samples: Any, folder: Path, rknn_file: str) -> None:
-    """Quantise the model by some images, (n, H, W, C), and write it."""
+    """Quantize the model by some images, (n, H, W, C), and write it."""
     names = []
     for at, sample in enumerate(samples):
         names.append(f"{at}.npy")

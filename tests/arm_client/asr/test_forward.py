@@ -14,12 +14,12 @@ from arm_client.asr import (
     DeviceNetwork,
     Network,
     Per,
-    Recogniser,
+    Recognizer,
     filter_banks,
     forward,
     forward_uint8,
     held_out,
-    quantised_weights,
+    quantized_weights,
     rows_of,
     word_error_rate,
 )
@@ -38,7 +38,7 @@ def rows(network: Network) -> np.ndarray:
 def test_uint8_is_the_same_bits_in_numpy_in_blocks_and_in_c(
     asr_board: Board, network: Network, rows: np.ndarray, *, is_exact: bool
 ) -> None:
-    weights, features = quantised_weights(network), qm.quantise(rows)
+    weights, features = quantized_weights(network), qm.quantize(rows)
     plain = forward_uint8(network, weights, features, is_exact=is_exact)
     if is_exact:
         blocked = forward_uint8(network, weights, features, is_exact=True, is_blocked=True)
@@ -73,10 +73,10 @@ def test_float_on_the_dsp_is_float_on_the_cpu(asr_board: Board, network: Network
 def test_words_of_voices_that_were_not_trained_on(asr_board: Board, network: Network) -> None:
     said = held_out(2)
     with connect(str(asr_board.path)) as board:
-        on_dsp = Recogniser.on_dsp(DeviceNetwork(board, network))
+        on_dsp = Recognizer.on_dsp(DeviceNetwork(board, network))
         rates = [
-            word_error_rate([one.words for one in said], [recognise(one.samples).words for one in said])
-            for recognise in (Recogniser(network), on_dsp)
+            word_error_rate([one.words for one in said], [recognize(one.samples).words for one in said])
+            for recognize in (Recognizer(network), on_dsp)
         ]
     assert max(rates) <= 0.1
     assert abs(rates[0] - rates[1]) <= 0.02

@@ -36,7 +36,7 @@ def sample(name: str) -> dict[str, Any]:
 
 
 def odd_picture(directory: Path) -> Path:
-    """A small colour picture of odd sides."""
+    """A small color picture of odd sides."""
     file = directory / "odd.png"
     pixels = np.random.default_rng(5).integers(0, 256, (61, 87, 3), np.uint8)
     assert cv2.imwrite(str(file), pixels)
@@ -134,7 +134,7 @@ def test_the_images_own_op_takes_the_same_descriptor(dsp_board: Board) -> None:
 
 
 @pytest.mark.dsp_board(image=SAMPLES / "dsp" / "cv_image.py")
-def test_the_images_own_op_takes_colours_nv12_and_in_place(dsp_board: Board) -> None:
+def test_the_images_own_op_takes_colors_nv12_and_in_place(dsp_board: Board) -> None:
     random = np.random.default_rng(2)
     for shapes in ([(9, 14, 3)], [(10, 14), (5, 7, 2)]):
         planes: list[Any] = [dsp_board.from_array(random.integers(0, 256, shape, np.uint8)) for shape in shapes]
@@ -159,7 +159,7 @@ def described(planes: list[Any]) -> hbVPImage:
 
 @pytest.mark.dsp_board(image=SAMPLES / "dsp" / "cv_image.py")
 def test_what_the_images_own_op_refuses(dsp_board: Board) -> None:
-    grey, short, colour, deep = (
+    gray, short, color, deep = (
         described([dsp_board.empty(shape, dtype)])
         for shape, dtype in (
             ((10, 20), np.uint8),
@@ -168,21 +168,21 @@ def test_what_the_images_own_op_refuses(dsp_board: Board) -> None:
             ((10, 20), np.int16),
         )
     )
-    shifted = hbVPImage.from_buffer_copy(grey)
+    shifted = hbVPImage.from_buffer_copy(gray)
     shifted.dataPhyAddr += 1
     for src, dst, why in (
-        (colour, grey, "dst is Y U8C1: with a src of RGB U8C3 it is the same."),
-        (grey, colour, "dst is RGB U8C3: with a src of Y U8C1 it is the same."),
+        (color, gray, "dst is Y U8C1: with a src of RGB U8C3 it is the same."),
+        (gray, color, "dst is RGB U8C3: with a src of Y U8C1 it is the same."),
         (deep, deep, "src is Y S16C1: this op takes Y U8C1"),
-        (grey, short, "dst is 19 x 10 pixels: with this src it is 20 x 10."),
-        (grey, shifted, "overlaps src"),
+        (gray, short, "dst is 19 x 10 pixels: with this src it is 20 x 10."),
+        (gray, shifted, "overlaps src"),
     ):
         with pytest.raises(OpFailedError) as caught:
             dsp_board.call(0x1800, CvParam(src=src, dst=dst), None)
         assert why in caught.value.text
         assert len(caught.value.text.splitlines()) == 1
     with pytest.raises(OpFailedError, match="The input block has 56 bytes: give 112, src and dst"):
-        dsp_board.call(0x1800, grey, None)
+        dsp_board.call(0x1800, gray, None)
 
 
 def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:

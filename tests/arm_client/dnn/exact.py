@@ -1,4 +1,4 @@
-"""A quantised model in double precision, which holds every sum of its integers exactly: what a board computes."""
+"""A quantized model in double precision, which holds every sum of its integers exactly: what a board computes."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dtype": "float16"}, "float16 is not a quantised type: use int8, uint8, int16, uint16, int32."),
+        ({"dtype": "float16"}, "float16 is not a quantized type: use int8, uint8, int16, uint16, int32."),
         ({"dtype": "int7"}, "The type is 'int7', which numpy has not"),
         ({"axis": 2}, r"axis 2 is not an axis of shape \(2, 3\)."),
         ({"axis": 1.0}, r"axis is 1\.0: give a whole number"),

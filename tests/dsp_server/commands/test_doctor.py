@@ -47,7 +47,7 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
 
 
 def test_a_mutex_that_dies_with_its_holder_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClaimLock, "initialise", lambda _: None)  # zeros: a mutex, neither shared nor robust
+    monkeypatch.setattr(ClaimLock, "initialize", lambda _: None)  # zeros: a mutex, neither shared nor robust
     found = {check.name: check for check in kernel.kernel()}["claim lock"]
     assert found.level is Level.FAIL
     assert found.advice.startswith("Cores claim tasks under a robust mutex")

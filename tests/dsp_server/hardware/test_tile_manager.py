@@ -51,7 +51,7 @@ def test_two_banks_of_103_kib_by_default() -> None:
         ([(10, 255, 64), (10, 1, 64), (10, 0, 64)], [(0, 0, 10), (0, 64, 10), (1, 0, 10)]),
     ],
 )
-def test_first_fit_in_the_bank_of_the_colour(
+def test_first_fit_in_the_bank_of_the_color(
     requests: list[tuple[int, int, int]], expected: list[tuple[int, int, int]]
 ) -> None:
     tm = TileManager(1024, 8192)
@@ -121,15 +121,15 @@ def test_buffers_are_aligned_apart_and_all_of_them_come_back(
 
 def test_a_write_past_the_end_is_impossible() -> None:
     tm = TileManager()
-    view, neighbour = tm.allocate(64, 0), tm.allocate(64, 0)
-    neighbour[:] = b"n" * 64
+    view, neighbor = tm.allocate(64, 0), tm.allocate(64, 0)
+    neighbor[:] = b"n" * 64
     with pytest.raises(IndexError):
         view[64] = 1
     with pytest.raises(ValueError, match="different structures"):
         view[:] = bytes(65)
     with pytest.raises(ValueError, match="smaller than requested"):
         np.frombuffer(view, np.float32, 17)
-    assert neighbour == b"n" * 64
+    assert neighbor == b"n" * 64
 
 
 def test_a_buffer_that_was_freed_cannot_be_used() -> None:
@@ -236,7 +236,7 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
         (-4, 0, 64, "A TCM buffer of -4 bytes cannot be allocated: ask for at least 1 byte."),
         (64, 0, 48, "An alignment of 48 bytes is not a power of two: use one, such as 64."),
         (64, 0, 0, "An alignment of 0 bytes is not a power of two: use one, such as 64."),
-        (64, 2, 64, "2 is not a bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
+        (64, 2, 64, "2 is not a bank color: use XV_MEM_BANK_COLOR_0, _1 or _ANY."),
         (64.0, 0, 64, "Size 64.0 and alignment 64 must be whole numbers of bytes."),
     ],
 )

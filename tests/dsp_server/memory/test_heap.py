@@ -60,7 +60,7 @@ def test_the_smallest_range_that_fits_is_taken_and_of_equal_ones_the_lowest() ->
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 0, 2)])
-def test_neighbours_that_are_free_become_one_range(order: tuple[int, ...]) -> None:
+def test_neighbors_that_are_free_become_one_range(order: tuple[int, ...]) -> None:
     heap = heap_of(16)
     blocks = [heap.alloc(2 * PAGE, "a") for _ in range(3)]
     for index in order:

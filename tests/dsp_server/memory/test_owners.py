@@ -317,12 +317,12 @@ def test_write_past_the_end_is_found_when_the_block_goes(bench: Bench) -> None:
 
 def test_write_into_the_page_behind_is_found_too(bench: Bench) -> None:
     phy_addr = bench.alloc(PAGE_BYTES)
-    neighbour = bench.alloc(PAGE_BYTES)
-    assert neighbour >= phy_addr + 2 * PAGE_BYTES  # a page between them belongs to nobody
+    neighbor = bench.alloc(PAGE_BYTES)
+    assert neighbor >= phy_addr + 2 * PAGE_BYTES  # a page between them belongs to nobody
     bench.write(phy_addr + PAGE_BYTES + 5, b"\x01")
     bench.memory.free(phy_addr, bench.one.id)
     assert [kind for kind, _ in bench.found] == ["overrun"]
-    bench.memory.free(neighbour, bench.one.id)
+    bench.memory.free(neighbor, bench.one.id)
     assert len(bench.found) == 1
 
 

@@ -33,7 +33,7 @@ def conv(source: str, weight: str, target: str, **attributes: Any) -> NodeProto:
     return helper.make_node("Conv", [source, weight], [target], pads=[1] * 4, **attributes)
 
 
-def test_activations_are_fused_and_normalisation_too() -> None:
+def test_activations_are_fused_and_normalization_too() -> None:
     nodes = [
         conv("x", "w", "a", name="first"),
         helper.make_node("Sigmoid", ["a"], ["gate"]),
@@ -56,7 +56,7 @@ def test_an_activation_that_another_node_reads_too_stands_alone() -> None:
     assert [one.kind for one in layers_of(nodes, [1, 3, 4, 4], ("w", (8, 3, 3, 3)))] == [CONV, POINTWISE, MOVE]
 
 
-def test_quantisers_are_no_layers() -> None:
+def test_quantizers_are_no_layers() -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["x_"]),

@@ -6,7 +6,7 @@ import random
 
 from hypothesis import given, strategies as st
 
-from hbrt.attach.completion_time import MIN_NS, MAX_MARGIN_NS, MAX_NS, MAX_REMEMBERED, CompletionTimes, poll_window
+from hbrt.attach.completion_time import MAX_MARGIN_NS, MAX_NS, MAX_REMEMBERED, MIN_NS, CompletionTimes, poll_window
 
 LONG_NS = 2_000_000
 

@@ -108,7 +108,7 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
 
 def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, lock = TaskSlots(link), link.mailbox.claim_lock  # type: ignore[arg-type]
-    lock.initialise()
+    lock.initialize()
     try_acquire = lock.try_acquire
     handle = tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
 

@@ -81,13 +81,13 @@ def test_a_terminal_with_no_room_gets_whole_lines_not_columns_of_one_letter(shel
     ]
 
 
-def test_a_terminal_shows_states_in_colour_and_nothing_else(shell: Shell) -> None:
+def test_a_terminal_shows_states_in_color_and_nothing_else(shell: Shell) -> None:
     shown = on_terminal(shell, STATUS, 80)
     assert shown.count("\x1b[32mrunning") == 1
     assert shown.count("\x1b[31mcrashed") == 1
 
 
-def test_no_colour_is_no_escape_sequence_at_all(shell: Shell) -> None:
+def test_no_color_is_no_escape_sequence_at_all(shell: Shell) -> None:
     assert "\x1b" in on_terminal(shell, STATUS, 80)
     assert "\x1b" not in on_terminal(shell, STATUS, 80, NO_COLOR="1")
 

@@ -19,7 +19,7 @@ def test_a_range_gives_scale_and_zero_point_and_numbers_go_there_and_back() -> N
     scale, zero = qm.parameters(-1, 3)
     assert scale == pytest.approx(0.0156862745)
     assert zero == 64
-    stored = qm.quantise([-1, 0, 0.5, 3, 5], (-1, 3))
+    stored = qm.quantize([-1, 0, 0.5, 3, 5], (-1, 3))
     assert_array_equal(stored.values, [0, 64, 96, 255, 255])
     assert_allclose(stored.real(), [-1.003922, 0, 0.501961, 2.996078, 2.996078], atol=1e-6)
 
@@ -28,7 +28,7 @@ def test_a_range_that_lacks_0_is_widened_and_an_empty_one_is_1_and_0() -> None:
     assert qm.parameters(2, 4) == (4 / 255, 0)
     assert qm.parameters(-4, -2) == (4 / 255, 255)
     assert qm.parameters(0, 0) == (1.0, 0)
-    assert_array_equal(qm.quantise([0.0, 0.0]).values, [0, 0])
+    assert_array_equal(qm.quantize([0.0, 0.0]).values, [0, 0])
 
 
 def test_a_product_subtracts_both_zero_points() -> None:
@@ -39,7 +39,7 @@ def test_a_product_subtracts_both_zero_points() -> None:
     assert found.scale == 0.125
 
 
-REQUANTISED = {
+REQUANTIZED = {
     (16, Division.TRUNCATE): [1, 51, 254],
     (16, Division.FLOOR): [0, 51, 254],
     (16, Division.NEAREST): [0, 51, 255],
@@ -52,10 +52,10 @@ REQUANTISED = {
 }
 
 
-@pytest.mark.parametrize(("power", "division"), REQUANTISED)
-def test_requantisation_by_a_multiplier_and_a_shift(power: int, division: Division) -> None:
-    found = qm.requantise(Sums(np.array([-5000, 0, 20000], np.int32), 0.001), 1 << power, division)
-    assert_array_equal(found.values, REQUANTISED[power, division])
+@pytest.mark.parametrize(("power", "division"), REQUANTIZED)
+def test_requantization_by_a_multiplier_and_a_shift(power: int, division: Division) -> None:
+    found = qm.requantize(Sums(np.array([-5000, 0, 20000], np.int32), 0.001), 1 << power, division)
+    assert_array_equal(found.values, REQUANTIZED[power, division])
     assert found.zero_point == 51
     assert found.scale == pytest.approx(25 / 255)
     assert qm.multiplier_of(-5000, 20000, 1 << power) == {16: 668, 12: 41, 8: 2}[power]
@@ -64,11 +64,11 @@ def test_requantisation_by_a_multiplier_and_a_shift(power: int, division: Divisi
 def test_an_l_that_loses_everything_is_refused_and_the_exact_scale_has_no_bias() -> None:
     sums = Sums(np.array([0, 1_000_000], np.int32), 1e-3)
     with pytest.raises(ValueError, match="255 L / 1000000, is cut to 0"):
-        qm.requantise(sums, 1 << 8)
-    assert qm.requantise(sums, 1 << 16).real()[1] == pytest.approx(1000 * 16 / 16.7, rel=0.01)
-    assert qm.requantise(sums, 1 << 16, is_exact=True).real()[1] == pytest.approx(1000, rel=0.003)
+        qm.requantize(sums, 1 << 8)
+    assert qm.requantize(sums, 1 << 16).real()[1] == pytest.approx(1000 * 16 / 16.7, rel=0.01)
+    assert qm.requantize(sums, 1 << 16, is_exact=True).real()[1] == pytest.approx(1000, rel=0.003)
     with pytest.raises(ValueError, match="L is 1000; it is a power of two"):
-        qm.requantise(sums, 1000)
+        qm.requantize(sums, 1000)
 
 
 def test_a_sum_a_product_of_elements_and_a_factor() -> None:
@@ -93,8 +93,8 @@ def test_a_sum_that_may_leave_int32_is_refused() -> None:
 
 @pytest.mark.parametrize("bad", [[np.nan], [np.inf], []])
 def test_numbers_that_no_scale_covers_are_refused(bad: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"quantise by|no scale covers"):
-        qm.quantise(bad)
+    with pytest.raises(ValueError, match=r"quantize by|no scale covers"):
+        qm.quantize(bad)
 
 
 def test_products_that_cannot_be_are_refused() -> None:

@@ -246,14 +246,14 @@ PITCHES = rarely(st.sampled_from([64, 65, 100]), st.sampled_from([0, 7]))
 GAPS = st.sampled_from([0, 64, 300])
 INDICES = st.integers(0, 5)
 ALIGNMENTS = rarely(st.sampled_from([64, 1, 128]), st.sampled_from([0, 3]))
-COLOURS = rarely(st.sampled_from([0, 1, 255]), st.just(2))
+COLORS = rarely(st.sampled_from([0, 1, 255]), st.just(2))
 TILES = rarely(st.sampled_from([64, 100, 200, 300]), st.sampled_from([512, 1024, 0, -1]))
 RANGES = rarely(
     st.tuples(st.sampled_from([0, 10]), st.sampled_from([1, 100])),
     st.tuples(st.sampled_from([2999, 4096, -1]), st.sampled_from([1, 3000, 0, -5])),
 )
 STEPS = st.one_of(
-    st.tuples(st.just("allocate"), TILES, COLOURS, ALIGNMENTS, rarely(st.just(0), st.just(8))),
+    st.tuples(st.just("allocate"), TILES, COLORS, ALIGNMENTS, rarely(st.just(0), st.just(8))),
     st.tuples(st.just("free"), INDICES, rarely(st.just(0), st.just(4))),
     st.tuples(st.just("copy"), PLACES, PLACES, ROW_BYTES),
     st.tuples(st.just("copy"), PLACES, PLACES, ROW_BYTES),

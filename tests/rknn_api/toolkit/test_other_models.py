@@ -23,11 +23,11 @@ def rknn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RKNN:
     return RKNN()
 
 
-def ready(rknn: RKNN, model: Path, dataset: Path | None = None, *, quantised: bool = True, **how: Any) -> None:
+def ready(rknn: RKNN, model: Path, dataset: Path | None = None, *, quantized: bool = True, **how: Any) -> None:
     """Converts a model, and makes it ready on the board."""
     rknn.config(target_platform="rk3588", **how)
     assert rknn.load_onnx(model) == 0, rknn.last_error
-    assert rknn.build(do_quantization=quantised, dataset=dataset) == 0, rknn.last_error
+    assert rknn.build(do_quantization=quantized, dataset=dataset) == 0, rknn.last_error
     assert rknn.init_runtime(target="rk3588", perf_debug=True, eval_mem=True) == 0, rknn.last_error
 
 
@@ -39,18 +39,18 @@ def rows(rknn: RKNN) -> list[list[str]]:
     return [line.split()[1:4] for line in text.splitlines() if line[:1].isdigit()]
 
 
-@pytest.mark.parametrize("quantised", [False, True])
+@pytest.mark.parametrize("quantized", [False, True])
 def test_a_model_without_inputs_has_a_cost_and_needs_no_dataset(
-    rknn: RKNN, tmp_path: Path, capfd: pytest.CaptureFixture[str], *, quantised: bool
+    rknn: RKNN, tmp_path: Path, capfd: pytest.CaptureFixture[str], *, quantized: bool
 ) -> None:
     nodes = [helper.make_node("RandomNormal", [], ["k"], shape=[1, 3, 4, 4]), helper.make_node("Relu", ["k"], ["y"])]
-    ready(rknn, nets.saved(tmp_path, nodes, {}, ["y"]), quantised=quantised)
+    ready(rknn, nets.saved(tmp_path, nodes, {}, ["y"]), quantized=quantized)
     found = rknn.inference([])
     assert found is not None
     assert found[0].shape == (1, 3, 4, 4)
     assert [row[0] for row in rows(rknn)] == ["RandomNormal", "Relu", "OutputOperator"]
     assert rknn.accuracy_analysis([]) == 0, rknn.last_error
-    assert ("W build: Nothing of the model is quantised" in capfd.readouterr().err) == quantised
+    assert ("W build: Nothing of the model is quantized" in capfd.readouterr().err) == quantized
 
 
 def test_a_model_without_inputs_may_be_loaded_with_empty_lists(rknn: RKNN, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_model_without_inputs_may_be_loaded_with_empty_lists(rknn: RKNN, tmp_p
 
 
 def test_a_model_that_computes_nothing_has_a_cost(rknn: RKNN, tmp_path: Path) -> None:
-    ready(rknn, nets.saved(tmp_path, [], {"x": [1, 4]}, ["x"]), quantised=False)
+    ready(rknn, nets.saved(tmp_path, [], {"x": [1, 4]}, ["x"]), quantized=False)
     assert rows(rknn) == [["InputOperator", "FLOAT16", "CPU"], ["OutputOperator", "FLOAT16", "CPU"]]
 
 
@@ -79,7 +79,7 @@ def test_a_model_of_tensors_without_elements_is_built(rknn: RKNN, tmp_path: Path
     assert found[0].shape == (0, 3)
 
 
-def test_layers_behind_a_first_input_of_whole_numbers_are_quantised_ones(rknn: RKNN, tmp_path: Path) -> None:
+def test_layers_behind_a_first_input_of_whole_numbers_are_quantized_ones(rknn: RKNN, tmp_path: Path) -> None:
     nodes = [helper.make_node("Gather", ["words", "x"], ["g"]), helper.make_node("MatMul", ["g", "dense"], ["y"])]
     weights = {"words": RNG.standard_normal((10, 8), F), "dense": RNG.standard_normal((8, 4), F)}
     graph = helper.make_graph(
@@ -101,7 +101,7 @@ def test_layers_behind_a_first_input_of_whole_numbers_are_quantised_ones(rknn: R
     ]
 
 
-def test_a_model_of_float16_is_quantised_with_its_mean(rknn: RKNN, tmp_path: Path) -> None:
+def test_a_model_of_float16_is_quantized_with_its_mean(rknn: RKNN, tmp_path: Path) -> None:
     weights = {"w": RNG.standard_normal((4, 3, 3, 3), F).astype(np.float16)}
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
     model = nets.saved(tmp_path, nodes, {"x": [1, 3, 8, 8]}, ["y"], weights, kind=TensorProto.FLOAT16)
@@ -119,14 +119,14 @@ def test_a_model_of_float16_is_quantised_with_its_mean(rknn: RKNN, tmp_path: Pat
 
 @pytest.mark.parametrize("method", ["layer", "channel"])
 @pytest.mark.parametrize("opset", [8, 10, 12])
-def test_a_model_of_an_older_operator_set_is_quantised(rknn: RKNN, tmp_path: Path, opset: int, method: str) -> None:
+def test_a_model_of_an_older_operator_set_is_quantized(rknn: RKNN, tmp_path: Path, opset: int, method: str) -> None:
     weights = {"w": RNG.standard_normal((4, 3, 3, 3), F), "b": RNG.standard_normal(4, F)}
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
     model = nets.saved(tmp_path, nodes, {"x": [1, 3, 8, 8]}, ["y"], weights, opset=opset)
     image = RNG.standard_normal((1, 3, 8, 8), F)
     ready(rknn, model, nets.arrays(tmp_path, image), quantized_method=method)
     found = rknn.inference([image], data_format="nchw")
-    ready(rknn, model, quantised=False)
+    ready(rknn, model, quantized=False)
     golden = rknn.inference([image], data_format="nchw")
     assert found is not None
     assert golden is not None
@@ -147,7 +147,7 @@ def test_a_model_that_is_too_old_for_integers_says_how_to_renew_it(
     assert "operator set 9, and integers need 10 or later: convert it by onnx.version_converter" in rknn.last_error
 
 
-def test_constants_that_are_nodes_are_quantised_as_weights(rknn: RKNN, tmp_path: Path) -> None:
+def test_constants_that_are_nodes_are_quantized_as_weights(rknn: RKNN, tmp_path: Path) -> None:
     weight = numpy_helper.from_array(RNG.standard_normal((3, 4), F))
     nodes = [
         helper.make_node("Constant", [], ["w"], value=weight),
@@ -167,7 +167,7 @@ def test_layers_that_make_lists_of_tensors_have_a_row(rknn: RKNN, tmp_path: Path
         helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
         helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
     ]
-    ready(rknn, nets.saved(tmp_path, nodes, {"x": [1, 3]}, ["y"]), quantised=False)
+    ready(rknn, nets.saved(tmp_path, nodes, {"x": [1, 3]}, ["y"]), quantized=False)
     assert [row[0] for row in rows(rknn)[1:3]] == ["SequenceConstruct", "ConcatFromSequence"]
 
 
@@ -178,7 +178,7 @@ def test_a_mean_for_an_input_of_whole_numbers_is_refused(rknn: RKNN, tmp_path: P
     assert rknn.load_onnx(model) == 0
     assert rknn.build(do_quantization=False) == -1
     assert rknn.last_error.startswith("mean_values is for inputs of real numbers, and 'x' is of uint8")
-    ready(rknn, model, quantised=False, mean_values=[[0, 0, 0]], std_values=[[1, 1, 1]])
+    ready(rknn, model, quantized=False, mean_values=[[0, 0, 0]], std_values=[[1, 1, 1]])
 
 
 @pytest.mark.parametrize("algorithm", ["normal", "kl_divergence"])
@@ -191,7 +191,7 @@ def test_inputs_that_are_no_range_name_their_sample(rknn: RKNN, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("algorithm", ["normal", "mmse", "kl_divergence"])
-def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantised(
+def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantized(
     rknn: RKNN, tmp_path: Path, algorithm: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nodes = [
@@ -207,7 +207,7 @@ def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantised(
     assert "'masked', 'mask' stay in real numbers" in capfd.readouterr().err
     assert ["MatMul", "INT8", "NPU"] in rows(rknn)
     found = rknn.inference([x])
-    ready(rknn, model, quantised=False)
+    ready(rknn, model, quantized=False)
     golden = rknn.inference([x])
     assert found is not None
     assert golden is not None

@@ -20,7 +20,7 @@ from rknnlite.api import RKNNLite
 
 from rknn_api.commands.benchmark import command as benchmark
 from rknn_api.container import Container
-from rknn_api.toolkit import hybrid, quantise
+from rknn_api.toolkit import hybrid, quantize
 from rknn_api.toolkit.accuracy import error_between
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
@@ -473,7 +473,7 @@ def test_a_node_that_cannot_be_quantized_is_named(
     dataset = nets.arrays(tmp_path, np.ones((4, 16), F))
     build(rknn, model, dataset)
     assert "The Gemm of y stays in real numbers: its bias differs from row to row." in capsys.readouterr().err
-    monkeypatch.setattr(quantise, "biased_by_row", lambda _model: [])
+    monkeypatch.setattr(quantize, "biased_by_row", lambda _model: [])
     rknn.config(target_platform="rk3588")
     assert rknn.load_onnx(model) == 0
     assert rknn.build(dataset=dataset) == -1

@@ -132,7 +132,7 @@ class Infer:
         return bool(self._results)
 
     def get_infer_res_np_float32(self, index: int, size: int | None = None) -> NDArray[np.float32]:
-        """An output's numbers as one row of float32, dequantised.
+        """An output's numbers as one row of float32, dequantized.
 
         Args:
             index: Of the output.

@@ -34,9 +34,9 @@ class Shown:
         name: As programs use it.
         shape: Sizes, -1 where the data decides.
         dtype: Of the arrays, as numpy names it.
-        stride: Bytes between neighbours along each dimension; -1 where the caller decides.
+        stride: Bytes between neighbors along each dimension; -1 where the caller decides.
         is_picture: It takes the bytes of a picture in any shape.
-        quant: How it is quantised.
+        quant: How it is quantized.
     """
 
     name: str

@@ -125,22 +125,22 @@ class HB_HBMRuntime:
 
     @property
     def input_quants(self) -> dict[str, dict[str, QuantParams]]:
-        """How the inputs are quantised."""
+        """How the inputs are quantized."""
         return _by_name(self._inputs, lambda row: row.quant)
 
     @property
     def output_quants(self) -> dict[str, dict[str, QuantParams]]:
-        """How the outputs are quantised."""
+        """How the outputs are quantized."""
         return _by_name(self._outputs, lambda row: row.quant)
 
     @property
     def input_strides(self) -> dict[str, dict[str, list[int]]]:
-        """Bytes between neighbours along each dimension of the inputs, -1 where the caller decides."""
+        """Bytes between neighbors along each dimension of the inputs, -1 where the caller decides."""
         return _by_name(self._inputs, lambda row: list(row.stride))
 
     @property
     def output_strides(self) -> dict[str, dict[str, list[int]]]:
-        """Bytes between neighbours along each dimension of the outputs."""
+        """Bytes between neighbors along each dimension of the outputs."""
         return _by_name(self._outputs, lambda row: list(row.stride))
 
     @property

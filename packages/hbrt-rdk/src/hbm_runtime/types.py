@@ -41,7 +41,7 @@ class hbDNNQuantiType(Enum):
 
 @dataclass
 class QuantParams:
-    """How a tensor is quantised: real = (stored - zero_point) * scale.
+    """How a tensor is quantized: real = (stored - zero_point) * scale.
 
     Attributes:
         scale: (n,) float32; empty for NONE.

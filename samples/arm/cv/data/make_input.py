@@ -19,7 +19,7 @@ WIDTH, HEIGHT, HORIZON = 480, 320, 170
 PICTURE = Path(__file__).with_name("input.png")
 
 HOUSES = ((18, 66, 92, (86, 104, 158)), (122, 108, 66, (150, 132, 112)), (300, 92, 84, (104, 138, 172)))
-"""Left, top, width and colour of each."""
+"""Left, top, width and color of each."""
 
 
 def draw() -> NDArray[np.uint8]:
@@ -29,11 +29,11 @@ def draw() -> NDArray[np.uint8]:
     sky = np.linspace(0, 1, HORIZON)[:, None, None]
     picture[:HORIZON] = (1 - sky) * (196, 140, 70) + sky * (214, 208, 236)
     cv2.circle(picture, (392, 62), 26, (120, 214, 252), -1, cv2.LINE_AA)
-    for shift, colour in ((0, (132, 110, 96)), (60, (112, 92, 74))):
+    for shift, color in ((0, (132, 110, 96)), (60, (112, 92, 74))):
         x = np.arange(WIDTH)
         y = HORIZON - 34 - 16 * np.sin((x + shift) / 47) - 9 * np.sin((x + shift) / 19) + shift / 4
         hills = np.column_stack([np.r_[0, x, WIDTH - 1], np.r_[HORIZON, y, HORIZON]]).astype(np.int32)
-        cv2.fillPoly(picture, [hills], colour, cv2.LINE_AA)
+        cv2.fillPoly(picture, [hills], color, cv2.LINE_AA)
 
     cv2.rectangle(picture, (0, HORIZON), (WIDTH, HEIGHT), (74, 118, 84), -1)
     grass = picture[HORIZON:].astype(int) + random.integers(-14, 15, (HEIGHT - HORIZON, WIDTH, 1))
@@ -48,13 +48,13 @@ def draw() -> NDArray[np.uint8]:
         )
         cv2.fillPoly(picture, [stripe], (228, 232, 236), cv2.LINE_AA)
 
-    for left, top, width, colour in (
+    for left, top, width, color in (
         (18, 66, 92, (86, 104, 158)),
         (122, 108, 66, (150, 132, 112)),
         (300, 92, 84, (104, 138, 172)),
     ):
         bottom = HORIZON + 26
-        cv2.rectangle(picture, (left, top), (left + width, bottom), colour, -1)
+        cv2.rectangle(picture, (left, top), (left + width, bottom), color, -1)
         cv2.rectangle(picture, (left, top), (left + width, bottom), (52, 46, 44), 2)
         for above in range(top + 10, bottom - 22, 20):
             for beside in range(left + 9, left + width - 12, 18):

@@ -42,7 +42,7 @@ def test_a_detector_has_its_board_s_shape(source: Path) -> None:
         "input images: IMG_TYPE_NV12 [1, 3, 32, 32]",
         "output head: TENSOR_TYPE_S8 [1, 8, 16, 5]",
         "The output head is NCHW [1, 8, 16, 5]; most programs read a detector's heads as NHWC: --output nhwc.",
-        "The output head is quantised (SCALE): the program dequantises it.",
+        "The output head is quantized (SCALE): the program dequantizes it.",
     ]
     assert "scale_value: 0.5" in target.with_suffix(".yaml").read_text()
     assert "is there already" in new(source, "--as", target).output

@@ -70,7 +70,7 @@ def digit(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def photo(tmp_path: Path) -> Path:
-    """A picture of 60 x 40 with smooth colours."""
+    """A picture of 60 x 40 with smooth colors."""
     rows, columns = np.mgrid[0:40, 0:60]
     cv2.imwrite(str(tmp_path / "photo.png"), np.dstack([rows * 6, columns * 4, 255 - rows * 3]).astype(np.uint8))
     return tmp_path / "photo.png"
@@ -233,7 +233,7 @@ def test_infer_writes_what_every_node_takes_and_gives(dsp_board: Board, digit: P
     np.testing.assert_allclose(last, bare[0], atol=1e-5)
 
 
-def test_infer_writes_the_nodes_of_a_quantised_model_too(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
+def test_infer_writes_the_nodes_of_a_quantized_model_too(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
     good("infer", "--model_file", INT8, "--input_file", digit, "--dump_intermediate=1", "--dump_path", tmp_path)
     (logits,) = (tmp_path / "digits_int8_layers").glob("*_logits_DequantizeLinear_output_0.bin")
     np.testing.assert_allclose(

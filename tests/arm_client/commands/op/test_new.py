@@ -166,7 +166,7 @@ def test_a_name_or_number_that_cannot_be_is_refused(tmp_path: Path, name: str, c
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "cmd"), [("a2", 0x1000), ("normalise_rows", 0xFFFE), ("Relu6", 0x2000)])
+@pytest.mark.parametrize(("name", "cmd"), [("a2", 0x1000), ("normalize_rows", 0xFFFE), ("Relu6", 0x2000)])
 def test_other_names_and_numbers_give_programs_that_compile(tmp_path: Path, name: str, cmd: int) -> None:
     check_op(NewOp(name, cmd))
     for file in write_op(NewOp(name, cmd), tmp_path):

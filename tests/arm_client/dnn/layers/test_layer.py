@@ -261,7 +261,7 @@ class Refusing(Layer):
 
 class Leaving(Layer):
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        sys.exit("no licence")
+        sys.exit("no license")
 
 
 class Shapeless(MaxIndex):
@@ -288,7 +288,7 @@ class Integral(Layer):
     ("creator", "said"),
     [
         (Refusing, "The SetUp of the layer MaxIndex (node 'values') raised ValueError: axis 7 is beyond me"),
-        (Leaving, "The SetUp of the layer MaxIndex (node 'values') raised SystemExit: no licence"),
+        (Leaving, "The SetUp of the layer MaxIndex (node 'values') raised SystemExit: no license"),
         (sys.exit, "The creator of the layer MaxIndex (node 'values') raised SystemExit"),
         (
             hb.hbDNNLayerCreator(lambda: 1 // 0),

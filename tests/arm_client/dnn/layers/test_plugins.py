@@ -120,14 +120,14 @@ def test_a_plugin_that_raises_is_an_error_each_time(monkeypatch: pytest.MonkeyPa
 
 def test_a_plugin_that_gives_up_by_sys_exit_ends_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "leaver.py"
-    file.write_text("import sys\nsys.exit('no licence')\n")
+    file.write_text("import sys\nsys.exit('no license')\n")
     enable(monkeypatch, str(file))
     data = model_bytes(
         [helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, (1,))], [("y", TensorProto.FLOAT, (1,))]
     )
     assert hb.hbDNNInitializeFromDDR(hb.hbPackedDNNHandle_t(), [data], [len(data)], 1) == Status.HB_DNN_API_USE_ERROR
     assert "leaver.py raised SystemExit: Traceback" in hb.last_error()
-    assert "no licence" in hb.last_error()
+    assert "no license" in hb.last_error()
 
 
 @pytest.mark.parametrize("name", ["missing.py", "missing"])
@@ -145,7 +145,7 @@ def test_what_is_no_python_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         Plugins().load()
 
 
-@pytest.mark.parametrize("variable", [one for one in TABLE if not one.is_honoured], ids=lambda one: one.name)
+@pytest.mark.parametrize("variable", [one for one in TABLE if not one.is_honored], ids=lambda one: one.name)
 def test_a_variable_without_effect_is_said_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], variable: environment.Variable
 ) -> None:
@@ -166,8 +166,8 @@ def test_the_chip_that_this_is_may_be_asked_for(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("variable", [one for one in TABLE if one.is_honoured], ids=lambda one: one.name)
-def test_a_variable_that_is_honoured_is_read_somewhere(variable: environment.Variable) -> None:
+@pytest.mark.parametrize("variable", [one for one in TABLE if one.is_honored], ids=lambda one: one.name)
+def test_a_variable_that_is_honored_is_read_somewhere(variable: environment.Variable) -> None:
     package = Path(environment.__file__).parent
     readers = [file for file in package.rglob("*.py") if f'"{variable.name}"' in file.read_text(encoding="utf-8")]
     uses = sum(file.read_text(encoding="utf-8").count(f'"{variable.name}"') for file in readers)

@@ -46,7 +46,7 @@ def specified(data: bytes, text: str) -> Specified:
 
 
 def picture(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
-    """Random colours, each on 2 x 2 pixels, so that NV12 loses none."""
+    """Random colors, each on 2 x 2 pixels, so that NV12 loses none."""
     small = np.random.default_rng(seed).integers(0, 256, (height // 2, width // 2, 3), np.uint8)
     return small.repeat(2, 0).repeat(2, 1)
 
@@ -151,19 +151,19 @@ def test_a_batch_of_pictures(load: Load, *, is_apart: bool) -> None:
     assert all(close_to(found[at : at + 1], bgr) for at, bgr in enumerate(pictures))
 
 
-def test_grey_and_colours(load: Load) -> None:
-    grey = load(described(identity(1, 1, 3, 5), "{input_type_rt: gray, scale_value: 2}"))
-    assert grey.inputs[0].properties.alignedShape.dimensionSize[:4] == [1, 1, 3, 16]
+def test_gray_and_colors(load: Load) -> None:
+    gray = load(described(identity(1, 1, 3, 5), "{input_type_rt: gray, scale_value: 2}"))
+    assert gray.inputs[0].properties.alignedShape.dimensionSize[:4] == [1, 1, 3, 16]
     luma = np.arange(48, dtype=np.uint8).reshape(3, 16)
-    write(grey.inputs[0].sysMem[0], luma)
-    assert grey.run() == 0, hb.last_error()
-    np.testing.assert_array_equal(grey.read()[0, 0], luma[:, :5] * np.float32(2))
-    colour = load(described(identity(1, 3, 3, 5), "{input_type_rt: rgb, input_type_train: bgr, input_layout_rt: NHWC}"))
-    assert colour.inputs[0].properties.tensorLayout == NHWC
+    write(gray.inputs[0].sysMem[0], luma)
+    assert gray.run() == 0, hb.last_error()
+    np.testing.assert_array_equal(gray.read()[0, 0], luma[:, :5] * np.float32(2))
+    color = load(described(identity(1, 3, 3, 5), "{input_type_rt: rgb, input_type_train: bgr, input_layout_rt: NHWC}"))
+    assert color.inputs[0].properties.tensorLayout == NHWC
     pixels = np.arange(45, dtype=np.uint8).reshape(1, 3, 5, 3)
-    colour.fill(pixels)
-    assert colour.run() == 0, hb.last_error()
-    np.testing.assert_array_equal(colour.read()[0], pixels[0, :, :, ::-1].transpose(2, 0, 1))
+    color.fill(pixels)
+    assert color.run() == 0, hb.last_error()
+    np.testing.assert_array_equal(color.read()[0], pixels[0, :, :, ::-1].transpose(2, 0, 1))
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_rules_of_pictures(load: Load, change: Callable[[Any], None], says: str)
     assert says in hb.last_error()
 
 
-def test_a_picture_for_a_quantised_graph(load: Load) -> None:
+def test_a_picture_for_a_quantized_graph(load: Load) -> None:
     constants = [
         numpy_helper.from_array(np.array(0.5, np.float32), "s"),
         numpy_helper.from_array(np.array(10, np.uint8), "z"),

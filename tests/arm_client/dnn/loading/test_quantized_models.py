@@ -1,4 +1,4 @@
-"""Models that onnxruntime's quantiser made, through the C names, against the file as it is in exact arithmetic."""
+"""Models that onnxruntime's quantizer made, through the C names, against the file as it is in exact arithmetic."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def load(folder: Path, text: str, description: str = "") -> dnn.Model:
     return loaded
 
 
-QUANTISED = """g (float[1,2,3,5] x) => (float[1,2,3,5] y) <float s = {0.5}, int8 z = {3}> {
+QUANTIZED = """g (float[1,2,3,5] x) => (float[1,2,3,5] y) <float s = {0.5}, int8 z = {3}> {
   q = QuantizeLinear(x, s, z)
   d = DequantizeLinear(q, s, z)
   e = Relu(d)
@@ -36,7 +36,7 @@ QUANTISED = """g (float[1,2,3,5] x) => (float[1,2,3,5] y) <float s = {0.5}, int8
 
 
 def test_padding_is_not_part_of_the_values(dsp_board: Board, tmp_path: Path) -> None:
-    model = load(tmp_path, QUANTISED)
+    model = load(tmp_path, QUANTIZED)
     spec = model.inputs[0].spec
     assert spec.aligned_shape == (1, 2, 3, 16)
     x = np.arange(30, dtype=np.int8).reshape(1, 2, 3, 5)

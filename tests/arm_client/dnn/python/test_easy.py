@@ -114,9 +114,9 @@ def test_several_files_are_loaded_at_once(dsp_board: Board) -> None:
 
 
 def test_a_nv12_picture_is_bytes(dsp_board: Board, tmp_path: Path) -> None:
-    file = tmp_path / "grey.onnx"
+    file = tmp_path / "gray.onnx"
     file.write_bytes(parsed("g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }"))
-    (tmp_path / "grey.yaml").write_text("{input_type_rt: nv12, input_type_train: yuv444, input_layout_train: NCHW}")
+    (tmp_path / "gray.yaml").write_text("{input_type_rt: nv12, input_type_train: yuv444, input_layout_train: NCHW}")
     (model,) = dnn.load(file)
     told = model.inputs[0].properties
     assert (told.tensor_type, told.dtype, told.shape, told.aligned_shape) == (
@@ -313,11 +313,11 @@ def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tupl
 
 
 def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_path: Path) -> None:
-    (quantised,) = dnn.load(DIGITS / "digits_int8.onnx")
+    (quantized,) = dnn.load(DIGITS / "digits_int8.onnx")
     with pytest.raises(
-        CallerError, match=r"'image' holds int8, not float64: quantise real numbers by the tensor's qua"
+        CallerError, match=r"'image' holds int8, not float64: quantize real numbers by the tensor's qua"
     ):
-        quantised.forward(np.zeros((1, 1, 8, 8)))
+        quantized.forward(np.zeros((1, 1, 8, 8)))
     (real,) = dnn.load(DIGITS / "digits_float.onnx")
     with pytest.raises(CallerError, match=r"'image' holds float32, not float64: convert it by astype\('float32'\)\."):
         real.forward(np.zeros((1, 1, 8, 8)))

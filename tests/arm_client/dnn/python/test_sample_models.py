@@ -37,9 +37,9 @@ def test_the_committed_digits_are_the_test_split(trainer: dict[str, Any]) -> Non
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    grey, labels = load_digits(return_X_y=True)
+    gray, labels = load_digits(return_X_y=True)
     _, images, _, answers = train_test_split(
-        grey.reshape(-1, 8, 8), labels, test_size=0.2, random_state=trainer["SEED"], stratify=labels
+        gray.reshape(-1, 8, 8), labels, test_size=0.2, random_state=trainer["SEED"], stratify=labels
     )
     held = np.load(MODELS / "digits_test.npz")
     np.testing.assert_array_equal(held["images"], images)

@@ -59,7 +59,7 @@ def test_rows_of_the_bpu(size: int) -> None:
         ((DYNAMIC, 3, 5, 7), NCHW, 1, True, (DYNAMIC, 3, 5, 7)),
     ],
 )
-def test_padding_of_quantised_tensors(
+def test_padding_of_quantized_tensors(
     shape: tuple[int, ...], layout: hbDNNTensorLayout, item_bytes: int, *, is_input: bool, expected: tuple[int, ...]
 ) -> None:
     assert aligned_shape_of(shape, layout, item_bytes, is_input=is_input) == expected
@@ -80,7 +80,7 @@ def test_padding_only_adds_and_adds_nothing_twice(
     assert aligned_shape_of(padded, layout, item_bytes, is_input=is_input) == padded
 
 
-def test_a_quantised_tensor_in_memory() -> None:
+def test_a_quantized_tensor_in_memory() -> None:
     spec = spec_of(value(TensorProto.INT8, [1, 3, 5, 7]), is_input=True, quantization=SCALE)
     assert (spec.valid_shape, spec.aligned_shape) == ((1, 3, 5, 7), (1, 3, 5, 16))
     assert (spec.stride, spec.aligned_bytes) == ((240, 80, 16, 1), 240)

@@ -1,4 +1,4 @@
-"""Pictures to a graph's numbers: colours against BT.601 written out, layouts, mean and scale; the rules of memory."""
+"""Pictures to a graph's numbers: colors against BT.601 written out, layouts, mean and scale; the rules of memory."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_three_channels(
     )
 
 
-def test_grey() -> None:
+def test_gray() -> None:
     luma = random_bytes(5, 7)
     (found,) = graph_input(spec_for(Y, "gray", (5, 7), scale=(2.0,)), [[luma]], Y)
     np.testing.assert_array_equal(found[0], luma * np.float32(2))
@@ -178,7 +178,7 @@ def test_a_batch_and_rows_with_padding() -> None:
 
 @pytest.mark.parametrize("tensor_type", [NV12, SEPARATE])
 def test_encoded_nv12_is_bt601_and_comes_back(tensor_type: hbDNNDataType) -> None:
-    rgb = random_bytes(4, 6, 3).repeat(2, 0).repeat(2, 1)  # one colour for each 2 x 2 pixels: no chroma is lost
+    rgb = random_bytes(4, 6, 3).repeat(2, 0).repeat(2, 1)  # one color for each 2 x 2 pixels: no chroma is lost
     planes = encode(np.ascontiguousarray(rgb[:, :, ::-1]), tensor_type)
     luma, pairs = planes if tensor_type == SEPARATE else (planes[0][:8], planes[0][8:])
     assert np.abs(full_chroma(luma, pairs) - rgb_to_yuv(rgb)).max() <= 1.0
@@ -267,7 +267,7 @@ def test_a_crop_of_a_larger_picture_needs_no_bytes_behind_its_last_row() -> None
         place(SEPARATE, (1, 3, 4, 32), (1, 3, 4, stride), ((BASE + 16, need - 1), blocks[1]))
 
 
-def test_colours_in_both_layouts() -> None:
+def test_colors_in_both_layouts() -> None:
     (dense,) = place(RGB, (1, 5, 7, 3), (1, 5, 7, 3), layout=NHWC)
     assert [tuple(plane) for plane in dense.planes] == [(BASE, 5, 21, 21)]
     (planes,) = place(RGB, (1, 3, 5, 7), (1, 3, 5, 7))

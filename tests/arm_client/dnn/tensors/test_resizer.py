@@ -183,7 +183,7 @@ def test_chroma_of_odd_corners_and_of_the_smallest_result() -> None:
     np.testing.assert_array_equal(wide[1], pairs[0:1, 2:6])
 
 
-def test_grey_has_one_plane() -> None:
+def test_gray_has_one_plane() -> None:
     luma, _ = random_nv12(8, 16)
     (found,) = resize((luma,), Region(0, 0, 15, 7), (4, 8))
     np.testing.assert_array_equal(found, exact(luma, 4, 8))

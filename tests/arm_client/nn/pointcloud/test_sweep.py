@@ -84,8 +84,8 @@ def test_earlier_sweeps_are_older_and_were_made_further_back() -> None:
     assert times == pytest.approx([0, SWEEP_SECONDS, 2 * SWEEP_SECONDS])
     assert (np.diff(points[:, 4]) >= 0).all()
     for seconds in times:
-        centre = points[points[:, 4] == np.float32(seconds), 0].mean()
-        assert centre == pytest.approx(-EGO_SPEED_MPS * seconds, abs=0.05)
+        center = points[points[:, 4] == np.float32(seconds), 0].mean()
+        assert center == pytest.approx(-EGO_SPEED_MPS * seconds, abs=0.05)
     four = lidar_sweep(0, boxes=0, sweeps=1, dims=4)
     assert four.shape[1] == 4
     assert four[:, 3].max() <= 1
@@ -161,7 +161,7 @@ def test_the_picture_shows_sweep_and_pillars(config: Any) -> None:
     before, after = picture[:, :grid_y], picture[:, -grid_y:]
     for side in (before, after):
         assert np.argwhere(side.any(axis=2)).tolist() == [[row, column]]
-    # The same height in the same color, but for a step of quantisation.
+    # The same height in the same color, but for a step of quantization.
     np.testing.assert_allclose(before[row, column].astype(int), after[row, column].astype(int), atol=4)
     full = config.changed(max_points=1)
     assert birds_eye(points, preprocess(points, full), full)[row, -grid_y:][column, 0] != before[row, column, 0]

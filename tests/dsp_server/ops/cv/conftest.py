@@ -153,25 +153,25 @@ CAMERA: Array = data.camera()
 ASTRONAUT: Array = data.astronaut()
 
 
-def grey(height: int, width: int) -> Array:
+def gray(height: int, width: int) -> Array:
     """A crop of a photograph with edges in it, (height, width) uint8."""
     return CAMERA[90 : 90 + height, 180 : 180 + width].copy()
 
 
-def colour(height: int, width: int) -> Array:
+def color(height: int, width: int) -> Array:
     """A crop of a photograph, (height, width, 3) uint8, R G B."""
     return ASTRONAUT[40 : 40 + height, 170 : 170 + width].copy()
 
 
 def nv12(height: int, width: int) -> tuple[Array, Array]:
     """Y and UV made of photographs; what they show does not matter, that they are not smooth does."""
-    return grey(height, width), colour(height // 2, width // 2)[..., :2].copy()
+    return gray(height, width), color(height // 2, width // 2)[..., :2].copy()
 
 
 @pytest.fixture
 def photo() -> SimpleNamespace:
-    """`photo.grey(height, width)`, `photo.colour(...)`, `photo.nv12(...)`."""
-    return SimpleNamespace(grey=grey, colour=colour, nv12=nv12)
+    """`photo.gray(height, width)`, `photo.color(...)`, `photo.nv12(...)`."""
+    return SimpleNamespace(gray=gray, color=color, nv12=nv12)
 
 
 def padded(image: Array, rows: tuple[int, int], columns: tuple[int, int], border: int) -> NDArray[np.float64]:

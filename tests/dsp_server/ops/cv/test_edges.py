@@ -47,7 +47,7 @@ def sobel_kernel(dx: int, dy: int, side: int) -> NDArray[np.float64]:
 def test_sobel_is_exact_and_saturates(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, dx: int, dy: int, side: int
 ) -> None:
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     for scale, delta in ((1.0, 0.0), (0.5, 3.0)):
         param = hbDSPCvSobelParam(
             src=ddr.image(image, padding=5),
@@ -96,7 +96,7 @@ def allowed(trace: float, side: int) -> float:
 def test_corner_harris(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, block: int, side: int, bits: int
 ) -> None:
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     src = ddr.image(image, padding=5)
     how = {"sensitivity": 0.04, "blockSize": block, "kernelSize": side, "borderType": border}
     real = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=ddr.blank(size, np.float32, padding=2), **how))[0]
@@ -119,7 +119,7 @@ def test_corner_harris_in_bands(
     bits: int,
 ) -> None:
     monkeypatch.setattr(corner_harris, "BAND_BYTES", 0)
-    image = photo.grey(157, 61)
+    image = photo.gray(157, 61)
     height, width = image.shape
     assert len(list(corner_harris.bands(height, width, block // 2 + side // 2))) >= 3
     src, dst = ddr.image(image, padding=5), ddr.blank(image.shape, np.int32, padding=2)
@@ -175,7 +175,7 @@ def test_corners_are_right_when_the_same_call_interrupts_them(
 ) -> None:
     """A task of priority 255 runs between two calls of OpenCV, here one with the same structure."""
     size = (37, 53)
-    src, dst = ddr.image(photo.grey(*size)), ddr.blank(size, np.int32)
+    src, dst = ddr.image(photo.gray(*size)), ddr.blank(size, np.int32)
     param = hbDSPCvCornerHarrisParam(src=src, dst=dst, sensitivity=0.04, blockSize=3, kernelSize=3, borderType=1)
     alone = ddr.run(param)[0]
     add_weighted, interrupting = cv2.addWeighted, [True]
@@ -276,7 +276,7 @@ def canny(image: Array, low: float, high: float, side: int, norm: int, lenience:
 def test_canny_is_exact(
     ddr: Ddr, photo: SimpleNamespace, size: Any, low: float, high: float, side: int, norm: int
 ) -> None:
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     results = []
     for overlap in (0, 64):
         param = hbDSPCvCannyParam(
@@ -313,6 +313,6 @@ def test_canny_of_black_and_white_noise(ddr: Ddr, side: int, norm: int) -> None:
 
 
 def test_canny_finds_something(ddr: Ddr, photo: SimpleNamespace) -> None:
-    image = photo.grey(96, 80)
+    image = photo.gray(96, 80)
     edges = canny(image, 100, 400, 3, 1)
     assert 0.01 < (edges > 0).mean() < 0.5

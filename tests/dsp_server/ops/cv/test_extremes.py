@@ -62,7 +62,7 @@ def test_a_mean_of_two_pixels_does_not_overflow(ddr: Ddr, window: tuple[int, int
 def test_filters_saturate_whatever_the_sum(
     ddr: Ddr, photo: SimpleNamespace, dtype: Any, weight: float, delta: float
 ) -> None:
-    image, limits = photo.grey(9, 21), np.iinfo(dtype)
+    image, limits = photo.gray(9, 21), np.iinfo(dtype)
     kernel = np.array([[0, weight, weight]], np.float32)
     exact = correlated(image, kernel) + delta
     expected = np.clip(exact, limits.min, limits.max)
@@ -80,7 +80,7 @@ def test_filters_saturate_whatever_the_sum(
 
 @pytest.mark.parametrize(("scale", "delta"), [(1e7, 0), (-1e7, 0), (1e300, 5), (1, 3e9), (1, -1e300), (1e308, 1e308)])
 def test_sobel_saturates_whatever_the_scale(ddr: Ddr, photo: SimpleNamespace, scale: float, delta: float) -> None:
-    image = photo.grey(9, 21)
+    image = photo.gray(9, 21)
     param = hbDSPCvSobelParam(
         src=ddr.image(image),
         dst=ddr.blank(image.shape, np.int16, padding=3),
@@ -106,7 +106,7 @@ def refused(ddr: Ddr, param: CvParam, sentence: str) -> None:
 @pytest.mark.parametrize("structure", [hbDSPCvDilateParam, hbDSPCvErodeParam])
 def test_a_mask_of_zeros_is_refused(ddr: Ddr, photo: SimpleNamespace, structure: Any) -> None:
     param = structure(
-        src=ddr.image(photo.grey(5, 6)), dst=ddr.blank((5, 6)), kernel=ddr.kernel(np.zeros((2, 3), np.uint8))
+        src=ddr.image(photo.gray(5, 6)), dst=ddr.blank((5, 6)), kernel=ddr.kernel(np.zeros((2, 3), np.uint8))
     )
     refused(ddr, param, "kernel is a mask of 6 zeros, under which no pixel is: set an element of it.")
 
@@ -115,7 +115,7 @@ def test_a_mask_of_zeros_is_refused(ddr: Ddr, photo: SimpleNamespace, structure:
 def test_a_weight_that_is_no_number_is_refused(ddr: Ddr, photo: SimpleNamespace, wrong: float) -> None:
     good, bad = np.ones((1, 3), np.float32), np.array([[1, wrong, 1]], np.float32)
     how: Any = {
-        "src": ddr.image(photo.grey(5, 6)),
+        "src": ddr.image(photo.gray(5, 6)),
         "dst": ddr.blank((5, 6)),
         "pointLocX": -1,
         "pointLocY": -1,
@@ -154,8 +154,8 @@ def look_up(
 def test_a_place_of_no_number_lies_outside_among_good_ones(
     ddr: Ddr, photo: SimpleNamespace, method: int, wrong: float, value: int
 ) -> None:
-    grey = photo.grey(20, 26)
-    for image in (grey, photo.colour(20, 26), grey.astype(np.int16) * 9, grey.astype(np.float32), photo.nv12(20, 26)):
+    gray = photo.gray(20, 26)
+    for image in (gray, photo.color(20, 26), gray.astype(np.int16) * 9, gray.astype(np.float32), photo.nv12(20, 26)):
         y, x = np.mgrid[0:20, 0:26].astype(np.float64)
         places = np.stack([x, y], axis=-1)
         holes = np.random.default_rng(2).random((20, 26)) < 0.1
@@ -172,7 +172,7 @@ def test_a_place_of_no_number_lies_outside_among_good_ones(
 
 def test_what_is_not_defined_warns_nobody(ddr: Ddr, photo: SimpleNamespace) -> None:
     """A warning is an error here, and a line in a core's log."""
-    image = photo.grey(20, 26).astype(np.int16)
+    image = photo.gray(20, 26).astype(np.int16)
     signalling = np.array([0x7FF0_0000_0000_0001, 0x7FE0_0000_0000_0000], np.uint64).view(np.float64)  # NaN, and 9e307
     places = np.full((3, 30, 2), signalling)
     for border, value in ((0, 7), (1, 0)):
@@ -229,7 +229,7 @@ def test_a_horizon_inside_the_result(ddr: Ddr, photo: SimpleNamespace, method: i
     numerators = [row[0] * x + row[1] * y + row[2] for row in matrix[:2]]
     with np.errstate(all="ignore"):
         u, v = (numerator / w for numerator in numerators)
-    for image in (photo.grey(30, 34), photo.colour(30, 34)):
+    for image in (photo.gray(30, 34), photo.color(30, 34)):
         (got,) = warped(ddr, image, matrix, (40, 40), method, 0)
         far = ~((u > -1) & (u < 34) & (v > -1) & (v < 30))
         assert far.any()
@@ -252,7 +252,7 @@ def test_a_horizon_in_nv12(ddr: Ddr, photo: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_place_that_no_int_holds_gets_the_edge_on_its_side(ddr: Ddr, photo: SimpleNamespace, method: int) -> None:
-    image = photo.grey(30, 34)
+    image = photo.gray(30, 34)
     perspective = np.array([[1e9, 0, 0], [0, 1e9, 5], [0, 0, 1]])
     affine = np.array([[1e-9, 0, 0], [0, 1e-2, 5e-2]])
     for matrix, row in ((perspective, 5), (affine, 0)):

@@ -46,7 +46,7 @@ def weights(*shape: int) -> Array:
 def test_gaussian_blur_is_exact(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, side: int, kernel: list[int]
 ) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         param = hbDSPCvGaussianBlurParam(
             src=ddr.image(image, padding=5), dst=ddr.blank(image.shape, padding=3), kernelSize=side, borderType=border
         )
@@ -71,7 +71,7 @@ def test_box_filter_is_within_one_of_the_mean(
 ) -> None:
     anchor = (width // 2 if x < 0 else x, height // 2 if y < 0 else y)
     window = {"kernelWidth": width, "kernelHeight": height, "pointLocX": x, "pointLocY": y, "borderType": border}
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         src = ddr.image(image, padding=5)
         total = oracle.correlated(image, np.ones((height, width)), anchor, border)
         mean = hbDSPCvBoxFilterParam(src=src, dst=ddr.blank(image.shape, padding=2), normalize=1, **window)
@@ -107,7 +107,7 @@ def extreme(image: Array, mask: Array, anchor: tuple[int, int], border: int, tak
 @every_border
 @pytest.mark.parametrize("mask", MASKS)
 def test_dilate_and_erode(ddr: Ddr, photo: SimpleNamespace, size: Any, border: int, mask: str) -> None:
-    image, kernel = photo.grey(*size), MASKS[mask]
+    image, kernel = photo.gray(*size), MASKS[mask]
     src, held = ddr.image(image, padding=1), ddr.kernel(kernel)
     height, width = kernel.shape
     dilate = hbDSPCvDilateParam(src=src, dst=ddr.blank(size, padding=2), kernel=held, borderType=border)
@@ -119,7 +119,7 @@ def test_dilate_and_erode(ddr: Ddr, photo: SimpleNamespace, size: Any, border: i
 
 
 def test_dilate_and_erode_as_scipy_does(ddr: Ddr, photo: SimpleNamespace) -> None:
-    image, mask = photo.colour(45, 31), MASKS["cross"]
+    image, mask = photo.color(45, 31), MASKS["cross"]
     src, kernel = ddr.image(image), ddr.kernel(mask)
     for param, scipy_filter in (
         (hbDSPCvDilateParam(src=src, dst=ddr.blank(image.shape), kernel=kernel, borderType=1), nd.maximum_filter),
@@ -139,7 +139,7 @@ def test_filter2d_is_within_a_rounding(
 ) -> None:
     kernel, delta = weights(*shape), 3.5
     held = ddr.kernel(kernel)
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         src = ddr.image(image, padding=1)
         exact = oracle.correlated(image, kernel, None if anchor == (-1, -1) else anchor, border) + delta
         for dtype, tolerance in ((np.uint8, 0.501), (np.int16, 0.501), (np.float32, 0.002)):
@@ -165,7 +165,7 @@ def test_sep_filter2d_is_within_a_rounding(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, columns: int, rows: int
 ) -> None:
     along_x, along_y = weights(1, columns), weights(rows, 1)
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     src = ddr.image(image, padding=1)
     exact = oracle.correlated(image, along_y.astype(float) @ along_x.astype(float), border=border) + 7
     for dtype, tolerance in ((np.uint8, 0.501), (np.int16, 0.501), (np.float32, 0.002)):
@@ -186,7 +186,7 @@ def test_sep_filter2d_is_within_a_rounding(
 @every_size
 @pytest.mark.parametrize("side", [1, 3, 5, 9])
 def test_median_blur_is_scipys(ddr: Ddr, photo: SimpleNamespace, size: Any, side: int) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         if side == 1:
             param = hbDSPCvMedianBlurParam(src=ddr.image(image), dst=ddr.blank(image.shape, padding=2), maskWidth=1)
             np.testing.assert_array_equal(ddr.run(param)[0], image)
@@ -198,7 +198,7 @@ def test_median_blur_is_scipys(ddr: Ddr, photo: SimpleNamespace, size: Any, side
         np.testing.assert_array_equal(ddr.run(param)[0], expected)
 
 
-def bilateral(image: Array, diameter: int, colour: float, space: float, border: int) -> NDArray[np.float64]:
+def bilateral(image: Array, diameter: int, color: float, space: float, border: int) -> NDArray[np.float64]:
     """The formula, written out."""
     radius = diameter // 2
     around = ((radius, radius), (radius, radius)) + ((0, 0),) * (image.ndim - 2)
@@ -211,7 +211,7 @@ def bilateral(image: Array, diameter: int, colour: float, space: float, border: 
             there = wide[radius + j :, radius + i :][: image.shape[0], : image.shape[1]]
             apart = np.abs(there - image)
             apart = apart.sum(axis=2) if image.ndim == 3 else apart
-            weight = np.exp(-(apart**2) / (2 * colour**2) - (i * i + j * j) / (2 * space**2))
+            weight = np.exp(-(apart**2) / (2 * color**2) - (i * i + j * j) / (2 * space**2))
             total += (weight[..., None] if image.ndim == 3 else weight) * there
             norm += weight
     return total / (norm[..., None] if image.ndim == 3 else norm)
@@ -220,7 +220,7 @@ def bilateral(image: Array, diameter: int, colour: float, space: float, border: 
 @every_size
 @every_border
 def test_bilateral_filter_is_within_one(ddr: Ddr, photo: SimpleNamespace, size: Any, border: int) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         param = hbDSPCvBilateralFilterParam(
             src=ddr.image(image, padding=5),
             dst=ddr.blank(image.shape, padding=2),

@@ -34,7 +34,7 @@ def in_order(image: Array, name: str) -> Array:
 @pytest.mark.parametrize("size", EVEN_SIZES)
 @pytest.mark.parametrize("name", ["rgb", "bgr"])
 def test_to_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
-    image = photo.colour(*size)
+    image = photo.color(*size)
     param = hbDSPCvCvtColorParam(
         src=ddr.image(in_order(image, name), name, padding=5), dst=ddr.blank(size, name="nv12", padding=2)
     )
@@ -47,7 +47,7 @@ def test_to_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: An
 @pytest.mark.parametrize("size", EVEN_SIZES)
 @pytest.mark.parametrize("name", ["rgb", "bgr"])
 def test_from_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
-    exact = skimage.color.rgb2ycbcr(photo.colour(*size))
+    exact = skimage.color.rgb2ycbcr(photo.color(*size))
     y, uv = np.rint(exact[..., 0]).astype(np.uint8), np.rint(exact[::2, ::2, 1:]).astype(np.uint8)
     param = hbDSPCvCvtColorParam(
         src=ddr.image((y, uv), "nv12", padding=6), dst=ddr.blank((*size, 3), name=name, padding=2)
@@ -60,18 +60,18 @@ def test_from_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: 
 
 @every_size
 @pytest.mark.parametrize("name", ["rgb", "bgr"])
-def test_to_and_from_grey(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
-    image, grey = photo.colour(*size), photo.grey(*size)
+def test_to_and_from_gray(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
+    image, gray = photo.color(*size), photo.gray(*size)
     src = ddr.image(in_order(image, name), name, padding=5)
     (got,) = ddr.run(hbDSPCvCvtColorParam(src=src, dst=ddr.blank(size, padding=2)))
     assert np.abs(got - image @ np.array([0.299, 0.587, 0.114])).max() <= 0.51
-    (got,) = ddr.run(hbDSPCvCvtColorParam(src=ddr.image(grey, padding=5), dst=ddr.blank((*size, 3), name=name)))
-    np.testing.assert_array_equal(got, np.dstack([grey] * 3))
+    (got,) = ddr.run(hbDSPCvCvtColorParam(src=ddr.image(gray, padding=5), dst=ddr.blank((*size, 3), name=name)))
+    np.testing.assert_array_equal(got, np.dstack([gray] * 3))
 
 
 @every_size
 def test_channels_exchanged_also_in_place(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
-    image = photo.colour(*size)
+    image = photo.color(*size)
     src = ddr.image(image, "rgb", padding=5)
     (got,) = ddr.run(hbDSPCvCvtColorParam(src=src, dst=ddr.blank((*size, 3), name="bgr", padding=2)))
     np.testing.assert_array_equal(got, image[..., ::-1])
@@ -98,7 +98,7 @@ def test_luma_goes_over_as_it_is(ddr: Ddr, photo: SimpleNamespace) -> None:
 
 @every_size
 def test_equalize_hist_is_exact_also_in_place(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     counts = np.bincount(image.reshape(-1), minlength=256)
     smallest = counts[image.min()]
     if smallest == image.size:
@@ -115,7 +115,7 @@ def test_equalize_hist_is_exact_also_in_place(ddr: Ddr, photo: SimpleNamespace, 
 
 @every_size
 def test_integral_is_exact(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
-    image = photo.grey(*size)
+    image = photo.gray(*size)
     param = hbDSPCvIntegralParam(
         src=ddr.image(image, padding=5), dst=ddr.blank((size[0] + 1, size[1] + 1), np.int32, padding=2)
     )
@@ -139,13 +139,13 @@ def above(image: Array, thresh: float, most: float, kind: int) -> Array:
 @every_size
 @pytest.mark.parametrize("kind", range(5))
 def test_threshold_is_exact_also_in_place(ddr: Ddr, photo: SimpleNamespace, size: Any, kind: int) -> None:
-    grey = photo.grey(*size)
+    gray = photo.gray(*size)
     for image, thresh, most in (
-        (grey, 100, 200),
-        (grey, 0, 255),
-        (grey, 255, 7),
-        ((grey.astype(np.int32) * 257 - 32768).astype(np.int16), -300, 32767),
-        (grey.astype(np.float32) / 7, 12.25, 0.5),
+        (gray, 100, 200),
+        (gray, 0, 255),
+        (gray, 255, 7),
+        ((gray.astype(np.int32) * 257 - 32768).astype(np.int16), -300, 32767),
+        (gray.astype(np.float32) / 7, 12.25, 0.5),
     ):
         src = ddr.image(image, padding=5)
         how = {"thresh": thresh, "maxVal": most, "type": kind}

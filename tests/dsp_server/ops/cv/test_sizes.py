@@ -33,7 +33,7 @@ EVEN_RESULTS = [(20, 30), (74, 106), (2, 2), (90, 8)]
 
 
 def linear(image: Array, height: int, width: int) -> NDArray[np.float64]:
-    """Each pixel's centre is at .5; the border is replicated."""
+    """Each pixel's center is at .5; the border is replicated."""
 
     def places(count: int, extent: int) -> Array:
         found: Array = np.clip((np.arange(count) + 0.5) * (extent / count) - 0.5, 0, extent - 1)
@@ -67,12 +67,12 @@ def hold(got: Array, image: Array, method: int, tolerance: float = 1.0) -> None:
 @pytest.mark.parametrize("result", RESULTS)
 @pytest.mark.parametrize("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
 def test_resize(ddr: Ddr, photo: SimpleNamespace, size: Any, result: Any, method: int) -> None:
-    grey = photo.grey(*size)
+    gray = photo.gray(*size)
     for image, tolerance in (
-        (grey, 1.0),
-        (photo.colour(*size), 1.0),
-        (grey.astype(np.int16) * 100 - 9000, 1.0),
-        (grey.astype(np.float32), 1e-3),
+        (gray, 1.0),
+        (photo.color(*size), 1.0),
+        (gray.astype(np.int16) * 100 - 9000, 1.0),
+        (gray.astype(np.float32), 1e-3),
     ):
         param = hbDSPCvResizeParam(
             src=ddr.image(image, padding=5),
@@ -120,7 +120,7 @@ def twice(image: Array) -> Array:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_pyramids_are_exact(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         src = ddr.image(image, padding=5)
         height, width = size
         for param, expected in (
@@ -153,7 +153,7 @@ ROIS = [(0, 0, 51, 35), (4, 2, 5, 3), (50, 34, 51, 35), (10, 6, 41, 29)]
 @pytest.mark.parametrize("name", ["y", "rgb", "nv12"])
 def test_roi_resize_looks_at_nothing_else(ddr: Ddr, photo: SimpleNamespace, method: int, name: str) -> None:
     size, result = (36, 52), (12, 20)
-    planes: Any = {"y": (photo.grey(*size),), "rgb": (photo.colour(*size),), "nv12": photo.nv12(*size)}[name]
+    planes: Any = {"y": (photo.gray(*size),), "rgb": (photo.color(*size),), "nv12": photo.nv12(*size)}[name]
     src = ddr.image(planes if name == "nv12" else planes[0], name, padding=6)
     channels = 3 if name == "rgb" else 1
     stride, step = 24 * channels, 24 * channels * 12 + 64
@@ -186,7 +186,7 @@ def test_roi_resize_writes_nothing_when_a_region_or_a_result_is_wrong(ddr: Ddr, 
 
     table = ddr.take(32)
     ddr.array(table, (2, 4), np.int32, 16)[...] = [(0, 0, 5, 5), (0, 0, 36, 5)]
-    src = ddr.image(photo.grey(36, 36))
+    src = ddr.image(photo.gray(36, 36))
     dst = ddr.blank((4, 4))
     ddr.take(64)
     param = hbDSPCvRoiResizeParam(src=src, dst=dst, roiPhyAddr=table, dstStep=64, roiCount=2, interpolation=1)

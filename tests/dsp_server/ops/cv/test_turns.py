@@ -44,13 +44,13 @@ TURNS: dict[str, tuple[Callable[[], CvParam], Turn]] = {
 @pytest.mark.parametrize("size", [(37, 53), (48, 48), (1, 41), (29, 1), (1, 1)])
 def test_one_plane(ddr: Ddr, photo: SimpleNamespace, turn: str, size: Any) -> None:
     make, expected = TURNS[turn]
-    grey = photo.grey(*size)
+    gray = photo.gray(*size)
     for image in (
-        grey,
-        photo.colour(*size),
-        grey.astype(np.int16) * 100 - 9000,
-        grey.astype(np.int32) << 20,
-        grey.astype(np.float32) / 7,
+        gray,
+        photo.color(*size),
+        gray.astype(np.int16) * 100 - 9000,
+        gray.astype(np.int32) << 20,
+        gray.astype(np.float32) / 7,
     ):
         param = make()
         turned = expected(image)

@@ -74,8 +74,8 @@ def test_remap_is_within_a_rounding(
 ) -> None:
     given = places(40, 33).astype(dtype)
     exact_map = given.astype(np.float32).astype(float)
-    grey = photo.grey(*size)
-    for image, tolerance in ((grey, 0.51), (photo.colour(*size), 0.51), (grey.astype(np.float32), 0.01)):
+    gray = photo.gray(*size)
+    for image, tolerance in ((gray, 0.51), (photo.color(*size), 0.51), (gray.astype(np.float32), 0.01)):
         param = remap_param(
             ddr,
             given,
@@ -91,7 +91,7 @@ def test_remap_is_within_a_rounding(
 
 @every_border
 def test_remap_to_the_nearest(ddr: Ddr, photo: SimpleNamespace, border: int, value: int) -> None:
-    image, given = photo.grey(37, 53), places(40, 34)
+    image, given = photo.gray(37, 53), places(40, 34)
     param = remap_param(
         ddr,
         given,
@@ -127,7 +127,7 @@ def test_remap_of_nv12_halves_the_map(ddr: Ddr, photo: SimpleNamespace) -> None:
 
 def test_a_map_of_no_numbers_lies_outside(ddr: Ddr, photo: SimpleNamespace) -> None:
     given = np.array([[np.nan, np.inf, -np.inf, 1e30, -1e300, 2.0]])[..., None].repeat(2, 2)
-    image = photo.grey(20, 20)
+    image = photo.gray(20, 20)
     for method in (HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR):
         param = remap_param(
             ddr,
@@ -156,7 +156,7 @@ def forward(matrix: Array) -> Array:
 @every_size
 @every_border
 def test_warp_affine_maps_forward(ddr: Ddr, photo: SimpleNamespace, size: Any, border: int, value: int) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         param = hbDSPCvWarpAffineParam(
             src=ddr.image(image, padding=5),
             dst=ddr.blank((44, 50, *image.shape[2:]), padding=2),
@@ -172,7 +172,7 @@ def test_warp_affine_maps_forward(ddr: Ddr, photo: SimpleNamespace, size: Any, b
 @every_size
 @every_border
 def test_warp_perspective_maps_backward(ddr: Ddr, photo: SimpleNamespace, size: Any, border: int, value: int) -> None:
-    for image in (photo.grey(*size), photo.colour(*size)):
+    for image in (photo.gray(*size), photo.color(*size)):
         param = hbDSPCvWarpPerspectiveParam(
             src=ddr.image(image, padding=5),
             dst=ddr.blank((44, 50, *image.shape[2:]), padding=2),
@@ -186,7 +186,7 @@ def test_warp_perspective_maps_backward(ddr: Ddr, photo: SimpleNamespace, size: 
 
 
 def test_warps_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace) -> None:
-    image = photo.grey(48, 48)
+    image = photo.gray(48, 48)
     affine = hbDSPCvWarpAffineParam(src=ddr.image(image), dst=ddr.blank((48, 48)), interpolation=1, borderType=1)
     affine.transformMatrix[:] = AFFINE.reshape(-1).tolist()
     perspective = hbDSPCvWarpPerspectiveParam(src=affine.src, dst=ddr.blank((48, 48)), interpolation=1, borderType=1)

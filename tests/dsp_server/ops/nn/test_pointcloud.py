@@ -146,7 +146,7 @@ def test_a_cell_that_rounding_puts_beyond_the_grid_is_none(ddr: FakeDdr) -> None
 
 
 @both_ways
-def test_ties_of_quantisation_go_to_even(ddr: FakeDdr) -> None:
+def test_ties_of_quantization_go_to_even(ddr: FakeDdr) -> None:
     rows = [[0, 0, 0, value] for value in (0.5, 1.5, 2.5, -0.5, -1.5)]
     got = encoded(ddr, rows, lower=0, upper=1, scale=1)
     assert [row[1] >> 24 for row in got] == [0, 2, 2, 0, -2]

@@ -169,7 +169,7 @@ TYPES = "use one of 8 int8, 9 uint8, 11 int16, 12 uint16, 14 int32."
         ),
         (
             {"tensor_type": 13},
-            f"tensor_type 13 is not a quantised type: {TYPES}",
+            f"tensor_type 13 is not a quantized type: {TYPES}",
         ),
         ({"flags": 0x10}, "flags 0x10 has bits that mean nothing: clear the structure before use."),
     ],

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from hbrt.models.loading.boundary import quantised_boundary
+from hbrt.models.loading.boundary import quantized_boundary
 from hbrt.models.spec.quantization import dequantize
 from hbrt.models.spec.spec import QuantizationKind
 
@@ -53,7 +53,7 @@ def element_types(model: ModelProto) -> list[int]:
 def test_both_ends_become_integers_and_the_given_model_stays() -> None:
     model = parse(WHOLE)
     before = model.SerializeToString()
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert model.SerializeToString() == before
     assert kinds(found.model) == ["DequantizeLinear", "Relu", "QuantizeLinear"]
     assert element_types(found.model) == [TensorProto.INT8, TensorProto.UINT8]
@@ -67,10 +67,10 @@ def test_both_ends_become_integers_and_the_given_model_stays() -> None:
 
 def test_the_rewritten_graph_computes_what_the_original_does() -> None:
     model = parse(WHOLE)
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     real = np.random.default_rng(1).normal(0, 20, (2, 3)).astype(np.float32)
-    quantised = np.clip(np.rint(real / np.float32(0.5)) + 3, -128, 127).astype(np.int8)  # as ONNX rounds
-    (stored,) = run(found.model, x=quantised)
+    quantized = np.clip(np.rint(real / np.float32(0.5)) + 3, -128, 127).astype(np.int8)  # as ONNX rounds
+    (stored,) = run(found.model, x=quantized)
     (expected,) = run(model, x=real)
     assert stored.dtype == np.uint8
     np.testing.assert_array_equal(dequantize(stored, found.quantization["y"]), expected)
@@ -81,13 +81,13 @@ def test_one_scale_for_each_index_of_an_axis(axis: int) -> None:
     constants = "<float[3] s = {0.5, 0.25, 2.0}, int8[3] z = {0, 1, -2}>"
     body = f"q = QuantizeLinear<axis = {axis}>(x, s, z) y = DequantizeLinear<axis = {axis}>(q, s, z)"
     model = parse(body, constants=constants)
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     rule = found.quantization["x"]
     assert (rule.axis, rule.scale.tolist(), rule.zero_point.tolist()) == (1, [0.5, 0.25, 2.0], [0, 1, -2])
 
 
 def test_only_the_input_goes_when_nothing_is_left_between() -> None:
-    found = quantised_boundary(parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)"))
+    found = quantized_boundary(parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)"))
     assert kinds(found.model) == ["DequantizeLinear"]
     assert element_types(found.model) == [TensorProto.INT8, TensorProto.FLOAT]
     assert list(found.quantization) == ["x"]
@@ -101,11 +101,11 @@ def test_a_branch_that_reads_the_integers_keeps_reading_them() -> None:
         y = If (c) <then_branch = then () => (a) { a = DequantizeLinear(q, s, z) },
                     else_branch = else () => (e) { f = DequantizeLinear(q, s, z) e = Neg(f) }>
     """, inputs="float[2,3] x, uint8[1] b")  # fmt: skip
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert list(found.quantization) == ["x"]
-    quantised = np.full((2, 3), 13, np.int8)
+    quantized = np.full((2, 3), 13, np.int8)
     for b in (0, 1):
-        (result,) = run(found.model, x=quantised, b=np.array([b], np.uint8))
+        (result,) = run(found.model, x=quantized, b=np.array([b], np.uint8))
         np.testing.assert_array_equal(result, np.full((2, 3), 5.0 if b else -5.0))
 
 
@@ -116,7 +116,7 @@ def test_an_output_whose_integers_are_read_inside_too() -> None:
         y = DequantizeLinear(w, s, z)
         v = Cast<to = 1>(w)
     """, outputs="float[2,3] y, float[2,3] v")  # fmt: skip
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     real = np.arange(6, dtype=np.float32).reshape(2, 3)
     before, after = run(model, x=real), run(found.model, x=real)
     assert list(found.quantization) == ["y"]
@@ -143,18 +143,18 @@ def test_an_output_whose_integers_are_read_inside_too() -> None:
                      "float[2,3] x", "float[2,3] y, int8[2,3] q", id="integers of an output are an output"),
         pytest.param("q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)",
                      "float[2,3] x, float s", "float[2,3] y", id="scale is a default of an input"),
-        pytest.param("y = Relu(x)", "float[2,3] x", "float[2,3] y", id="nothing quantised"),
+        pytest.param("y = Relu(x)", "float[2,3] x", "float[2,3] y", id="nothing quantized"),
     ],
 )  # fmt: skip
 def test_a_graph_that_needs_its_real_numbers_stays(body: str, inputs: str, outputs: str) -> None:
     model = parse(body, inputs, outputs)
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert found.model is model
     assert found.removed == ()
 
 
 @pytest.mark.parametrize(("shape", "scales"), [((2, 6), (2, 3)), ((6,), (3,))])
-def test_block_quantisation_stays(shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+def test_block_quantization_stays(shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
     scale = numpy_helper.from_array(np.full(scales, 0.5, np.float32), "s2")
     zero = numpy_helper.from_array(np.zeros(scales, np.int8), "z2")
     axis = len(shape) - 1
@@ -163,83 +163,83 @@ def test_block_quantisation_stays(shape: tuple[int, ...], scales: tuple[int, ...
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
     graph = helper.make_graph([node, back], "g", values[:1], values[1:], [scale, zero])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert (found.model, found.quantization) == (model, {})
 
 
 @pytest.mark.parametrize("scale", ["0.0", "-0.5"])
-def test_a_scale_that_quantises_nothing_stays(scale: str) -> None:
+def test_a_scale_that_quantizes_nothing_stays(scale: str) -> None:
     model = parse(
         "q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)", constants=f"<float s = {{{scale}}}, int8 z = {{0}}>"
     )
-    assert quantised_boundary(model).model is model
+    assert quantized_boundary(model).model is model
 
 
 def test_a_scale_for_each_index_needs_to_know_the_axis() -> None:
     constants = "<float[3] s = {0.5, 0.25, 2.0}, int8[3] z = {0, 1, -2}>"
     model = parse("q = QuantizeLinear<axis = -1>(x, s, z) y = Cast<to = 1>(q)", constants=constants)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert quantised_boundary(model).model is model
+    assert quantized_boundary(model).model is model
 
 
 def test_a_zero_point_that_the_structure_cannot_hold_is_said() -> None:
     wide = "<float s = {0.5}, uint16 z = {32768}, float t = {0.25}, int16 u = {-129}, int16 w = {-128}>"
     body = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Relu(d) "
-    kept = quantised_boundary(
+    kept = quantized_boundary(
         parse(f"{body} v = QuantizeLinear(r, t, u) y = DequantizeLinear(v, t, u)", constants=wide), held=HELD
     )
     assert (kept.removed, kept.quantization) == ((), {})
-    why = "is outside -128..127, which is all that the API holds; quantise the model with a zero point of 0 there"
+    why = "is outside -128..127, which is all that the API holds; quantize the model with a zero point of 0 there"
     stays = "stays a tensor of real numbers: the zero point"
     assert kept.notes == (
         f"The input 'x' {stays} 32768 of its QuantizeLinear (uint16) {why}",
         f"The output 'y' {stays} -129 of its DequantizeLinear (int16) {why}",
     )
-    half = quantised_boundary(
+    half = quantized_boundary(
         parse(f"{body} v = QuantizeLinear(r, t, w) y = DequantizeLinear(v, t, w)", constants=wide), held=HELD
     )
     assert list(half.quantization) == ["y"]
     assert [note.partition(":")[0] for note in half.notes] == ["The input 'x' stays a tensor of real numbers"]
-    own = quantised_boundary(
+    own = quantized_boundary(
         parse("d = DequantizeLinear(x, s, z) y = Relu(d)", inputs="uint16[2,3] x", constants=wide), held=HELD
     )
     assert own.quantization == {}
-    assert own.notes[0].startswith("The input 'x' tells no quantisation: the zero point 32768 of its DequantizeLinear")
-    assert quantised_boundary(parse(WHOLE), held=HELD).notes == ()
+    assert own.notes[0].startswith("The input 'x' tells no quantization: the zero point 32768 of its DequantizeLinear")
+    assert quantized_boundary(parse(WHOLE), held=HELD).notes == ()
     picture = parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)", constants=wide)
-    assert [note[:11] for note in quantised_boundary(picture, keep={"x"}, held=HELD).notes] == ["The output "]
+    assert [note[:11] for note in quantized_boundary(picture, keep={"x"}, held=HELD).notes] == ["The output "]
 
 
 def test_integers_that_the_file_itself_takes_are_told() -> None:
     model = parse("d = DequantizeLinear(x, s, z) r = Relu(d) y = QuantizeLinear(r, t, u)",
                   "int8[2,3] x", "uint8[2,3] y")  # fmt: skip
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert found.model is model
     assert found.quantization["x"].scale.tolist() == [0.5]
     assert found.quantization["y"].zero_point.tolist() == [200]
 
 
 def test_integers_that_the_file_takes_without_a_zero_point() -> None:
-    found = quantised_boundary(parse("d = DequantizeLinear(x, s) y = Relu(d)", "int8[2,3] x"))
+    found = quantized_boundary(parse("d = DequantizeLinear(x, s) y = Relu(d)", "int8[2,3] x"))
     assert (found.quantization["x"].scale.tolist(), found.quantization["x"].zero_point.tolist()) == ([0.5], [0])
 
 
 def test_nothing_is_said_of_values_that_have_gone() -> None:
     model = onnx.shape_inference.infer_shapes(parse(WHOLE))
     assert {info.name for info in model.graph.value_info} == {"q", "d", "r", "w"}
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     assert {info.name for info in found.model.graph.value_info} == {"d", "r"}
     onnx.checker.check_model(found.model, full_check=True)
 
 
 def test_images_keep_their_real_numbers() -> None:
-    found = quantised_boundary(parse(WHOLE), keep={"x"})
+    found = quantized_boundary(parse(WHOLE), keep={"x"})
     assert element_types(found.model) == [TensorProto.FLOAT, TensorProto.UINT8]
     assert list(found.quantization) == ["y"]
 
 
 def test_without_a_zero_point_the_type_is_uint8() -> None:
-    found = quantised_boundary(parse("q = QuantizeLinear(x, s) d = DequantizeLinear(q, s) r = Relu(d)"
+    found = quantized_boundary(parse("q = QuantizeLinear(x, s) d = DequantizeLinear(q, s) r = Relu(d)"
                                      "w = QuantizeLinear(r, t) y = DequantizeLinear(w, t)"))  # fmt: skip
     assert element_types(found.model) == [TensorProto.UINT8, TensorProto.UINT8]
     assert found.quantization["y"].zero_point.tolist() == [0]
@@ -255,7 +255,7 @@ def test_microsofts_16_bit_nodes_and_constants_that_are_nodes() -> None:
         w = com.microsoft.QuantizeLinear(r, s, z)
         y = com.microsoft.DequantizeLinear(w, s, z)
     """
-    found = quantised_boundary(parse(body, constants=""))
+    found = quantized_boundary(parse(body, constants=""))
     assert element_types(found.model) == [TensorProto.UINT16, TensorProto.UINT16]
     assert found.quantization["x"].zero_point.tolist() == [100]
 
@@ -271,8 +271,8 @@ def test_a_zero_point_that_the_c_structure_would_tell_wrongly_stays_in_the_graph
     model = parse(
         WHOLE, constants=f"<float s = {{0.5}}, {kind} z = {{{zero}}}, float t = {{0.5}}, {kind} u = {{{zero}}}>"
     )
-    assert sorted(quantised_boundary(model).quantization) == ["x", "y"]
-    found = quantised_boundary(model, held=HELD)
+    assert sorted(quantized_boundary(model).quantization) == ["x", "y"]
+    found = quantized_boundary(model, held=HELD)
     assert sorted(found.quantization) == (["x", "y"] if is_told else [])
     if not is_told:
         assert element_types(found.model) == [TensorProto.FLOAT, TensorProto.FLOAT]
@@ -280,6 +280,6 @@ def test_a_zero_point_that_the_c_structure_would_tell_wrongly_stays_in_the_graph
 
 def test_constants_that_nobody_reads_any_more_leave_with_the_nodes() -> None:
     model = parse("q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)")
-    found = quantised_boundary(model)
+    found = quantized_boundary(model)
     # t and u were never read: they are the file's own, and stay.
     assert sorted(tensor.name for tensor in found.model.graph.initializer) == ["t", "u"]

@@ -6,7 +6,7 @@
 #ifndef HBRT_IVP_PATTERNS_H
 #define HBRT_IVP_PATTERNS_H
 
-/* Of two neighbours the first makes the low result of a dual select, the second the high one. */
+/* Of two neighbors the first makes the low result of a dual select, the second the high one. */
 enum hbrt_ivp_pattern_kind {
   HBRT_INTERLEAVE_LO, HBRT_INTERLEAVE_HI,
   HBRT_DEINTERLEAVE_EVEN, HBRT_DEINTERLEAVE_ODD,

@@ -1,4 +1,4 @@
-"""A model of real numbers becomes one of integers, by onnxruntime's static quantiser: QuantizeLinear, DequantizeLinear.
+"""A model of real numbers becomes one of integers, by onnxruntime's static quantizer: QuantizeLinear, DequantizeLinear.
 
 The ranges are gathered here, by the program's own ops where the model has some, which onnxruntime cannot run.
 """
@@ -19,7 +19,7 @@ from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 from hbrt.borders.interrupts import let_out
 from hbrt.models.errors import one_line
 from hbrt.models.spec.graph_edits import graph_inputs, with_outputs
-from rknn_api.container import NORMALISED
+from rknn_api.container import NORMALIZED
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
@@ -57,19 +57,19 @@ def ranges_of(
         samples: Arrays for the inputs, in the graph's layout.
         algorithm: "normal": the least and the largest number; "kl_divergence" and "mmse": the range that loses
             least, by entropy and by the mean of the squares.
-        levels: Steps of the quantised numbers.
+        levels: Steps of the quantized numbers.
 
     Returns:
         The ranges; values that are not finite on some sample, or have no elements, have none.
 
     Raises:
         RknnError: RKNN_ERR_FAIL: the model cannot be run; RKNN_ERR_PARAM_INVALID: an input is not finite, as given or
-            normalised.
+            normalized.
     """
     names = activations(model)
     given = [value.name for value in graph_inputs(model.graph)]
     runner = GraphRunner(with_outputs(model, names), "the model", ops)
-    edges = {*given, *(node.output[0] for node in model.graph.node if node.name.startswith(NORMALISED))}
+    edges = {*given, *(node.output[0] for node in model.graph.node if node.name.startswith(NORMALIZED))}
     endless: set[str] = set()
     found: dict[str, tuple[float, float]] = {}
     histograms: dict[str, Histogram] = {}
@@ -99,8 +99,8 @@ def ranges_of(
     return {name: found[name] for name in names if name in found and name not in endless}
 
 
-def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequence[str] = ()) -> ModelProto:
-    """The model with QuantizeLinear and DequantizeLinear around what is quantised.
+def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequence[str] = ()) -> ModelProto:
+    """The model with QuantizeLinear and DequantizeLinear around what is quantized.
 
     Args:
         model: Of real numbers, with the types of its values; is not changed.
@@ -109,7 +109,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         exclude: Names of other nodes that do.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime cannot quantise it, and why.
+        RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime cannot quantize it, and why.
 
     Source: onnxruntime documentation, Quantize ONNX Models,
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
@@ -134,7 +134,7 @@ def quantised(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
         # ONNX has a scale a channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators have both before.
         "UseQDQContribOps": _opset(model) < (21 if is_wide else 13),
     }
-    own = [node.name for node in copy.graph.node if node.name.startswith(NORMALISED)]
+    own = [node.name for node in copy.graph.node if node.name.startswith(NORMALIZED)]
     logger = logging.getLogger()
     level = logger.level
     logger.setLevel(logging.ERROR)  # it warns of each tensor without a range
@@ -203,7 +203,7 @@ def with_weights_of_four_bits(model: ModelProto, config: Config, exclude: Sequen
 
 
 def _flatten_biases(model: ModelProto) -> None:
-    """Give the biases of Gemm a number a column, which onnxruntime's quantiser wants of them and ONNX does not."""
+    """Give the biases of Gemm a number a column, which onnxruntime's quantizer wants of them and ONNX does not."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node, bias in _biases(model):
         is_turned = any(one.name == "transB" and one.i for one in node.attribute)
@@ -246,7 +246,7 @@ def _culprit(model: ModelProto, error: BaseException) -> str:
 
 
 def with_initializers(model: ModelProto) -> ModelProto:
-    """A copy whose constants are initializers, as onnxruntime's quantiser wants its weights."""
+    """A copy whose constants are initializers, as onnxruntime's quantizer wants its weights."""
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
@@ -271,7 +271,7 @@ def _constant(attribute: AttributeProto) -> TensorProto | None:
 
 
 def without_ranges(model: ModelProto, ranges: Ranges) -> list[str]:
-    """Names of real numbers that cannot be quantised: not finite on the dataset, or of another type than float32."""
+    """Names of real numbers that cannot be quantized: not finite on the dataset, or of another type than float32."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

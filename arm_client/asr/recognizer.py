@@ -36,7 +36,7 @@ class Heard(NamedTuple):
     seconds: dict[str, float]
 
 
-class Recogniser:
+class Recognizer:
     """Features, an acoustic model, and the decoder."""
 
     def __init__(self, network: Network, model: Callable[[Floats], Floats] | None = None) -> None:
@@ -45,7 +45,7 @@ class Recogniser:
         self._model = model or (lambda rows: forward(network, rows))
 
     @classmethod
-    def on_dsp(cls, device: DeviceNetwork, per: Per = Per.FORWARD) -> Recogniser:
+    def on_dsp(cls, device: DeviceNetwork, per: Per = Per.FORWARD) -> Recognizer:
         """One whose acoustic model is on the DSP."""
         return cls(device.network, lambda rows: device(rows, per).scores)
 
