@@ -132,6 +132,8 @@ class Ring:
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]
             struct.pack_into("<I", self._view, 4, at)
+        if found is None and at != written:  # the writer waits for a reader that has gone to the start
+            struct.pack_into("<I", self._view, 4, written)
         return found
 
     def _find(self, at: int, written: int) -> tuple[int, int, int, int, int] | None:

@@ -129,6 +129,7 @@ static int next(const struct ring *ring, struct found *found) {
   uint32_t at = load(ring->read);
   int code;
   while (!(code = find(ring, at, written, found)) && found->head.flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, at = found->after);
+  if (code == AEE_EWOULDBLOCK && at != written) store(ring->read, written); /* the writer waits for a reader that has gone to the start */
   return code;
 }
 

@@ -12,7 +12,10 @@ from arm_client.dnn.errors import ModelError
 from hbrt.cli.tables import show_text
 
 
-@click.group(short_help="Put an ONNX file in the place of a board's model.")
+@click.group(
+    short_help="Put an ONNX file in the place of a board's model.",
+    epilog="Example: hbrt model new yolov5s.onnx --as yolov5s.bin --input nv12",
+)
 def command() -> None:
     """Put an ONNX file in the place of a model that was compiled for a board."""
 
@@ -63,7 +66,7 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
     try:
         write(made)
     except DecodeError as error:
-        raise click.UsageError(f"{source} is no ONNX model: {error}.") from None
+        raise click.UsageError(f"{source} is not an ONNX model: {error}.") from None
     except FileExistsError as error:
         raise click.UsageError(str(error)) from None
     try:

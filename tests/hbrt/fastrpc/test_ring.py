@@ -41,6 +41,18 @@ def test_packets_come_as_they_went(size: int, todo: list[tuple[tuple[Buffer, ...
     assert ring.read() is None
 
 
+def test_an_empty_ring_takes_the_largest_packet_again() -> None:
+    """The first try sends the reader to the start, and the reader must go there."""
+    ring = Ring(memoryview(bytearray(ring_bytes(88))))
+    packet = (Buffer(1, 2, 3, 4, 5), Buffer(6, 7, 8, 9, 10)), b""
+    for _ in range(3):
+        while not ring.write(*packet):
+            assert ring.read() is None
+        found = ring.read()
+        assert found is not None
+        assert found[1:] == packet
+
+
 def test_limits() -> None:
     ring = Ring(memoryview(bytearray(ring_bytes(1 << 17))))
     for wrong in (((Buffer(1, 1, 0, 0, 0),) * 65, b""), ((), bytes(65_537))):
