@@ -13,6 +13,7 @@ from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.ddr.layout import DDR_BASE, GUARD_PAGES, MAX_CORES, PAGE_BYTES, plan
+from hbrt.errors import RequestRefusedError
 from hbrt.profiles.profile import active
 from hbrt.recording.format import BadRecordingError, Range, Recorded
 
@@ -87,6 +88,9 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
     try:
         yield board
         board.close()
+    except (BadRecordingError, RequestRefusedError):
+        board.close()  # no task runs: the recording is at fault, and nothing is left behind
+        raise
     finally:
         session.close()
 

@@ -109,6 +109,15 @@ def test_a_call_that_killed_its_core_is_there_without_an_outcome(work: Shell) ->
     assert summary == "5 calls replayed: 4 the same, 0 different."
 
 
+def test_a_damaged_recording_leaves_nothing_on_its_board(work: Shell) -> None:
+    work.good("run", "--record", "calls", "program.py")
+    before = min((work.cwd / "calls/calls/core0-000002").glob("*.before"))
+    before.unlink()
+    answer = work.hbrt("replay", "calls", "--image", "image.py")
+    assert (answer.returncode, before.name in answer.stderr) == (2, True), answer
+    assert "leak" not in answer.stderr
+
+
 def test_a_recording_that_passes_its_limit_says_so_in_three_places(work: Shell) -> None:
     work.environment |= {"HBRT_RECORD_LIMIT": "1K", "HBRT_CORES": "1"}
     answer = work.hbrt("run", "--record", "calls", "program.py")
