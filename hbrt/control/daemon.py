@@ -45,7 +45,8 @@ class Daemon:
         """Ask for one thing; returns the answer's data.
 
         Raises:
-            RefusedError: the daemon refused, ended meanwhile (HB_SYS_BOARD_LOST) or took too long (HB_DSP_TIMEOUT).
+            RefusedError: the daemon refused, ended meanwhile (HB_SYS_BOARD_LOST) or took too long (HB_DSP_TIMEOUT), or
+                an argument is out of range or too long (HB_SYS_INVALID_ARGUMENT).
         """
         import zmq
 
@@ -53,7 +54,11 @@ class Daemon:
 
         socket = self._socket or self._connect()
         self._next_id += 1
-        socket.send(control.encode_request(control.ControlRequest(self._next_id, verb, args)))
+        try:
+            raw = control.encode_request(control.ControlRequest(self._next_id, verb, args))
+        except control.MalformedMessageError as error:
+            raise RefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        socket.send(raw)
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
         poller.register(self._pidfd, zmq.POLLIN)

@@ -54,7 +54,9 @@ class Text(NamedTuple):
         """Why the value is not one, or an empty text."""
         if type(value) is not str:
             return f"must be text, not {type(value).__name__}"
-        return "" if len(value) <= self.most and "\0" not in value else "is too long or has a NUL"
+        if "\0" in value:
+            return "has a NUL"
+        return "" if len(value) <= self.most else f"has {len(value)} characters; at most {self.most} are taken"
 
 
 class Verb(NamedTuple):

@@ -77,6 +77,8 @@ def test_one_core_can_be_restarted(shell: Shell) -> None:
         2,
         "Error: There is no core 5; this board has cores 0 to 1.\n",
     )
+    beyond = shell.hbrt("restart", "--core", 99)  # of no board at all
+    assert (beyond.returncode, beyond.stderr) == (2, "Error: The argument 'core' of restart is 99, outside -1..63.\n")
 
 
 def test_one_core_with_an_image_of_its_own_is_told_apart(shell: Shell, image: Path) -> None:

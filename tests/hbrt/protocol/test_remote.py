@@ -54,7 +54,7 @@ def test_the_largest_change_fits_a_frame() -> None:
         (msgpack.packb([VERSION, "BYE"]), "The kind 'BYE'"),
         (encode(Kind.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
         (encode(Kind.BYE, 1), "BYE has 0 fields; 1 came"),
-        (encode(Kind.HELLO, "x" * 65, 1), "'program' of HELLO is too long"),
+        (encode(Kind.HELLO, "x" * 65, 1), "'program' of HELLO has 65 characters"),
         (encode(Kind.HELLO, "x", 0), "'pid' of HELLO is 0"),
         (encode(Kind.SUBMIT, bytes(TASK_REQUEST.size - 1)), "'task' of SUBMIT has"),
         (encode(Kind.PUSH, 1, 0, CHUNK_BYTES + 1, b"", b""), "'size' of PUSH"),
