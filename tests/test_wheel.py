@@ -13,6 +13,7 @@ from packaging.utils import parse_wheel_filename
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+NATIVE = REPOSITORY / "native"
 PACKAGES = ("arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api")
 
 
@@ -102,8 +103,10 @@ def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -
     samples = {f"hbrt/_samples/{name}" for name in files_of(REPOSITORY / "samples")}
     assert samples
     assert {f"{package}/py.typed" for package in PACKAGES} <= held
-    headers = {f"hbrt/native/include/{name}" for name in files_of(REPOSITORY / "native" / "include")}
-    assert held == expected | samples | headers
+    headers = {f"hbrt/native/include/{name}" for name in files_of(NATIVE / "include")}
+    # What 'hbrt cc --target hexagon' compiles anew.
+    sources = {f"hbrt/native/source/{part}/{name}" for part in ("dsp", "hexagon") for name in files_of(NATIVE / part)}
+    assert held == expected | samples | headers | sources | {"hbrt/_tour.md"}
 
 
 def test_an_installed_wheel_is_what_runs_and_it_runs_its_samples_in_an_empty_folder(

@@ -23,6 +23,8 @@ _NO_PROGRAM: Final = (
 LIBRARIES = {"arm_client", "fastrpc", "hbrt", "rknn_api", "ctypes", "numpy", "threading", "concurrent"}
 _ENTRY_OF_C: Final = "arm_client.c_library.host"
 """The module by which C code calls: what is behind it in the stack is no nearer than that code."""
+_PYTHONS_CALLS: Final = ("libffi", "_ctypes", "_cffi")
+"""Libraries in which Python's calls into C are made: behind them is a line of Python."""
 
 of_c: Callable[[], str] = str
 """The line of C code that made this thread's call, or that faults; empty for none: arm_client.c_library sets it."""
@@ -47,11 +49,14 @@ def call_site(most: int | None = None) -> str:
         most: Bytes, for which callers are left out, and then the beginning. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    module = frame.f_globals.get("__name__", "")
-    while is_librarys(module) and module != _ENTRY_OF_C and frame.f_back is not None:
+    module, c_line = frame.f_globals.get("__name__", ""), ""
+    while is_librarys(module) and frame.f_back is not None:
+        if module == _ENTRY_OF_C and not (c_line := of_c()).startswith(_PYTHONS_CALLS):
+            break
         frame = frame.f_back
-        module = frame.f_globals.get("__name__", "")
-    c_line = of_c() if is_librarys(module) else ""
+        module, c_line = frame.f_globals.get("__name__", ""), ""
+    if is_librarys(module):
+        c_line = of_c()
     site = _sentence(c_line, (frame.f_code.co_filename, frame.f_lineno), *(_callers_of(frame) if _has_callers else ()))
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 

@@ -112,4 +112,4 @@ class Handles(Generic[_Value]):
             )
         if handle <= self._last and not handle % _STEP:
             return f"The {said} handle {handle:#x} was released before."
-        return f"{handle:#x} is no {said} handle of this process; {made_by} fills one."
+        return f"{handle:#x} is not a {said} handle of this process; {made_by} fills one."
