@@ -55,7 +55,7 @@ def call_site(most: int | None = None) -> str:
             break
         frame = frame.f_back
         module, c_line = frame.f_globals.get("__name__", ""), ""
-    if is_librarys(module):
+    if not c_line and is_librarys(module):
         c_line = of_c()
     site = _sentence(c_line, (frame.f_code.co_filename, frame.f_lineno), *(_callers_of(frame) if _has_callers else ()))
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")

@@ -26,10 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what differs by mode."""
-    dropped = [item for item in items if _differs(item)]
-    if dropped:
+    if dropped := [item for item in items if _differs(item)]:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in set(dropped)]
+        items[:] = [item for item in items if not _differs(item)]
 
 
 def _differs(item: pytest.Item) -> bool:
