@@ -110,6 +110,7 @@ def test_a_call_that_killed_its_core_is_there_without_an_outcome(work: Shell) ->
 
 
 def test_a_damaged_recording_leaves_nothing_on_its_board(work: Shell) -> None:
+    work.environment["HBRT_CORES"] = "1"  # of two, either may run the second call
     work.good("run", "--record", "calls", "program.py")
     before = min((work.cwd / "calls/calls/core0-000002").glob("*.before"))
     before.unlink()
