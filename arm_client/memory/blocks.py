@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 from collections import deque
+from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
@@ -25,6 +26,7 @@ from hbrt.borders.printable import printable
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
+from hbrt.trace.kinds import Kind
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from arm_client.memory.beside import Beside
     from hbrt.attach.link import Link
     from hbrt.attach.task_slots import TaskSlots
+    from hbrt.trace.ring import Ring
 
 SIZE_LIMIT = (1 << 32) - 1
 
@@ -50,6 +53,7 @@ class Blocks:
         self.views = KeptViews(link, self.freed)
         self._beside: Beside | None = None
         self.is_strict = is_strict
+        self.trace: Ring | None = None
         # Set by strict mode: called when a range of a cached block was flushed.
         self.notes_writes = False  # whether arrays in cached memory note who writes into them
         self.on_flush: Callable[[Block, int, int], None] | None = None
@@ -81,6 +85,7 @@ class Blocks:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
                 was free, or the status of a board that is gone.
         """
+        start_ns = monotonic_ns()
         notice()
         if not 0 < size_bytes <= SIZE_LIMIT:
             raise RequestRefusedError(
@@ -107,7 +112,13 @@ class Blocks:
             self._tasks.forget_block(phy_addr)
             self._link.give_back("free", phy_addr)
             raise
+        self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
         return block
+
+    def _note(self, kind: Kind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:
+        """Note what was done with memory, while the board is traced."""
+        if (trace := self.trace) is not None:
+            trace.note(kind, start_ns, monotonic_ns(), phy_addr, size_bytes, text=trace.text(how))
 
     def free_later(self, block: Block) -> None:
         """Free a block at the next call that asks the daemon for anything, unless it is freed before: for finalizers.
@@ -168,6 +179,7 @@ class Blocks:
         Raises:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
         """
+        start_ns = monotonic_ns()
         notice()
         freed_at = freed_at or call_site(MAX_SITE)
         self._tasks.forget_block(phy_addr)
@@ -194,6 +206,7 @@ class Blocks:
             let_go = functools.partial(self._forgo, phy_addr, last, freed_at)
             if block is not None and not one.keep(phy_addr, block.size_bytes, let_go):
                 let_go()
+        self._note(Kind.FREE, start_ns, phy_addr)
 
     def _users_of(self, block: Block, freed_at: str) -> list[BlockUser]:
         """What still uses a block that is about to be freed."""
@@ -344,13 +357,16 @@ class Blocks:
                 f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one block of this process. "
                 f"{'' if block is None else f'Its block is {block.phy_addr:#x}+{block.size_bytes:#x}.'}".rstrip(),
             )
-        start = phy_addr - block.phy_addr
+        start, start_ns = phy_addr - block.phy_addr, 0 if self.trace is None else monotonic_ns()
         if self.before_flush is not None and block.image is not None:
             self.before_flush(block, start, start + size_bytes, flag)
         move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
         move(start, start + size_bytes)
         if self.on_flush is not None and block.image is not None:
             self.on_flush(block, start, start + size_bytes)
+        if self.trace is not None:
+            way = "clean" if flag == HB_SYS_MEM_CACHE_CLEAN else "invalidate"
+            self._note(Kind.FLUSH, start_ns, phy_addr, size_bytes, way)
 
     def holding(self, phy_addr: int) -> Block | None:
         """This process's block that holds an address, interior ones too."""

@@ -16,6 +16,7 @@ from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session import exit_report
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
+from arm_client.tracing import program
 from arm_client.transport.choose import attach
 from hbrt import settings
 from hbrt.attach.link import program_name
@@ -182,9 +183,9 @@ class Session:
     def _follow_trace(self) -> None:
         """Begin or end to note this program's calls, as the board's switch says."""
         if self._recorder.look():
-            from arm_client.tracing.program import Noted, follow  # a program that is not traced does not load it
-
-            follow(Noted(self.tasks, self.blocks, self.link), self._recorder.ring)
+            self.blocks.trace = self.link.events = ring = self._recorder.ring
+            self.tasks.follow_trace(ring)
+            program.follow(ring)
 
     def _report(self, found: Finding) -> None:
         """Have the board keep a finding of an op that this process ran."""

@@ -52,10 +52,10 @@ class InlineTasks(ForwardedTasks):
         ops: dict[int, str] = self._core.ops()
         return ops
 
-    def follow_trace(self, ring: Ring | None) -> bool:
+    def follow_trace(self, ring: Ring | None) -> None:
         """As ``TaskSlots.follow_trace``; the core notes into a ring beside this one."""
+        super().follow_trace(ring)
         self._core.follow_trace(ring)
-        return False
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         """Run a task; it has ended when this returns.

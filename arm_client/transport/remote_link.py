@@ -37,6 +37,7 @@ from hbrt.remote.send_window import FrameSource
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 from hbrt.trace import switch
+from hbrt.trace.kinds import Kind as TraceKind
 from hbrt.trace.switch import Switch
 
 _MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
@@ -143,7 +144,13 @@ class RemoteLink(Link):
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon, by way of the relay; as ``Link.request``."""
-        question = question or Question()
+        start_ns = time.monotonic_ns()
+        try:
+            return self._request(verb, question or Question(), **args)
+        finally:
+            self.note_request(start_ns, verb)
+
+    def _request(self, verb: str, question: Question, **args: Any) -> Any:
         question.on_answer, question.undo = self._effects(verb, args)
         try:
             encode_request(ControlRequest(0, verb, args))  # refuses here what the schema refuses
@@ -266,7 +273,11 @@ class RemoteLink(Link):
             yield from self._changes()
             yield 0, encode(Kind.SUBMIT, raw)
 
+        start_ns = time.monotonic_ns()
         self._channel.put(frames_for())
+        if (events := self.events) is not None:
+            text = events.text("to the gateway")
+            events.note(TraceKind.HOP, start_ns, time.monotonic_ns(), 0, len(raw), text=text)
 
     @property
     def ahead_ns(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from os import eventfd_write
-from typing import TYPE_CHECKING
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.forwarded_tasks import ForwardedTasks
@@ -26,9 +25,6 @@ from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.status import Status
-
-if TYPE_CHECKING:
-    from hbrt.trace.ring import Ring
 
 MAX_TASKS = 1024  # as many as the slots that one client of a board may lease
 _ENDS = frozenset(state for state in State if state >= FIRST_END)
@@ -50,10 +46,6 @@ class RemoteTasks(ForwardedTasks):
         self.map[self.states + slot] = _READY
         self.link.submit(TASK_NUMBER.pack(handle) + request)
         return 0
-
-    def follow_trace(self, ring: Ring | None) -> bool:  # noqa: ARG002 - C notes nothing of what the connection takes
-        """As ``TaskSlots.follow_trace``."""
-        return False
 
     def _refusal(self, *given: int) -> Refusal | None:
         if (found := super()._refusal(*given)) is not None:

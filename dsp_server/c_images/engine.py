@@ -12,7 +12,6 @@ from dsp_server.hardware.descriptors import Descriptor, Idma
 from dsp_server.hardware.tcm import Tile
 from dsp_server.hardware.transfers import Shape
 from hbrt.ddr.private_pages import bytes_at
-from hbrt.trace.swap import own_class
 
 if TYPE_CHECKING:
     from dsp_server.hardware.engines import Engines
@@ -134,8 +133,8 @@ class OpEngine:
         if self._engines is not None:
             _, counter, idma = self._engines
             state = self._state
-            is_noted = self._notes is not None and own_class(idma) is Idma  # C notes as that class does
-            state.serves = self._is_serving = type(idma) is Idma or is_noted
+            is_noted = idma.trace is None or self._notes is not None  # C notes as that class does
+            state.serves = self._is_serving = type(idma) is Idma and is_noted
             state.now, state.last_handle = counter.cycles, idma.last_handle
             self._is_handed_over = False
 

@@ -113,21 +113,15 @@ class InlineCore:
 
     def follow_trace(self, ring: Ring | None) -> None:
         """Note what the core does into a ring beside the program's from now on, or with None no more."""
-        from dsp_server.tracing.core_trace import follow
-
         with suppress(OSError):  # no room: the program goes on
             self._ring = None if ring is None else ring.of_role(f"core {self.index}")
             if self._ring is not None:
                 self._ring.name_ops(self.ops())
-            follow(self._core, self._ring)
+            self._core.follow_trace(self._ring)
 
     def resume(self) -> None:
-        """Be the core that this process's engines and trace are those of, among several that take turns."""
+        """Be the core that this process's engines are those of, among several that take turns."""
         self.engines.install()
-        if self._ring is not None:
-            from dsp_server.tracing.core_trace import note_into
-
-            note_into(self._ring)
 
     def close(self) -> None:
         """Release the process-wide resources of the core."""

@@ -30,6 +30,7 @@ from dsp_server.core.views import Views
 from dsp_server.hardware import cycles
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
+from dsp_server.hardware.engine_trace import EngineTrace
 from dsp_server.hardware.engines import Engines, make_engines
 from dsp_server.hardware.tcm import Tile, bits_in_use
 from dsp_server.hardware.tile_manager import TileManager
@@ -59,8 +60,9 @@ from hbrt.mailbox.schedule import (
     may_run,
 )
 from hbrt.mailbox.spin import poll_budget_ns, usable_cpus
-from hbrt.mailbox.table import ANSWER_OFFSET, CLAIM, REQUEST, REQUEST_CLIENT_AT, RUN, Answer, Mailbox, State
+from hbrt.mailbox.table import ANSWER_OFFSET, CLAIM, REQUEST, REQUEST_CLIENT_AT, RUN, SUBMITTED, Answer, Mailbox, State
 from hbrt.profiles.work import MAPPED_BYTES
+from hbrt.trace.kinds import Kind
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -136,6 +138,7 @@ class Core:
         self._depth = 0  # how many ops are interrupted
         self._priority = 0  # of the running task
         self.spare_engines: list[Engines] = []  # for ops that interrupt, by depth
+        self._trace: EngineTrace | None = None
         self._epoll = select.epoll()
         # Edge-triggered: every ring wakes once, and no read of the counter is needed.
         self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
@@ -335,10 +338,13 @@ class Core:
 
     # -- run
 
-    def trace_c(self, ring: Ring | None) -> None:
-        """Have what this core does in C noted beside a ring from now on, or with None no more. Only between ops."""
+    def follow_trace(self, ring: Ring | None) -> None:
+        """Note ops, and what their engines do, into a ring from now on, or with None no more. Only between ops."""
+        self._trace = None if ring is None else EngineTrace(ring)
         if self._image is not None:
             self._image.engine.follow_trace(ring)
+        for engines in (self.engines, *self.spare_engines):
+            engines.follow_trace(self._trace)
 
     def close(self) -> None:
         """Close what this object opened: for a process that goes on without its core."""
@@ -363,7 +369,8 @@ class Core:
         context.map_failure = ""
         context.mapped_bytes = 0
         tile_manager, counter, idma = self.engines
-        cycles_before = counter.cycles
+        cycles_before, trace = counter.cycles, self._trace
+        newest = 0 if trace is None else trace.ring.newest
         text, has_raised = "", False
         op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
@@ -395,7 +402,14 @@ class Core:
             done_ns = monotonic_ns()
         if idma.queue or tile_manager.live_count or context.mappings:
             sweep(cmd, op.name if op else "", idma, tile_manager, has_raised=has_raised)
+        if trace is not None and trace.ring.newest != newest:
+            # The history has the op itself; an event says which of the others were inside it.
+            self._note_run(trace, slot, start_ns, done_ns, cycles_before)
         self._answer(slot, owner, result, text, start_ns, done_ns, counter.cycles - cycles_before)
+
+    def _note_run(self, trace: EngineTrace, slot: int, start_ns: int, done_ns: int, before: int) -> None:
+        (sequence,) = SUBMITTED.unpack_from(self._map, self._layout.record(slot))
+        trace.ring.note(Kind.RUN, start_ns, done_ns, sequence, before, self.engines.counter.cycles)
 
     def _returned(self, op: Registration, returned: object) -> tuple[int, str]:
         """Status and text for an op's return value other than 0."""
@@ -477,6 +491,7 @@ class Core:
     def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
         """Give these engines to the running op, or to the next one; they are an ``Engines``."""
         self.engines = Engines(tile_manager, counter, idma)
+        self.engines.follow_trace(self._trace)
         self.engines.install()
 
     # -- an op in C
@@ -532,6 +547,8 @@ class Core:
         if idma.queue or tile_manager.live_count or context.mappings:
             sweep(ran.cmd, registration.name, idma, tile_manager, has_raised=has_raised)
         spent = counter.cycles - self._adopted_cycles
+        if self._trace is not None:
+            self._note_run(self._trace, ran.slot, ran.start_ns, ran.done_ns, self._adopted_cycles)
         self._answer(ran.slot, ran.owner, result, text, ran.start_ns, ran.done_ns, spent)
 
     def _offer(self, registration: Registration) -> None:

@@ -151,9 +151,7 @@ class CoreProcess:
     def _follow_trace(self) -> None:
         """Begin or end to note what the core does, as the board's switch says."""
         if self.core is not None and self._recorder.look():
-            from dsp_server.tracing.core_trace import follow  # a core that is not traced does not load it
-
-            follow(self.core, self._recorder.ring)
+            self.core.follow_trace(self._recorder.ring)
 
     def _forget(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:

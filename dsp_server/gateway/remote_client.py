@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
@@ -21,6 +22,7 @@ from hbrt.attach.task_slots import TaskSlots
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.errors import RequestRefusedError
+from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import block_refusal
 from hbrt.mailbox.table import ANSWER, Answer, State, shorten
 from hbrt.profiles.work import NO_WORK, WORK, Work
@@ -41,7 +43,11 @@ from hbrt.protocol.remote import (
 from hbrt.remote.send_window import SendWindow
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
+from hbrt.trace.kinds import Kind as TraceKind
 from hbrt.trace.switch import Recorder
+
+if TYPE_CHECKING:
+    from hbrt.trace.ring import Ring
 
 MAX_TASKS = 1024  # unfinished tasks of one program
 MAX_UNREAD = 4096  # received frames of one program
@@ -67,6 +73,7 @@ class RemoteClient(ConnectionHandler):
         self._window = SendWindow()
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
+        self._trace: Ring | None = None
         self._link: LocalLink
         self._tasks: TaskSlots
         self._memory: RemoteClientMemory
@@ -116,10 +123,18 @@ class RemoteClient(ConnectionHandler):
         self._follow_trace()
 
     def _follow_trace(self) -> None:
-        if self._recorder.look():
-            from dsp_server.tracing.hops import follow_gateway  # a board that is not traced does not load it
+        self._recorder.look()
+        self._trace = self._recorder.ring
 
-            follow_gateway(self, self._recorder.ring)
+    def _note(self, start_ns: int, size_bytes: int, what: str, sequence: int = 0, client: int = 0) -> None:
+        """Note bytes, or a task, that pass this gateway."""
+        if (trace := self._trace) is not None:
+            trace.note(TraceKind.HOP, start_ns, time.monotonic_ns(), sequence, size_bytes, 0, client, trace.text(what))
+
+    def _send(self, frame: bytes) -> None:
+        start_ns = time.monotonic_ns()
+        super()._send(frame)
+        self._note(start_ns, len(frame), "to the program")
 
     def _close(self) -> None:
         with self._doorbell_lock:
@@ -154,7 +169,9 @@ class RemoteClient(ConnectionHandler):
             for _ in range(len(self._inbox)):
                 frame = self._inbox.popleft()
                 self.unread_bytes -= len(frame)
+                start_ns = time.monotonic_ns()
                 self._on_frame(frame)
+                self._note(start_ns, len(frame), "from the program")
                 self._check_unsent()
             self._collect()
             for frame in self._window.frames():
@@ -230,6 +247,7 @@ class RemoteClient(ConnectionHandler):
             raise MalformedMessageError(f"ACK {number:#x} names no frame that is under way.")
 
     def _on_submit(self, raw: bytes) -> None:
+        start_ns = time.monotonic_ns()
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
         if number in self._handles:
             raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
@@ -241,6 +259,9 @@ class RemoteClient(ConnectionHandler):
             status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)
             if status > 0:
                 self._numbers[status], self._handles[number] = number, status
+                if self._trace is not None:
+                    request = self._tasks.mailbox.request(slot_of(status))
+                    self._note(start_ns, len(raw), "submit", request.sequence, request.client)
                 return
             why = self._tasks.why()
         answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _C_CALLS = "dsp_server.c_images.runtime_calls"
 # The caller of an allocation or a transfer is the first frame outside these.
 _NOT_CALLERS = (
-    {"contextlib", "dsp_server.tracing.core_trace", _C_CALLS}
+    {"contextlib", _C_CALLS}
     | {
         f"dsp_server.hardware.{name}"
         for name in ("buffers", "channels", "descriptors", "idma", "frame", "tile_manager")

@@ -72,17 +72,23 @@ class ChannelIdma(Idma):
 
     def wait(self, handle: int) -> None:
         """Let modelled time pass until the copy, and those before it on its channel, are done; raises as Idma's."""
+        begin = None if self.trace is None else self.trace.begin_wait(self)
         end_cycle = self._end_cycle(handle)
         if end_cycle is not None:
             self.counter.advance_to(end_cycle)
             self._complete_through(handle)
+        if self.trace is not None and begin is not None:
+            self.trace.note_wait(self, *begin)
 
     def wait_all(self) -> None:
         """Wait for every outstanding copy."""
         if self.queue:
+            begin = None if self.trace is None else self.trace.begin_wait(self)
             self.counter.advance_to(self.queue[-1].end_cycle)
             self._run_ahead()
             self._complete(list(self.queue))
+            if self.trace is not None and begin is not None:
+                self.trace.note_wait(self, *begin)
 
     def poll(self) -> int:
         """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
@@ -131,6 +137,8 @@ class ChannelIdma(Idma):
         self._moved -= handles
         for handle in handles:
             del self._channels[handle], self._ends[handle]
+        if self.trace is not None:
+            self.trace.note_completed(self)
 
     def _run_ahead(self) -> None:
         """Move the bytes of some copies before their wait."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hbrt.profiles.profile import active
 from hbrt.profiles.work import (
@@ -32,6 +32,9 @@ from hbrt.profiles.work import (
     LoopCost,
     Operations,
 )
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.engine_trace import EngineTrace
 
 _PROFILE: Final = active()
 CLOCK_HZ: Final = _PROFILE.clock_hz if "dsp" in _PROFILE.cores else 0
@@ -81,11 +84,12 @@ def cycles_to_ns(cycles: int) -> float:
 class CycleCounter:
     """Counts the modelled cycles of one core, which only go forward, and what they were spent on."""
 
-    __slots__ = ("cycles", "work")
+    __slots__ = ("cycles", "trace", "work")
 
     def __init__(self, cycles: int = 0) -> None:
         self.cycles = cycles
         self.work: list[int] = [*NO_WORK]
+        self.trace: EngineTrace | None = None
 
     def take_work(self) -> list[int]:
         """The work since the last time, in the order of Work."""
@@ -130,6 +134,8 @@ class CycleCounter:
         work[DMA_BYTES] += size_bytes
         work[DMA_CYCLES] += moving
         self.advance_to(before + moving)
+        if self.trace is not None:
+            self.trace.note_overlapped(before, size_bytes)
 
     def charge_print(self, size_bytes: int) -> None:
         """Spend a call of printf that prints so many characters."""
@@ -139,9 +145,11 @@ class CycleCounter:
 
     def charge_ddr(self, size_bytes: int) -> None:
         """Spend the stalls of reading or writing that many bytes straight in DDR, in loads of 64 bytes."""
-        loads = -(-size_bytes // DDR_LOAD_BYTES)
+        loads, before = -(-size_bytes // DDR_LOAD_BYTES), self.cycles
         self.work[DDR_LOADS] += loads
         self.charge(loads * DDR_STALL_CYCLES)
+        if self.trace is not None:
+            self.trace.note_stall(before, self, size_bytes)
 
 
 _current = CycleCounter()

@@ -42,6 +42,7 @@ from hbrt.profiles.work import DESCRIPTORS, DMA_BYTES, DMA_CYCLES, ROWS
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
+    from dsp_server.hardware.engine_trace import EngineTrace
     from dsp_server.hardware.tile_manager import TileManager
 
 QUEUE_DEPTH: Final = active().dsp_whole("idma.queue_depth")
@@ -102,6 +103,7 @@ class Idma:
         self._last_failure = (0, "")  # its code, and the line of the call
         self.queue: deque[Descriptor] = deque()
         self.watcher: CopyWatcher | None = None
+        self.trace: EngineTrace | None = None
         self.last_handle = 0
         self.last_before_task = 0  # handles up to it are of earlier tasks
         # Takes the sentence on a wait for what no copy returned, and its line; then the wait counts as done.
@@ -191,6 +193,8 @@ class Idma:
         self._busy_until = end_cycle
         self.last_handle = handle = self.last_handle + 1
         queue.append(Descriptor(handle, dst, src, size_bytes, shape, end_cycle, where))
+        if self.trace is not None:
+            self.trace.note_issued(self)
         return handle
 
     def desc_done(self, handle: int) -> bool:
@@ -216,21 +220,24 @@ class Idma:
         Raises:
             UnknownHandle: no descriptor of this task has had it.
         """
-        queue = self.queue
+        queue, trace = self.queue, self.trace
+        begin = None if trace is None else trace.begin_wait(self)
         at = handle - self.last_handle + len(queue) - 1  # as in _end_cycle, for waits are what ops do most
-        if not 0 <= at < len(queue):
+        if 0 <= at < len(queue):
+            (self._counter or cycles.current()).advance_to(queue[at].end_cycle)
+            if self.watcher is not None:
+                self._complete_through(handle)
+                at = -1
+            for _ in range(at + 1):
+                _, dst, src, _, shape, _, where = queue.popleft()  # noqa: RUF059 - line_of_copy looks at it
+                if shape is None:
+                    dst[:] = src
+                else:
+                    move_rows(dst, src, shape)
+        else:
             self._end_cycle(handle)
-            return
-        (self._counter or cycles.current()).advance_to(queue[at].end_cycle)
-        if self.watcher is not None:
-            self._complete_through(handle)
-            return
-        for _ in range(at + 1):
-            _, dst, src, _, shape, _, where = queue.popleft()  # noqa: RUF059 - line_of_copy looks at it
-            if shape is None:
-                dst[:] = src
-            else:
-                move_rows(dst, src, shape)
+        if trace is not None and begin is not None:
+            trace.note_wait(self, *begin)
 
     def wait_all(self) -> None:
         """Wait for every outstanding descriptor."""
@@ -242,6 +249,8 @@ class Idma:
         now = self.counter.cycles
         while self.queue and self.queue[0].end_cycle <= now:
             self._move(self.queue.popleft())
+        if self.trace is not None:
+            self.trace.note_completed(self)
         if self.queue:
             self.counter.advance_to(now + IDMA_POLL_CYCLES)
         return len(self.queue)
@@ -342,6 +351,8 @@ class Idma:
         queue = self.queue
         while queue and queue[0].handle <= handle:
             self._move(queue.popleft())
+        if self.trace is not None:
+            self.trace.note_completed(self)
 
     def _move(self, descriptor: Descriptor) -> None:
         watcher = self.watcher

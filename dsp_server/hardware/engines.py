@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
 from hbrt import settings
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.engine_trace import EngineTrace
 
 
 class Engines(NamedTuple):
@@ -23,6 +26,10 @@ class Engines(NamedTuple):
         """Have the ops that run from now on find these."""
         cycles.install(self.counter)
         descriptors.install(self.idma)
+
+    def follow_trace(self, trace: EngineTrace | None) -> None:
+        """Have these note what they do from now on, or with None no more."""
+        self.tile_manager.trace = self.counter.trace = self.idma.trace = trace
 
 
 def make_engines(

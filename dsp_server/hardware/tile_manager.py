@@ -35,6 +35,7 @@ from dsp_server.hardware.tcm import (
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
+    from dsp_server.hardware.engine_trace import EngineTrace
 
 
 XV_MEM_BANK_COLOR_0: Final = 0
@@ -89,6 +90,7 @@ class TileManager:
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
         self.live_count = 0  # buffers that live; a core reads it after every op
         self.last_error = ""
+        self.trace: EngineTrace | None = None
         self.bank_conflicts = [0, 0]
         """Per bank, transfers seen in flight while the op computed in it (see `Idma.note_compute`)."""
 
@@ -110,7 +112,10 @@ class TileManager:
                 if size_bytes <= free_bytes:
                     tile = Tile(bank, offset_bytes, size_bytes, align, caller_line())
                     self.live_count += 1
-                    return self._banks[bank].add(tile)
+                    view = self._banks[bank].add(tile)
+                    if self.trace is not None:
+                        self.trace.note_use(self)
+                    return view
         asked_of = [self._banks[bank] for bank in self._banks_of(color)]
         raise OutOfTcm(
             size_bytes,
@@ -172,6 +177,8 @@ class TileManager:
         for tile in leaked:
             self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
         self.live_count = 0
+        if self.trace is not None:
+            self.trace.note_use(self)
         return leaked
 
     def resume(self, live: Iterable[Tile], freed: Iterable[Tile]) -> None:
@@ -232,6 +239,8 @@ class TileManager:
     def _remove(self, bank: int, offset_bytes: int) -> None:
         self._freed.append(self._banks[bank].remove(offset_bytes))
         self.live_count -= 1
+        if self.trace is not None:
+            self.trace.note_use(self)
 
     def _banks_of(self, color: int) -> tuple[int, ...]:
         if color == XV_MEM_BANK_COLOR_ANY:

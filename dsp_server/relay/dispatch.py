@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from dsp_server.relay.peers import Peer
 from hbrt.attach.link import Link
@@ -23,6 +24,10 @@ from hbrt.mailbox.submission import MAX_CMD, MAX_PRIORITY, number_refusal, unser
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
+from hbrt.trace.kinds import Kind
+
+if TYPE_CHECKING:
+    from hbrt.trace.ring import Ring
 
 # Of a SUBMIT: its head, ticket and task handle, then the checked fields of its REQUEST: command, priority, core mask,
 # owner, client.
@@ -64,6 +69,7 @@ class RelayDispatcher:
         self._states, self._records = layout.states, layout.records
         self._targets = targets(layout, link.core_doorbells, link.urgent_bells)
         self.is_stream = False  # the latest task is of a program that has others under way
+        self.trace: Ring | None = None
 
     def dispatch(self, raw: bytes) -> Result:
         """Queue a task.
@@ -74,6 +80,7 @@ class RelayDispatcher:
         Raises:
             ClaimLockHeldError: the relay ended while another process kept the claim lock; nothing was changed.
         """
+        start_ns = 0 if self.trace is None else time.monotonic_ns()
         try:
             head, ticket, handle, cmd, priority, core_mask, owner, user = _CHECKED.unpack(raw)
         except struct.error:
@@ -104,6 +111,10 @@ class RelayDispatcher:
         self._unlock(mutex)  # the unlock is the memory fence too
         if ring(mm, wanted) is Served.LATER and priority >= PRIORITY_URGENT:
             ring_urgently(wanted)
+        if (trace := self.trace) is not None:
+            request = Request(*REQUEST.unpack_from(raw, REQUEST_AT))
+            passed = request.sequence, len(raw), 0, request.client
+            trace.note(Kind.HOP, start_ns, time.monotonic_ns(), *passed, trace.text("relay"))
         return Result.QUEUED
 
     def _refuse_invalid(self, raw: bytes) -> Result:

@@ -155,9 +155,7 @@ class Relay:
 
     def _follow_trace(self) -> None:
         if self._recorder.look():
-            from dsp_server.tracing.hops import follow_relay  # a board that is not traced does not load it
-
-            follow_relay(self._dispatcher, self._recorder.ring)
+            self._dispatcher.trace = self._recorder.ring
 
     # -- sending and receiving
 

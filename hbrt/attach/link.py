@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hbrt.attach.question import Question
@@ -25,11 +26,13 @@ from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
 from hbrt.trace import switch
+from hbrt.trace.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hbrt.findings.record import Place
+    from hbrt.trace.ring import Ring
     from hbrt.trace.switch import Switch
 
 ATTACH_SECONDS = 10.0
@@ -48,6 +51,7 @@ class Link(Protocol):
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
     on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the process that attached
     on_asked: Callable[[], None] | None = None  # called when the daemon has asked this process for anything
+    events: Ring | None = None  # of this program's calls, while the board is traced
     paths: BoardRef
     client_id: int
     first_slots: list[int]
@@ -127,6 +131,11 @@ class Link(Protocol):
 
     def trace(self) -> Switch | None:
         """The trace that this process is to take part in, as it is now; None for none."""
+
+    def note_request(self, start_ns: int, verb: str) -> None:
+        """Note a request to the daemon, while the board is traced."""
+        if (events := self.events) is not None:
+            events.note(Kind.ASK, start_ns, monotonic_ns(), text=events.text(verb))
 
     def lose(self) -> None:
         """Note that the board is gone; from now on every call returns that status."""
@@ -220,7 +229,11 @@ class LocalLink(Link):
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """As ``Link.request``."""
-        reply = self.requests.ask(question or Question(), verb, args)
+        start_ns = monotonic_ns()
+        try:
+            reply = self.requests.ask(question or Question(), verb, args)
+        finally:
+            self.note_request(start_ns, verb)
         if self.mailbox.map[self._asked_at] and self.on_asked is not None:
             self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
         if reply.status:

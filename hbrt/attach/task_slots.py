@@ -130,7 +130,6 @@ class TaskSlots:
         self._c_release = lib.hbrt_release
         self._note: Callable[[int], None] | None = None
         self._traced: list[RingFile] = []
-        self._is_traced = False
         held = ffi.buffer(lib.hbrt_client_handles(client), SLOT_COUNT * 8)
         self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
         self.free = _FreeSlots(self._client, lib)
@@ -305,35 +304,24 @@ class TaskSlots:
         found = self.refusal(*given)
         return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
 
-    def follow_trace(self, ring: Ring | None) -> bool:
-        """Note submissions and waits into a ring from now on, or with None no more; False where another has to.
-
-        C notes, into a file of its own.
-        """
+    def follow_trace(self, ring: Ring | None) -> None:
+        """Note submissions and waits into a file beside a ring from now on, or with None no more: C does."""
         records, count = self._ffi.NULL, 0
         if ring is not None:
             try:
                 file = ring.beside("calls")
             except OSError:
-                return False
+                return  # the disk is full
             self._traced.append(file)  # C may be in the middle of a call when the trace ends
             records, count = self._ffi.from_buffer(file.map) + file.start, file.records
-        if not self._lib.hbrt_client_note(self._client, records, count):
-            return False
-        self._is_traced = ring is not None
-        self._choose_calls()
-        return True
+        self._lib.hbrt_client_note(self._client, records, count)
 
     def _choose_calls(self) -> None:
-        """Choose the functions of C that submit and wait, as a trace and a checker need them."""
-        prefix = "hbrt_noted_" if self._is_traced else "hbrt_"
-        self.waiters.c_wait = getattr(self._lib, f"{prefix}wait")
-        self._c_end, self._c_finish = getattr(self._lib, f"{prefix}end"), getattr(self._lib, f"{prefix}finish")
-        self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
-        note = self._note
-        self._c_prepare = getattr(self._lib, f"{prefix}prepare")
-        is_plain = note is None and self._SUBMIT == "submit"
-        self._c_rpc = getattr(self._lib, f"{prefix}rpc") if is_plain else None
+        """Choose the functions of C that submit, as a checker needs them."""
+        lib, note = self._lib, self._note
+        self._c_end, self._c_finish, self._c_prepare = lib.hbrt_end, lib.hbrt_finish, lib.hbrt_prepare
+        self._c_submit: Callable[..., int] = lib.hbrt_submit if self._SUBMIT == "submit" else lib.hbrt_prepare
+        self._c_rpc = lib.hbrt_rpc if note is None and self._SUBMIT == "submit" else None
         if note is None:
             return
         prepare, publish = self._c_prepare, self._hand_over

@@ -25,8 +25,7 @@ IS_AT(hbSysMem, memSize, hbrt_block, bytes);
 bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control) {
   hbrt_client *client = atomic_load_explicit(&hbrt_lent, memory_order_acquire);
   if (!client || !task || !input || !output || !control) return false;
-  int64_t handle = (hbrt_is_noted(client) ? hbrt_noted_rpc : hbrt_rpc)(client, (uintptr_t)control, (uintptr_t)input,
-                                                                       (uintptr_t)output);
+  int64_t handle = hbrt_rpc(client, (uintptr_t)control, (uintptr_t)input, (uintptr_t)output);
   if (handle > 0) *task = (hbDSPTask_t)(intptr_t)handle;
   return handle > 0;
 }
@@ -43,8 +42,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   int state, polled;
   int32_t wait = hbrt_wait_begins(site, (uint64_t)(intptr_t)task);
   do {
-    state = (hbrt_is_noted(client) ? hbrt_noted_wait : hbrt_wait)(client, (int64_t)(intptr_t)task, left_ns,
-                                                                  left_ns ? -1 : 0, &polled);
+    state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, left_ns ? -1 : 0, &polled);
     if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
   } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait goes on */
   hbrt_wait_ends(wait);

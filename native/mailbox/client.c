@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clock.h"
 #include "kill.h"
-#include "note.h"
 
 static _Thread_local struct {
     hbrt_client *client;
@@ -47,8 +45,6 @@ void hbrt_client_free(hbrt_client *client) {
     free(client);
 }
 
-hbrt_events **hbrt_client_events(hbrt_client *client) { return &client->events; }
-
 uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
 uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
@@ -83,10 +79,6 @@ uint32_t hbrt_slot_count(hbrt_client *client) {
     uint32_t count = client->free_count;
     pthread_mutex_unlock(&client->lock);
     return count;
-}
-
-const hbrt_slot_record *hbrt_client_slot(hbrt_client *client, int64_t handle) {
-    return hbrt_record(&client->file, slot_of(client, handle));
 }
 
 /* -- submit --------------------------------------------------------------------------------------------------------- */
@@ -215,10 +207,12 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
 
 static int64_t submit(hbrt_client *client, const hbrt_request *task, int is_checked) {
     int64_t answer = HBRT_ASK;
+    uint64_t start_ns = begin_note(client);
     newest.client = NULL; /* a caller that is interrupted now must not undo an older task */
     if (enter(client)) answer = fill(client, task, is_checked);
     if (answer > 0) answer = publish(client, answer, (uint32_t)task->core_mask, task->priority >= HBRT_URGENT);
     leave(client);
+    hbrt_note_submission(client, answer, start_ns);
     return answer;
 }
 
@@ -237,6 +231,7 @@ int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintpt
 int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {
     const hbrt_request *task = request;
     int64_t answer = HBRT_ASK;
+    uint64_t start_ns = begin_note(client);
     newest.client = NULL;
     if (enter(client)) {
         answer = fill(client, task, is_checked);
@@ -247,6 +242,7 @@ int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {
         }
     }
     leave(client);
+    hbrt_note_submission(client, answer, start_ns);
     return answer;
 }
 

@@ -2,6 +2,7 @@
 #ifndef HBRT_CLIENT_H
 #define HBRT_CLIENT_H
 
+#include "clock.h"
 #include "habit.h"
 #include "layout.h"
 #include "mailbox.h"
@@ -38,6 +39,12 @@ struct hbrt_client {
 
 static inline uint64_t live(const hbrt_client *client, uint32_t slot) {
     return __atomic_load_n(&client->handles[slot], __ATOMIC_ACQUIRE);
+}
+
+/* The time at which a call begins that is to be noted; 0 while this client notes nothing. */
+static inline uint64_t begin_note(const hbrt_client *client) {
+    const hbrt_events *ring = __atomic_load_n(&client->events, __ATOMIC_ACQUIRE);
+    return ring != NULL && !__atomic_load_n(&ring->is_over, __ATOMIC_RELAXED) ? hbrt_now_ns() : 0;
 }
 
 static inline uint32_t slot_of(const hbrt_client *client, int64_t handle) {

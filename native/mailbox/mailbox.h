@@ -147,18 +147,9 @@ int hbrt_release(hbrt_client *client, int64_t handle);
 /* Take a handle out of the table: 1, or HBRT_ASK when it is not a live one. */
 int hbrt_forget(hbrt_client *client, int64_t handle);
 
-/* Note what the hbrt_noted_ calls do into the records of a ring file of hbrt/trace, which stay mapped as long as the client
- * is there; NULL for no more. 0 without memory. */
+/* Note submissions and waits into the records of a ring file of hbrt/trace, which stay mapped as long as the client is
+ * there; NULL for no more. 0 without memory. */
 int hbrt_client_note(hbrt_client *client, void *records, uint32_t count);
-/* Whether a client notes. */
-int hbrt_is_noted(hbrt_client *client);
-/* As the calls without "noted", for a client that notes. */
-int64_t hbrt_noted_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output);
-int64_t hbrt_noted_submit(hbrt_client *client, const void *request, int is_checked);
-int64_t hbrt_noted_prepare(hbrt_client *client, const void *request, int is_checked);
-int hbrt_noted_end(hbrt_client *client, int64_t handle, int waits);
-int hbrt_noted_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
-int hbrt_noted_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
 
 /* -- the side that runs --------------------------------------------------------------------------------------------- */
 

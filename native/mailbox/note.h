@@ -1,4 +1,4 @@
-/* Events of a trace, as hbrt/trace/ring.py and kinds.py have them; and what note.c needs of a client. */
+/* Events of a trace, as hbrt/trace/ring.py and kinds.py have them. */
 #ifndef HBRT_NOTE_H
 #define HBRT_NOTE_H
 
@@ -27,10 +27,10 @@ typedef struct hbrt_events {
 /* Keep an event of this thread; its thread and number are set. */
 void hbrt_note(hbrt_events *ring, hbrt_event what);
 
-/* Where a client has its ring, NULL for none. */
-hbrt_events **hbrt_client_events(hbrt_client *client);
 void hbrt_events_free(hbrt_events *newest);
-/* The record of a handle's slot. */
-const hbrt_slot_record *hbrt_client_slot(hbrt_client *client, int64_t handle);
+
+/* Note a task that was queued, and a wait for one, begun at these times; 0: the client notes nothing. */
+void hbrt_note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns);
+void hbrt_note_wait(hbrt_client *client, int64_t handle, uint64_t start_ns, int answer);
 
 #endif

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "clock.h"
 #include "kill.h"
 
 enum { POLLS_PER_YIELD = 200 };
@@ -176,7 +175,7 @@ static void note_polling(hbrt_client *client, int polled) {
     pthread_mutex_unlock(&client->lock);
 }
 
-int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
     uint32_t slot = slot_of(client, handle);
     uint64_t wanted = (uint64_t)handle;
     *polled = HBRT_POLL_NONE;
@@ -200,13 +199,31 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
     return live(client, slot) == wanted ? state : HBRT_ASK;
 }
 
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+    /* One wait of a program may be several calls, between which a signal's handler runs: it is noted once, from its begin. */
+    static _Thread_local struct {
+        int64_t handle;
+        uint64_t since_ns;
+    } begun;
+    uint64_t start_ns = begin_note(client);
+    int answer = wait_for(client, handle, timeout_ns, poll_ns, polled);
+    if (start_ns == 0) return answer;
+    if (begun.handle == handle) start_ns = begun.since_ns;
+    begun.handle = 0;
+    if (answer == HBRT_INTERRUPTED || answer == HBRT_ASKED) {
+        begun.handle = handle;
+        begun.since_ns = start_ns;
+    }
+    hbrt_note_wait(client, handle, start_ns, answer);
+    return answer;
+}
+
 int hbrt_end(hbrt_client *client, int64_t handle, int waits) {
-    uint32_t slot = slot_of(client, handle);
     int polled;
-    if (handle <= 0 || live(client, slot) != (uint64_t)handle) return HBRT_ASK;
-    uint8_t state = hbrt_load(client->file.states + slot);
-    if (state >= HBRT_DONE) return live(client, slot) == (uint64_t)handle ? state : HBRT_ASK;
-    return waits ? hbrt_wait(client, handle, -1, 0, &polled) : HBRT_NOTHING;
+    uint32_t slot = slot_of(client, handle);
+    if (!waits && live(client, slot) == (uint64_t)handle && hbrt_load(client->file.states + slot) < HBRT_DONE)
+        return HBRT_NOTHING;
+    return hbrt_wait(client, handle, -1, 0, &polled);
 }
 
 int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,10 @@ from hbrt.errors import BoardError, WrongUseError
 from hbrt.status import Status
 from hbrt.trace.kinds import Kind
 from hbrt.trace.save import check_name, save
-from hbrt.trace.swap import swap_class
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from arm_client.dnn.cores.bpu import Bpu
     from arm_client.session.session import Session
     from hbrt.models.run.steps import StepTime
@@ -43,9 +44,8 @@ def note_models(bpu: Bpu) -> None:
         follow(ring)
 
 
-def _follow(bpu: Any, ring: Ring | None) -> None:
-    bpu.noting_ring = ring
-    swap_class(bpu, _noting_bpu, is_on=ring is not None)
+def _follow(bpu: Bpu, ring: Ring | None) -> None:
+    bpu.on_run = None if ring is None else partial(_note_run, ring)
     Plan.tracer = None if ring is None else partial(_note_step, bpu, ring)
 
 
@@ -54,25 +54,11 @@ def _note_step(bpu: Bpu, ring: Ring, step: StepTime) -> None:
     ring.note(Kind.SEGMENT, step.start_ns, step.end_ns, unit=max(bpu.current_core(), 0), text=text)
 
 
-@cache
-def _noting_bpu(kind: Any) -> type:
-    """Over the class of the BPU cores."""
-
-    class Noting(kind):  # type: ignore[misc]  # of a class that is known later
-        __slots__ = ()
-
-        def _run(self, core: int, work: Any) -> None:
-            start_ns = monotonic_ns()
-            names = [model.name for model in work.models]
-            try:
-                super()._run(core, work)
-            finally:
-                ring: Ring | None = self.noting_ring
-                if ring is not None:
-                    text = ring.text(", ".join(dict.fromkeys(names)) or "resize")
-                    ring.note(Kind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
-
-    return Noting
+def _note_run(ring: Ring, core: int, work: Any) -> Callable[[], None]:
+    """Note a run of models that begins, when the returned function is called at its end."""
+    start_ns = monotonic_ns()
+    text = ring.text(", ".join(dict.fromkeys(model.name for model in work.models)) or "resize")
+    return lambda: ring.note(Kind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
 
 
 def begin() -> None:

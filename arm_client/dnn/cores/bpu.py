@@ -60,6 +60,8 @@ class Bpu:
         self._bells: list[SimpleQueue[bool]] = []  # of the cores' threads; False ends one
         self._threads: list[threading.Thread] = []
         self._is_closed = False
+        # While a trace is on: called with a core and its work when it begins, and what it returns at the end.
+        self.on_run: Callable[[int, Work], Callable[[], None]] | None = None
 
     def submit(self, work: Work, *, is_awaited: bool = False) -> None:
         """Run it on the first core that is free and may; else keep it until one is.
@@ -177,9 +179,12 @@ class Bpu:
         here = threading.get_ident()
         before = self._running_on.get(here, -1)  # a layer may wait for another model
         self._running_on[here] = core
+        end = None if self.on_run is None else self.on_run(core, work)
         try:
             work.run(core)
         finally:
+            if end is not None:
+                end()
             if before < 0:
                 del self._running_on[here]
             else:

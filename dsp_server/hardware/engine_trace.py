@@ -1,0 +1,68 @@
+"""What a core's engines note into a ring of events while the board is traced: TCM in use, stalls, copies, waits."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from dsp_server.hardware import cycles
+from hbrt.trace.kinds import Kind
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.cycles import CycleCounter
+    from dsp_server.hardware.descriptors import Idma
+    from dsp_server.hardware.tile_manager import TileManager
+    from hbrt.trace.ring import Ring
+
+
+class EngineTrace:
+    """The ring of one core; its engines have this as their ``trace``, and None while the board is not traced."""
+
+    def __init__(self, ring: Ring) -> None:
+        self.ring = ring
+        # Of each iDMA engine, by handle: when it was issued, its modelled start and end, size and lane.
+        self._copies: dict[int, dict[int, tuple[int, int, int, int, int]]] = {}
+
+    def note_use(self, tile_manager: TileManager) -> None:
+        """Note the bytes of TCM in use."""
+        now_ns = monotonic_ns()
+        self.ring.note(Kind.TCM, now_ns, now_ns, *tile_manager.used_bytes, cycles.current().cycles)
+
+    def note_stall(self, before: int, counter: CycleCounter, size_bytes: int) -> None:
+        """Note that the op waited for DDR since a cycle."""
+        now_ns = monotonic_ns()
+        self.ring.note(Kind.STALL, now_ns, now_ns, before, counter.cycles, size_bytes)
+
+    def note_overlapped(self, before: int, size_bytes: int) -> None:
+        """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
+        now_ns = monotonic_ns()
+        self.ring.note(Kind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
+
+    def note_issued(self, idma: Idma) -> None:
+        """Note the newest copy; its event follows when it has completed."""
+        one, copies = idma.queue[-1], self._copies.setdefault(id(idma), {})
+        lanes = {copy[4] for copy in copies.values()}
+        lane = next(lane for lane in range(len(lanes) + 1) if lane not in lanes)
+        rows = 1 if one.shape is None else one.shape.num_rows
+        start = one.end_cycle - cycles.idma_cycles(one.size_bytes, rows)
+        copies[one.handle] = monotonic_ns(), start, one.end_cycle, one.size_bytes, lane
+
+    def begin_wait(self, idma: Idma) -> tuple[int, int]:
+        """The time and the cycle at which a wait begins, for ``note_wait``."""
+        return monotonic_ns(), idma.counter.cycles
+
+    def note_wait(self, idma: Idma, start_ns: int, before: int) -> None:
+        """Note a wait, and the copies that it has completed."""
+        end_ns = monotonic_ns()
+        self.ring.note(Kind.DMA_WAIT, start_ns, end_ns, before, idma.counter.cycles)
+        self.note_completed(idma, end_ns)
+
+    def note_completed(self, idma: Idma, end_ns: int = 0) -> None:
+        """Note the copies that have completed since the last time."""
+        copies = self._copies.get(id(idma), {})
+        if len(copies) == len(idma.queue):
+            return
+        left = {one.handle for one in idma.queue}
+        for handle in [handle for handle in copies if handle not in left]:
+            issued_ns, start, end, size_bytes, lane = copies.pop(handle)
+            self.ring.note(Kind.COPY, issued_ns, end_ns or monotonic_ns(), start, end, size_bytes, lane)
