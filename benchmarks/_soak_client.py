@@ -60,7 +60,9 @@ _BY_STATUS = {
 
 
 class Client:
-    """What both APIs share: counters, chance, and when to end."""
+    """What both APIs share: counters, chance, when to end, and whether the memory went with the way to the board."""
+
+    is_cut_off = False
 
     def __init__(self, counters: mmap.mmap, seed: int) -> None:
         self.counters = (ctypes.c_uint64 * len(Count)).from_buffer(counters)
@@ -97,34 +99,37 @@ class PythonClient(Client):
     def run(self) -> None:
         """Call until told to end."""
         from arm_client.client import connect
+        from arm_client.errors import BoardError, HbrtError
 
-        with connect() as board:
-            self.board = board
-            self.output = board.empty(64, "u1")
-            while not self.is_ending:
-                self.chance.choices([self.single, self.batch, self.abandon, self.memory], [80, 15, 3, 2])[0]()
+        while not self.is_ending:
+            with contextlib.suppress(BoardError, HbrtError), connect() as board:
+                self.board, self.is_cut_off = board, False
+                self.output = board.empty(64, "u1")
+                while not (self.is_ending or self.is_cut_off):
+                    self.chance.choices([self.single, self.batch, self.abandon, self.memory], [80, 15, 3, 2])[0]()
 
-    def submit(self, cmd: int, core: int, priority: int = 0) -> Task | None:
+    def submit(self, cmd: int, core: int, priority: int = 0, payload: bytes = bytes(64)) -> Task | None:
         """A counted task, or None when it was refused."""
         from arm_client.errors import HbrtError
 
         self.count(Count.CALLS)
         try:
-            return self.board.submit(cmd, bytes(64), self.output, core=core, priority=priority)
-        except HbrtError:
+            return self.board.submit(cmd, payload, self.output, core=core, priority=priority)
+        except HbrtError as error:
             self.count(Count.CALLS, -1)
             self.count(Count.REFUSED)
+            self.is_cut_off = error.status == Status.HB_DSP_RELAY_LOST
             return None
 
-    def settle(self, task: Task) -> None:
-        """Wait for a task's end and count it."""
+    def settle(self, task: Task, expected: bytes | None = None) -> None:
+        """Wait for a task's end and count it, by what it wrote where that is known."""
         from concurrent.futures import CancelledError
 
         from arm_client.errors import HbrtError
 
         try:
             task.result(HUNG_SECONDS)
-            self.end(0)
+            self.count(Count.DONE if expected is None or self.output.tobytes() == expected else Count.WRONG)
         except CancelledError:
             self.count(Count.CANCELLED)
         except TimeoutError:
@@ -133,10 +138,11 @@ class PythonClient(Client):
             self.end(error.status)
 
     def single(self) -> None:
-        """One call, and its end."""
-        task = self.submit(*self.pick())
+        """One call, its end, and what it wrote."""
+        (cmd, core), payload = self.pick(), self.chance.randbytes(64)
+        task = self.submit(cmd, core, payload=payload)
         if task is not None:
-            self.settle(task)
+            self.settle(task, payload if cmd == ops.ECHO else None)
 
     def batch(self) -> None:
         """Many at once, of all priorities; some are cancelled."""
@@ -167,14 +173,13 @@ class CClient(Client):
         import arm_client as hb
 
         self.hb = hb
-        self.blocks = [hb.hbSysMem(), hb.hbSysMem()]
-        for block in self.blocks:
-            if hb.hbSysAllocMem(block, 64):
-                return
         while not self.is_ending:
-            self.chance.choices([self.single, self.batch, self.patience, self.memory], [80, 15, 3, 2])[0]()
-        for block in self.blocks:
-            hb.hbSysFreeMem(block)
+            self.blocks = [hb.hbSysMem(), hb.hbSysMem()]
+            self.is_cut_off = not all(hb.hbSysAllocMem(block, 64) == 0 for block in self.blocks)
+            while not (self.is_ending or self.is_cut_off):
+                self.chance.choices([self.single, self.batch, self.patience, self.memory], [80, 15, 3, 2])[0]()
+            for block in self.blocks:
+                hb.hbSysFreeMem(block)
 
     def submit(self, cmd: int, core: int, priority: int = 0) -> hbDSPTask_t | None:
         """A counted task's handle, or None when it was refused."""
@@ -184,26 +189,31 @@ class CClient(Client):
         hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
         ctrl.rpcCmd, ctrl.dspCoreId, ctrl.priority = cmd, core, priority
         self.count(Count.CALLS)
-        if hb.hbDSPRpc(task, self.blocks[0], self.blocks[1], ctrl):
+        if status := hb.hbDSPRpc(task, self.blocks[0], self.blocks[1], ctrl):
             self.count(Count.CALLS, -1)
             self.count(Count.REFUSED)
+            self.is_cut_off = status in {Status.HB_DSP_RELAY_LOST, Status.HB_DSP_INVALID_ADDR}
             return None
         return task
 
-    def settle(self, task: hbDSPTask_t) -> None:
-        """Wait for a task's end, count it, release it."""
+    def settle(self, task: hbDSPTask_t, expected: bytes | None = None) -> None:
+        """Wait for a task's end, count it, by what it wrote where that is known, and release it."""
         status = self.hb.hbDSPWaitTaskDone(task, int(HUNG_SECONDS * 1000))
         if status == Status.HB_DSP_TIMEOUT:
             self.count(Count.HUNG)
+        elif status == 0 and expected is not None and bytes(self.blocks[1].view()[:64]) != expected:
+            self.count(Count.WRONG)
         else:
             self.end(status)
         self.hb.hbDSPReleaseTask(task)
 
     def single(self) -> None:
-        """One call, and its end."""
-        task = self.submit(*self.pick())
+        """One call, its end, and what it wrote."""
+        (cmd, core), payload = self.pick(), self.chance.randbytes(64)
+        self.blocks[0].view()[:64] = payload
+        task = self.submit(cmd, core)
         if task is not None:
-            self.settle(task)
+            self.settle(task, payload if cmd == ops.ECHO else None)
 
     def batch(self) -> None:
         """Many at once; some are released before their end."""

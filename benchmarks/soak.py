@@ -2,7 +2,7 @@
 
 Clients with the C names and with the Python habits, direct and through the relay, call ops that answer, fail, hang or
 end their core, and cancel, abandon and allocate meanwhile; one runs a model. All the while clients, a core, the cores
-for models and the relay are killed at random, or stopped by a signal. Ends:
+for models, the relay and the relay for other machines are killed at random, or stopped by a signal. Ends:
 
     calls C ended E lost L hung H
 
@@ -37,7 +37,15 @@ from hbrt.cli.tables import Column, plain_lines
 from hbrt.control.ask import ask
 
 IMAGE = Path(__file__).parent / "_soak_image.py"
-KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"), ("model", "direct"))
+KINDS = (
+    ("python", "direct"),
+    ("c", "direct"),
+    ("python", "relay"),
+    ("c", "relay"),
+    ("model", "direct"),
+    ("python", "remote"),
+    ("c", "remote"),
+)
 MAX_GROWTH_BYTES = 3 << 20  # the names of 2048 programs, 200 findings, and the gaps that an allocator leaves
 WARM_UP = 0.3  # of the time, and no longer than
 MAX_WARM_UP_SECONDS = 30.0
@@ -54,8 +62,7 @@ END_SECONDS = 90.0  # longer than a wait that counts as hung
 class Worker:
     """A client process and its counters, which outlive it."""
 
-    def __init__(self, api: str, mode: str, seed: int) -> None:
-        self.api, self.mode = api, mode
+    def __init__(self, api: str, mode: str, seed: int, endpoint: str) -> None:
         fd = os.memfd_create("soak", os.MFD_CLOEXEC)
         os.ftruncate(fd, COUNTERS_BYTES)
         self._map = mmap.mmap(fd, COUNTERS_BYTES)
@@ -63,7 +70,11 @@ class Worker:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks._soak_client", api, str(fd), str(seed)],
             cwd=ROOT,
-            env={**os.environ, "HB_DSP_RPC_MODE": mode, "HBRT_AUTOSTART": "0"},
+            env={
+                **os.environ,
+                "HBRT_AUTOSTART": "0",
+                **({"HBRT_BOARD": endpoint} if mode == "remote" else {"HB_DSP_RPC_MODE": mode}),
+            },
             pass_fds=[fd],
         )
         os.close(fd)
@@ -143,6 +154,7 @@ class Soak:
         self.done: Counter[str] = Counter()  # what was done to whom
         self._stopped: dict[int, float] = {}  # until when a process is stopped
         self.launched = launch(DaemonConfig(str(directory), str(IMAGE), 2, 64 << 20, is_private=True))
+        self.endpoint: str = self.ask("listen", endpoint="tcp://127.0.0.1:0")["endpoint"]
         self._count = count
         self.workers: list[Worker] = []
 
@@ -157,8 +169,15 @@ class Soak:
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.uniform(0.5, 1.5) * KILL_EVERY_SECONDS))
             self._let_go_on()
-            deeds = [self._kill_client, self._kill_core, self._kill_model_core, self._kill_relay, self._stop]
-            self.chance.choices(deeds, [50, 20, 10, 5, 15])[0]()
+            deeds = {
+                self._kill_client: 50,
+                self._kill_core: 20,
+                self._kill_model_core: 10,
+                self._kill_relay: 5,
+                self._kill_gateway: 5,
+                self._stop: 15,
+            }
+            self.chance.choices(list(deeds), list(deeds.values()))[0]()
         self._let_go_on(is_over=True)
         deadline = time.monotonic() + END_SECONDS
         while any(worker.calls < MIN_CALLS for worker in self.workers) and time.monotonic() < deadline:
@@ -174,11 +193,19 @@ class Soak:
 
     def _is_busy(self) -> bool:
         status = self.ask("status")
-        clients = [client for client in status["clients"] if client["pid"] != self.relay_pid()]
-        return bool(clients or status["tasks"]["running"] or status["tasks"]["ready"] or not status["healthy"])
+        return bool(
+            self._has_programs(status)
+            or status["tasks"]["running"]
+            or status["tasks"]["ready"]
+            or not status["healthy"]
+        )
+
+    @staticmethod
+    def _has_programs(status: Any) -> bool:
+        return any(not _serves_others(client["pid"]) for client in status["clients"])
 
     def _worker(self, index: int) -> Worker:
-        return Worker(*KINDS[index % len(KINDS)], self.chance.getrandbits(30))
+        return Worker(*KINDS[index % len(KINDS)], self.chance.getrandbits(30), self.endpoint)
 
     def _kill_client(self) -> None:
         index = self.chance.randrange(len(self.workers))
@@ -196,13 +223,20 @@ class Soak:
     def _kill_relay(self) -> None:
         self._signal(self.relay_pid(), signal.SIGKILL, "relays killed")
 
+    def _kill_gateway(self) -> None:
+        self._signal(self.gateway_pid(), signal.SIGKILL, "relays for other machines killed")
+
     def _stop(self) -> None:
         """Stop a process; a core for models for good, as the board is to end it."""
-        who = self.chance.choice(["core 0", "core for models", "client"])
+        who = self.chance.choice(["core 0", "core for models", "client", "relay for other machines"])
         if who == "core for models":
             self._signal(self._pid_of(self.chance.choice([2, 3])), signal.SIGSTOP, f"{who} stopped")
             return
-        pid = self._pid_of(VICTIM) if who == "core 0" else self.chance.choice(self.workers).process.pid
+        pid = {
+            "core 0": lambda: self._pid_of(VICTIM),
+            "client": lambda: self.chance.choice(self.workers).process.pid,
+            "relay for other machines": self.gateway_pid,
+        }[who]()
         if self._signal(pid, signal.SIGSTOP, f"{who} stopped") and pid is not None:
             self._stopped[pid] = time.monotonic() + self.chance.uniform(0, MAX_STOPPED_SECONDS)
 
@@ -232,18 +266,23 @@ class Soak:
         own = {worker.process.pid for worker in self.workers}
         return next((pid for pid in names if pid not in own and _is_relay(pid)), None)
 
+    def gateway_pid(self) -> int | None:
+        """The process of the relay for other machines, while one runs."""
+        pids: list[int | None] = [one["pid"] for one in self.ask("status")["gateways"]]
+        return pids[0] if pids else None
+
     def processes(self) -> dict[str, Process]:
         """What is watched, by name, when the board has let go of the clients that have ended."""
         give_up = time.monotonic() + END_SECONDS
-        while any(not _is_relay(one["pid"]) for one in self.ask("status")["clients"]) and time.monotonic() < give_up:
+        while self._has_programs(self.ask("status")) and time.monotonic() < give_up:
             time.sleep(SECONDS_BETWEEN_LOOKS)
         cores = self.ask("status")["cores"]
         found = {"daemon": look_at(self.launched.pid)}
         for core in cores:
             found[f"core {core['core']}"] = look_at(core["pid"])
-        relay = self.relay_pid()
-        if relay is not None:
-            found["relay"] = look_at(relay)
+        for name, pid in (("relay", self.relay_pid()), ("relay for other machines", self.gateway_pid())):
+            if pid is not None:
+                found[name] = look_at(pid)
         return found
 
     def story_of(self, name: str) -> str:
@@ -262,11 +301,18 @@ class Soak:
 
 
 def _is_relay(pid: int) -> bool:
+    return b"relay" in _command(pid)
+
+
+def _serves_others(pid: int) -> bool:
+    return _is_relay(pid) or b"gateway" in _command(pid)
+
+
+def _command(pid: int) -> bytes:
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return False
-    return b"relay" in command
+        return b""
 
 
 def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) -> bool:
@@ -313,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Soak, report, exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=3.0, help="how long; default 3")
-    parser.add_argument("--clients", type=int, default=5, help="client processes at a time; default 5")
+    parser.add_argument("--clients", type=int, default=7, help="client processes at a time; default 7")
     parser.add_argument("--seed", type=int, default=None, help="of the chances; default a new one, which is printed")
     options = parser.parse_args(arguments)
     seed = random.randrange(1 << 30) if options.seed is None else options.seed
