@@ -70,6 +70,10 @@ class Client:
         self.is_ending = False
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "is_ending", True))
 
+    def has_to_stop(self) -> bool:
+        """Whether to call no more, for good or with this memory."""
+        return self.is_ending or self.is_cut_off
+
     def count(self, kind: Count, times: int = 1) -> None:
         self.counters[kind] += times
 
@@ -105,7 +109,7 @@ class PythonClient(Client):
             with contextlib.suppress(BoardError, HbrtError), connect() as board:
                 self.board, self.is_cut_off = board, False
                 self.output = board.empty(64, "u1")
-                while not (self.is_ending or self.is_cut_off):
+                while not self.has_to_stop():
                     self.chance.choices([self.single, self.batch, self.abandon, self.memory], [80, 15, 3, 2])[0]()
 
     def submit(self, cmd: int, core: int, priority: int = 0, payload: bytes = bytes(64)) -> Task | None:
@@ -176,7 +180,7 @@ class CClient(Client):
         while not self.is_ending:
             self.blocks = [hb.hbSysMem(), hb.hbSysMem()]
             self.is_cut_off = not all(hb.hbSysAllocMem(block, 64) == 0 for block in self.blocks)
-            while not (self.is_ending or self.is_cut_off):
+            while not self.has_to_stop():
                 self.chance.choices([self.single, self.batch, self.patience, self.memory], [80, 15, 3, 2])[0]()
             for block in self.blocks:
                 hb.hbSysFreeMem(block)
@@ -192,7 +196,7 @@ class CClient(Client):
         if status := hb.hbDSPRpc(task, self.blocks[0], self.blocks[1], ctrl):
             self.count(Count.CALLS, -1)
             self.count(Count.REFUSED)
-            self.is_cut_off = status in {Status.HB_DSP_RELAY_LOST, Status.HB_DSP_INVALID_ADDR}
+            self.is_cut_off = status in {Status.HB_DSP_RELAY_LOST, Status.HB_DSP_INVALID_ADDRESS}
             return None
         return task
 
