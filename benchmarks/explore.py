@@ -34,7 +34,7 @@ def main() -> int:
                 continue
             start = time.monotonic()
             with Runner(str(file), (), RUN_SECONDS, Path(folder), board) as runner:
-                failed = next((run for _, run in runs_of(runner, range(runs), {}) if run.code), None)
+                failed = next((run for _, run in runs_of(runner.run_all, 0, runs, {}) if run.code), None)
                 took = time.monotonic() - start
                 missed += failed is None
                 steps = "not found" if failed is None else failed.step_count

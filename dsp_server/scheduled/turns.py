@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import IO
 
-from hbrt.exploration.schedule import PATIENCE, Policy
+from hbrt.exploration.schedule import MAX_CHOICES, PATIENCE, Policy
 
 
 class StuckError(RuntimeError):
@@ -50,7 +50,8 @@ class Turns:
 
     Args:
         policy: Decides who goes on.
-        log: Takes a line for each preemption and, at the end, the number of steps and a digest of all; None for none.
+        log: Takes a line for each preemption, and for each of the first steps (``MAX_CHOICES``), with who could go on;
+            at the end, the number of steps and a digest of all. None for none.
     """
 
     def __init__(self, policy: Policy, log: IO[str] | None) -> None:
@@ -154,8 +155,10 @@ class Turns:
         name = self._policy.choose(self._steps, names, default.name)
         place = site.rpartition("/")[2]  # the same on every machine
         self._digest.update(f"{self._steps} {' '.join(names)} {name} {place}\n".encode())
-        if name != default.name and self._log is not None:
-            print(f"{self._steps} {name} {self.current.name} {site}", file=self._log, flush=True)
+        is_preemption = name != default.name
+        if self._log is not None and (is_preemption or self._steps <= MAX_CHOICES):
+            line = f"{self._steps} {name} {default.name} {','.join(names)} {self.current.name} {site}"
+            print(line, file=self._log, flush=is_preemption)
         return ready[names.index(name)]
 
     def _pass_on(self, other: Actor) -> None:

@@ -7,12 +7,16 @@ schedule is the decisions that differ from that, the preemptions. So its text is
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from heapq import nsmallest
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 DEFAULT, RANDOM, STEPS = "default", "random:", "steps:"
 PATIENCE: Final = 2000
 """So many steps in a row a loop that polls may make before another one has a turn."""
+MAX_CHOICES: Final = 10_000
+"""So many steps of a run can be preempted by a search; of longer runs, the first ones."""
 DENSITIES: Final = (2, 4, 8, 16, 32, 64)
 """A random schedule preempts at one of so many steps; which, its seed decides: few preemptions find some mistakes
 sooner, many find others.
@@ -35,6 +39,66 @@ class Preemption(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.step}={self.actor}"
+
+
+class Choice(NamedTuple):
+    """A step as it came: who could go on, who does by itself, who did, and who ran before, and where."""
+
+    step: int
+    chosen: str
+    default: str
+    ready: tuple[str, ...]
+    before: str
+    site: str
+
+    @property
+    def is_preemption(self) -> bool:
+        """Whether another one went on than does by itself."""
+        return self.chosen != self.default
+
+    def others(self) -> Iterator[Preemption]:
+        """The preemptions that the step allows."""
+        return (Preemption(self.step, actor) for actor in self.ready if actor != self.default)
+
+    def __str__(self) -> str:
+        where = f", which is at {self.site}" if self.site and self.site != self.before else ""
+        return f"at step {self.step} {self.chosen} continues instead of {self.before}{where}"
+
+
+Place = tuple[str, str]
+"""Where a preemption is, and who goes on: the same in each round of a loop."""
+
+
+def deeper(runs: Sequence[Sequence[Choice]], most: int, wanted: Container[str] = ()) -> list[list[Preemption]]:
+    """The orders with one preemption more than each of these runs has, behind its last one.
+
+    Called with the run without preemptions, then with all that came of its orders, and so on, it goes through all orders
+    by the number of their preemptions. First come those at places that no order before them has.
+
+    Args:
+        runs: The steps of each.
+        most: So many orders are returned at most.
+        wanted: ``file:line`` of places that are likely; orders that are preempted elsewhere come last.
+
+    Source: Musuvathi and Qadeer, Iterative Context Bounding for Systematic Testing of Multithreaded Programs (PLDI
+    2007), 2 and 3,
+    https://www.microsoft.com/en-us/research/publication/iterative-context-bounding-for-systematic-testing-of-multithreaded-programs/
+    """
+    seen: Counter[tuple[Place, ...]] = Counter()
+
+    def ranked() -> Iterator[tuple[int, int, list[Preemption]]]:
+        for run in runs:
+            so_far = [one for one in run if one.is_preemption]
+            last = so_far[-1].step if so_far else 0
+            preemptions = [Preemption(one.step, one.chosen) for one in so_far]
+            places = tuple((one.site, one.chosen) for one in so_far)
+            for choice in run:
+                for other in choice.others() if choice.step > last else ():
+                    key = (*places, (choice.site, other.actor))
+                    seen[key] += 1
+                    yield sum(site not in wanted for site, _ in key), seen[key], [*preemptions, other]
+
+    return [order for _, _, order in nsmallest(most, ranked(), key=lambda one: one[:2])]
 
 
 class Policy(Protocol):

@@ -6,7 +6,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -45,7 +45,7 @@ _LAST_LINES = 12
     "--runs", type=click.IntRange(1, 1_000_000), default=500, show_default=True, help="How many orders to try."
 )
 @click.option("--first", "first_seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
-@click.option("--shrink", "most_shrinks", type=click.IntRange(0), default=100, show_default=True,
+@click.option("--shrink", "most_shrinks", type=click.IntRange(0), default=300, show_default=True,
               help="Runs that may be spent on a shorter order.")  # fmt: skip
 @click.option("--farm", "is_farmed", is_flag=True, help="Run the seeds on several boards at a time.")
 @boards_option
@@ -69,11 +69,12 @@ def command(
     is_farmed: bool,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM, a Python file or an executable file, once for each seed, and stop at the first run that fails.
+    """Run PROGRAM, a Python file or an executable file, each time in another order, and stop at the first run that fails.
 
-    A seed decides at which lines of the program and of its ops another one goes on, in which order copies move, and
-    what the cache writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes
-    longer than --timeout. It is then run with fewer and fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats a
+    Every other run goes through the orders by the number of their preemptions: lines of the program and of its ops at
+    which another one goes on. In those between, a seed decides that, in which order copies move, and what the cache
+    writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes
+    longer than --timeout. One of a seed is then run with fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats a
     run. All cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
     """
     settings.check()
@@ -85,21 +86,22 @@ def command(
         os.environ["HBRT_IMAGE"] = str(Path(image).absolute())
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
-    seeds = range(first_seed, first_seed + runs)
     with (
         tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder,
         runs_memory() as board,
         Runner(program, arguments, timeout, Path(folder), board) as runner,
+        ExitStack() as stack,
     ):
         if is_farmed:
-            from arm_client.commands.explore.farmed import SeedWork, runs_on_farm
+            from arm_client.commands.explore.farmed import Work, runs_on_farm
 
-            work = SeedWork(program, arguments, timeout, Path(folder), given)
-            all_runs = runs_on_farm(work, seeds, boards, address)
+            work = Work(program, arguments, timeout, Path(folder))
+            run_all = stack.enter_context(runs_on_farm(work, min(boards, runs), address))
         else:
-            all_runs = runs_of(runner, seeds, given)
-        counts, note, failed = _search(runner, all_runs)
-        shortest = shrink(runner, failed[1], most_shrinks) if failed and most_shrinks else failed and failed[1]
+            run_all = runner.run_all
+        counts, note, failed = _search(runner, runs_of(run_all, first_seed, runs, given))
+        is_short = failed is None or failed[0] is None or not most_shrinks
+        shortest = failed and (failed[1] if is_short else shrink(runner, failed[1], most_shrinks))
     tried = len(counts)
     if as_json:
         show_json(
@@ -122,7 +124,7 @@ def command(
     ctx.exit(Exit.FAILED if failed else Exit.GOOD)
 
 
-def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int, Run] | None]:
+def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int | None, Run] | None]:
     """The steps of each run up to the first that fails, a note, and the seed and the run that failed."""
     counts: list[int] = []
     note = ""
@@ -147,34 +149,37 @@ def runs_memory() -> Iterator[str]:
         yield str(board.path)
 
 
-def _document(seed: int, run: Run, shortest: Run) -> dict[str, Any]:
+def _document(seed: int | None, run: Run, shortest: Run) -> dict[str, Any]:
     return {
         "seed": seed,
         "exit_code": run.code,
         "output": run.output,
         "settings": dict(shortest.settings),
         "preemptions": [
-            {"step": one.preemption.step, "goes_on": one.preemption.actor, "instead_of": one.before, "site": one.site}
-            for one in shortest.steps
+            {"step": one.step, "goes_on": one.chosen, "instead_of": one.before, "site": one.site}
+            for one in shortest.preemptions
         ],
     }
 
 
-def _show(seed: int, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int) -> None:
+def _show(seed: int | None, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int) -> None:
     lines = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
     for line in lines:
         show_text(f"  {line}")
-    show_text(f"Run {tried} fails, that of seed {seed}, with exit code {run.code}. What it printed last is above.")
-    if not shortest.steps:
+    whose = "" if seed is None else f", that of seed {seed},"
+    show_text(f"Run {tried} fails{whose} with exit code {run.code}. What it printed last is above.")
+    count = len(shortest.preemptions)
+    if not count:
         show_text("No preemption is needed: it fails in the order that comes by itself.")
     else:
-        show_text(f"{counted(len(shortest.steps), 'preemption')} {'is' if len(shortest.steps) == 1 else 'are'} enough:")
-    for step in shortest.steps:
-        show_text(f"  {step}")
+        show_text(f"{counted(count, 'preemption')} {'is' if count == 1 else 'are'} enough:")
+    for choice in shortest.preemptions:
+        show_text(f"  {choice}")
     line = shlex.join([program, *arguments])
     image = {"HBRT_IMAGE": os.environ["HBRT_IMAGE"]} if os.environ.get("HBRT_IMAGE") else {}
-    show_text(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
-    show_text(f"Or with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
+    if seed is not None:
+        show_text(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
+    show_text(f"Repeat it with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
 
 
 def _assigned(values: Mapping[str, str]) -> str:

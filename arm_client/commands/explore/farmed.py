@@ -1,39 +1,35 @@
-"""The runs of a search on a farm: each board's process forks for the seeds that it gets."""
+"""The runs of a search on a farm: each board's process forks for the settings that it gets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from arm_client.commands.explore.search import Run, Runner, Runs
+from arm_client.commands.explore.search import Run, RunAll, Runner
 from arm_client.farm import Farm, Status
 from hbrt.errors import BoardError
-from hbrt.exploration.seeds import settings_of
 
 if TYPE_CHECKING:
     from arm_client.client import Board
 
 
-class SeedWork:
-    """Run a program by a seed, in the memory of a farm's board.
+class Work:
+    """Run a program with some settings, in the memory of a farm's board.
 
     Args:
         program: Its file.
         arguments: Its arguments.
         seconds: How long a run may take.
         folder: Where files of the runs may lie.
-        given: Settings of the user's own, which stay.
     """
 
-    def __init__(
-        self, program: str, arguments: Sequence[str], seconds: float, folder: Path, given: Mapping[str, str]
-    ) -> None:
+    def __init__(self, program: str, arguments: Sequence[str], seconds: float, folder: Path) -> None:
         self._program, self._arguments, self._seconds = program, tuple(arguments), seconds
-        self._folder, self._given, self._directory = str(folder), dict(given), str(Path.cwd())
+        self._folder, self._directory = str(folder), str(Path.cwd())
         self._on: Any = None
         self._runner: Runner | None = None
         self._stack = ExitStack()
@@ -41,8 +37,8 @@ class SeedWork:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_on": None, "_runner": None, "_stack": ExitStack()}
 
-    def __call__(self, board: Board, seed: int) -> Run:
-        """The run of a seed, as one without a farm."""
+    def __call__(self, board: Board, settings: Mapping[str, str]) -> Run:
+        """The run with these settings, as one without a farm."""
         if self._runner is None or self._on is not board:  # a board that died has another one after it
             self.close()
             os.chdir(self._directory)
@@ -52,7 +48,7 @@ class SeedWork:
                 Runner(self._program, self._arguments, self._seconds, Path(mine), str(board.path))
             )
             self._on = board
-        return self._runner.run(settings_of(seed, self._given))
+        return self._runner.run(settings)
 
     def close(self) -> None:
         """End the process that forks."""
@@ -60,14 +56,19 @@ class SeedWork:
         self._stack.close()
 
 
-def runs_on_farm(work: SeedWork, seeds: Sequence[int], boards: int, address: str | None) -> Runs:
-    """A run for each seed, in the order of the seeds, whichever board has it.
+@contextmanager
+def runs_on_farm(work: Work, boards: int, address: str | None) -> Iterator[RunAll]:
+    """Runs of a program with settings, in their order, whichever board has which.
 
     Raises:
-        BoardError: there is no farm, or a seed came to no end.
+        BoardError: there is no farm, or a run came to no end.
     """
-    with Farm(min(boards, len(seeds)), address=address) as farm:
-        for result in farm.map(work, seeds):
-            if result.status is not Status.GOOD:
-                raise BoardError(f"Seed {seeds[result.index]} came to no end on the farm: {result.text}")
-            yield seeds[result.index], result.value
+    with Farm(boards, address=address) as farm:
+
+        def run_all(settings: Iterable[Mapping[str, str]]) -> Generator[Run, None, None]:
+            for result in farm.map(work, settings):
+                if result.status is not Status.GOOD:
+                    raise BoardError(f"Run {result.index} came to no end on the farm: {result.text}")
+                yield result.value
+
+        yield run_all

@@ -1,15 +1,15 @@
-"""The search: runs of a program by seeds, the first that fails, and the fewest preemptions with which it still does."""
+"""The search: runs of a program in many orders, few preemptions first, and the fewest with which one that failed does."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from arm_client.commands.run.forks import Forks
-from hbrt.exploration.schedule import Preemption, shrunk, text_of
+from hbrt.exploration.schedule import Choice, Preemption, deeper, shrunk, text_of
 from hbrt.exploration.seeds import SCHEDULE, settings_of, simpler
 
 TIMED_OUT = 124
@@ -20,18 +20,6 @@ _FINDING = re.compile(r"^hbrt: \w+: ([a-z-]+): ", re.MULTILINE)
 _ERROR = re.compile(r"^([A-Za-z_.]+(?:Error|Exception|Exit|Interrupt)\b)", re.MULTILINE)
 
 
-class Step(NamedTuple):
-    """A preemption as it came: which, who ran before, and where that one was."""
-
-    preemption: Preemption
-    before: str
-    site: str
-
-    def __str__(self) -> str:
-        where = f", which is at {self.site}" if self.site and self.site != self.before else ""
-        return f"at step {self.preemption.step} {self.preemption.actor} continues instead of {self.before}{where}"
-
-
 class Run(NamedTuple):
     """One run of the program.
 
@@ -39,7 +27,7 @@ class Run(NamedTuple):
         settings: With which.
         code: Its exit code, negative for a signal, 124 for one that took too long.
         output: What it printed, errors too.
-        steps: Its preemptions.
+        choices: Its first steps, and all its preemptions.
         step_count: Steps at which more than one could go on; 0 when the program did not come to its end.
         digest: The same for the same steps.
     """
@@ -47,7 +35,7 @@ class Run(NamedTuple):
     settings: Mapping[str, str]
     code: int
     output: str
-    steps: tuple[Step, ...]
+    choices: tuple[Choice, ...]
     step_count: int
     digest: str
 
@@ -56,9 +44,16 @@ class Run(NamedTuple):
         """The same for the same failure: exit code, kinds of findings, and the exception."""
         return self.code, tuple(sorted(set(_FINDING.findall(self.output)))), tuple(_ERROR.findall(self.output)[-1:])
 
+    @property
+    def preemptions(self) -> tuple[Choice, ...]:
+        """The steps at which another one went on than does by itself."""
+        return tuple(one for one in self.choices if one.is_preemption)
 
-Runs = Generator[tuple[int, Run], None, None]
-"""Seeds and their runs, in the order of the seeds."""
+
+Runs = Generator[tuple[int | None, Run], None, None]
+"""Seeds and their runs; None for the seed of one whose preemptions are chosen."""
+RunAll = Callable[[Iterable[Mapping[str, str]]], Generator[Run, None, None]]
+"""Runs a program with each of these settings; the runs in the same order."""
 
 
 class Runner:
@@ -97,26 +92,55 @@ class Runner:
         ended = self._forks.run(
             self._program, self._arguments, {**settings, LOG: str(log), BOARD: self._board}, self._seconds
         )
-        steps, count, digest = _read_log(log)
-        return Run(settings, TIMED_OUT if ended.has_timed_out else ended.code, ended.output, steps, count, digest)
+        choices, count, digest = _read_log(log)
+        return Run(settings, TIMED_OUT if ended.has_timed_out else ended.code, ended.output, choices, count, digest)
+
+    def run_all(self, settings: Iterable[Mapping[str, str]]) -> Generator[Run, None, None]:
+        """Run it with each of these settings."""
+        yield from map(self.run, settings)
 
 
-def _read_log(file: Path) -> tuple[tuple[Step, ...], int, str]:
-    steps, count, digest = [], 0, ""
+def _read_log(file: Path) -> tuple[tuple[Choice, ...], int, str]:
+    choices, count, digest = [], 0, ""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     for line in lines:
-        first, *rest = line.split(" ", 3)
+        first, *rest = line.split(" ", 5)
         if first == "end":
             count, digest = int(rest[0]), rest[1]
-        elif first.isdecimal() and len(rest) == 3:
-            steps.append(Step(Preemption(int(first), rest[0]), rest[1], rest[2]))
-    return tuple(steps), count, digest
+        elif first.isdecimal() and len(rest) == 5:
+            choices.append(Choice(int(first), rest[0], rest[1], tuple(rest[2].split(",")), rest[3], rest[4]))
+    return tuple(choices), count, digest
 
 
-def runs_of(runner: Runner, seeds: Sequence[int], given: Mapping[str, str]) -> Runs:
-    """A run for each seed."""
-    for seed in seeds:
-        yield seed, runner.run(settings_of(seed, given))
+def runs_of(run_all: RunAll, first_seed: int, most: int, given: Mapping[str, str]) -> Runs:
+    """Runs of a program, each with another order.
+
+    From seed 0 on, every other run has chosen preemptions: all orders with one, then all with two, and so on. Those
+    between have the order, the copies and the cache of a seed.
+
+    Args:
+        run_all: Runs it.
+        first_seed: The first seed. Another one than 0 goes on with seeds alone, behind an earlier search.
+        most: How many runs.
+        given: Settings of the user's own, which stay.
+    """
+    seeds = iter(range(first_seed, first_seed + most))
+    orders: list[dict[str, str]] = []
+    left = most
+    while left:
+        batch: list[tuple[int | None, dict[str, str]]] = []
+        for order in orders:
+            batch += [(None, order), (seed := next(seeds), settings_of(seed, given))]
+        if not orders:
+            some = [next(seeds)] if left == most and not first_seed else seeds
+            batch = [(seed, settings_of(seed, given)) for seed in some]
+        level = []
+        with closing(run_all([settings for _, settings in batch[:left]])) as runs:
+            for (seed, _), run in zip(batch, runs, strict=False):
+                yield seed, run
+                level += [] if seed else [run.choices]
+        left -= min(left, len(batch))
+        orders = [{SCHEDULE: text_of(order)} for order in deeper(level, left)]
 
 
 def shrink(runner: Runner, failure: Run, most: int) -> Run:
@@ -145,24 +169,24 @@ def shrink(runner: Runner, failure: Run, most: int) -> Run:
     def fails_by(some: Sequence[Preemption]) -> bool:
         return fails({**rest, SCHEDULE: text_of(some)})
 
-    if fails_by([]) or any(map(fails_by, _single(run, most // 2))):
-        return best
-    steps = [step.preemption for step in run.steps]
+    wanted = {one.site for one in run.preemptions}
+    left, orders = most * 3 // 4, [list[Preemption]()]
+    while orders and len(orders[0]) <= len(run.preemptions):
+        level, left = [], left - len(orders)
+        for order in orders:
+            one = runner.run({**rest, SCHEDULE: text_of(order)})
+            if one.kind == failure.kind:
+                return one
+            level.append(one.choices)
+        orders = deeper(level, left, wanted)
+    steps = _as_list(run)
     if fails_by(steps):
         shrunk(steps, fails_by, most - (runner.runs - before))
-        came = [step.preemption for step in best.steps]
+        came = _as_list(best)
         if text_of(came) != best.settings[SCHEDULE]:  # some were passed over
             fails_by(came)
     return best
 
 
-def _single(run: Run, most: int) -> Iterator[list[Preemption]]:
-    """One preemption alone, at each step: a mistake that one shows is understood best by it.
-
-    Source: Musuvathi and Qadeer, Iterative Context Bounding for Systematic Testing of Multithreaded Programs (PLDI
-    2007), 2, for few preemptions first,
-    https://www.microsoft.com/en-us/research/publication/iterative-context-bounding-for-systematic-testing-of-multithreaded-programs/
-    """
-    actors = sorted({step.preemption.actor for step in run.steps})
-    steps = range(1, run.step_count + 1)
-    yield from islice(([Preemption(step, actor)] for step in steps for actor in actors), most)
+def _as_list(run: Run) -> list[Preemption]:
+    return [Preemption(one.step, one.chosen) for one in run.preemptions]

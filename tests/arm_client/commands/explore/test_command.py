@@ -58,17 +58,17 @@ def test_there_are_ten_races() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_planted_race_is_found_and_its_settings_repeat_it(tried: Callable[..., Runner], name: str) -> None:
     with tried(RACES / f"{name}.py") as runner:
-        runs = runs_of(runner, range(60), {})
+        runs = runs_of(runner.run_all, 0, 60, {})
         assert next(runs)[1].code == 0  # in the order that comes by itself
         failed = next(run for _, run in runs if run.code)
         again = runner.run(failed.settings)
-        assert (again.kind, again.digest, again.steps) == (failed.kind, failed.digest, failed.steps)
+        assert (again.kind, again.digest, again.choices) == (failed.kind, failed.digest, failed.choices)
 
 
 def test_a_right_program_passes_in_every_order(tried: Callable[..., Runner], tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(GOOD.format(more=""))
     with tried(tmp_path / "good.py") as runner:
-        found = [run for _, run in runs_of(runner, range(12), {})]
+        found = [run for _, run in runs_of(runner.run_all, 0, 12, {})]
     assert {run.code for run in found} == {0}, [run.output for run in found if run.code]
     assert len({run.digest for run in found}) > 6
 
@@ -137,13 +137,13 @@ def test_threads_of_a_program_take_turns_too(tried: Callable[..., Runner], tmp_p
     (tmp_path / "locked.py").write_text(THREADS.format(lock="RLock()"))
     (tmp_path / "racy.py").write_text(THREADS.format(lock="Semaphore(9)"))
     with tried(tmp_path / "locked.py") as runner:
-        found = [run for _, run in runs_of(runner, range(12), {})]
+        found = [run for _, run in runs_of(runner.run_all, 0, 12, {})]
         assert {run.code for run in found} == {0}, [run.output for run in found if run.code]
         assert len({run.output for run in found}) > 1
-        again = [run for _, run in runs_of(runner, range(3), {})]
+        again = [run for _, run in runs_of(runner.run_all, 0, 3, {})]
         assert [run.digest for run in again] == [run.digest for run in found[:3]]
     with tried(tmp_path / "racy.py") as runner:
-        assert any(run.code for _, run in runs_of(runner, range(60), {}))
+        assert any(run.code for _, run in runs_of(runner.run_all, 0, 60, {}))
 
 
 def test_threads_that_wait_for_each_other_end_the_run(tried: Callable[..., Runner], tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_threads_that_wait_for_each_other_end_the_run(tried: Callable[..., Runne
     """
     (tmp_path / "deadlock.py").write_text(GOOD.format(more=more.strip()))
     with tried(tmp_path / "deadlock.py") as runner:
-        failed = next(run for _, run in runs_of(runner, range(60), {}) if run.code)
+        failed = next(run for _, run in runs_of(runner.run_all, 0, 60, {}) if run.code)
     assert failed.code == 1
     assert "thread1, thread2 wait for each other" in failed.output
 
@@ -217,7 +217,7 @@ def test_a_program_in_c_is_explored(tried: Callable[..., Runner], shell: Shell) 
     (shell.cwd / "program.c").write_text(IN_C)
     shell.good("cc", "-o", "program", "program.c")
     with tried(shell.cwd / "program") as runner:
-        runs = runs_of(runner, range(60), {})
+        runs = runs_of(runner.run_all, 0, 60, {})
         assert next(runs)[1].code == 0
         assert next(run for _, run in runs if run.code).code == 1
 
