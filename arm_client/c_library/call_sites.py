@@ -116,6 +116,7 @@ def _waits(
     slots = {one.thread: slot_of(one.handle) if one.handle else of_frames.get(one.ident, -1) for one in in_c}
     blocked = {one.thread: one for one in mutexes.blocked()}
     found = [Wait(slots[one.thread], _stack(sites.line_of(one.place))) for one in in_c]
+    locked: dict[int, Wait] = {}
     for one in blocked.values():
         lines = (sites.line_of(place) for behind in one.callers if (place := place_in_program(behind)))
         line = next((line for line in lines if line.partition(":")[0] not in _LOCKS), "an unknown line")
@@ -123,8 +124,8 @@ def _waits(
         then = f"task {slot}" if slot >= 0 else f"the mutex at {of_holder.mutex:#x}" if of_holder is not None else ""
         holder = "the main thread" if one.holder == os.getpid() else f"thread {one.holder}"
         lock = f"the mutex at {one.mutex:#x}, which {holder} holds{then and f', which waits for {then}'}"
-        found.append(Wait(slot, _stack(line), lock))
-    return found
+        locked[one.thread] = Wait(slot, _stack(line), lock)
+    return found + wait_sites.in_circles(locked, {one.thread: one.holder for one in blocked.values()})
 
 
 def _stack(site: str) -> tuple[Frame, ...]:

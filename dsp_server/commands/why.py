@@ -89,13 +89,14 @@ def _show(found: list[Chain], now: Look, task: str | None) -> None:
                 shown.add(step.node)
                 _show_stack(name_of(step.node), _stack_of(now, chain, *step.node))
         show_text()
-    for sentence in cycle_sentences(now):
+    circles = cycle_sentences(now)
+    for sentence in circles:
         show_text(sentence)
     lock = now.board.records.lock
     if lock is not None and lock.is_kept and not any(kind is Kind.LOCK for kind, _ in shown):
         show_text(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
-    if found:
-        hang = sum(chain.verdict is Verdict.HANGS for chain in found)
+    hang = sum(chain.verdict is Verdict.HANGS for chain in found)
+    if hang or (found and not circles):
         show_text(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
 
 

@@ -176,6 +176,7 @@ class WaitLook:
                     on.core if on else -1,
                     (now_ns - on.claim_ns) / 1e9 if on else 0.0,
                     (child.budget_us(request.cmd) / 1e6 if child else 0.0) or self._limit_s,
+                    (request.output_phy, request.output_bytes),
                 )
             )
         return tasks

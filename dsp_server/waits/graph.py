@@ -3,8 +3,9 @@
 A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock, a flag (its physical
 address), a lock of a program (counted over all programs). The edges of a node lead to the nodes that it waits for.
 Several edges of a task are alternatives: it waits for the first of its cores that is free. So it hangs when all of them
-lead to a node that hangs, or back to itself. A program waits for all of its tasks. A flag has no edges: its writer is
-not known.
+lead to a node that hangs, or back to itself. A program waits for all of its tasks. A flag waits for the tasks in whose
+output it lies, but somebody else may write it, too: it does not make others hang. A lock waits for the task that its
+holder waits for, or for the next lock of a circle of threads, which hangs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from dsp_server.waits.records import Core, Program, Records, Task
-from hbrt.protocol.stacks import Wait
+from hbrt.protocol.stacks import NO_SLOT, Wait
 
 LONG_SILENT_SECONDS = 5.0  # a shorter silence may be one long call of C
 
@@ -73,12 +74,14 @@ def graph_of(index: Index) -> Graph:
     graph |= {Node(Kind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
     graph |= {Node(Kind.TASK, one.task): _of_task(index, one) for one in records.tasks}
     graph |= {Node(Kind.CORE, one.core): _of_core(index, one) for one in records.cores}
-    graph |= {Node(Kind.FLAG, one.flag.phy_addr): () for one in records.cores if one.flag is not None}
-    graph |= {
-        Node(Kind.MUTEX, at): _tasks([index.tasks[wait.slot]] if wait.slot in index.tasks else [])
-        for at, (_, wait) in enumerate(locked_out(index))
+    graph |= {Node(Kind.FLAG, one.flag.phy_addr): _of_flag(index, one) for one in records.cores if one.flag is not None}
+    locked = locked_out(index)
+    return graph | {
+        Node(Kind.MUTEX, at): _tasks([index.tasks[wait.slot]])
+        if wait.slot in index.tasks
+        else tuple(Node(Kind.MUTEX, other) for other in _next_in_circle(locked, at))
+        for at, (_, wait) in enumerate(locked)
     }
-    return graph
 
 
 def awaited(index: Index, program: Program) -> list[Task]:
@@ -152,7 +155,7 @@ def hanging(index: Index, graph: Graph) -> frozenset[Node]:
 
 def _goes_on(node: Node, edges: tuple[Node, ...], going: set[Node]) -> bool:
     every = all if node.kind is Kind.PROGRAM else any
-    return not edges or every(edge in going for edge in edges)
+    return not edges or node.kind is Kind.FLAG or every(edge in going for edge in edges)
 
 
 def cycles(graph: Graph) -> list[list[Node]]:
@@ -210,6 +213,22 @@ def _of_core(index: Index, core: Core) -> tuple[Node, ...]:
     """An op waits for the tasks that its own process, or a child of it, waits for; else for the flag that it polls."""
     tasks = [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)]
     return _tasks(tasks[:1]) or (() if core.flag is None else (Node(Kind.FLAG, core.flag.phy_addr),))
+
+
+def _of_flag(index: Index, core: Core) -> tuple[Node, ...]:
+    """The tasks that have not begun and in whose output a flag lies."""
+    at = core.flag.phy_addr if core.flag is not None else 0
+    found = [one for one in index.records.tasks if 0 <= at - one.output[0] < one.output[1] and one.state == "ready"]
+    return _tasks(found)
+
+
+def _next_in_circle(locked: list[tuple[Program, Wait]], at: int) -> list[int]:
+    """The wait of the thread that holds the lock which this one waits for, when both are in a circle of threads."""
+    program, wait = locked[at]
+    if wait.slot > NO_SLOT - 1:
+        return []
+    circle = [other for other, (of, one) in enumerate(locked) if (of.id, one.slot) == (program.id, wait.slot)]
+    return [circle[(circle.index(at) + 1) % len(circle)]]
 
 
 def _of_lock(index: Index) -> tuple[Node, ...]:

@@ -46,6 +46,7 @@ class Task(NamedTuple):
         core: The core that runs it, -1 for none.
         ran_s: How long the core has run it.
         limit_s: When the watchdog ends it, 0 for never.
+        output: Physical address and bytes of its output block.
     """
 
     task: int
@@ -59,6 +60,7 @@ class Task(NamedTuple):
     core: int
     ran_s: float
     limit_s: float
+    output: tuple[int, int]
 
 
 class Flag(NamedTuple):
@@ -192,7 +194,7 @@ def records_of(data: dict[str, Any]) -> Records:
         tuple(
             Program(**{**one, "waits": _waits(one["waits"]), "cores": tuple(one["cores"])}) for one in data["programs"]
         ),
-        tuple(Task(**{**one, "order": tuple(one["order"])}) for one in data["tasks"]),
+        tuple(Task(**{**one, "order": tuple(one["order"]), "output": tuple(one["output"])}) for one in data["tasks"]),
         tuple(Core(**{**one, "stack": _stack(one["stack"]), "flag": _flag(one["flag"])}) for one in data["cores"]),
         None if data["claim_lock"] is None else Lock(**data["claim_lock"]),
         data["relay_pid"],

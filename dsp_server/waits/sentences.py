@@ -27,10 +27,19 @@ from dsp_server.waits.graph import (
 from dsp_server.waits.records import Core, Flag, Program, Records, Task
 from dsp_server.waits.span import span
 from hbrt.findings.text import counted
-from hbrt.protocol.stacks import Frame
+from hbrt.protocol.stacks import NO_SLOT, Frame
 
 LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not reported
 _OURS = Path(__file__).resolve().parents[1]
+_UNSURE = (
+    "Whether this ends cannot be told yet.",
+    "This hangs, unless somebody else writes that memory: the task that is to write it waits for its reader.",
+)
+_BEFORE_TASK = {
+    Kind.CORE: "its op waits for {}",
+    Kind.FLAG: "{} is to write there",
+    Kind.LOCK: "that program waits for {}",
+}
 _LIBRARIES = tuple(
     str(place) + os.sep
     for place in (
@@ -111,13 +120,18 @@ def last_words(records: Records, slot: int) -> str:
 def cycle_sentences(now: Look) -> list[str]:
     """A sentence on each cycle, in the order of the waits."""
     return [
-        "A cycle: "
-        + ", ".join(
-            f"{name_of(one)} waits for {name_of(after)}" for one, after in zip(path, path[1:] + path[:1], strict=True)
-        )
-        + "."
+        f"A cycle: {', '.join(_in_cycle(now, *pair) for pair in zip(path, path[1:] + path[:1], strict=True))}."
         for path in cycles(now.graph)
     ]
+
+
+def _in_cycle(now: Look, node: Node, after: Node) -> str:
+    if node.kind is Kind.MUTEX:
+        program, wait = locked_out(now.board)[node.number]
+        return f"the thread of program {program.id} at {wait.stack[0].site} waits for {wait.lock}"
+    if node.kind is Kind.FLAG:
+        return f"{name_of(after)} is to write {name_of(node)}"
+    return f"{name_of(node)} waits for {name_of(after)}"
 
 
 def name_of(node: Node) -> str:
@@ -199,14 +213,13 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     steps += [
         Step(Node(Kind.MUTEX, number), f"its thread at {wait.stack[0].site} waits for {wait.lock}")
         for number, (one, wait) in enumerate(locked_out(index))
-        if program == one and wait.stack and (wait.slot == task.task or wait.slot not in index.tasks)
+        if program == one and wait.stack and wait.slot in {task.task, NO_SLOT}
     ]
     for at, node in enumerate(path):
         if node in path[:at]:
             break
         if at and node.kind is Kind.TASK and path[at - 1].kind is not Kind.TASK:
-            waits = "its op" if path[at - 1].kind is Kind.CORE else "that program"
-            steps.append(Step(node, f"{waits} waits for {_task(index.tasks[node.number])}"))
+            steps.append(Step(node, _BEFORE_TASK[path[at - 1].kind].format(_task(index.tasks[node.number]))))
         if text := _on_node(before, now, node, path[at + 1] if at + 1 < len(path) else None):
             steps.append(Step(node, text))
     was = path_from(path[0], before.graph, before.hangs)
@@ -219,7 +232,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     else:
         cores = [index.cores[node.number] for node in path if node.kind is Kind.CORE]
         stands = any(max(core.still_s, core.silent_s) > LONG_STILL_SECONDS for core in cores)
-        verdict, why = Verdict.WAITS, "Whether this ends cannot be told yet." if stands else ""
+        verdict, why = Verdict.WAITS, _UNSURE[path[-1] in path[:-1]] if stands else ""
     return Chain(program.id if program else None, task.task, verdict, tuple(steps), why)
 
 

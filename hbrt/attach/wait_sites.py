@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from hbrt.protocol.frame_values import acquired, held
-from hbrt.protocol.stacks import Frame, Wait
+from hbrt.protocol.stacks import NO_SLOT, Frame, Wait
 
 _WAITING = {"hbrt.attach.waiting", "hbrt.attach.task_slots", "hbrt.attach.native_waiting"}
 _RUNTIME = {"arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api", "ctypes", "numpy"}
@@ -43,27 +43,50 @@ def waits() -> list[Wait]:
         found = [Wait(-1, _stack_of(main))]
     found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
     with contextlib.suppress(Exception):  # a search of arbitrary stacks must not end a wait of the program
-        found += [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
+        locked = {thread: one for thread, frame in frames.items() if (one := _wait_for_lock(frame, frames, of_threads))}
+        found += in_circles(
+            {thread: wait for thread, (wait, _) in locked.items()}, {t: h for t, (_, h) in locked.items()}
+        )
     return found + [wait for wait in in_c if wait.lock]
 
 
-def _wait_for_lock(frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]) -> Wait | None:
-    """The wait of a thread for a lock that it names in its own line; None for any other thread."""
+def in_circles(waits: Mapping[int, Wait], holders: Mapping[int, int]) -> list[Wait]:
+    """The waits for locks, those of threads that wait for each other marked as ``Wait`` says.
+
+    Args:
+        waits: Of each thread.
+        holders: The thread that holds the lock which each thread waits for.
+    """
+    found: dict[int, Wait] = {}
+    circles = NO_SLOT
+    for thread in waits:
+        circle = [thread]
+        while (after := holders.get(circle[-1], 0)) in waits and after not in circle:
+            circle.append(after)
+        if after == thread and thread not in found:
+            circles -= 1
+            found |= {one: waits[one]._replace(slot=circles) for one in circle}
+    return [*found.values(), *(wait for thread, wait in waits.items() if thread not in found)]
+
+
+def _wait_for_lock(
+    frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]
+) -> tuple[Wait, int] | None:
+    """The wait of a thread for a lock that it names in its own line, and the holder; None for any other thread."""
     lock = None if _is_library(frame) else acquired(frame)
     if lock is None:
         return None
     kind = f"{type(lock.value).__name__} '{lock.text}'"
     holder, since = _holder(lock.value, frames)
     if holder not in frames or frames[holder] is frame:
-        return Wait(-1, _stack_of(frame), f"{kind}; which thread holds it cannot be told")
+        return Wait(NO_SLOT, _stack_of(frame), f"{kind}; which thread holds it cannot be told"), 0
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     name = " ".join(str(names.get(holder, holder)).split())
     wait = waits[holder]
     is_known = wait is not None and wait.slot >= 0
     then = f", which waits for task {wait.slot}" if wait is not None and is_known else ""
-    return Wait(
-        wait.slot if wait is not None else -1, _stack_of(frame), f"{kind}, which thread {name} holds{since}{then}"
-    )
+    slot = wait.slot if wait is not None else NO_SLOT
+    return Wait(slot, _stack_of(frame), f"{kind}, which thread {name} holds{since}{then}"), holder
 
 
 def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:

@@ -7,9 +7,9 @@ schedule is the decisions that differ from that, the preemptions. So its text is
 from __future__ import annotations
 
 import random
-from heapq import nsmallest
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple, Protocol
 
 DEFAULT, RANDOM, STEPS = "default", "random:", "steps:"
@@ -72,8 +72,8 @@ Place = tuple[str, str]
 def deeper(runs: Sequence[Sequence[Choice]], most: int, wanted: Container[str] = ()) -> list[list[Preemption]]:
     """The orders with one preemption more than each of these runs has, behind its last one.
 
-    Called with the run without preemptions, then with all that came of its orders, and so on, it goes through all orders
-    by the number of their preemptions. First come those at places that no order before them has.
+    Called with the run without preemptions, then with all that came of its orders, and so on, it goes through all
+    orders by the number of their preemptions. First come those at places that no order before them has.
 
     Args:
         runs: The steps of each.

@@ -10,6 +10,9 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 _WAIT = re.compile(r"^Waits for slot (-?\d+)(?: by way of (.+))?$")
 
 
+NO_SLOT = -1
+
+
 class Frame(NamedTuple):
     """One call: its file, line and function."""
 
@@ -33,7 +36,8 @@ class Wait(NamedTuple):
         slot: Of the task, -1 for an unknown one.
         stack: Of the thread, the innermost frame first.
         lock: For a thread that waits for a lock of its program: a clause on the lock and its holder; ``slot`` is what
-            the holder waits for, -1 when that is not known or none. Empty for a thread that waits for the board.
+            the holder waits for, -1 when that is not known or none, less for threads that wait for each other, the same
+            number for those of one circle, in its order. Empty for a thread that waits for the board.
     """
 
     slot: int

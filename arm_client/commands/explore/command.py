@@ -69,13 +69,13 @@ def command(
     is_farmed: bool,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM, a Python file or an executable file, each time in another order, and stop at the first run that fails.
+    """Run PROGRAM, a Python file or an executable file, in many orders, and stop at the first run that fails.
 
     Every other run goes through the orders by the number of their preemptions: lines of the program and of its ops at
     which another one goes on. In those between, a seed decides that, in which order copies move, and what the cache
-    writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes
-    longer than --timeout. One of a seed is then run with fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats a
-    run. All cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
+    writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes longer than
+    --timeout. One of a seed is then run with fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats it. All
+    cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
     """
     settings.check()
     if is_farmed:

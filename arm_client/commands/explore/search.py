@@ -1,4 +1,4 @@
-"""The search: runs of a program in many orders, few preemptions first, and the fewest with which one that failed does."""
+"""The search: a program in many orders, few preemptions first, and the fewest with which one that failed does."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ def runs_of(run_all: RunAll, first_seed: int, most: int, given: Mapping[str, str
     while left:
         batch: list[tuple[int | None, dict[str, str]]] = []
         for order in orders:
-            batch += [(None, order), (seed := next(seeds), settings_of(seed, given))]
+            batch += [(None, order), (drawn := next(seeds), settings_of(drawn, given))]
         if not orders:
             some = [next(seeds)] if left == most and not first_seed else seeds
-            batch = [(seed, settings_of(seed, given)) for seed in some]
+            batch = [(drawn, settings_of(drawn, given)) for drawn in some]
         level = []
         with closing(run_all([settings for _, settings in batch[:left]])) as runs:
             for (seed, _), run in zip(batch, runs, strict=False):

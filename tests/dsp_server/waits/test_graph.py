@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from dsp_server.waits.graph import Kind, Node, cycles, graph_of, hanging, index_of
-from dsp_server.waits.records import Core, Lock, Program, Records, Task, records_of, with_hops
+from dsp_server.waits.records import Core, Flag, Lock, Program, Records, Task, records_of, with_hops
 from dsp_server.waits.sentences import Chain, Verdict, chains, cycle_sentences, look_of, place_of
 from dsp_server.waits.span import span
+from hbrt.attach.wait_sites import in_circles
 from hbrt.protocol.stacks import Frame, Wait
 
 MAIN = Frame("/home/arm.py", 63, "main")
@@ -24,6 +25,7 @@ def program(number: int, *slots: int, **fields: Any) -> Program:
 
 def task(number: int, owner: int, core: int = -1, **fields: Any) -> Task:
     given = {"core_mask": 0, "order": (0, 0, number), "age_s": 5.0, "ran_s": 4.2 if core >= 0 else 0.0, "limit_s": 60.0}
+    given["output"] = (0, 0)
     state = "running" if core >= 0 else "ready"
     return Task(
         **{
@@ -181,6 +183,29 @@ def test_a_cycle_is_named_in_order() -> None:
     assert first.verdict is Verdict.HANGS
     assert "its op waits for task 20 (op); it is queued behind task 19" in first.text
     assert first.text.endswith("This hangs: it waits for itself.")
+
+
+def test_a_circle_through_memory_is_one_cycle_and_said_to_hang_with_a_condition() -> None:
+    polls = core(0, still_s=2.0, flag=Flag(0x8000_1010, 4, "00000000", 0x8000_1000, 4096, (3,)))
+    writes = task(20, 3, output=(0x8000_1000, 64))
+    records = board(program(3, 20), task(19, 3, 0), writes, task(21, 3, output=(0x8000_1000, 16)), polls)
+    (sentence,) = cycle_sentences(look_of(records))
+    assert "core 0 waits for the flag at 0x80001010, task 20 is to write the flag at 0x80001010, task 20" in sentence
+    (chain,) = told(records, only=20)
+    assert (chain.verdict, "This hangs, unless somebody else writes that memory" in chain.why) == (Verdict.WAITS, True)
+
+
+def test_threads_that_wait_for_each_other_are_one_cycle() -> None:
+    frames = {thread: (Frame("/home/arm.py", thread, "f"),) for thread in (5, 6, 7)}
+    waits = {thread: Wait(-1, frames[thread], f"lock {thread}") for thread in frames}
+    told_of = in_circles(waits, {5: 6, 6: 5, 7: 5})
+    assert [(one.slot, one.lock) for one in told_of] == [(-2, "lock 5"), (-2, "lock 6"), (-1, "lock 7")]
+    records = board(program(3, waits=(Wait(19, (MAIN,)), *told_of)), task(19, 3, 0), core(0))
+    (sentence,) = cycle_sentences(look_of(records_of(records.as_dict())))
+    assert sentence == (
+        "A cycle: the thread of program 3 at /home/arm.py:5 waits for lock 5, "
+        "the thread of program 3 at /home/arm.py:6 waits for lock 6."
+    )
 
 
 def test_two_ops_that_wait_for_each_others_cores_are_one_cycle() -> None:
