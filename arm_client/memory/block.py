@@ -22,8 +22,8 @@ MARGIN_BYTES: Final = 1 << 16
 class BlockUser(Protocol):
     """What uses memory of this process without the daemon's knowledge: tasks of models."""
 
-    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
-        """Whether any of this memory is in use."""
+    def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
+        """Who uses any of this memory, and the ``file:line`` that made it so; None when it is not in use."""
 
     def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
         """Have ``let_go`` called when it no longer is; False when it is not in use."""

@@ -213,7 +213,7 @@ class Blocks:
         if self.before_free is not None:
             self.before_free(block, freed_at)
         block.spill()
-        return [one for one in block_users if one.is_used(block.phy_addr, block.size_bytes)]
+        return [one for one in block_users if one.user_of(block.phy_addr, block.size_bytes) is not None]
 
     def _let_go(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         asked = Question()

@@ -101,22 +101,23 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
     )
 
 
-def freed_in_use(block: Block, freed_at: str, cmd: int, submitted_at: str) -> Mistake:
+def freed_in_use(block: Block, freed_at: str, user: str, submitted_at: str, cmd: int | None = None) -> Mistake:
     """A block that is freed while a task may use it.
 
     Args:
         block: The block.
         freed_at: ``file:line`` of the free.
-        cmd: Command of the task.
+        user: The task, for the sentence.
         submitted_at: ``file:line`` of its submission.
+        cmd: Command of a DSP's task.
     """
     allocated = f", allocated at {block.allocated_at}," if block.allocated_at else ""
     submitted = f", submitted at {submitted_at}," if submitted_at else ""
     return Mistake(
         "use-after-free",
-        f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while a task of command {cmd:#x}"
-        f"{submitted} may use it: the program has not seen the task's end. Wait for a task (hbDSPWaitTaskDone) before "
-        "its memory is freed.",
+        f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while {user}{submitted} may use it: "
+        "the program has not seen its end. Wait for a task (hbDSPWaitTaskDone, hbDNNWaitTaskDone) before its memory is "
+        "freed.",
         (
             Place("freed", freed_at, phy_addr=block.phy_addr, block=block.phy_addr, block_bytes=block.size_bytes),
             Place("submitted", submitted_at or None, cmd=cmd),

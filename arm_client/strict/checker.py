@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.call_site import call_site
+from arm_client.memory.block import block_users
 from arm_client.strict.addresses import double_free, freed_in_use, late_flush, refused_block, virtual_words
 from arm_client.strict.dirty_ranges import dirty_ranges_of, key_of, reach_of
 from arm_client.strict.eviction import Eviction
@@ -328,8 +329,12 @@ class TaskChecker:
             )
             if uses and entry.handle and self._is_unfinished(entry):
                 site = self._link.mailbox.site(entry.handle & SLOT_MASK)
-                report_mistake(self._link, freed_in_use(block, freed_at, footprint.cmd, site))
+                whose = f"a task of command {footprint.cmd:#x}"
+                report_mistake(self._link, freed_in_use(block, freed_at, whose, site, footprint.cmd))
                 return
+        for one in block_users:
+            if (use := one.user_of(block.phy_addr, block.size_bytes)) is not None:
+                report_mistake(self._link, freed_in_use(block, freed_at, *use))
 
     def _forget(self, entry: _Entry) -> None:
         with self._lock, contextlib.suppress(ValueError):

@@ -397,15 +397,18 @@ class Tasks:
         """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
         return self._lock.locked()
 
-    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
-        """Whether a task that has not ended reads or writes any of this memory."""
+    def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
+        """The task that has not ended and reads or writes any of this memory, and where it was made; None: no task."""
         # Without the lock: a signal's handler that frees memory may come in the middle. ``keep`` looks again, with it.
-        return self._user_of(phy_addr, size_bytes) is not None
+        task = self._using(phy_addr, size_bytes)
+        if task is None:
+            return None
+        return " and ".join(f"a run of model {one.name!r}" for one in task.models) or "a resize task", task.where
 
     def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
         """Have ``let_go`` called at the end of the task that uses this memory; False when none does any more."""
         with self._lock:
-            task = self._user_of(phy_addr, size_bytes)
+            task = self._using(phy_addr, size_bytes)
             if task is None:
                 return False
             task.kept.append((phy_addr, size_bytes, let_go))
@@ -493,7 +496,7 @@ class Tasks:
                 "give it another bpuCoreId.",
             )
 
-    def _user_of(self, phy_addr: int, size_bytes: int) -> Task | None:
+    def _using(self, phy_addr: int, size_bytes: int) -> Task | None:
         end = phy_addr + size_bytes
         for task in list(self._unended):  # one call of C: other threads change it meanwhile
             for job in task.jobs:

@@ -16,6 +16,7 @@ from hbrt.findings.record import Finding
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import FIRST_END
 from tests.arm_client.conftest import Chip
+from tests.arm_client.dnn.nets import Net, ctrl, double, f32
 
 Findings: TypeAlias = Callable[[], list[Finding]]
 
@@ -145,6 +146,21 @@ def test_memory_freed_before_the_end_of_its_task_is_seen(
         assert "is freed while a task of command 0x1000, submitted at " in found.text
         assert set(sites(found)) == {"freed", "submitted", "allocated"}
         assert len(set(sites(found).values())) == 3
+
+
+def test_a_tensor_freed_before_the_end_of_its_run(watched: Chip, findings: Findings) -> None:
+    net = Net(double())
+    net.fill(f32([[1, 2, 3, 4]]))
+    task = net.infer(how=ctrl(more=1))
+    other = watched.mem(64, bytes(64))
+    assert hb.hbSysFreeMem(other) == 0
+    assert findings() == []
+    assert hb.hbSysFreeMem(net.inputs[0].sysMem[0]) == 0
+    (found,) = findings()
+    assert hb.hbDNNReleaseTask(task) == hb.hbSysFreeMem(net.outputs[0].sysMem[0]) == hb.hbDNNRelease(net.packed) == 0
+    assert (found.kind, "is freed while a run of model 'double', submitted at " in found.text) == ("use-after-free", True)
+    assert set(sites(found)) == {"freed", "submitted", "allocated"}
+    assert all(sites(found).values())
 
 
 @pytest.mark.parametrize("check", ["race"])
