@@ -158,7 +158,10 @@ def test_a_tensor_freed_before_the_end_of_its_run(watched: Chip, findings: Findi
     assert hb.hbSysFreeMem(net.inputs[0].sysMem[0]) == 0
     (found,) = findings()
     assert hb.hbDNNReleaseTask(task) == hb.hbSysFreeMem(net.outputs[0].sysMem[0]) == hb.hbDNNRelease(net.packed) == 0
-    assert (found.kind, "is freed while a run of model 'double', submitted at " in found.text) == ("use-after-free", True)
+    assert (found.kind, "is freed while a run of model 'double', submitted at " in found.text) == (
+        "use-after-free",
+        True,
+    )
     assert set(sites(found)) == {"freed", "submitted", "allocated"}
     assert all(sites(found).values())
 
