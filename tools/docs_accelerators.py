@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from hbrt.accelerators.chips import FITTED, band_of, chips, judged, spread_of
+from hbrt.accelerators.chips import FAMILIES, FITTED, band_of, chips, family_of_chip, judged, spread_of
 from hbrt.accelerators.figures import figures
 from hbrt.accelerators.time_model import Chip
 from tools.markdown import table
@@ -14,6 +14,7 @@ from tools.markdown import table
 def parameters() -> str:
     """A line a parameter, a column a chip: the value, and the range of 90 %."""
     fitted = tomllib.loads(FITTED.read_text(encoding="utf-8"))
+    del fitted[FAMILIES]
 
     def cell(name: str, chip: str) -> str:
         one = fitted[chip][name]
@@ -42,10 +43,23 @@ def accuracy() -> str:
                 f"{band.within_30:.0%}",
                 f"{band.geometric_mean:.3f}",
                 f"{spread_of(chip):.0%}",
+                f"{family_of_chip(chip).median:.1%}",
+                f"{family_of_chip(chip).within_90:.0%}",
             )
         )
     return table(
-        ("chip", "published", "fitted to", "held out", "median error", "within 30 %", "geometric mean", "90 % within"),
+        (
+            "chip",
+            "published",
+            "fitted to",
+            "held out",
+            "median error",
+            "within 30 %",
+            "geometric mean",
+            "90 % within",
+            "family left out: median error",
+            "90 % within",
+        ),
         rows,
     )
 

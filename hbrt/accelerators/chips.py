@@ -1,4 +1,4 @@
-"""The parameters of each chip, fitted by ``python -m tools.fit_accelerators``, and how far they are off."""
+"""The parameters of each chip, fitted by ``python -m tools.fit_accelerators`` or assumed, and how far they are off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import exp, log
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hbrt.accelerators.figures import Figure, figures
 from hbrt.accelerators.layer import Layer
@@ -15,6 +15,9 @@ from hbrt.accelerators.networks import layers_of
 from hbrt.accelerators.time_model import Chip, Times, run_us, times_of, work_of
 
 FITTED: Final = Path(__file__).parent / "fitted.toml"
+ASSUMED: Final = Path(__file__).parent / "assumed.toml"
+FAMILIES: Final = "families"
+"""The table of ``FITTED`` that says how far a fit is off for a family of networks that it has not seen."""
 ALIASES: Final = {"rk3568": "rk3566"}
 """Chips whose figures are published together with another's."""
 WITHIN: Final = 0.9
@@ -41,50 +44,110 @@ class Band(NamedTuple):
     within_30: float
     geometric_mean: float
 
-    @property
-    def is_met(self) -> bool:
-        """Whether that is in the band that is stated: 15 % in the median, 90 % within 30 %, a mean of 0.95 to 1.05."""
-        return self.median_error <= 0.15 and self.within_30 >= 0.9 and 0.95 <= self.geometric_mean <= 1.05
+
+class Family(NamedTuple):
+    """How far fits to all families of networks but one are off for that one, of each in turn.
+
+    Attributes:
+        families: How many there are.
+        median: The middle error, as a share.
+        within_90: The error within which 90 % of the rows lie, as a share.
+    """
+
+    families: int
+    median: float
+    within_90: float
+
+
+class Assumed(NamedTuple):
+    """A chip whose parameters are another's times factors that are assumed: each low, value, high."""
+
+    like: str
+    compute: tuple[float, float, float]
+    memory: tuple[float, float, float]
+    table: tuple[float, float, float]
+    why: str
+
+    def chip(self, at: int = 1) -> Chip:
+        """Its parameters, with the factors at 0: the lowest rates, 1: as assumed, 2: the highest."""
+        one, compute, memory = chips()[self.like], self.compute[at], self.memory[at]
+        return one._replace(
+            macs_per_us=one.macs_per_us * compute,
+            depthwise_per_us=one.depthwise_per_us * compute,
+            matmul_per_us=one.matmul_per_us * compute,
+            table_per_us=one.table_per_us * self.table[at],
+            feature_bytes_per_us=one.feature_bytes_per_us * memory,
+            weight_bytes_per_us=one.weight_bytes_per_us * memory,
+        )
+
+
+@cache
+def _fitted() -> dict[str, Any]:
+    return tomllib.loads(FITTED.read_text(encoding="utf-8"))
 
 
 @cache
 def chips() -> dict[str, Chip]:
-    """The chips that have parameters, by name."""
-    tables = tomllib.loads(FITTED.read_text(encoding="utf-8"))
+    """The chips whose parameters are fitted to published figures, by name."""
+    tables = {name: table for name, table in _fitted().items() if name != FAMILIES}
     return {name: Chip(**{key: one["value"] for key, one in table.items()}) for name, table in tables.items()}
 
 
+@cache
+def assumed() -> dict[str, Assumed]:
+    """The chips whose parameters are assumed, by name."""
+    tables = tomllib.loads(ASSUMED.read_text(encoding="utf-8"))
+    return {name: Assumed(**table) for name, table in tables.items()}
+
+
+def family_of_chip(name: str) -> Family:
+    """How far the fit of a chip is off for networks of another family than those that it was fitted to."""
+    return Family(**_fitted()[FAMILIES][ALIASES.get(name, name)])
+
+
 def chip_named(name: str) -> Chip | None:
-    """The parameters of a chip; None where no figure of it is published."""
+    """The parameters of a chip, fitted or assumed; None where nothing is known of it."""
+    if (one := assumed().get(name)) is not None:
+        return one.chip()
     return chips().get(ALIASES.get(name, name))
 
 
 class Run(NamedTuple):
-    """A run of a model on one core, in modelled microseconds, and within what 90 % of such figures lie.
+    """A run of a model on one core, in modelled microseconds.
 
     Attributes:
         us: The run.
-        low_us: The lower end.
-        high_us: The upper end.
+        low_us: The lower end of what 90 % of networks of families that no fit has seen take.
+        high_us: The upper end. For a chip that is assumed, both ends are those of its factors as well.
         times: Of each layer.
+        why: What the parameters rest on where they are assumed; "" where they are fitted.
     """
 
     us: float
     low_us: float
     high_us: float
     times: Times
+    why: str = ""
 
 
 def run_of(layers: Sequence[Layer], name: str) -> Run:
     """Model a run of layers on a chip.
 
     Raises:
-        KeyError: no figure of the chip is published.
+        KeyError: nothing is known of the chip.
     """
-    chip, spread = chips()[ALIASES.get(name, name)], spread_of(name)
-    times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
-    us = chip.run_us + float(times.us.sum())
+    if (one := assumed().get(name)) is not None:
+        spread = family_of_chip(one.like).within_90
+        (slow, _), (us, times), (fast, _) = (_run(layers, one.chip(at)) for at in range(3))
+        return Run(us, fast / (1 + spread), slow / (1 - spread), times, one.why)
+    spread = family_of_chip(name).within_90
+    us, times = _run(layers, chips()[ALIASES.get(name, name)])
     return Run(us, us / (1 + spread), us / (1 - spread), times)
+
+
+def _run(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
+    times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
+    return chip.run_us + float(times.us.sum()), times
 
 
 @cache

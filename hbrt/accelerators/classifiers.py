@@ -143,6 +143,89 @@ def googlenet() -> Net:
     return _end(net, x)
 
 
+def squeezenet() -> Net:
+    """SqueezeNet 1.1."""
+    net = Net()
+    x = net.pool(net.conv(Tensor(3, 224, 224), 64, 3, 2, act="relu"), 2)
+    for squeezed, wide, has_pool in (
+        (16, 64, False), (16, 64, True), (32, 128, False), (32, 128, True), (48, 192, False), (48, 192, False),
+        (64, 256, False), (64, 256, False),
+    ):  # fmt: skip
+        y = net.conv(x, squeezed, act="relu")
+        x = net.concat(net.conv(y, wide, act="relu"), net.conv(y, wide, 3, act="relu"))
+        x = net.pool(x, 2) if has_pool else x
+    net.mean(net.conv(x, 1000, act="relu"))
+    return net
+
+
+def densenet(counts: Sequence[int], growth: int = 32) -> Net:
+    """DenseNet: each layer reads all before it; a normalization before a convolution is a layer of its own."""
+    net = Net()
+    x = net.pool(net.conv(Tensor(3, 224, 224), 64, 7, 2, act="relu"), 2)
+    for stage, count in enumerate(counts):
+        for _ in range(count):
+            y = net.conv(net.conv(net.move(x, output=x), 4 * growth, act="relu"), growth, 3, act="")
+            x = net.concat(x, y)
+        x = net.move(x, output=x)
+        if stage < len(counts) - 1:
+            x = net.pool(net.conv(x, x.channels // 2, act=""), 2)
+    return _end(net, x)
+
+
+def inception_v3(size: int = 200) -> Net:
+    """Inception v3 without its auxiliary head; features of 200 pixels are those of 224 without its padding."""
+    net = Net()
+
+    def one(x: Tensor, channels: int, kernel: int = 1, stride: int = 1) -> Tensor:
+        return net.conv(x, channels, kernel, stride, act="relu")
+
+    def long(x: Tensor, channels: int, kernel: int = 7) -> Tensor:
+        return net.sided(x, channels, kernel, act="relu")
+
+    x = one(one(one(Tensor(3, size, size), 32, 3, 2), 32, 3), 64, 3)
+    x = net.pool(one(one(net.pool(x, 2), 80), 192, 3), 2)
+    for after_pool in (32, 64, 64):
+        three = one(one(one(x, 64), 96, 3), 96, 3)
+        x = net.concat(one(x, 64), one(one(x, 48), 64, 5), three, one(net.pool(x), after_pool))
+    x = net.concat(one(x, 384, 3, 2), one(one(one(x, 64), 96, 3), 96, 3, 2), net.pool(x, 2))
+    for inner in (128, 160, 160, 192):
+        twice = one(x, inner)
+        for channels in (inner, inner, inner, 192):
+            twice = long(twice, channels)
+        x = net.concat(one(x, 192), long(long(one(x, inner), inner), 192), twice, one(net.pool(x), 192))
+    three = one(long(long(one(x, 192), 192), 192), 192, 3, 2)
+    x = net.concat(one(one(x, 192), 320, 3, 2), three, net.pool(x, 2))
+    for _ in range(2):
+        y, z = one(x, 384), one(one(x, 448), 384, 3)
+        sides = [long(side, 384, 3) for side in (y, y, z, z)]
+        x = net.concat(one(x, 320), *sides, one(net.pool(x), 192))
+    return _end(net, x)
+
+
+def regnet(widths: Sequence[int], depths: Sequence[int], group: int) -> Net:
+    """RegNet X: bottlenecks as wide inside as outside, in groups of so many channels."""
+    net = Net()
+    x = net.conv(Tensor(3, 224, 224), 32, 3, 2, act="relu")
+    for width, depth in zip(widths, depths, strict=True):
+        for at in range(depth):
+            stride = 2 if at == 0 else 1
+            y = net.conv(net.conv(x, width, act="relu"), width, 3, stride, groups=width // group, act="relu")
+            before = net.conv(x, width, 1, stride, act="") if at == 0 else x
+            x = net.add(net.conv(y, width, act=""), before)
+    return _end(net, x)
+
+
+def quicksrnet(channels: int, depth: int, scale: int = 3, size: int = 128) -> Net:
+    """QuickSRNet: convolutions of one width, and pixels out of channels at the end."""
+    net = Net()
+    x = net.conv(Tensor(3, size, size), channels, 3, act="relu")
+    for _ in range(depth):
+        x = net.conv(x, channels, 3, act="relu")
+    x = net.conv(x, 3 * scale * scale, 3, act="clip")
+    net.move(x, output=Tensor(3, scale * size, scale * size))
+    return net
+
+
 def convnext(depths: Sequence[int], dims: Sequence[int]) -> Net:
     """ConvNeXt."""
     net = Net()

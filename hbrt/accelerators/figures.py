@@ -53,5 +53,6 @@ def _rows(file: Path) -> Iterator[Figure]:
     source = f"{table['source']}, {table['version']} ({table['date']})"
     for model, (precision, *values) in table["figures"].items():
         for chip, value in zip(table["chips"], values, strict=True):
-            us = 1_000_000 / value if table["unit"] == "fps" else 1000 * value
-            yield Figure(model, chip, precision, us, source)
+            if value:  # 0 where none is published
+                us = 1_000_000 / value if table["unit"] == "fps" else 1000 * value
+                yield Figure(model, chip, precision, us, source)

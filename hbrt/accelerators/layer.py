@@ -72,6 +72,13 @@ class Net:
         self._add(kind, (x,), y, weights * y.height * y.width, weights, inner, groups, act)
         return y
 
+    def sided(self, x: Tensor, channels: int, kernel: int, act: str = "") -> Tensor:
+        """Convolve with a kernel of 1 x n or n x 1."""
+        y = Tensor(channels, x.height, x.width)
+        weights = channels * x.channels * kernel
+        self._add(CONV, (x,), y, weights * y.height * y.width, weights, x.channels, 1, act)
+        return y
+
     def transposed(self, x: Tensor, channels: int, kernel: int, stride: int, act: str = "") -> Tensor:
         """Convolve transposed: each input makes kernel x kernel outputs."""
         y = Tensor(channels, x.height * stride, x.width * stride)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
@@ -44,10 +45,20 @@ def _of_classifiers() -> dict[str, Callable[[], Net]]:
     found: dict[str, Callable[[], Net]] = {
         "resnet18": partial(c.resnet, (2, 2, 2, 2), has_bottleneck=False),
         "resnet50": partial(c.resnet, (3, 4, 6, 3), has_bottleneck=True),
+        "resnet101": partial(c.resnet, (3, 4, 23, 3), has_bottleneck=True),
+        "wide_resnet50_2": partial(c.resnet, (3, 4, 6, 3), has_bottleneck=True, base=128),
+        "resnext101_32x8d": partial(c.resnet, (3, 4, 23, 3), has_bottleneck=True, groups=32, base=8),
         "resnext50_32x4d": partial(c.resnet, (3, 4, 6, 3), has_bottleneck=True, groups=32, base=4),
         "mobilenetv1": c.mobilenet_v1,
         "mobilenetv2": c.mobilenet_v2,
         "googlenet": c.googlenet,
+        "squeezenet1_1": c.squeezenet,
+        "inception_v3": c.inception_v3,
+        "densenet121": partial(c.densenet, (6, 12, 24, 16)),
+        "regnet_x_3_2gf": partial(c.regnet, (96, 192, 432, 1008), (2, 6, 15, 2), 48),
+        "quicksrnet_small": partial(c.quicksrnet, 32, 2),
+        "quicksrnet_medium": partial(c.quicksrnet, 32, 5),
+        "quicksrnet_large": partial(c.quicksrnet, 64, 11),
         "retinaface_mobile320": partial(c.retinaface, is_mobile=True),
         "retinaface_resnet50_320": partial(c.retinaface, is_mobile=False),
         "deeplabv3-mobilenetv2": c.deeplab_mobilenet,
@@ -88,3 +99,9 @@ def layers_of(name: str) -> tuple[Layer, ...]:
         KeyError: there is none of that name.
     """
     return tuple(NETWORKS[name]().layers)
+
+
+def family_of(name: str) -> str:
+    """The family of a published network: its name without its size, such as yolov8, resnet."""
+    found = re.match(r"yolo(v?\d+|x)|[a-z]+", name)
+    return found[0] if found else name

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from arm_client.commands.estimate.report import us
-from hbrt.accelerators.chips import ALIASES, chip_named, chips, run_of
+from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
 from hbrt.cli.tables import Column, numbers, show_table, show_text
 from hbrt.profiles.profile import active
@@ -23,17 +23,17 @@ def boards_of(names: str | None) -> list[str]:
     """The boards that an estimate is for: those that are named, else that of the profile, else all with figures.
 
     Raises:
-        click.UsageError: no figure of one is published.
+        click.UsageError: nothing is known of one.
     """
     if names is None:
         name = active().name
-        return [name] if chip_named(name) else list(chips())
+        return [name] if name in chips() or name in ALIASES else [*chips(), *({name} & assumed().keys())]
     wanted = [one.strip() for one in names.split(",") if one.strip()]
     for name in wanted:
         if chip_named(name) is None:
             raise click.UsageError(
-                f"No figures are published of {name!r}, so that its models cannot be estimated. There are "
-                f"{', '.join([*chips(), *ALIASES])}."
+                f"Models cannot be estimated for {name!r}: no parameters are fitted or assumed. Fitted are "
+                f"{', '.join([*chips(), *ALIASES])}; assumed {', '.join(assumed())}."
             )
     return wanted
 
@@ -71,9 +71,12 @@ def show_model(document: dict[str, Any]) -> None:
         f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
         f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
         f"{document['largest_feature'] / 1e6:.2f} MB; modelled for int8 on one core, all layers on the accelerator, "
-        "nothing beside it on the DDR. 90 % of the published figures that were held out lie in such a range "
-        "(docs/accuracy.md)."
+        "nothing beside it on the DDR. 90 % of published figures lie in such a range of fits that have not seen "
+        "the network's family (docs/accuracy.md)."
     )
+    for one in boards:
+        if one["assumed"]:
+            show_text(f"{one['board']} is assumed, not fitted: {one['assumed']}.")
     show_text(f"\nThe slowest layers on {slowest['board']}:")
     by_time = sorted(slowest["layers"], key=lambda one: -one["us"])[:MAX_LAYERS]
     show_table(
@@ -114,6 +117,7 @@ def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
         rows.append({"name": layer.name, "kind": layer.kind, "us": one_us, "bound": bound, **of_parts})
     return {
         "board": name,
+        "assumed": run.why,
         "run_us": run.us,
         "low_us": run.low_us,
         "high_us": run.high_us,

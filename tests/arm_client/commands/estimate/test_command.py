@@ -172,7 +172,7 @@ def test_the_ops_of_two_estimates_are_compared_by_name() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--profiles", "j5"), "No figures are published of 'j5'"),
+        (("--profiles", "sd865"), "Models cannot be estimated for 'sd865'"),
         (("--what-if", "clock=1"), "A model takes --profiles and --json alone"),
     ],
 )
