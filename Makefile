@@ -11,6 +11,7 @@ VENV       := .venv
 BIN        := $(VENV)/bin
 PIP        := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DOCS_PORT  ?= 8000
+GUESTS     := $(wildcard packages/*)
 # One test process more than there are CPUs to use, since some wait, and no more than five: every board starts processes of
 # its own. Each takes a part that hangs together, whose tests share boards, and at the end from the others' parts.
 TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$((n + 1)))
@@ -37,7 +38,7 @@ demo: $(VENV)/.installed-base
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
 
 test: lint native
-	@$(BIN)/python -m compileall -q arm_client dsp_server fastrpc hbrt rknn_api samples
+	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt rknn_api samples packages
 	@$(PYTEST)
 
 # What pyproject.toml leaves out of make test: campaigns of minutes, soak, pages that install with pip, clusters of Ray.
@@ -79,7 +80,7 @@ bench: $(VENV)/.installed-bench
 venv: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.builder
-	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist . ./packages/hbrt-rdk ./packages/hbrt-rknn
+	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist . $(addprefix ./,$(GUESTS))
 	@ls dist/hbrt-*.whl dist/hbrt_*.whl
 
 clean:
@@ -91,10 +92,10 @@ clean:
 $(VENV)/.installed-base: EXTRAS =
 $(VENV)/.installed-dev: EXTRAS = [dev]
 $(VENV)/.installed-bench: EXTRAS = [bench]
-$(VENV)/.installed-%: pyproject.toml packages/hbrt-rdk/pyproject.toml packages/hbrt-rknn/pyproject.toml constraints.txt | $(VENV)/.builder
+$(VENV)/.installed-%: pyproject.toml $(addsuffix /pyproject.toml,$(GUESTS)) constraints.txt | $(VENV)/.builder
 	@echo "Installing hbrt$(EXTRAS) into $(VENV) ..."
 	@{ $(PIP) install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)' \
-	     $(if $(findstring dev,$(EXTRAS)),--editable packages/hbrt-rdk --editable packages/hbrt-rknn); \
+	     $(if $(EXTRAS),$(addprefix --editable ,$(GUESTS))); \
 	   echo $$? >$(VENV)/pip-status; } \
 	  | sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\)/  \2/p' -e 's/^Installing collected packages: /  Installing /p'
 	@exit $$(cat $(VENV)/pip-status)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
 from dsp_server.fastrpc import Skeleton
-from hbrt.fastrpc.marshal import IN, ROUT, SEQUENCE, Method, Param
+from fastrpc.wire.marshal import IN, ROUT, SEQUENCE, Method, Param
 
 if TYPE_CHECKING:
     from dsp_server.fastrpc import Arguments

@@ -22,7 +22,7 @@ import fastrpc
 from benchmarks._fastrpc_image import OP_CMD, PASS
 from benchmarks._measure import Rounds, machine, p50_us, table
 from fastrpc import Interface, remote_arg, remote_handle64
-from hbrt.fastrpc.scalars import make
+from fastrpc.wire.scalars import make
 
 IMAGE = Path(__file__).with_name("_fastrpc_image.py")
 WORD = make(2, 3, 1)

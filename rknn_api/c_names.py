@@ -30,6 +30,7 @@ from rknn_api.types import (
 )
 
 __all__ = ["hbrt_rga_do", "hbrt_rga_import", "hbrt_rga_release"]  # beside what is made here
+STRUCTURES: dict[str, type[ctypes.Structure]] = {}
 _S = TypeVar("_S", bound=ctypes.Structure)
 _made: dict[int, rknn_tensor_mem] = {}  # by address: C has the pointers
 
@@ -159,3 +160,15 @@ hbrt_rknn_destroy = functions.rknn_destroy
 hbrt_rknn_wait = functions.rknn_wait
 hbrt_rknn_set_core_mask = functions.rknn_set_core_mask
 hbrt_rknn_set_batch_core_num = functions.rknn_set_batch_core_num
+
+
+def function(name: str, host: Any) -> Callable[..., int]:
+    """As ``Guest.function`` of arm_client/c_library/host.py."""
+    del host
+    call: Callable[..., int] = globals()[name]
+    return call
+
+
+def refusal(name: str, status: int) -> None:
+    """As ``Guest.refusal`` of arm_client/c_library/host.py: the run time's own log has said it."""
+    del name, status

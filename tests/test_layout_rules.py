@@ -16,7 +16,9 @@ import click
 import grimp
 import pytest
 
+from hbrt.borders.guests import PACKAGES
 from tests.limits import PATIENCE_S
+from tools.packages import file_of, python_files
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SAMPLES = REPOSITORY / "samples"
@@ -70,7 +72,7 @@ def test_a_sample_stands_on_its_own_side_alone(folder: str, other_side: str) -> 
     assert broken == {}
 
 
-@pytest.mark.parametrize("module", ["hbrt", "arm_client", "dsp_server", "rknn_api"])
+@pytest.mark.parametrize("module", ["hbrt", "arm_client", "dsp_server", "fastrpc", "rknn_api"])
 def test_an_import_loads_nothing_heavy_and_no_other_side(module: str, tmp_path: Path) -> None:
     loaded = loaded_by_importing(module, tmp_path)
     assert module in loaded
@@ -102,7 +104,6 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
     assert files == announced
 
 
-PACKAGES = ("hbrt", "dsp_server", "arm_client", "fastrpc", "rknn_api")
 MAX_FILES = 15
 # For a type alone: the C names are light, since they load the one and not the other.
 TYPE_ONLY = {("arm_client.session.process", "arm_client.session.session")}
@@ -126,8 +127,9 @@ def test_a_module_that_calls_itself_pure_touches_no_process_and_no_socket() -> N
     graph = grimp.build_graph(*PACKAGES, include_external_packages=True, cache_dir=None)
     impure, count = {}, 0
     for module in graph.modules:
-        path = REPOSITORY / module.replace(".", "/")
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if module.partition(".")[0] not in PACKAGES:
+            continue
+        file = file_of(module)
         if not file.is_file():
             continue
         first = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]
@@ -141,7 +143,7 @@ def test_a_module_that_calls_itself_pure_touches_no_process_and_no_socket() -> N
 
 
 def test_a_folder_holds_no_more_files_than_a_reader_does() -> None:
-    files = [file.relative_to(REPOSITORY) for package in PACKAGES for file in (REPOSITORY / package).rglob("*.py")]
+    files = [file.relative_to(REPOSITORY) for file in python_files()]
     folders = Counter(file.parent for file in files if file.name != "__init__.py" and "ops" not in file.parts[:2])
     assert len(folders) > 30
     assert {str(folder): count for folder, count in folders.items() if count > MAX_FILES} == {}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Left
+    from tests.shared import Left
 
 MARK = "PYTEST_HBRT_RUN"
 

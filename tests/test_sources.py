@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tools.packages import python_files
+
 HALIDE = "https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp"
 REPOSITORY = Path(__file__).resolve().parent.parent
-FILES = [
-    file
-    for package in ("hbrt", "dsp_server", "arm_client", "fastrpc", "rknn_api")
-    for file in (REPOSITORY / package).rglob("*.py")
-]
+FILES = python_files()
 PAGES = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.name != "sources.md"]
 ROW = re.compile(
     r"^\| (?P<name>[^|]+?) \| (?P<version>[^|]+?) \| [^|]+ \| (?:<(?P<address>[^>]+)>|[^|]+) \|$", re.MULTILINE

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from hbrt.board import launch
-from tests.conftest import heed_ctrl_c
 from tests.limits import PATIENCE_S
 from tests.nursery import Nursery, Program, Server, run_program
+from tests.shared import heed_ctrl_c
 
 IGNORED = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
 LOADED = "import sys; print('numpy' in sys.modules)"

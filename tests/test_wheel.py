@@ -14,7 +14,7 @@ from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NATIVE = REPOSITORY / "native"
-PACKAGES = ("arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api")
+PACKAGES = ("arm_client", "dsp_server", "hbrt", "rknn_api")
 
 
 def files_of(folder: Path) -> set[str]:

@@ -1,10 +1,10 @@
-"""native/include/fastrpc/AEEStdErr.h, out of the table of hbrt/fastrpc/aee.py."""
+"""native/include/fastrpc/AEEStdErr.h, out of the table of fastrpc/wire/aee.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hbrt.fastrpc.aee import Aee
+from fastrpc.wire.aee import Aee
 
 HEADER = Path(__file__).resolve().parent.parent / "native" / "include" / "fastrpc" / "AEEStdErr.h"
 
@@ -17,7 +17,7 @@ def text() -> str:
         rows.append(f"#define {name} {value} /* {one.sentence} */")
     return "\n".join(
         [
-            "/* Codes of FastRPC, out of hbrt/fastrpc/aee.py.",
+            "/* Codes of FastRPC, out of fastrpc/wire/aee.py.",
             " *",
             " * Source: qualcomm/fastrpc, AEEStdErr.h, for names and values, https://github.com/qualcomm/fastrpc",
             " */",

@@ -10,6 +10,7 @@ from typing import Any
 from hbrt.cli.group import VERBS
 from tools.docs_tables import REPOSITORY
 from tools.markdown import table
+from tools.packages import file_of, folder_of
 
 
 def _contracts() -> list[dict[str, Any]]:
@@ -45,15 +46,13 @@ def _inner(container: str, module: str, containers: Collection[str]) -> list[str
     """Packages below a module, from its container: those of one that has floors stand in its own table."""
     if f"{container}.{module}" in containers:
         return []
-    folder = REPOSITORY / container.replace(".", "/")
+    folder = folder_of(container)
     files = sorted((folder / module).glob("*/**/__init__.py"))
     return [".".join(file.parent.relative_to(folder).parts) for file in files]
 
 
 def _first_sentence(module: str) -> str:
-    path = REPOSITORY / module.replace(".", "/")
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(ast.parse(file_of(module).read_text(encoding="utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("``", "`")
 
 
@@ -70,9 +69,8 @@ def packages() -> str:
     rows = []
     for number, layer in enumerate(contract["layers"]):
         for name in sorted(layer.replace(" ", "").split("|")):
-            text = ast.get_docstring(ast.parse((REPOSITORY / name / "__init__.py").read_text(encoding="utf-8"))) or ""
-            about = text.partition("\n\n")[0].replace("\n", " ")
-            rows.append((str(len(contract["layers"]) - number), f"`{name}`", about))
+            place = folder_of(name).relative_to(REPOSITORY)
+            rows.append((str(len(contract["layers"]) - number), f"`{place}`", _first_sentence(name)))
     return table(("floor", "package", "what it holds"), rows)
 
 

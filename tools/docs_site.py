@@ -12,8 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hbrt.borders.guests import PACKAGES
 from hbrt.lazy import stub_names
 from tools.docs_tables import REPOSITORY
+from tools.packages import folder_of
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -33,7 +35,6 @@ BOOSTS = {
     "questions.md": 8,
     **dict.fromkeys(("install.md", "debugging.md", "testing.md", "ci.md", "dnn.md", "custom-ops.md", "time.md"), 2),
 }
-_OURS = {"arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -69,8 +70,8 @@ def outside(path: Path) -> str:
 def api_pages() -> dict[str, str]:
     """Every API page by its path."""
     arm, dsp, dnn, fastrpc, rknn = (
-        stub_names(REPOSITORY / package / "__init__.pyi")
-        for package in ("arm_client", "dsp_server", "arm_client/dnn", "fastrpc", "rknn_api")
+        stub_names(folder_of(package) / "__init__.pyi")
+        for package in ("arm_client", "dsp_server", "arm_client.dnn", "fastrpc", "rknn_api")
     )
     toolkits = {"RKNN": "rknn_api.toolkit.rknn", "RKNNLite": "rknn_api.lite.rknn_lite"}
     in_c = {name: module for name, module in arm.items() if name.startswith(("hb", "HB_")) and "dnn" not in module}
@@ -97,7 +98,7 @@ def page(title: str, how: str, names: Mapping[str, str]) -> str:
     homes: dict[str, list[str]] = {}
     for name, module in names.items():
         found = getattr(import_module(module), name, None)
-        is_ours = getattr(found, "__module__", "").partition(".")[0] in _OURS
+        is_ours = getattr(found, "__module__", "").partition(".")[0] in PACKAGES
         if is_ours and (inspect.isclass(found) or inspect.isroutine(found)):
             homes.setdefault(found.__module__, []).append(found.__qualname__)
     return f"# {title}\n\n{how}\n\n" + "\n".join(section(*home) for home in sorted(homes.items()))

@@ -15,7 +15,7 @@ from hbrt.samples_dir import samples_dir
 def build_image(directory: Path) -> Path:
     """Compile samples/dsp/tdnnf_image.c into a directory, as ``hbrt cc --dsp`` does; the image's file.
 
-    It has the interface of tdnnf.idl as well where lark is installed (extra ``idl``).
+    It has the interface of tdnnf.idl as well where hbrt-fastrpc is installed.
 
     Raises:
         BoardError: it does not compile; has what the compiler said. FileNotFoundError: no compiler is here.
@@ -23,7 +23,7 @@ def build_image(directory: Path) -> Path:
     """
     folder = samples_dir() / "dsp"
     sources, more = [str(folder / "tdnnf_image.c")], []
-    if find_spec("lark") is not None:
+    if find_spec("fastrpc") is not None:
         sources.append(str(_write_interface(folder / "tdnnf.idl", directory)))
         more = ["-DTDNNF_FASTRPC", f"-I{directory}", f"-I{folder}"]
     image = directory / "tdnnf.so"
@@ -37,8 +37,8 @@ def build_image(directory: Path) -> Path:
 
 def _write_interface(file: Path, directory: Path) -> Path:
     """Write the header and the skeleton of an interface, as ``hbrt idl`` does; the skeleton's file."""
-    from hbrt.idl import c_writer
-    from hbrt.idl.parser import parse
+    from fastrpc.idl import c_writer
+    from fastrpc.idl.parser import parse
 
     parsed = parse(file.read_text(encoding="utf-8"), str(file))
     for name, text in c_writer.files(parsed).items():

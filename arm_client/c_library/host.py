@@ -14,9 +14,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from importlib import import_module
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import arm_client
 from arm_client.c_library import call_sites
@@ -24,9 +24,9 @@ from arm_client.c_library.prototypes import parameters_of, result_of
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
+from hbrt.borders import guests
 from hbrt.borders.printable import LINES, printable
 from hbrt.ddr.faults import instruction
-from hbrt.fastrpc import aee
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
@@ -72,13 +72,24 @@ class _Host(ctypes.Structure):
     )
 
 
-_NOT_CODES = frozenset(
-    {"hbrt_rpcmem_alloc", "hbrt_rpcmem_to_fd", "hbrt_fastrpc_register_fd"}
-)  # they return an address, a descriptor
+_GUESTS = {
+    "fastrpc": ("remote_", "hbrt_rpcmem", "hbrt_fastrpc", "hbrt_register_buf"),
+    "rknn": ("hbrt_rknn_", "hbrt_rga_"),
+}
+"""Entry point in ``hbrt.c_names``, and extra -> how its C names begin."""
 
-_PENDING = frozenset({aee.Aee.AEE_EBUSY, aee.Aee.AEE_EWOULDBLOCK, aee.Aee.AEE_EEXPIRED})  # answers of who asks again
 
-_RKNN = ("hbrt_rknn_", "hbrt_rga_")
+class Guest(Protocol):
+    """The C names of a guest."""
+
+    STRUCTURES: dict[str, type[ctypes.Structure]]
+
+    def function(self, name: str, host: Any) -> Callable[..., Any]:
+        """Return the function of a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
+
+    def refusal(self, name: str, status: int) -> tuple[str, str] | None:
+        """Return what programs call a C name, and the name of its status; None when there is nothing to print."""
+
 
 _kept: list[Any] = []  # objects whose addresses C has
 _texts: dict[str, ctypes.c_char_p] = {}
@@ -159,14 +170,11 @@ def _find(host: _Host, at: int) -> None:
     entry = host.entries[at]
     name = entry.name.decode()
     try:
-        kinds = parameters_of(entry.parameters.decode())
+        guest = guest_of(name)
+        kinds = parameters_of(entry.parameters.decode(), guest.STRUCTURES if guest else {})
         result = result_of(entry.result.decode())
-        call = _function(name)
-        if name == "remote_handle64_invoke":
-            call = _lending(
-                host, import_module("fastrpc.c_library.prepared").preparing(host.prepared, host.prepared_place, call)
-            )
-        if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
+        call = guest.function(name, host) if guest else _function(name)
+        if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb", "remote_handle64_invoke"}:
             call = _lending(host, call)
         if name == "hbDSPWaitTaskDone":
             call = _going_on(host, call)
@@ -176,6 +184,8 @@ def _find(host: _Host, at: int) -> None:
         made = ctypes.CFUNCTYPE(result, *kinds)(serve)
         _kept.append(made)
         entry.function = ctypes.cast(made, ctypes.c_void_p).value
+    except guests.MissingGuestError as error:
+        _say(str(error))
     except BaseException as error:  # noqa: BLE001 - ctypes would lose it
         _say(f"{name} cannot be used: {type(error).__name__}: {error}")
 
@@ -198,23 +208,25 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The Python function of a C name: the client's, or one of the emulator's own."""
+    """The Python function of a C name that is no guest's: the client's, or one of the emulator's own."""
     if name == "hbrt_last_error":
         return last_error
     if name == "hbrt_register_layer":
         from arm_client.c_library.layers import register
 
         return register
-    if name.startswith(_RKNN):
-        return cast("Callable[..., Any]", getattr(import_module("rknn_api.c_names"), name))
-    if is_fastrpc(name):  # by name: that package stands on this one
-        return cast("Callable[..., Any]", import_module("fastrpc.c_library.names").CALLS[name])
     return cast("Callable[..., Any]", getattr(arm_client, name))
 
 
-def is_fastrpc(name: str) -> bool:
-    """Whether a C name is one of FastRPC's, or of what its library calls."""
-    return name.startswith(("remote_", "hbrt_rpcmem", "hbrt_fastrpc", "hbrt_register_buf"))
+@cache
+def guest_of(name: str) -> Guest | None:
+    """The guest that has a C name; None for one of the client's.
+
+    Raises:
+        MissingGuestError: it is not installed.
+    """
+    extra = next((extra for extra, begins in _GUESTS.items() if name.startswith(begins)), None)
+    return None if extra is None else cast("Guest", guests.load("hbrt.c_names", extra, f"A program's {name}()", extra))
 
 
 def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
@@ -288,13 +300,11 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 
 def _report(name: str, status: int) -> None:
     """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
-    if name in _NOT_CODES or name.startswith(_RKNN):  # the latter have said it
+    guest = guest_of(name)
+    refusal = guest.refusal(name, status) if guest else (name, name_of(status))
+    if refusal is None:
         return
-    if is_fastrpc(name) and status in _PENDING:
-        return
-    status_name = aee.name_of(status) if is_fastrpc(name) else name_of(status)
-    if is_fastrpc(name):
-        name = _function(name).__name__
+    name, status_name = refusal
     # The models' log has its own sentences, and threads that still call at the end of the process need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import hbrt.dnn_types
 import hbrt.types
 from arm_client.c_library.structures import hbrtLayer
-from hbrt.fastrpc.types import remote_arg
 
 _NUMBERS = {
     "int32_t": ctypes.c_int32,
@@ -19,12 +20,16 @@ _NUMBERS = {
     "remote_handle": ctypes.c_uint32,
     "remote_handle64": ctypes.c_uint64,
 }
-_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer, "remote_arg": remote_arg}
+_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer}
 _PARAMETER = re.compile(r"(?P<const>const )?(?P<base>\w+)(?P<stars>[ *]*) ?\b(?P<name>\w+)")
 
 
-def parameters_of(text: str) -> list[Any]:
+def parameters_of(text: str, others: Mapping[str, type] = MappingProxyType({})) -> list[Any]:
     """The types of a list of parameters, such as ``(hbSysMem * mem, uint32_t size)``.
+
+    Args:
+        text: The list.
+        others: Structures beside the client's, by name.
 
     Raises:
         ValueError: one is not written as base type, stars and name, or has a type that is not known.
@@ -32,7 +37,7 @@ def parameters_of(text: str) -> list[Any]:
     inner = text.strip().removeprefix("(").removesuffix(")").strip()
     if inner == "void":
         return []
-    return [_parameter(one.strip()) for one in inner.split(",")]
+    return [_parameter(one.strip(), others) for one in inner.split(",")]
 
 
 def result_of(text: str) -> Any:
@@ -40,21 +45,21 @@ def result_of(text: str) -> Any:
     return ctypes.c_void_p if text == "const char *" else _NUMBERS[text]
 
 
-def _parameter(text: str) -> Any:
+def _parameter(text: str, others: Mapping[str, type]) -> Any:
     found = _PARAMETER.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a base type with stars and a name.")
-    return _pointed(found["base"], found["stars"].count("*"), is_const=found["const"] is not None)
+    return _pointed(found["base"], found["stars"].count("*"), others, is_const=found["const"] is not None)
 
 
-def _pointed(base: str, stars: int, *, is_const: bool) -> Any:
+def _pointed(base: str, stars: int, others: Mapping[str, type], *, is_const: bool) -> Any:
     if base == "char" and stars == 1 and not is_const:
         return ctypes.c_void_p  # bytes of a buffer
     if base in {"char", "void"} and stars:
         kind: Any = ctypes.c_char_p if base == "char" else ctypes.c_void_p
         stars -= 1
     else:
-        kind = _NUMBERS.get(base) or _STRUCTURES.get(base)
+        kind = _NUMBERS.get(base) or _STRUCTURES.get(base) or others.get(base)
     if kind is None:
         raise ValueError(f"No type {base!r} is known.")
     for _ in range(stars):

@@ -8,19 +8,18 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-import hbrt
+from hbrt.borders import guests
 from hbrt.borders.printable import printable
 from hbrt.findings.record import CALLED_FROM, site_bytes
 
 MAX_CALLERS: Final = 3
 MAX_KNOWN: Final = 4096
-_ROOT = os.path.dirname(os.path.dirname(hbrt.__file__))  # noqa: PTH120 - text, as code objects have it
 _NO_PROGRAM: Final = (
-    *(f"{_ROOT}/{package}/" for package in ("arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api")),
+    *guests.folders(),
     f"{os.path.dirname(os.__file__)}/",  # noqa: PTH120
     "<frozen ",
 )
-LIBRARIES = {"arm_client", "fastrpc", "hbrt", "rknn_api", "ctypes", "numpy", "threading", "concurrent"}
+LIBRARIES = {*guests.PACKAGES, "ctypes", "numpy", "threading", "concurrent"} - {"dsp_server"}
 _ENTRY_OF_C: Final = "arm_client.c_library.host"
 """The module by which C code calls: what is behind it in the stack is no nearer than that code."""
 _PYTHONS_CALLS: Final = ("libffi", "_ctypes", "_cffi")

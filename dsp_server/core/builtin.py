@@ -11,6 +11,7 @@ from dsp_server.core.views import RangeRefused, Views
 from dsp_server.errors import ParameterError
 from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.registry import Registry, range_name
+from hbrt.borders import guests
 from hbrt.cv.image import CvRuleError
 from hbrt.findings.record import Place
 from hbrt.mailbox.table import Request
@@ -19,7 +20,10 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 _PACKAGED = "dsp_server.ops."
 # Of the frames of an exception those above the op.
-_CALLERS = tuple(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images", "fastrpc.py"))
+_CALLERS = (
+    *(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images")),
+    *guests.folders("arm_client", "dsp_server", "hbrt"),
+)
 _LISTING_HEADER = struct.Struct("<II")
 _LISTING_RECORD = struct.Struct("<II56s")
 

@@ -13,6 +13,7 @@ from dsp_server import runtime
 from dsp_server.c_images.elf import HEADER_BYTES, is_elf, is_hexagon
 from dsp_server.errors import ImageError
 from dsp_server.process.image_modules import import_from_text
+from hbrt.borders import guests
 from hbrt.findings.record import Place
 
 MODULE_NAME = "hbrt_image"
@@ -29,9 +30,7 @@ def load_and_run(snapshot: str, origin: str) -> None:
     with Path(snapshot).open("rb") as file:
         raw = file.read(HEADER_BYTES)
     if is_hexagon(raw):
-        from dsp_server import hexagon
-
-        hexagon.run_image(snapshot, origin)
+        guests.load("hbrt.skeletons", "hexagon", f"{origin}, an image of Hexagon code,", "fastrpc")(snapshot, origin)
         return
     if is_elf(raw):
         from dsp_server.c_images.image import run_image  # a Python image does not need it

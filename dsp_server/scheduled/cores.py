@@ -23,6 +23,7 @@ from dsp_server import runtime
 from dsp_server.core.inline import InlineCore
 from dsp_server.scheduled.turns import Actor, StuckError, Turns
 from hbrt import blocking
+from hbrt.borders import guests
 from hbrt.ddr.file import Ddr
 from hbrt.exploration.schedule import Policy
 from hbrt.findings.record import Finding
@@ -37,8 +38,7 @@ _MAX_END_US = 500_000
 """So long a program that detaches waits for its ops; one that hangs is left where it is."""
 _OTHERS_SECONDS = 1.0  # for a lock that a thread of a library holds
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-_PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "fastrpc", "hbrt")]
-_OURS = tuple(f"{Path(folder).resolve()}/" for folder in (*_PACKAGES, *_LIBRARIES))
+_OURS = (*guests.folders("rknn_api"), *(f"{Path(folder).resolve()}/" for folder in _LIBRARIES))
 
 
 class ScheduledCores:

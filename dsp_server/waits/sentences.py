@@ -26,6 +26,7 @@ from dsp_server.waits.graph import (
 )
 from dsp_server.waits.records import Core, Flag, Program, Records, Task
 from dsp_server.waits.span import span
+from hbrt.borders import guests
 from hbrt.findings.text import counted
 from hbrt.protocol.stacks import NO_SLOT, Frame
 
@@ -40,14 +41,16 @@ _BEFORE_TASK = {
     Kind.FLAG: "{} is to write there",
     Kind.LOCK: "that program waits for {}",
 }
-_LIBRARIES = tuple(
-    str(place) + os.sep
-    for place in (
-        *(_OURS / name for name in ("core", "detectors", "hardware", "lifecycle", "process")),
-        _OURS / "runtime.py",
-        *(_OURS.parent / name for name in ("arm_client", "fastrpc", "hbrt")),
-        *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    )
+_LIBRARIES = (
+    *guests.folders("dsp_server"),
+    *(
+        str(place) + os.sep
+        for place in (
+            *(_OURS / name for name in ("core", "detectors", "hardware", "lifecycle", "process")),
+            _OURS / "runtime.py",
+            *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        )
+    ),
 )
 
 

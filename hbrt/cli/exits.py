@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
+from hbrt.borders.guests import MissingGuestError
 from hbrt.errors import BoardError, WrongUseError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
@@ -57,6 +58,7 @@ _BY_KIND: tuple[tuple[type[Exception], Exit], ...] = (
     (WrongUseError, Exit.USAGE),
     (BadSettingError, Exit.USAGE),
     (BoardError, Exit.BROKEN),
+    (MissingGuestError, Exit.BROKEN),
     (TimeoutError, Exit.TIME_LIMIT),
     (OSError, Exit.BROKEN),
     (MemoryError, Exit.BROKEN),

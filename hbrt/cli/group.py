@@ -2,7 +2,7 @@
 
 Nothing here imports either side. The verbs of this distribution stand in the table below, since reading the installed
 packages' entry points costs more than all else that ``hbrt start`` does before a daemon runs; a test holds the table to
-pyproject.toml. Verbs that other packages add to the group ``hbrt.commands`` are looked up when the table lacks a name.
+pyproject.toml. The commands of guests, and of other packages that add to the group ``hbrt.commands``, are looked up.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import click
 
+from hbrt.borders import guests
 from hbrt.programs import interruptible
 
 ENTRY_POINTS = "hbrt.commands"
 
 
 class Verb(NamedTuple):
-    """Where a verb's click command is, and its line in ``hbrt --help``."""
+    """Where a verb's click command is, its line in ``hbrt --help``, and of a guest's the extra that brings it."""
 
     target: str
     help: str
+    extra: str = ""
 
 
 VERBS: dict[str, Verb] = {
@@ -83,7 +85,7 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."
     ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
-    "idl": Verb("hbrt.idl.command:command", "Write the stub and the skeleton of a FastRPC interface, in Python and C."),
+    "idl": Verb("", "Write the stub and the skeleton of a FastRPC interface, in Python and C.", "fastrpc"),
     "port": Verb("hbrt.port.command:command", "Say what a program's tree needs, and build it as it is."),
     "model": Verb("arm_client.commands.model.command:command", "Put an ONNX file in the place of a board's model."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
@@ -153,12 +155,14 @@ class VerbGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature, as below
         """Verbs in the table's order, then those of other packages."""
-        return [*VERBS, *sorted(set(_plugins()) - set(VERBS))]
+        return [*VERBS, *sorted(set(guests.targets(ENTRY_POINTS)) - set(VERBS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The verb's command, loaded; None when there is no such verb."""
         verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
-        target = verb.target if verb else _plugins().get(cmd_name)
+        if verb and verb.extra:
+            return cast("click.Command", guests.load(ENTRY_POINTS, cmd_name, f"'hbrt {cmd_name}'", verb.extra))
+        target = verb.target if verb else guests.targets(ENTRY_POINTS).get(cmd_name)
         if target is None:
             return None
         module, _, attribute = target.partition(":")
@@ -187,7 +191,8 @@ class VerbGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs without loading any."""
         rows = [(name, verb.help) for name, verb in VERBS.items()]
-        rows += [(name, f"({target})") for name, target in sorted(_plugins().items()) if name not in VERBS]
+        others = sorted(guests.targets(ENTRY_POINTS).items())
+        rows += [(name, f"({target})") for name, target in others if name not in VERBS]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -195,13 +200,6 @@ class VerbGroup(click.Group):
         """Run the verb."""
         with mapped_exits(as_json=ctx.meta[_AS_JSON]):
             return super().invoke(ctx)
-
-
-def _plugins() -> dict[str, str]:
-    """Verbs of every installed package: name -> ``module:attribute``."""
-    from importlib.metadata import entry_points
-
-    return {verb.name: verb.value for verb in entry_points(group=ENTRY_POINTS)}
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> None:

@@ -1,4 +1,4 @@
-/* dspqueue in an image in C: hbrt/fastrpc/ring.py has the bytes of the rings, dsp_server/fastrpc.py the same in Python. */
+/* dspqueue in an image in C: fastrpc/wire/ring.py has the bytes of the rings, fastrpc/dsp/skeleton.py the same in Python. */
 #include "dspqueue.h"
 
 #include <stdio.h>

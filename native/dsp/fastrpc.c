@@ -1,6 +1,6 @@
 /* FastRPC in an image in C: the op that opens, invokes and closes, by the skeletons that the image has registered.
  *
- * hbrt/fastrpc/message.py has the bytes of a call, and dsp_server/fastrpc.py the same for images in Python. */
+ * fastrpc/wire/message.py has the bytes of a call, and fastrpc/dsp/skeleton.py the same for images in Python. */
 #include "fastrpc.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct head {
   uint32_t count, limit_kib;
 };
 
-/* A row of the program's table of descriptors, hbrt/fastrpc/message.py. */
+/* A row of the program's table of descriptors, fastrpc/wire/message.py. */
 struct descriptor {
   int32_t fd;
   uint32_t is_used;

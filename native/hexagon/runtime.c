@@ -2,7 +2,7 @@
  *
  * The program is one of QEMU's, beside the core's process, and has the board's DDR file mapped. The core sends it a
  * task by the physical addresses of its blocks, answers what it asks while the task runs, and gets its status back.
- * dsp_server/hexagon.py is the other side of the socket. */
+ * fastrpc/dsp/hexagon.py is the other side of the socket. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -14,7 +14,7 @@ import arm_client as hb
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 

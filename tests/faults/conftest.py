@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Once
 from tests.faults import tracer
 from tests.faults.points import everywhere, of
 from tests.faults.world import Nursery, World
+from tests.shared import Once
 from tests.waiting import until
 
 _COLUMNS = ("POINT", "WHAT WAS ABOUT TO HAPPEN", "HOW", "OUTCOME")

@@ -15,7 +15,7 @@ from tests.limits import PATIENCE_S
 from tests.lock_holders import BREAK_ROBUST_LIST
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 HOLDER = """
 import os, signal, sys

@@ -14,7 +14,7 @@ from hbrt import programs
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = ["hbrt", "dsp_server", "dsp_relay_server", "hrt_model_exec"]

@@ -9,9 +9,9 @@ import traceback
 
 import pytest
 
+from fastrpc.wire.types import fastrpc_async_descriptor, remote_arg, remote_rpc_thread_params
 from hbrt.cv_types import hbDSPCvFlipParam
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNQuantiScale, hbDNNTaskHandle_t, hbDNNTensorProperties
-from hbrt.fastrpc.types import fastrpc_async_descriptor, remote_arg, remote_rpc_thread_params
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.structures import CStructure, CUnion, initializer
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Once
 from tests.limits import PATIENCE_S
+from tests.shared import Once
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"

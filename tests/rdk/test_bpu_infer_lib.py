@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import bpu_infer_lib
 import cv2
 import numpy as np
 import pytest
 
+import bpu_infer_lib
 from arm_client.client import Board
 from tools.stand_in import write_model
 

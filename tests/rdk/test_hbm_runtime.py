@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import hbm_runtime
 import numpy as np
 import pytest
 
+import hbm_runtime
 from arm_client.client import Board
 from tools.stand_in import write_model
 

@@ -47,10 +47,10 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
-        from arm_client.commands.run.pictures import need_models
+        from arm_client.commands.run.pictures import need
 
         with mapped_exits():
-            need_models()
+            need("dnn")
             return super().invoke(ctx)
 
 

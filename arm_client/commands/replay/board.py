@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from arm_client.commands.replay.handles import Handles
 from arm_client.session.session import Inline, Session
 from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
+from hbrt.borders import guests
 from hbrt.ddr.layout import DDR_BASE, GUARD_PAGES, MAX_CORES, PAGE_BYTES, plan
 from hbrt.errors import RequestRefusedError
 from hbrt.profiles.profile import active
@@ -22,6 +23,29 @@ _ALL_CORES = (1 << MAX_CORES) - 1
 """A board has no others; a call that only they could run has any core here."""
 _SETTINGS = {"HBRT_QUARANTINE": "0", "HB_DSP_RPC_MODE": "direct", "HBRT_CACHE": "coherent", "HBRT_RECORD": ""}
 """So that a freed address is free at once, and a call reaches a core with nothing between."""
+
+
+class Handles(Protocol):
+    """What a guest's calls of a recording have of the board that recorded them: its entry point in ``hbrt.replays``.
+
+    An entry point has the name of a command, such as ``0xfa57``, and is called with all calls of the recording, also
+    those that are not replayed.
+    """
+
+    def open_of(self, recorded: Recorded) -> Recorded | None:
+        """Return the call that has to run before a call and has not run; None for none."""
+
+    def replace(self, recorded: Recorded, message: memoryview) -> None:
+        """Write the board's values into the message of a call."""
+
+    def restore(self, recorded: Recorded, message: memoryview, output: memoryview) -> None:
+        """After a call, write the recorded values in place of the board's."""
+
+
+def _handles_of(calls: Sequence[Recorded]) -> list[Handles]:
+    commands = {f"{one.call.cmd:#x}" for one in calls}
+    names = commands & guests.targets("hbrt.replays").keys()
+    return [guests.load("hbrt.replays", name, "", "")(calls) for name in sorted(names)]
 
 
 def blocks_for(ranges: Sequence[Range]) -> list[tuple[int, int]]:
@@ -84,7 +108,7 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
     )
     daemon = launch(config, has_console=True)
     session = Session(BoardPaths(directory), daemon, inline=Inline(file) if is_inline else None)
-    board = Board(session, Handles(calls))
+    board = Board(session, _handles_of(calls))
     try:
         yield board
         board.close()
@@ -98,7 +122,7 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
 class Board:
     """The memory and the cores that calls are replayed on."""
 
-    def __init__(self, session: Session, handles: Handles) -> None:
+    def __init__(self, session: Session, handles: list[Handles]) -> None:
         self._session, self._handles = session, handles
         self._blocks: set[tuple[int, int]] = set()  # starts and ends
 
@@ -110,13 +134,15 @@ class Board:
             RequestRefusedError: there is no memory at these addresses.
         """
         call, session = recorded.call, self._session
-        if (opened := self._handles.open_of(recorded)) is not None:
-            self.run(opened, timeout_ms)
+        for opened in (one.open_of(recorded) for one in self._handles):
+            if opened is not None:
+                self.run(opened, timeout_ms)
         self._place(blocks_for(call.ranges))
         for used in call.ranges:
             self._view(used)[:] = recorded.bytes_of(used)
         message, output = (self._view(Range(*block, "", "")) for block in (call.input, call.output))
-        self._handles.replace(recorded, message)
+        for handles in self._handles:
+            handles.replace(recorded, message)
         given = call.cmd, call.priority, call.core_mask & _ALL_CORES, call.custom_id, *call.input, *call.output
         handle = session.tasks.submit(*given)
         if handle < 0:
@@ -129,7 +155,8 @@ class Board:
             )
         text = session.why(status) if status else ""
         session.tasks.release(handle)
-        self._handles.restore(recorded, message, output)
+        for handles in self._handles:
+            handles.restore(recorded, message, output)
         return status, text
 
     def bytes_of(self, used: Range) -> bytes:

@@ -13,7 +13,7 @@ import click
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
-from arm_client.commands.run.pictures import EXTRAS, contact_sheet, missing_for_models, need_models, take_pictures
+from arm_client.commands.run.pictures import NEEDED, contact_sheet, missing_for, need, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import compare_routes, record_into, recorded, route_by, run_by_seed
 from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, summary_of
@@ -297,15 +297,15 @@ def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]
     Raises:
         PictureError: no other sample is left, or the ones that need them were named.
     """
-    lacking = {group: missing for group in EXTRAS if (missing := missing_for_models(group))}
+    lacking = {group: missing for group in NEEDED if (missing := missing_for(group))}
     others = {name: file for name, file in samples.items() if file.parent.name not in lacking}
     for group, missing in lacking.items():
         left_out = [name for name, file in samples.items() if file.parent.name == group]
         if left_out and (were_named or not others):
-            need_models(group)
+            need(group)
         if left_out:
             names = ", ".join(left_out)
-            text = f"Left out: {names}, which needs {', '.join(missing)} (hbrt's extra {EXTRAS[group]!r})."
+            text = f"Left out: {names}, which needs {', '.join(missing)} (hbrt's extra {group!r})."
             show_text(text, err=True)
     return others
 

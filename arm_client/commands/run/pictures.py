@@ -40,27 +40,27 @@ def need_opencv() -> None:
         )
 
 
-EXTRAS = {"dnn": "dnn", "rknn": "rknn"}
-"""The extra that a group of samples with models needs, by group."""
+_MODELS = ("onnx", "onnxruntime", "cv2", "yaml")
+NEEDED = {"dnn": _MODELS, "rknn": (*_MODELS, "rknn", "rknnlite"), "fastrpc": ("fastrpc",)}
+"""A group of samples, and the extra of the same name -> the libraries that it brings."""
 
 
-def missing_for_models(group: str = "dnn") -> list[str]:
+def missing_for(group: str) -> list[str]:
     """Names of the libraries that samples of a group need and this Python does not have."""
-    names = ["onnx", "onnxruntime", "cv2", "yaml", *(["rknn", "rknnlite"] if group == "rknn" else [])]
-    return [name for name in names if find_spec(name) is None]
+    return [name for name in NEEDED[group] if find_spec(name) is None]
 
 
-def need_models(group: str = "dnn") -> None:
+def need(group: str) -> None:
     """Say what is missing before a board is started for nothing.
 
     Raises:
-        PictureError: something that models need is not installed.
+        PictureError: something that samples of a group need is not installed.
     """
-    if missing := missing_for_models(group):
-        also = " packages/hbrt-rknn" if group == "rknn" else ""
+    if missing := missing_for(group):
+        also = "" if group == "dnn" else f" packages/hbrt-{group}"
         raise PictureError(
-            f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra "
-            f"{EXTRAS[group]!r}, as in pip install '.[{EXTRAS[group]}]'{also} in its clone."
+            f"{'FastRPC needs' if group == 'fastrpc' else 'Models need'} {', '.join(missing)}, which this Python does "
+            f"not have: install hbrt with its extra {group!r}, as in pip install '.[{group}]'{also} in its clone."
         )
 
 

@@ -1,4 +1,4 @@
-/* Codes of FastRPC, out of hbrt/fastrpc/aee.py.
+/* Codes of FastRPC, out of fastrpc/wire/aee.py.
  *
  * Source: qualcomm/fastrpc, AEEStdErr.h, for names and values, https://github.com/qualcomm/fastrpc
  */

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
 

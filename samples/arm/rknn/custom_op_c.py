@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from rknn.api import RKNN
-from rknn.api.custom_op import get_node_attr
 
 from hbrt.samples_dir import samples_dir
+from rknn.api import RKNN
+from rknn.api.custom_op import get_node_attr
 
 SHAPE = (1, 3, 4, 4)
 BETA = 0.5

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from rknn.api import RKNN
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "dnn"

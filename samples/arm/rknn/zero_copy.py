@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rknn.api import RKNN
 
 import rknn_api as rk
+from rknn.api import RKNN
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "dnn"
 REPORTS = True

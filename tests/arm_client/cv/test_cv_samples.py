@@ -24,7 +24,7 @@ from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 COMMANDS = {cmd.op_name: int(cmd) for cmd in hbDSPCvCmd}

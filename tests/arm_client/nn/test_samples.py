@@ -20,7 +20,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 NAMES = ("softmax", "quantize", "dequantize")

@@ -19,7 +19,7 @@ from hbrt.ddr.claim_lock import ClaimLock
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 def checks(shell: Shell, *arguments: str) -> dict[str, dict[str, str]]:

@@ -14,7 +14,7 @@ from hbrt.board.files import daemon_pid
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 DSP_SERVER = ("-m", "dsp_server")
 FOREGROUND = ("-m", "hbrt", "start", "--foreground")

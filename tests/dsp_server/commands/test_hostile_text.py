@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Shell
+from tests.shared import Shell
 
 TITLE = "\x1b]0;owned\x07\x1b[2J\nfake line"
 IMAGE = f"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conftest import Shell
+from tests.shared import Shell
 
 
 def test_keys_are_made_and_listed(shell: Shell) -> None:

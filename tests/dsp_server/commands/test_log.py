@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 def fill(shell: Shell, lines: int) -> list[str]:

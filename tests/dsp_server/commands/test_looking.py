@@ -21,7 +21,7 @@ from hbrt.status import Status
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 CLIENT = """
 import arm_client as hb

@@ -11,7 +11,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 def test_boards_are_listed_with_their_states(shell: Shell) -> None:

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 def core(shell: Shell) -> dict[str, Any]:

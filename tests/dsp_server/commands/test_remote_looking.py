@@ -17,7 +17,7 @@ from tests.limits import PATIENCE_S
 from tests.remote_relay import BRISK, RemoteRelay
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 DAEMON_SECONDS = CONNECT_SECONDS = 1.5

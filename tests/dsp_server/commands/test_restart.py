@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 IMAGE = """
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start

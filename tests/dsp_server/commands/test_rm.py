@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conftest import Shell
+from tests.shared import Shell
 
 
 def test_a_stopped_board_is_removed_and_a_running_one_refused(shell: Shell) -> None:

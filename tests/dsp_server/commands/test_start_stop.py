@@ -18,7 +18,7 @@ from hbrt.control.daemon import Daemon
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 RUNNING = ["attach.sock", "control.sock", "image-1.py", "image-2.py", "lock", "log"]
 IMAGE = """

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Shell
 from tests.dsp_server.images import halts
 from tests.limits import PATIENCE_S, with_limits
 from tests.remote_relay import RemoteRelay
+from tests.shared import Shell
 
 IMAGE = Path(halts.__file__)
 HALT = """

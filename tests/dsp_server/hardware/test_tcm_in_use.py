@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 
 from dsp_server.hardware.tcm import BANK_RAW_BYTES, Tile, as_text, bits_in_use
 from hbrt.ddr.layout import TCM_UNIT_BYTES
-from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.shared import Shell
 
 PYTHON = """
 import time

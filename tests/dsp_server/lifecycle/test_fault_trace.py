@@ -12,7 +12,7 @@ import dsp_server
 from dsp_server.lifecycle.fault_trace import op_lines
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 OURS = Path(dsp_server.__file__).parent
 CRASHING = """

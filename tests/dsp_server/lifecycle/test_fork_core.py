@@ -18,7 +18,7 @@ from hbrt.board.paths import BoardPaths
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 # Tells what an image can see of its process, then serves.
 IMAGE = """

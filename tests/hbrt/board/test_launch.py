@@ -23,7 +23,7 @@ from hbrt.status import Status
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 pytestmark = pytest.mark.usefixtures("new_interpreters")
 

@@ -19,7 +19,7 @@ from hbrt.board.paths import SOCKET_PATH_MAX, BoardPaths, board_ref, default_hom
 from hbrt.errors import BoardBusyError, BoardError, WrongUseError
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 @pytest.fixture

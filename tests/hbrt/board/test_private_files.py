@@ -18,7 +18,7 @@ from hbrt.board.private_files import make_directory, open_file
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 UMASKS = [0, 0o022, 0o277, 0o777]
 # What looks away from modes; a process of root that may not have them is refused like anybody else.

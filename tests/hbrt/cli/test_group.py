@@ -23,7 +23,7 @@ from hbrt.cli.group import ENTRY_POINTS, VERBS, group
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -68,7 +68,17 @@ def loaded_by(shell: Shell, *arguments: str) -> set[str]:
 
 def test_the_table_of_verbs_is_that_of_the_installed_package() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {name: verb.target for name, verb in VERBS.items()} == project["entry-points"][ENTRY_POINTS]
+    targets = {name: verb.target for name, verb in VERBS.items() if not verb.extra}
+    assert targets == project["entry-points"][ENTRY_POINTS]
+
+
+def test_a_verb_of_a_guest_that_is_not_installed_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERBS, "idl", VERBS["idl"]._replace(extra="nowhere"))
+    monkeypatch.setattr("hbrt.cli.group.ENTRY_POINTS", "hbrt.commands_of_nobody")
+    answer = CliRunner().invoke(group, ["idl"], prog_name="hbrt")
+    assert answer.exit_code == 3
+    sentence = "'hbrt idl' needs hbrt-nowhere, which is not installed: pip install 'hbrt[nowhere]'."
+    assert answer.output == f"Error: {sentence}\n"
 
 
 @pytest.mark.parametrize("name", VERBS)

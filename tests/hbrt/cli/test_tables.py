@@ -15,7 +15,7 @@ from hbrt.cli.tables import Column, duration, plain_lines
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 TABLE = """
 from hbrt.cli.tables import Column, show_table

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hbrt.native.files import NotBuiltError, library
-from tests.conftest import Once
 from tests.limits import PATIENCE_S
+from tests.shared import Once
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"

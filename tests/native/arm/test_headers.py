@@ -19,7 +19,7 @@ import hbrt.nn_types
 import hbrt.pointcloud_types
 import hbrt.types
 from arm_client import c_library
-from arm_client.c_library.host import is_fastrpc
+from arm_client.c_library.host import guest_of
 from arm_client.c_library.prototypes import parameters_of
 from fastrpc.c_library import names as fastrpc_names
 from hbrt.lazy import stub_names
@@ -108,11 +108,14 @@ def test_the_library_has_every_function_of_the_client() -> None:
         if re.match(r"hb(Sys|DSP|DNN)[A-Z]", name) and module.startswith("arm_client.")
     }
     made_in_cplusplus = {"hbDNNRegisterLayerCreator"}  # of hbrt_register_layer
-    of_others = {name for name in entries() if is_fastrpc(name) or name.startswith(("hbrt_rknn_", "hbrt_rga_"))}
+    of_others = {name for name in entries() if guest_of(name)}
     assert functions - made_in_cplusplus == set(entries()) - of_others - OURS
-    assert set(fastrpc_names.CALLS) == {name for name in of_others if is_fastrpc(name)}
+    assert set(fastrpc_names.CALLS) == {name for name in of_others if not name.startswith(("hbrt_rknn_", "hbrt_rga_"))}
     assert all(callable(function) for function in fastrpc_names.CALLS.values())
-    assert all(len(parameters_of(text)) == (text.count(",") + 1) * (text != "(void)") for text in entries().values())
+    for name, text in entries().items():
+        guest = guest_of(name)
+        count = len(parameters_of(text, guest.STRUCTURES if guest else {}))
+        assert count == (text.count(",") + 1) * (text != "(void)")
 
 
 def test_a_prototype_that_python_cannot_read_is_named() -> None:

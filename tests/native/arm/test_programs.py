@@ -16,10 +16,10 @@ import pytest
 from hbrt.native.files import library
 from hbrt.status import Status
 from hbrt.trace.timeline import MODELLED
-from tests.conftest import Shell
 from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
+from tests.shared import Shell
 
 SLEEPING = Path(__file__).parents[1] / "mailbox" / "image.py"
 

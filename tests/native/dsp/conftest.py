@@ -14,7 +14,7 @@ import pytest
 
 from arm_client.client import Board
 from hbrt.native.image_flags import is_cpp
-from tests.conftest import Once
+from tests.shared import Once
 
 IMAGES = Path(__file__).parent / "images"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hbrt.samples_dir import samples_dir
 from hbrt.trace.timeline import MODELLED
-from tests.conftest import Shell
 from tests.hbrt.trace.reader import read
+from tests.shared import Shell
 
 PROGRAM = """
 import numpy as np

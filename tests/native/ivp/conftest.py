@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Once
 from tests.limits import WHOLE_RUN_S
+from tests.shared import Once
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[2] / "native" / "include" / "dsp"

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from rknn.api import RKNN
 
+from rknn.api import RKNN
 from rknn_api.container import Container
 from tests.rknn_api import nets
 

@@ -8,8 +8,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx import ModelProto, helper, numpy_helper
-from rknn.api import RKNN
 
+from rknn.api import RKNN
 from rknn_api.toolkit.prune import pruned
 
 RNG = np.random.default_rng(6)

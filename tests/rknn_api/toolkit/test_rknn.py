@@ -14,14 +14,14 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
+
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
-from rknnlite.api import RKNNLite
-
 from rknn_api.commands.benchmark import command as benchmark
 from rknn_api.container import Container
 from rknn_api.toolkit import hybrid, quantize
 from rknn_api.toolkit.accuracy import error_between
+from rknnlite.api import RKNNLite
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
 

@@ -19,7 +19,7 @@ from arm_client.commands.estimate.what_if import as_toml, changes
 from hbrt.profiles.estimate import Call, parts_of
 from hbrt.profiles.profile import BadProfileError, find, load
 from hbrt.profiles.work import Work
-from tests.conftest import Shell
+from tests.shared import Shell
 
 J5 = find("j5")
 PROGRAM = """

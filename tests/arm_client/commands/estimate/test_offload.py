@@ -11,7 +11,7 @@ from arm_client.commands.op.sweep import Sample
 from hbrt.profiles.estimate import Call
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import Work
-from tests.conftest import Shell
+from tests.shared import Shell
 
 EXACT = find("j5").with_values(
     {"rpc.call_us": 1800, "rpc.buffer_us": 0, "cpu.host_ratio": 1, "cores.dsp.clock_mhz": 1000}

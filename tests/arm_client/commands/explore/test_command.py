@@ -12,9 +12,9 @@ import pytest
 from arm_client.commands.explore.command import runs_memory
 from arm_client.commands.explore.search import Runner, runs_of
 from hbrt.exploration.seeds import SCHEDULE
-from tests.conftest import Shell
 from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
+from tests.shared import Shell
 from tools.docs_tables import REPOSITORY
 
 RACES = REPOSITORY / "samples/races"

@@ -12,8 +12,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.shared import Shell
 
 IMAGE = """
 import time

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from arm_client.farm.engine import engine
-from tests.conftest import Shell
+from tests.shared import Shell
 
 TESTS = """
 import os, signal

@@ -10,8 +10,8 @@ import pytest
 
 from arm_client.client import private_board
 from arm_client.commands.farm.turns import Turns, TurnsWork, compared_set
-from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.shared import Shell
 
 IMAGE = """
 import numpy as np

@@ -27,7 +27,7 @@ from tests.arm_client.dnn.exact import exact
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 DIGITS = Path(__file__).resolve().parents[4] / "samples" / "dnn"
 INT8, FLOAT = DIGITS / "digits_int8.onnx", DIGITS / "digits_float.onnx"

@@ -12,7 +12,7 @@ from arm_client.commands.op.sweep import Sample, to_sizes
 from hbrt.profiles.estimate import Call
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import Work
-from tests.conftest import Shell
+from tests.shared import Shell
 
 J5 = find("j5")
 IMAGE = """

@@ -13,7 +13,7 @@ from arm_client.commands.op.kinds import ARRAYS, KINDS, NewOp
 from arm_client.commands.op.new import write_op
 from arm_client.errors import HbrtError
 from hbrt.status import Status
-from tests.conftest import Shell
+from tests.shared import Shell
 
 CMD = 0x1000
 WIDE = 200_000

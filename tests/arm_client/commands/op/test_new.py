@@ -16,7 +16,7 @@ from arm_client.commands.op.new import OpError, check_op, write_op
 from tests.limits import full_disk
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 FILES = ["call_scale.py", "scale_image.py", "scale_param.py", "test_scale.py"]
 

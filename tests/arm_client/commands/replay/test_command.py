@@ -11,7 +11,7 @@ import pytest
 from arm_client.transport.remote_link import RemoteLink
 from hbrt.board.paths import RemoteBoard
 from hbrt.errors import WrongUseError
-from tests.conftest import Shell
+from tests.shared import Shell
 from tools.docs_tables import REPOSITORY
 
 IMAGE = """

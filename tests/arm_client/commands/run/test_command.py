@@ -24,7 +24,7 @@ from tools.docs_blocks import blocks
 
 if TYPE_CHECKING:
     from arm_client.client import Board
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "install.md"
 NN = {"softmax": "0x400", "quantize": "0x401", "dequantize": "0x402"}

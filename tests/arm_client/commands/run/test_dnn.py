@@ -14,7 +14,7 @@ import pytest
 from hbrt.samples_dir import samples_dir
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 SMALL = """<ir_version: 8, opset_import: ["" : 17]>
 small (float[1,3,8,10] data) => (float[1,3] prob) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 
 def test_all_samples_run(shell: Shell) -> None:

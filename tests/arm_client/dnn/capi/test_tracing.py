@@ -10,8 +10,8 @@ import pytest
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
 from hbrt.trace.timeline import MODELLED
-from tests.conftest import Shell
 from tests.hbrt.trace.reader import read
+from tests.shared import Shell
 
 PROGRAM = """
 import sys

@@ -18,8 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 from arm_client.accelerator.model_file import ModelFile
 from hbrt.models.run.ort_session import thread_count
 from tests.arm_client.dnn.nets import double, endless
-from tests.conftest import Shell
 from tests.limits import PATIENCE_S, full_disk
+from tests.shared import Shell
 from tests.waiting import until
 
 WIDTH = 3620  # of a matrix of 50 MiB

@@ -18,7 +18,7 @@ from arm_client.commands.run.samples import arguments_of, samples_of
 from arm_client.errors import CallerError
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 SAMPLES = Path(__file__).resolve().parents[4] / "samples" / "arm" / "nn"
 DIMS = {"centerpoint": 5, "pointpillars": 4}

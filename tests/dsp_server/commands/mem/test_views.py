@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dsp_server.commands.mem.views import owners
 
 if TYPE_CHECKING:
-    from tests.conftest import Shell
+    from tests.shared import Shell
 
 CLIENT = """
 import arm_client as hb

@@ -15,8 +15,8 @@ from hbrt.control.ask import ask
 from hbrt.ddr.layout import HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS
 from hbrt.mailbox.table import ANSWER, REQUEST, State
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
-from tests.conftest import Shell
 from tests.dsp_server.images import halts
+from tests.shared import Shell
 
 PROGRAM = """
 import time

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dsp_server.commands.top.sample import newest_of, percentile, sample_of
 from dsp_server.commands.top.screen import History, lines_of, screen_of
-from tests.conftest import Shell
 from tests.dsp_server.images import halts
+from tests.shared import Shell
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -12,10 +12,10 @@ import pytest
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
-from tests.conftest import Shell
 from tests.hbrt.trace.reader import Trace, read
 from tests.limits import full_disk
 from tests.remote_relay import RemoteRelay
+from tests.shared import Shell
 from tests.waiting import until
 
 CALLS = """

@@ -19,8 +19,8 @@ import pytest
 from dsp_server.commands.web.server import HOST, MAX_CONNECTIONS, Server
 from dsp_server.commands.web.view import MIN_SECONDS, View
 from hbrt.board.paths import BoardPaths
-from tests.conftest import Shell
 from tests.limits import PATIENCE_S
+from tests.shared import Shell
 from tests.waiting import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

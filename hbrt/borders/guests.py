@@ -1,0 +1,61 @@
+"""Distributions beside the core, in ``packages/``: what they add is found by entry points, so the core imports none.
+
+A guest announces verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), what a core's process runs for it
+(``hbrt.skeletons``) and how a recording's calls of a command are replayed (``hbrt.replays``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+_DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc"}
+_CORE: Final = ("arm_client", "dsp_server", "hbrt", "rknn_api")
+_ROOT: Final = Path(__file__).resolve().parents[2]
+
+PACKAGES: Final = frozenset({*_CORE, *_DISTRIBUTION_OF})
+"""The packages that programs import, of the core and of guests."""
+
+
+class MissingGuestError(ImportError):
+    """A guest is needed that is not installed; the message says which extra brings it."""
+
+    def __init__(self, subject: str, extra: str) -> None:
+        super().__init__(f"{subject} needs hbrt-{extra}, which is not installed: pip install 'hbrt[{extra}]'.")
+
+
+def targets(group: str) -> dict[str, str]:
+    """Return what installed packages announce in a group: name -> ``module:attribute``."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry.value for entry in entry_points(group=group)}
+
+
+def load(group: str, name: str, subject: str, extra: str) -> Any:
+    """Load what a guest announces.
+
+    Args:
+        group: Group of entry points, such as ``hbrt.c_names``.
+        name: Name of the entry point.
+        subject: What needs it, the beginning of the sentence where it is missing.
+        extra: The extra that brings the guest.
+
+    Raises:
+        MissingGuestError: the guest is not installed.
+    """
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=group, name=name):
+        return entry.load()
+    raise MissingGuestError(subject, extra)
+
+
+def folders(*but: str) -> list[str]:
+    """Return the folders of ``PACKAGES``, each with a slash at its end: in a wheel and in a clone.
+
+    Args:
+        but: Packages to leave out.
+    """
+    places = [_ROOT / name for name in PACKAGES.difference(but)]
+    places += [_ROOT / "packages" / held / "src" / name for name, held in _DISTRIBUTION_OF.items() if name not in but]
+    return sorted(f"{place}/" for place in places)

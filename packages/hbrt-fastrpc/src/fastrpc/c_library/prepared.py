@@ -1,0 +1,102 @@
+"""What libhbrt.so needs to send an invocation again by itself: native/arm/fastrpc.h has the structure."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from fastrpc.runtime import runtime
+from fastrpc.wire import scalars
+from fastrpc.wire.aee import AeeError
+from fastrpc.wire.types import remote_arg
+from hbrt.ddr.fence import Fence
+
+if TYPE_CHECKING:
+    from fastrpc.runtime import Ready
+
+_PLACES, _MAX_ARGUMENTS = 64, 16
+
+
+class _Prepared(ctypes.Structure):
+    """``struct hbrt_prepared``."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("users", ctypes.c_uint32),
+        ("calls", ctypes.c_uint64),
+        ("handle", ctypes.c_uint64),
+        ("word", ctypes.c_uint32),
+        ("cmd", ctypes.c_uint32),
+        ("priority", ctypes.c_uint32),
+        ("core_mask", ctypes.c_uint32),
+        ("phy_addr", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("arguments", remote_arg * _MAX_ARGUMENTS),
+    )
+
+
+_SIZE: Final = ctypes.sizeof(_Prepared)
+
+
+class Lent:
+    """The places of the library, and the messages that it may be sending."""
+
+    def __init__(self, address: int, place_of: Callable[[int, int, int], int]) -> None:
+        self._places = (_Prepared * _PLACES).from_address(address)
+        self._place_of = place_of
+        self._ready: dict[int, Ready] = {}
+        self._fence = Fence()
+        self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and perhaps under way
+
+    def lend(self, handle: int, word: int, first: int, ready: Ready) -> None:
+        """Have the library send an invocation by itself, whose first argument lies there."""
+        number = self._place_of(handle, word, first)
+        if self._ready.get(number) is ready:
+            return
+        place = self._places[number]
+        self._take_back(number)
+        cmd, priority, mask, _, phy_addr, size, *_ = ready.task
+        place.version += 1
+        place.handle, place.word, place.calls = handle, word, 0
+        place.cmd, place.priority, place.core_mask, place.phy_addr, place.size = cmd, priority, mask, phy_addr, size
+        ctypes.memmove(place.arguments, first, scalars.split(word).total * ctypes.sizeof(remote_arg))
+        place.version += 1
+        self._ready[number] = ready
+        ready.sent_by_c.append(lambda: place.calls)
+        ready.on_forgotten.append(lambda: self._take_back(number))
+
+    def _take_back(self, number: int) -> None:
+        ready = self._ready.pop(number, None)
+        if ready is None:
+            return
+        place = self._places[number]
+        place.version += 1 + place.version % 2  # even again, and of no invocation
+        place.handle = 0
+        ready.sent_by_c.clear()
+        ready.tally.calls += place.calls
+        self._fence.full()  # before the users are read: one that comes later sees that the place is of no invocation
+        self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]
+
+
+def preparing(
+    address: int, place_of: Callable[[int, int, int], int], call: Callable[[int, int, Any], int]
+) -> Callable[[int, int, Any], int]:
+    """``call``, and then the library sends the same invocation by itself, where nothing has to be copied or flushed."""
+    lent = Lent(address, place_of)
+
+    def made(handle: int, word: int, pra: Any) -> int:
+        code = call(handle, word, pra)
+        count = scalars.split(word).total
+        if code or pra is None or not 0 < count <= _MAX_ARGUMENTS:
+            return code
+        first = ctypes.addressof(pra.contents)
+        try:
+            ready = runtime().ready.find(handle, word, ctypes.string_at(first, count * ctypes.sizeof(remote_arg)))
+        except AeeError:
+            return code
+        if ready is not None and not ready.clean and not ready.invalidate:
+            lent.lend(handle, word, first, ready)
+        return code
+
+    return made

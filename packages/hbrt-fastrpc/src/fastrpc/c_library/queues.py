@@ -1,0 +1,161 @@
+"""``dspqueue_*`` as libhbrt.so hands them over: a handle is the queue's id, addresses are numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from fastrpc.calls import returns_code
+from fastrpc.queues import DspQueue
+from fastrpc.runtime import runtime
+from fastrpc.wire import ring, uri
+from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.types import dspqueue_buffer
+
+_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
+_DEFAULT_SIZES = 65_536, 16_384
+_NO_LIMIT = 0xFFFF_FFFF
+_OPTIMIZED = 1000
+_Callback: Any = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
+
+_queues: dict[int, DspQueue] = {}
+os.register_at_fork(after_in_child=_queues.clear)
+
+
+@returns_code
+def dspqueue_create(domain: int, requests: int, responses: int, callbacks: int, queue: int) -> None:
+    """As dspqueue_create; ``callbacks`` is the address of packet callback, error callback and context."""
+    if not queue:
+        raise AeeError(Aee.AEE_EBADPARM, "The place for the queue is NULL.")
+    on_packet, on_error, context = (ctypes.c_uint64 * 3).from_address(callbacks)
+    number, session = uri.split_domain(domain)
+
+    def calling(function: int) -> Callable[[int], None] | None:
+        call = _Callback(function) if function else None
+        return None if call is None else lambda code: call(made.id, ctypes.c_int32(code).value, context)
+
+    ready, failed = calling(on_packet), calling(on_error)
+    made = DspQueue(
+        uri.DOMAINS[number],
+        session,
+        request_bytes=requests or _DEFAULT_SIZES[0],
+        response_bytes=responses or _DEFAULT_SIZES[1],
+        on_ready=None if ready is None else lambda: ready(0),
+        on_error=None if failed is None else lambda error: failed(error.code),
+    )
+    _queues[made.id] = made
+    _put(_U64, queue, made.id)
+
+
+@returns_code
+def dspqueue_close(queue: int) -> None:
+    """As dspqueue_close."""
+    found = _of(queue)
+    if found.is_imported:
+        raise AeeError(Aee.AEE_ERPC, "The image has the queue open: have it call dspqueue_close first.")
+    del _queues[queue]
+    found.close()
+
+
+@returns_code
+def dspqueue_export(queue: int, number: int) -> None:
+    """As dspqueue_export."""
+    if not number:
+        raise AeeError(Aee.AEE_EBADPARM, "The place for the number is NULL.")
+    _put(_U64, number, _of(queue).id)
+
+
+@returns_code
+def dspqueue_write(
+    queue: int, flags: int, count: int, buffers: int, length: int, message: int, timeout_us: int
+) -> None:
+    """As dspqueue_write."""
+    found = _of(queue)
+    if (count and not buffers) or (length and not message) or count > ring.MAX_BUFFERS or length > ring.MAX_MESSAGE:
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"{count} buffers and {length} bytes: a packet has at most {ring.MAX_BUFFERS} and {ring.MAX_MESSAGE}, "
+            "none of them at NULL.",
+        )
+    given = (dspqueue_buffer * count).from_address(buffers) if count else ()
+    named = [(one.fd, one.offset, one.size, one.flags) for one in given]
+    text = ctypes.string_at(message, length) if length else b""
+    found.write(text, named, _seconds(timeout_us), flags)
+
+
+@returns_code
+def dspqueue_read(queue: int, places: int, timeout_us: int) -> None:
+    """As dspqueue_read; ``places`` is the address of its other arguments, each a 64-bit number."""
+    flags, most_buffers, count, buffers, most_message, length, message = (ctypes.c_uint64 * 7).from_address(places)
+    found = _of(queue)
+    head = _head(found, timeout_us)
+    if head[1] > most_buffers or head[2] > most_message or (head[1] and not buffers) or (head[2] and not message):
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"The packet has {head[1]} buffers and {head[2]} bytes; {most_buffers} and {most_message} have room.",
+        )
+    packet = found.take()
+    if packet is None:
+        raise AeeError(Aee.AEE_EWOULDBLOCK, "Another thread took the response.")
+    for place, value in ((flags, packet.flags), (count, len(packet.buffers)), (length, len(packet.message))):
+        _put(_U32, place, value)
+    memory = runtime().memory
+    for at, one in enumerate(packet.buffers):
+        mapped = memory.mapped(one.fd)
+        address = mapped.address + one.offset if mapped is not None and mapped.address else 0
+        told = dspqueue_buffer(one.fd, one.size, one.offset, one.flags, address)
+        ctypes.memmove(buffers + at * ctypes.sizeof(told), ctypes.addressof(told), ctypes.sizeof(told))
+    ctypes.memmove(message, packet.message, len(packet.message))
+
+
+@returns_code
+def dspqueue_peek(queue: int, flags: int, count: int, length: int, timeout_us: int) -> None:
+    """As dspqueue_peek."""
+    for place, value in zip((flags, count, length), _head(_of(queue), timeout_us), strict=True):
+        _put(_U32, place, value)
+
+
+@returns_code
+def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -> None:
+    """As dspqueue_write_early_wakeup_noblock."""
+    _of(queue).write_early_wakeup(delay_us, flags)
+
+
+@returns_code
+def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
+    """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
+    told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
+    if not 1 <= stat <= len(told) or not value:
+        raise AeeError(Aee.AEE_EBADPARM, f"There is no statistic {stat}, or no place for it; write 1 to {len(told)}.")
+    _put(_U64, value, told[stat - 1])
+
+
+def _of(queue: int) -> DspQueue:
+    found = _queues.get(queue)
+    if found is None:
+        raise AeeError(Aee.AEE_EBADPARM, f"{queue:#x} is not an open queue: it was closed, or never created.")
+    return found
+
+
+def _head(queue: DspQueue, timeout_us: int) -> tuple[int, int, int]:
+    """Flags, number of buffers and bytes of the message of the next response, once there is one."""
+    if timeout_us:
+        queue.wait_for_response(_seconds(timeout_us))
+    head = queue.peek()
+    if head is None:
+        raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no response.")
+    return head
+
+
+def _seconds(timeout_us: int) -> float:
+    return math.inf if timeout_us == _NO_LIMIT else timeout_us / 1e6
+
+
+def _put(form: struct.Struct, address: int, value: int) -> None:
+    """Write a number, unless the place is NULL."""
+    if address:
+        ctypes.memmove(address, form.pack(value), form.size)

@@ -1,0 +1,119 @@
+"""``remote_handle64_*``: the vendor's names, argument order and codes. No call raises; each returns a code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from arm_client.cabi.last_error import note, returning_status
+from fastrpc.runtime import Span, runtime
+from fastrpc.wire import scalars, uri
+from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.types import remote_arg
+
+Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
+
+returns_code = partial(returning_status, AeeError, lambda error, _: (error.code, error.sentence))()
+
+
+@returns_code
+def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
+    """Open an interface on a domain.
+
+    Args:
+        name: Its URI, with ``&_dom=`` and the name of a domain behind.
+        handle: Out: a remote_handle64.
+
+    Returns:
+        0; AEE_EBADPARM: nothing was given, or no known domain; AEE_ECONNREFUSED: the board has none, or does not run;
+        AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
+
+    Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
+    """
+    if not name or not hasattr(handle, "value"):
+        raise AeeError(Aee.AEE_EBADPARM, f"The URI is {name!r} and the handle {handle!r}; pass both.")
+    handle.value = runtime().open(name if isinstance(name, str) else name.decode(errors="replace"))
+
+
+@returns_code
+def remote_handle_open(name: str | bytes | None, handle: Any) -> None:
+    """As remote_handle64_open, on cdsp where ``name`` has no domain; ``name`` may be that of the interface alone.
+
+    Args:
+        name: A URI, or a name.
+        handle: Out: a remote_handle.
+    """
+    if not name or not hasattr(handle, "value"):
+        raise AeeError(Aee.AEE_EBADPARM, f"The name is {name!r} and the handle {handle!r}; pass both.")
+    given = name if isinstance(name, str) else name.decode(errors="replace")
+    # Stubs of interfaces without handles name another function of the skeleton.
+    written = given.replace("_skel_invoke", "_skel_handle_invoke") if "?" in given else uri.of_interface(given)
+    handle.value = runtime().open(written, uri.DEFAULT_DOMAIN)
+
+
+def remote_handle_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
+    """As remote_handle64_invoke."""
+    return remote_handle64_invoke(handle, scalars, pra)
+
+
+def remote_handle_close(handle: Any) -> int:
+    """As remote_handle64_close."""
+    return remote_handle64_close(handle)
+
+
+def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
+    """Run a method of an open handle; any thread may, several at once.
+
+    Args:
+        handle: Of remote_handle64_open.
+        scalars: The scalar word.
+        pra: An array of remote_arg: input buffers, then output buffers.
+
+    Returns:
+        0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: no arguments where the word names some, or one that
+        runs past the end of registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
+    """
+    number = number_of(handle)
+    try:
+        here = runtime()
+        raw = bytes(pra) if isinstance(pra, ctypes.Array) else None
+        if raw is None or not here.invoke_same(number, scalars, raw):
+            here.invoke(number, scalars, spans_of(scalars, pra), raw)
+    except AeeError as error:
+        return note(error.code, error.sentence)
+    return 0
+
+
+@returns_code
+def remote_handle64_close(handle: Any) -> None:
+    """Close a handle; also one that is stale.
+
+    Returns:
+        0; AEE_EINVHANDLE; what the interface's own close returned.
+    """
+    runtime().close(number_of(handle))
+
+
+def spans_of(word: int, pra: Arguments) -> list[Span]:
+    """The buffers of an array of arguments, and the values of its handles.
+
+    Raises:
+        AeeError: AEE_EBADPARM: there are fewer than the word names.
+    """
+    given = scalars.split(word)
+    count = given.total
+    if count > len(pra or ()):
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
+        )
+    if pra is None:
+        return []
+    buffers: list[Span] = [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(given.buffers)]
+    return buffers + [pra[at].h64 for at in range(given.buffers, count)]
+
+
+def number_of(handle: Any) -> int:
+    """A handle or a job as a number, or as a ctypes integer; -1, which is none, for anything else."""
+    return handle if type(handle) is int else getattr(handle, "value", -1)

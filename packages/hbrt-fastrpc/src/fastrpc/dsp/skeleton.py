@@ -1,0 +1,465 @@
+"""FastRPC's DSP side: the interfaces that an image registers, and their objects, which live in one core's process.
+
+A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is the base of those in Python that
+``hbrt idl`` writes. A call is one task of the board; see fastrpc/wire/message.py.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
+
+from dsp_server import runtime
+from fastrpc.wire import marshal, ring, scalars, uri
+from fastrpc.wire.aee import Aee, AeeError, on_dsp
+from fastrpc.wire.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN, WAKE
+from hbrt.ddr.fence import Fence
+from hbrt.ddr.layout import TABLES_GENERATION
+
+__all__ = ["Aee", "AeeError", "DspQueue", "Implementation", "Skeleton", "register_interface"]
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
+_MAX_REMEMBERED: Final = 1024
+_SIGNED: Final = struct.Struct("<i")
+_UNSIGNED: Final = struct.Struct("<I")
+
+Arguments = list[memoryview]
+
+
+class Implementation(Protocol):
+    """An open object of an interface."""
+
+    def invoke(self, word: int, arguments: Arguments) -> int:
+        """Run a method; returns what arrives at the CPU.
+
+        Args:
+            word: The scalar word.
+            arguments: Bytes of each buffer, those of inputs read-only.
+
+        Raises:
+            AeeError: the method failed.
+        """
+
+    def close(self) -> None:
+        """The last call: the handle is closed, or its program has ended."""
+
+
+class _Opened(NamedTuple):
+    """An object, and the client whose it is."""
+
+    implementation: Implementation
+    client: int
+    pid: int
+    limit_bytes: int
+
+
+class _Same(NamedTuple):
+    """What a message asks for."""
+
+    invoke: Callable[[int, Arguments], int]
+    word: int
+    arguments: Arguments
+    client: int
+
+
+class Domain:
+    """The interfaces and objects of one core's process."""
+
+    def __init__(self) -> None:
+        self._factories: dict[str, Callable[[str], Implementation]] = {}
+        self._opened: dict[int, _Opened] = {}
+        self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
+        self._same: dict[bytes, _Same] = {}
+        self._used: dict[int, int] = {}  # bytes that the objects of a program with a limit have allocated, by client
+        self.queues: dict[int, DspQueue] = {}
+        self._generation = b""
+
+    def register(self, symbol: str, make: Callable[[str], Implementation]) -> None:
+        """Serve an interface.
+
+        Args:
+            symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+            make: Makes an object, given the URI.
+        """
+        self._factories[symbol] = make
+        if runtime.context.registry.get(FASTRPC_CMD) is None:
+            runtime.hb_dsp_register_fn(FASTRPC_CMD, self.fastrpc)
+
+    def fastrpc(self, input: memoryview, output: memoryview, tm: object) -> int:  # noqa: ARG002 - an op's signature
+        """The op: open, invoke, close."""
+        raw = bytes(input)
+        same = self._same.get(raw)
+        context = runtime.context
+        try:
+            if (
+                same is not None
+                and same.client == context.client_id
+                and not context.watchers
+                and context.ddr is not None
+                and context.ddr.map[_GENERATION] == self._generation
+            ):
+                code = same.invoke(same.word, same.arguments)
+                return _as_status(code) if code else 0
+            return self._serve(raw, output)
+        except AeeError as error:
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", error.sentence)
+            return _as_status(error.code)
+
+    def _serve(self, raw: bytes, output: memoryview) -> int:
+        try:
+            kind, word, handle, count, limit_kib = HEAD.unpack_from(raw)
+        except struct.error:
+            raise _refusal(
+                Aee.AEE_ERPC, f"Command {FASTRPC_CMD:#x} takes the message of a FastRPC call; use remote_handle64_*."
+            ) from None
+        if kind == INVOKE:
+            return self._invoke(raw, word, handle, count)
+        if kind == OPEN:
+            HANDLE.pack_into(
+                output, 0, self._open(raw[HEAD.size : HEAD.size + count].decode(errors="replace"), limit_kib << 10)
+            )
+        elif kind == CLOSE:
+            opened = self._of(handle)
+            del self._opened[handle]
+            self._same.clear()
+            opened.implementation.close()
+        elif kind == WAKE:
+            queue = self.queues.get(handle)
+            if queue is None or queue.client != runtime.context.client_id:
+                raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"The image has imported no queue {handle:#x}.")
+            queue.serve()
+        elif kind == END:
+            os.kill(os.getpid(), signal.SIGKILL)
+        else:
+            raise _refusal(Aee.AEE_ERPC, f"{kind} is not a kind of message.")
+        return 0
+
+    def _invoke(self, raw: bytes, word: int, handle: int, count: int) -> int:
+        """Run a method; the same message finds its arguments again while the board's tables do not change."""
+        opened = self._of(handle)
+        implementation = opened.implementation
+        given = scalars.split(word)
+        end = HEAD.size + count * ARGUMENT.size
+        if given.total != count or len(raw) < end:
+            raise _refusal(
+                Aee.AEE_EBADPARM, f"The scalar word {word:#x} names {given.total} arguments, and {count} came."
+            )
+        context = runtime.context
+        arguments = _mapped(given, raw)
+        if opened.limit_bytes:
+            with self._limited(opened.client, opened.limit_bytes):
+                return _as_status(implementation.invoke(word, arguments))
+        if context.ddr is not None and not context.watchers:
+            generation = context.ddr.map[_GENERATION]
+            if generation != self._generation or len(self._same) >= _MAX_REMEMBERED:
+                self._generation = generation
+                self._same.clear()
+            self._same[raw] = _Same(implementation.invoke, word, arguments, context.client_id)
+        return _as_status(implementation.invoke(word, arguments))
+
+    @contextmanager
+    def _limited(self, client: int, limit_bytes: int) -> Iterator[None]:
+        """Have the process allocate no more than the program's objects have left.
+
+        Raises:
+            AeeError: AEE_ENOMEMORY: it needed more.
+        """
+        before, (_, most) = _data_bytes(), resource.getrlimit(resource.RLIMIT_DATA)
+        left = max(limit_bytes - self._used.get(client, 0), 0)
+        resource.setrlimit(resource.RLIMIT_DATA, (before + left, most))
+        try:
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+                self._used[client] = self._used.get(client, 0) + _data_bytes() - before
+        except MemoryError as error:
+            why = str(error) or "an allocation failed"
+            raise _refusal(Aee.AEE_ENOMEMORY, f"The process domain of the program has no memory left: {why}.") from None
+
+    def _open(self, written: str, limit_bytes: int) -> int:
+        symbol = uri.parse(written, uri.DEFAULT_DOMAIN).symbol
+        make = self._factories.get(symbol)
+        if make is None:
+            raise _refusal(
+                Aee.AEE_EUNABLETOLOAD,
+                f"The image has no interface {symbol}; it has {', '.join(sorted(self._factories)) or 'none'}.",
+            )
+        self._forget_ended()
+        client = runtime.context.client_id
+        if limit_bytes:
+            with self._limited(client, limit_bytes):
+                made = make(written)
+        else:
+            made = make(written)
+        self._last += 1
+        self._opened[self._last] = _Opened(made, client, runtime.process_of(client), limit_bytes)
+        return self._last
+
+    def _of(self, handle: int) -> _Opened:
+        opened = self._opened.get(handle)
+        if opened is None or opened.client != runtime.context.client_id:
+            raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"There is no open handle {handle:#x} of this program on this core.")
+        return opened
+
+    def _forget_ended(self) -> None:
+        """Close what programs that have ended left open."""
+        for handle, opened in list(self._opened.items()):
+            if runtime.process_of(opened.client) != opened.pid:
+                del self._opened[handle]
+                self._used.pop(opened.client, None)
+                with suppress(Exception):
+                    opened.implementation.close()
+        for number, queue in list(self.queues.items()):
+            if runtime.process_of(queue.client) != queue.pid:
+                del self.queues[number]
+
+
+def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
+    views: Arguments = []
+    for at in range(given.buffers):
+        phy_addr, size_bytes = ARGUMENT.unpack_from(raw, HEAD.size + at * ARGUMENT.size)
+        view = runtime.map_range(phy_addr, size_bytes) if size_bytes else memoryview(bytearray())
+        if view is runtime.MAP_FAILED:
+            raise _refusal(
+                Aee.AEE_EBADPARM, f"Argument {at} is not memory of the caller: {runtime.context.map_failure}"
+            )
+        views.append(view.toreadonly() if at < given.inputs else view)
+    for at in range(given.buffers, given.total):
+        views.append(memoryview(raw)[HEAD.size + at * ARGUMENT.size :][: HANDLE.size])
+    return views
+
+
+def _data_bytes() -> int:
+    """Bytes of this process that count for RLIMIT_DATA."""
+    return int(Path("/proc/self/statm").read_bytes().split()[5]) * resource.getpagesize()
+
+
+def _as_status(code: int) -> int:
+    """A code as a task's status, a signed 32-bit integer."""
+    return int(_SIGNED.unpack(_UNSIGNED.pack(code & 0xFFFF_FFFF))[0])
+
+
+def _refusal(code: Aee, sentence: str) -> AeeError:
+    return AeeError(on_dsp(code), sentence)
+
+
+domain = Domain()
+
+
+def register_interface(symbol: str, make: Callable[[str], Implementation]) -> int:
+    """Serve an interface; in an image's ``main()``, after hb_dsp_env_init(). An image may have several.
+
+    Args:
+        symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+        make: Makes the object of an open, given the URI. It may raise AeeError.
+
+    Returns:
+        0.
+
+    Raises:
+        NoBoardError: it came before hb_dsp_env_init().
+    """
+    domain.register(symbol, make)
+    return 0
+
+
+class DspQueue:
+    """A queue of a program, imported in one of its calls; by the ``id`` of the program's ``DspQueue``.
+
+    Args:
+        number: The id.
+        on_packet: Called as ``on_packet(queue, message, buffers)`` for each request: its bytes, and a memoryview of
+            each buffer.
+
+    Raises:
+        AeeError: AEE_ENOSUCHMAP: the program has no such queue.
+    """
+
+    def __init__(self, number: int, on_packet: Callable[[DspQueue, bytes, list[memoryview]], object]) -> None:
+        self._number = number
+        head = runtime.map_range(number, ring.QUEUE_HEAD_BYTES)
+        sizes = (0, 0) if head is runtime.MAP_FAILED else ring.SIZES.unpack_from(head)
+        if not all(map(ring.is_ring, sizes)):
+            raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {number:#x}.")
+        self._size_bytes = ring.QUEUE_HEAD_BYTES + sum(sizes)
+        self._queue = ring.queue_of(self._mapped())
+        if self._queue.importer >= 0 and number in domain.queues:
+            raise _refusal(Aee.AEE_EITEMBUSY, f"The queue {number:#x} is imported already.")
+        self._queue.set_importer(runtime.context.index)
+        self._on_packet = on_packet
+        self._fence = Fence()
+        self.client = runtime.context.client_id
+        self.pid = runtime.process_of(self.client)
+        domain.queues[number] = self
+
+    def _mapped(self) -> memoryview:
+        """The queue's bytes.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: they are not the memory of the program whose call runs.
+        """
+        mapped = runtime.map_range(self._number, self._size_bytes)
+        if mapped is runtime.MAP_FAILED:
+            raise _refusal(Aee.AEE_ENOSUCHMAP, f"The program has no queue {self._number:#x}.")
+        return mapped
+
+    def write(self, message: bytes = b"") -> None:
+        """Send a response.
+
+        Raises:
+            AeeError: AEE_EWOULDBLOCK: the program has not read those before; AEE_EBADPARM: it is too large;
+                AEE_ENOSUCHMAP: the call that runs is not of the queue's program; AEE_EBADSTATE: the queue is damaged.
+        """
+        self._mapped()
+        if not self._queue.responses.write((), message):
+            raise AeeError(Aee.AEE_EWOULDBLOCK, "The queue has no room for the response.")
+
+    def close(self) -> None:
+        """Forget the queue: its program may close it then."""
+        with suppress(AeeError):  # the memory is not the queue's any more
+            self._mapped()
+            self._queue.set_importer(-1)
+
+    def serve(self) -> None:
+        """Work through the requests."""
+        self._mapped()
+        while True:
+            while (packet := self._queue.requests.read()) is not None:
+                views = [_bytes_of(one.phy_addr, one.size) for one in packet.buffers]
+                self._on_packet(self, packet.message, views)
+            self._queue.set_served(is_served=False)
+            self._fence.full()  # before the last look
+            if self._queue.requests.peek() is None:
+                return
+            self._queue.set_served(is_served=True)
+
+
+def _bytes_of(phy_addr: int, size_bytes: int) -> memoryview:
+    view = runtime.map_range(phy_addr, size_bytes)
+    if view is runtime.MAP_FAILED:
+        raise _refusal(Aee.AEE_ENOSUCHMAP, f"A buffer of a packet is not memory: {runtime.context.map_failure}")
+    return view
+
+
+class Skeleton:
+    """The base of a skeleton in Python: checks an invocation, and calls the method with values, texts and arrays.
+
+    A method gets its ``in`` and ``inrout`` parameters and the arrays of its ``rout`` sequences. It returns its ``rout``
+    and ``inrout`` values and its ``rout`` strings: None, one, or several as a tuple. It raises AeeError to fail.
+    """
+
+    INTERFACE: ClassVar[str]
+    METHODS: ClassVar[dict[int, marshal.Method]]
+
+    @classmethod
+    def register(cls) -> int:
+        """Serve the interface by this class: each open makes an object of it. As ``register_interface``."""
+        return register_interface(uri.symbol_of(cls.INTERFACE), lambda _: cls())
+
+    def close(self) -> None:
+        """The handle is closed, or its program has ended."""
+
+    def invoke(self, word: int, arguments: Arguments) -> int:
+        """As ``Implementation.invoke``."""
+        number = word >> 24 & 0x1F
+        if number == scalars.LONG_METHOD:
+            first = arguments[0] if word >> 16 & 0xFF and arguments else memoryview(b"")
+            number = _UNSIGNED.unpack_from(first)[0] if len(first) >= _UNSIGNED.size else number
+        method = self.METHODS.get(number)
+        if method is None:
+            raise _refusal(Aee.AEE_EUNSUPPORTED, f"{self.INTERFACE} has no method {number}.")
+        if word != method.word:
+            raise _refusal(
+                Aee.AEE_EBADPARM,
+                f"{self.INTERFACE}.{method.name} takes the scalar word {method.word:#010x}, and {word:#010x} came: "
+                "stub and skeleton are of different interfaces.",
+            )
+        try:
+            given, out, texts = _unpack(method, arguments)
+        except AeeError as error:
+            raise AeeError(on_dsp(error.code), f"{self.INTERFACE}.{method.name}: {error.sentence}") from None
+        returned = getattr(self, method.name)(*given)
+        _answer(method, out, texts, returned)
+        return 0
+
+
+def _unpack(method: marshal.Method, arguments: Arguments) -> tuple[list[Any], memoryview | None, dict[str, memoryview]]:
+    """Arguments of a method, its output block, and the buffers of its ``rout`` strings."""
+    inputs, outputs = iter(arguments[: method.inputs]), iter(arguments[method.inputs : method.buffers])
+    handles = iter(arguments[method.buffers :])
+    values = iter(_values(method.input, next(inputs) if method.input.size_bytes else memoryview(b"")))
+    out = next(outputs) if method.output.size_bytes else None
+    if out is not None and len(out) < method.output.size_bytes:
+        raise AeeError(Aee.AEE_EBADPARM, f"The output block has {len(out)} of {method.output.size_bytes} bytes.")
+    if method.is_long:
+        next(values)
+    given: list[Any] = []
+    texts: dict[str, memoryview] = {}
+    for one in method.params:
+        if one.form == marshal.VALUE:
+            if one.is_in:
+                given.append(next(values))
+            continue
+        if one.form == marshal.HANDLE:
+            given.append(HANDLE.unpack(next(handles))[0])
+            continue
+        length = next(values)
+        came = next(inputs) if one.is_in else None
+        back = next(outputs) if one.is_out else None
+        if one.form == marshal.SEQUENCE:
+            given.append(_elements(one, length, came, back))
+        elif came is not None:
+            given.append(marshal.text(one, came, length))
+        elif back is not None:
+            texts[one.name] = back[:length]
+    return given, out, texts
+
+
+def _elements(param: marshal.Param, count: int, came: memoryview | None, back: memoryview | None) -> NDArray[Any]:
+    """The array of a sequence: over its output buffer, where it has one, with what came in."""
+    given = None if came is None else marshal.elements(param, came, count)
+    if back is None:
+        return cast("NDArray[Any]", given)
+    array = marshal.elements(param, back, count)
+    if given is not None:
+        array[:] = given
+    return array
+
+
+def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
+    if len(raw) < block.size_bytes:
+        raise AeeError(Aee.AEE_EBADPARM, f"The input block has {len(raw)} of {block.size_bytes} bytes.")
+    return block.unpack(raw)
+
+
+def _answer(method: marshal.Method, out: memoryview | None, texts: dict[str, memoryview], returned: Any) -> None:
+    """Write what a method returned."""
+    names = [one.name for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
+    results = () if not names else (returned,) if len(names) == 1 else returned
+    if not isinstance(results, tuple) or len(results) != len(names) or (not names and returned is not None):
+        raise TypeError(f"{method.name} returned {returned!r}; it returns {', '.join(names) or 'None'}.")
+    values = []
+    for name, result in zip(names, results, strict=True):
+        if name not in texts:
+            values.append(result)
+            continue
+        raw = str(result).encode() + b"\0"
+        if len(raw) > len(texts[name]):
+            raise _refusal(
+                Aee.AEE_EBUFFERTOOSMALL, f"The string {name} takes {len(raw)} bytes; {len(texts[name])} are there."
+            )
+        texts[name][: len(raw)] = raw
+    if out is not None:
+        raw = method.output.pack(values)
+        out[: len(raw)] = raw

@@ -1,0 +1,223 @@
+"""What an IDL file declares: constants, types, and interfaces with their methods."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple, cast
+
+from fastrpc.wire.marshal import HANDLE, SEQUENCE, STRING, VALUE, Block, Method, Param
+
+
+class IdlError(ValueError):
+    """An IDL file cannot be read; the message begins with its name, the line and the column."""
+
+
+class Scalar(NamedTuple):
+    """A type of one number.
+
+    Attributes:
+        c: Its name in C.
+        kind: Its type of ctypes.
+    """
+
+    c: str
+    kind: type[Any]
+
+
+class Enum(NamedTuple):
+    """Names of 32-bit numbers; ``c`` is its name in C."""
+
+    c: str
+    values: tuple[tuple[str, int], ...]
+    kind: type[Any] = ctypes.c_int32
+
+
+class Field(NamedTuple):
+    """A field of a structure; ``lengths`` are the dimensions of an array."""
+
+    name: str
+    type: Type
+    lengths: tuple[int, ...] = ()
+
+
+class Struct(NamedTuple):
+    """A structure, laid out as C lays it out.
+
+    Attributes:
+        c: Its name in C.
+        fields: Its fields.
+        kind: Its type of ctypes; c_void_p for one with sequences or strings, which travels in parts.
+    """
+
+    c: str
+    fields: tuple[Field, ...]
+    kind: type[Any]
+
+
+class Array(NamedTuple):
+    """A typedef of an array of a fixed size; ``c`` is its name in C."""
+
+    c: str
+    element: Value
+    lengths: tuple[int, ...]
+    kind: type[Any]
+
+
+Value = Scalar | Enum | Struct | Array
+
+
+class Sequence(NamedTuple):
+    """Any number of elements; ``c`` is its name in C where a typedef gives it one."""
+
+    element: Type
+    c: str = ""
+
+
+class String(NamedTuple):
+    """A text that a NUL ends, of bytes or of 16-bit characters."""
+
+    is_wide: bool = False
+
+    @property
+    def character(self) -> Scalar:
+        """What it consists of."""
+        return WIDE_CHARACTER if self.is_wide else CHARACTER
+
+
+class Handle(NamedTuple):
+    """What travels as a handle: shared memory by its descriptor, or an open interface."""
+
+    is_memory: bool
+
+
+CHARACTER = Scalar("char", ctypes.c_int8)
+WIDE_CHARACTER = Scalar("uint16_t", ctypes.c_uint16)
+Type = Value | Sequence | String | Handle
+
+
+def is_flat(kind: Type) -> bool:
+    """Whether a value lies in one piece, so that it is copied as it is."""
+    if isinstance(kind, Struct):
+        return kind.kind is not ctypes.c_void_p
+    return isinstance(kind, Scalar | Enum | Array)
+
+
+def is_simple(kind: Type) -> bool:
+    """Whether a parameter is a value, a text or a sequence of values in one piece."""
+    return is_flat(kind) or isinstance(kind, String | Handle) or (isinstance(kind, Sequence) and is_flat(kind.element))
+
+
+class Constant(NamedTuple):
+    """A constant, as both C and Python write it."""
+
+    name: str
+    text: str
+
+
+class Parameter(NamedTuple):
+    """A parameter of a method: its name in C, its mode and its type."""
+
+    name: str
+    mode: str
+    type: Type
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it has bytes on the way back."""
+        return self.mode != "in"
+
+    @property
+    def is_in(self) -> bool:
+        """Whether it has bytes on the way to the DSP, beside a length."""
+        return self.mode != "rout"
+
+    @property
+    def is_buffer(self) -> bool:
+        """Whether it is a sequence or a string."""
+        return isinstance(self.type, Sequence | String)
+
+    @property
+    def value(self) -> Value | None:
+        """The type of its value or elements; None for a string of bytes."""
+        if isinstance(self.type, Sequence):
+            return self.type.element  # type: ignore[return-value] # of a simple parameter
+        if isinstance(self.type, String):
+            return WIDE_CHARACTER if self.type.is_wide else None
+        return self.type  # type: ignore[return-value] # likewise
+
+    def param(self, name: str) -> Param:
+        """How a simple parameter travels, under a name."""
+        if isinstance(self.type, Handle):
+            return Param(name, self.mode, HANDLE, ctypes.c_uint64)
+        if isinstance(self.type, String) and not self.type.is_wide:
+            return Param(name, self.mode, STRING)
+        return Param(name, self.mode, SEQUENCE if self.is_buffer else VALUE, cast("Value", self.value).kind)
+
+
+class Operation(NamedTuple):
+    """A method.
+
+    Attributes:
+        name: Its name in C, without that of the interface.
+        number: 0 for the first of a plain interface.
+        returns: The type that its C function returns; None for void.
+        parameters: Its parameters.
+        method: What both sides marshal, with the names of Python; None where a parameter travels in parts.
+    """
+
+    name: str
+    number: int
+    returns: Scalar | Enum | None
+    parameters: tuple[Parameter, ...]
+    method: Method | None
+
+    @property
+    def input(self) -> Block:
+        """The block of what comes in, of a method that marshals."""
+        return cast("Method", self.method).input
+
+    @property
+    def output(self) -> Block:
+        """The block of what goes back."""
+        return cast("Method", self.method).output
+
+
+class Interface(NamedTuple):
+    """An interface.
+
+    Attributes:
+        c: Its name in C: those of its modules in front.
+        has_handle: Whether programs open it, and objects of it; else its functions stand alone.
+        operations: Its methods, those of what it derives from before its own.
+        static_handle: A handle that is open from the start, of a constant _const_NAME_handle; None for most.
+    """
+
+    c: str
+    has_handle: bool
+    operations: tuple[Operation, ...]
+    static_handle: str | None
+
+
+class File(NamedTuple):
+    """An IDL file.
+
+    Attributes:
+        name: Its name without folder and ending, which those of the generated files begin with.
+        includes: Names of files that it includes, likewise; not those of AEEStdDef and remote.
+        constants: Its constants.
+        types: Its enumerations, structures and typedefs, in the order of their declaration.
+        interfaces: Its interfaces.
+    """
+
+    name: str
+    includes: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    types: tuple[Enum | Struct | Array | Sequence | Alias, ...]
+    interfaces: tuple[Interface, ...]
+
+
+class Alias(NamedTuple):
+    """A typedef of a number; ``c`` is its name in C."""
+
+    c: str
+    of: Scalar | Enum | Struct

@@ -1,0 +1,116 @@
+"""Directives of an IDL file: conditions, macros and the text of the files that it includes."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fastrpc.idl.model import IdlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+KNOWN_FILES: Final = ("AEEStdDef.idl", "AEEStdErr.idl", "remote.idl")
+"""Files whose declarations every file has: their headers are part of hbrt."""
+MAX_DEPTH: Final = 64
+_MARK: Final = re.compile(r'#line (\d+)(?: "(.*)")?')
+
+
+class Text(NamedTuple):
+    """A text without directives.
+
+    Attributes:
+        text: The text.
+        places: Of each line of it, the file and the line that it comes from.
+        included: Files of ``KNOWN_FILES`` that are included.
+    """
+
+    text: str
+    places: list[tuple[str, int]]
+    included: set[str]
+
+
+def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
+    """Obey the directives of an IDL file, as a C compiler does.
+
+    Args:
+        text: What the file holds.
+        file: Its name, for errors; includes are looked for beside it.
+        folders: Where includes are looked for besides.
+
+    Raises:
+        IdlError: a directive is wrong, or an included file is not there.
+    """
+    reader = _reader(file)
+    for folder in (Path(file).parent, *folders):
+        reader.add_path(str(folder))
+    out = io.StringIO()
+    try:
+        reader.parse(text, file)
+        reader.write(out)
+    except IdlError:
+        raise
+    except RecursionError:
+        raise IdlError(f"{file}:1:1: Conditions or macros are nested too deeply.") from None
+    except Exception as error:  # noqa: BLE001 - the library raises what its own parser raises
+        raise IdlError(f"{file}:1:1: The preprocessor cannot read the file: {error}.") from None
+    return _placed(out.getvalue(), file, reader.included)
+
+
+def _reader(file: str) -> Any:
+    """A preprocessor that raises its errors and leaves known files out."""
+    from pcpp import Preprocessor
+
+    class Reader(Preprocessor):  # type: ignore[misc]  # has no types
+        """Errors are raised; known files are left out."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.included: set[str] = set()
+            self.depth = 0
+
+        def on_error(self, source: str, line: int, sentence: str) -> None:
+            raise IdlError(f"{source if line else file}:{max(line, 1)}:1: {sentence}.")
+
+        def on_directive_handle(self, directive: Any, *rest: Any) -> Any:
+            if directive.value == "error":
+                said = "".join(one.value for one in rest[0]) if rest else ""
+                raise IdlError(f"{directive.source}:{directive.lineno}:1: #error {said.strip()}")
+            return super().on_directive_handle(directive, *rest)
+
+        def include(self, tokens: list[Any], original_line: list[Any]) -> Iterator[Any]:
+            name = "".join(one.value for one in tokens).strip().strip('"<>').rpartition("/")[2]
+            if name in KNOWN_FILES:
+                self.included.add(name)
+                return
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise IdlError(f"{tokens[0].source}:{tokens[0].lineno}:1: Files include each other without an end.")
+            yield from super().include(tokens, original_line)
+            self.depth -= 1
+
+        def on_include_not_found(self, *given: Any) -> str:
+            at, (is_malformed, *_, name) = self.lastdirective, given
+            what = "names no file" if is_malformed else f"is not there: {name}; name its folder by -I"
+            raise IdlError(f"{at.source}:{at.lineno}:1: The included file {what}.")
+
+    return Reader()
+
+
+def _placed(text: str, file: str, included: set[str]) -> Text:
+    lines: list[str] = []
+    places: list[tuple[str, int]] = []
+    source, number = file, 1
+    own = Path(file).resolve()
+    for line in text.split("\n"):
+        mark = _MARK.fullmatch(line)
+        if mark is not None:
+            source, number = mark[2] or source, int(mark[1])
+            source = file if Path(source).resolve() == own else source
+            continue
+        lines.append(line)
+        places.append((source, number))
+        number += 1
+    return Text("\n".join(lines), places, included)

@@ -1,0 +1,215 @@
+"""The base of stubs in Python: turns the arguments of a method into buffers, and its outputs into results."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from arm_client.arrays import BoardArray, is_on_board
+from arm_client.cabi.arguments import short_repr
+from fastrpc.runtime import Span, runtime
+from fastrpc.wire import marshal, uri
+from fastrpc.wire.aee import Aee, AeeError
+from hbrt.borders.interrupts import let_out
+from hbrt.findings.text import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Interface:
+    """An open interface; a context manager. ``hbrt idl`` writes its subclasses.
+
+    Args:
+        domain: Name of a domain, or what is to stand behind the URI.
+        session: 0..3.
+
+    Raises:
+        AeeError: as remote_handle64_open.
+    """
+
+    INTERFACE: ClassVar[str]
+    LIBRARY: ClassVar[str] = ""
+    """That of its IDL file; empty for the interface's own name."""
+
+    def __init__(self, domain: str = "cdsp", session: int = 0) -> None:
+        if domain not in uri.DOMAINS:
+            raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
+        self._runtime = runtime()
+        self.uri = uri.of_interface(self.INTERFACE, self.LIBRARY) + uri.suffix(uri.DOMAINS.index(domain), session)
+        self.handle = self._runtime.open(self.uri)
+
+    def close(self) -> None:
+        """Close the handle; again is nothing."""
+        handle, self.handle = self.handle, 0
+        if handle:
+            self._runtime.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, method: marshal.Method, *given: Any) -> Any:
+        """Run a method.
+
+        Args:
+            method: Of the interface.
+            given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence an array that is
+                filled, or how many elements a new one is to have; for a ``rout`` string its most bytes.
+
+        Returns:
+            ``rout`` and ``inrout`` values, ``rout`` strings and new arrays, in the declaration's order: None, one, or a
+            tuple.
+
+        Raises:
+            AeeError: the call failed.
+        """
+        sent = _Sent(method, given)
+        out = bytearray(method.output.size_bytes)
+        if method.input.size_bytes:
+            sent.inputs.insert(0, method.input.pack(sent.values))
+        if out:
+            sent.outputs.insert(0, out)
+        self._runtime.invoke(self.handle, method.word, sent.inputs + sent.outputs + sent.handles)
+        answered = iter(method.output.unpack(out) if out else ())
+        told = [_result(one, answered) for one in sent.results]
+        return None if not told else told[0] if len(told) == 1 else tuple(told)
+
+
+class _Sent:
+    """What the arguments of a call become: values of the block, buffers, and where its results come from."""
+
+    def __init__(self, method: marshal.Method, given: tuple[Any, ...]) -> None:
+        self.values: list[Any] = [method.number] if method.is_long else []
+        self.inputs: list[Span] = []
+        self.outputs: list[Span] = []
+        self.handles: list[Span] = []
+        self.results: list[Any] = []
+        self._kept: list[Any] = []
+        if len(given) != len(method.given):
+            names = ", ".join(one.name for one in method.given)
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                f"{method.name} takes {counted(len(method.given), 'argument')} ({names}), not {len(given)}.",
+            )
+        arguments = iter(given)
+        for one in method.params:
+            if one.form == marshal.VALUE:
+                if one.is_in:
+                    self.values.append(next(arguments))
+                if one.is_out:
+                    self.results.append(_VALUE)
+            elif one.form == marshal.HANDLE:
+                self.handles.append(_handle(one, next(arguments)))
+            elif one.form == marshal.STRING:
+                length, span = _string(one, next(arguments))
+                self._add(one, length, span, span)
+            else:
+                self._add_array(one, next(arguments))
+
+    def _add(self, param: marshal.Param, length: int, span: Span, result: Any) -> None:
+        self.values.append(length)
+        if param.is_in:
+            self.inputs.append(span)
+        if param.is_out:
+            self.outputs.append(span)
+            if result is not None:
+                self.results.append(result)
+
+    def _add_array(self, param: marshal.Param, given: Any) -> None:
+        array = _array(param, given)
+        self._kept.append(array)
+        self._add(param, array.size, _span(array), None if array is given else array)
+
+
+_VALUE = object()
+
+
+def _handle(param: marshal.Param, given: Any) -> int:
+    """A handle's value: of a dmahandle the descriptor, which is below 2^31, and the offset in bits 32 to 63."""
+    if not isinstance(given, int | np.integer) or not 0 <= given < 1 << 64:
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass the number of a handle.")
+    return int(given)
+
+
+def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
+    """Length and bytes of a string; for a ``rout`` string, room for as many bytes as were given."""
+    if param.is_out:
+        if not isinstance(given, int) or given < 1:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass how many bytes it may have.")
+        return given, bytearray(given)
+    try:
+        raw = given.encode() + b"\0"
+    except (AttributeError, UnicodeEncodeError):
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass a text.") from None
+    if raw.count(0) > 1:
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has a NUL inside: {given!r}.")
+    return len(raw), raw
+
+
+def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
+    """The elements of a sequence in C order; a new array for a ``rout`` sequence that has a number of elements."""
+    kind = marshal.dtype_of(param.kind)
+    if not param.is_out:
+        array = given if isinstance(given, np.ndarray) else _made(param, given, kind)
+        if array.dtype != kind:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has elements of {array.dtype}; it takes {_said(param)}.")
+        return np.ascontiguousarray(array) if not array.flags.c_contiguous else array
+    if isinstance(given, int | np.integer):
+        if given < 0 or param.is_in:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given}; pass an array, or a number of elements.")
+        try:
+            return np.zeros(given, kind)
+        except (MemoryError, ValueError, OverflowError) as error:
+            let_out(error)
+            raise AeeError(Aee.AEE_ENOMEMORY, f"{param.name} of {given} elements: {error}.") from None
+    if (
+        not isinstance(given, np.ndarray)
+        or given.dtype != kind
+        or not given.flags.c_contiguous
+        or not given.flags.writeable
+    ):
+        what = f"a {type(given).__name__}"
+        if isinstance(given, np.ndarray):
+            what = f"an array of {given.dtype}" if given.dtype != kind else "read-only, or not in one piece"
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"{param.name} is {what}; pass a writable array of {_said(param)} in C order, which is filled.",
+        )
+    return given
+
+
+def _made(param: marshal.Param, given: Any, kind: np.dtype[Any]) -> NDArray[Any]:
+    """An array of what is none: bytes, numbers, an array of ctypes."""
+    if isinstance(given, bytes):
+        return np.frombuffer(given, kind if kind.itemsize == 1 else np.uint8)
+    try:
+        array = np.ascontiguousarray(given, kind)
+        if kind.kind not in "iu" or np.array_equal(array, given):
+            return array
+    except (TypeError, ValueError, OverflowError):
+        pass  # as numbers that it would have changed
+    raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {short_repr(given)}; pass an array of {_said(param)}.")
+
+
+def _said(param: marshal.Param) -> str:
+    """The type of a sequence's elements in a message."""
+    return param.kind.__name__ if issubclass(param.kind, ctypes.Structure) else str(marshal.dtype_of(param.kind))
+
+
+def _span(array: NDArray[Any]) -> Span:
+    phy_addr = array.phy_addr if isinstance(array, BoardArray) and is_on_board(array) else 0
+    return array.__array_interface__["data"][0], array.nbytes, phy_addr
+
+
+def _result(told: Any, answered: Iterator[Any]) -> Any:
+    if told is _VALUE:
+        return next(answered)
+    if isinstance(told, bytearray):
+        return told.partition(b"\0")[0].decode(errors="replace")
+    return told

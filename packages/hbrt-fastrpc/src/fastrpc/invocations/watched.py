@@ -1,0 +1,90 @@
+"""Under the check memory: what a skeleton does to the arguments of an invocation and may not do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from arm_client.strict.report import Mistake, report_mistake
+from fastrpc.wire import uri
+from fastrpc.wire.message import COPY_ALIGNMENT
+from fastrpc.wire.scalars import LONG_METHOD
+from hbrt.findings.record import Place
+from hbrt.findings.text import counted
+
+if TYPE_CHECKING:
+    from arm_client.session.session import Session
+    from fastrpc.domains import Opened
+
+FILL: Final = b"\xc5" * COPY_ALIGNMENT
+"""Behind each copy of a watched message."""
+
+
+class Watched(NamedTuple):
+    """A buffer of an invocation.
+
+    Attributes:
+        number: Of the argument, from 0 on.
+        phy_addr: Its physical address.
+        size_bytes: How many bytes.
+        is_input: Whether the skeleton may only read it.
+        is_copied: Whether it lies in the message, with ``FILL`` behind it.
+    """
+
+    number: int
+    phy_addr: int
+    size_bytes: int
+    is_input: bool
+    is_copied: bool
+
+
+def inputs(session: Session, given: list[Watched]) -> dict[int, bytes]:
+    """The bytes of each input that is no output too, as the DSP has them before the call, by its number."""
+    outputs = [one for one in given if not one.is_input]
+    found = {}
+    for one in given:
+        end = one.phy_addr + one.size_bytes
+        is_shared = any(out.phy_addr < end and one.phy_addr < out.phy_addr + out.size_bytes for out in outputs)
+        if one.is_input and not is_shared:
+            found[one.number] = _bytes(session, one.phy_addr, one.size_bytes)
+    return found
+
+
+def look(session: Session, opened: Opened, method: int, given: list[Watched], before: dict[int, bytes]) -> None:
+    """Report inputs that the call has changed, and copies that it has written behind."""
+    if method == LONG_METHOD and 0 in before:
+        method = int.from_bytes(before[0][:4], "little")
+    who = f"Method {method} of {uri.parse(opened.uri, uri.DEFAULT_DOMAIN).symbol}"
+    for one in given:
+        now = _bytes(session, one.phy_addr, one.size_bytes)
+        if (was := before.get(one.number)) is not None and now and was != now:
+            first = next(at for at, (old, new) in enumerate(zip(was, now, strict=True)) if old != new)
+            _report(
+                session,
+                "input-written",
+                f"{who} has changed argument {one.number}, an input of {counted(one.size_bytes, 'byte')}, from byte "
+                f"{first} on. A skeleton only reads its inputs: declare the parameter inrout, or work on a copy.",
+                one,
+            )
+        behind = _bytes(session, one.phy_addr + one.size_bytes, COPY_ALIGNMENT) if one.is_copied else b""
+        if behind and behind != FILL:
+            first = next(at for at, (old, new) in enumerate(zip(FILL, behind, strict=True)) if old != new)
+            _report(
+                session,
+                "overrun",
+                f"{who} has written past the end of argument {one.number}, which has "
+                f"{counted(one.size_bytes, 'byte')}: byte {first + 1} behind it is the first. Look at the sizes that "
+                "the skeleton works with.",
+                one,
+            )
+
+
+def _report(session: Session, kind: str, text: str, one: Watched) -> None:
+    place = Place("submitted", phy_addr=one.phy_addr, size_bytes=one.size_bytes)
+    report_mistake(session.link, Mistake(kind, text, (place,)))
+
+
+def _bytes(session: Session, phy_addr: int, size_bytes: int) -> bytes:
+    """Bytes of the board; empty for those of no block of this process."""
+    block = session.blocks.holding(phy_addr)
+    start = 0 if block is None else phy_addr - block.phy_addr
+    return b"" if block is None else bytes(block.base[start : start + size_bytes])

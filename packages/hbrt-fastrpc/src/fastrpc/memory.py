@@ -1,0 +1,388 @@
+"""Memory that the DSP may use without a copy: what rpcmem allocated, and what a program registered.
+
+A buffer is shared when it lies wholly inside one registered range. One that begins inside and runs past the end is
+refused; all others are copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import mmap
+import os
+from bisect import bisect_right, insort
+from typing import TYPE_CHECKING, NamedTuple
+
+from arm_client.memory.block import Block
+from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.message import DESCRIPTOR, TABLE_BYTES, TABLE_ROWS
+from hbrt.borders.interrupts import let_out
+from hbrt.ddr.private_pages import mprotect
+from hbrt.errors import StatusError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from arm_client.session.session import Session
+
+
+class Region(NamedTuple):
+    """A registered range.
+
+    Attributes:
+        start: Its address in this process.
+        size_bytes: How many bytes.
+        phy_addr: Its physical address.
+        block: The board's block.
+        is_ours: Whether rpcmem allocated it.
+    """
+
+    start: int
+    size_bytes: int
+    phy_addr: int
+    block: Block
+    is_ours: bool
+
+    @property
+    def end(self) -> int:
+        """The address behind."""
+        return self.start + self.size_bytes
+
+
+class Mapped(NamedTuple):
+    """A descriptor's memory with a place on the board.
+
+    Attributes:
+        size_bytes: How many bytes.
+        address: In this process; 0 for none.
+        block: The board's block.
+    """
+
+    size_bytes: int
+    address: int
+    block: Block
+
+
+class Memory:
+    """The registered ranges of one attachment.
+
+    Args:
+        session: The process's attachment to a board.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._blocks = session.blocks
+        self._can_import = session.link.can_import
+        self.generation = 0  # grows when a range is no longer registered
+        self.on_removed: Callable[[], None] = lambda: None  # told then
+        self._starts: list[int] = []
+        self._regions: dict[int, Region] = {}
+        self._fds: dict[int, int] = {}  # of what ``alloc`` gave, by its address
+        self._mapped: dict[int, Mapped] = {}  # of fastrpc_mmap, by descriptor
+        self._guards: dict[int, mmap.mmap] = {}  # of remote_register_fd, by address
+        self._table: Block | None = None  # of the descriptors that are mapped, for the DSP side
+
+    # -- ranges
+
+    def place(self, address: int, size_bytes: int) -> int:
+        """The physical address of a buffer, 0 when it is to be copied.
+
+        Raises:
+            AeeError: AEE_EBADPARM: it runs past the end of the registered range that it begins in.
+        """
+        at = bisect_right(self._starts, address)
+        if not at:
+            return 0
+        region = self._regions[self._starts[at - 1]]
+        offset = address - region.start
+        if offset >= region.size_bytes:
+            return 0
+        if offset + size_bytes > region.size_bytes:
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                f"The buffer of {size_bytes} bytes at {address:#x} begins in registered memory of {region.size_bytes} "
+                f"bytes at {region.start:#x} and runs past its end.",
+            )
+        return region.phy_addr + offset
+
+    def regions(self) -> list[Region]:
+        """All, by their addresses."""
+        return [self._regions[start] for start in self._starts]
+
+    def at(self, address: int) -> Region | None:
+        """The range that begins there."""
+        return self._regions.get(address)
+
+    def _add(self, region: Region) -> None:
+        at = bisect_right(self._starts, region.start)
+        before = self._regions[self._starts[at - 1]] if at else None
+        if (before is not None and before.end > region.start) or (
+            at < len(self._starts) and self._starts[at] < region.end
+        ):
+            raise AeeError(
+                Aee.AEE_EALREADY,
+                f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is registered already.",
+            )
+        self._regions[region.start] = region
+        insort(self._starts, region.start)
+
+    def _remove(self, region: Region) -> None:
+        self._starts.remove(region.start)
+        del self._regions[region.start]
+        self._forget_messages()
+
+    def _forget_messages(self) -> None:
+        """Messages that are sent again name what is there no more, or no table of descriptors."""
+        self.generation += 1
+        self.on_removed()
+
+    # -- rpcmem
+
+    def alloc(self, size_bytes: int) -> Region:
+        """Allocate cached memory and register it.
+
+        Raises:
+            AeeError: AEE_ENOMEMORY: there is no room; AEE_EBADPARM for a size below 1.
+        """
+        if not 0 < size_bytes < 1 << 31:
+            raise AeeError(
+                Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were asked for."
+            )
+        fd = -1
+        try:
+            if self._can_import:
+                fd = _new_file(size_bytes)
+                block = self._blocks.import_(fd, size_bytes, 0)
+            else:  # a board on another machine
+                block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
+            region = Region(block.address, size_bytes, block.phy_addr, block, is_ours=True)
+            self._add(region)
+        except (OSError, StatusError) as error:
+            let_out(error)
+            if fd >= 0:
+                os.close(fd)
+            raise AeeError(Aee.AEE_ENOMEMORY, getattr(error, "text", str(error))) from None
+        if fd >= 0:
+            self._fds[region.start] = fd
+        return region
+
+    def free(self, address: int) -> bool:
+        """Free what ``alloc`` gave; False for any other address."""
+        region = self._regions.get(address)
+        if region is None or not region.is_ours:
+            return False
+        self._remove(region)
+        self._close_fd(address)
+        self._give_up(region.block)
+        return True
+
+    def fd_of(self, address: int) -> int:
+        """The descriptor of what ``alloc`` gave, a file of the same memory; -1 for any other address.
+
+        Raises:
+            AeeError: AEE_EUNSUPPORTED: the board is on another machine.
+        """
+        region = self._regions.get(address)
+        if region is None or not region.is_ours:
+            return -1
+        if address not in self._fds:
+            raise AeeError(Aee.AEE_EUNSUPPORTED, "Memory of a board on another machine has no file descriptor here.")
+        return self._fds[address]
+
+    def _close_fd(self, address: int) -> None:
+        fd = self._fds.pop(address, -1)
+        if fd >= 0:
+            self._forget(fd)
+            os.close(fd)
+
+    def free_later(self, address: int) -> None:
+        """Free what ``alloc`` gave at the next request: for finalizers, which may run in the middle of one."""
+        region = self._regions.get(address)
+        if region is not None and region.is_ours:
+            self._remove(region)
+            self._close_fd(address)
+            self._blocks.free_later(region.block)
+
+    # -- registered by the program
+
+    def register(self, address: int, size_bytes: int, fd: int) -> None:
+        """Register memory that this process has mapped of a descriptor, from the descriptor's first byte on.
+
+        Raises:
+            AeeError: AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY, AEE_EBADPARM.
+        """
+        known = self._regions.get(address)
+        if known is not None and known.size_bytes == size_bytes:
+            return
+        if not address or size_bytes <= 0:
+            raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes at {address:#x} cannot be registered.")
+        block = self._import(fd, size_bytes)
+        try:
+            self._add(Region(address, size_bytes, block.phy_addr, block, is_ours=False))
+        except BaseException:
+            self._give_up(block)
+            raise
+
+    def deregister(self, address: int, size_bytes: int) -> None:
+        """Undo ``register``.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: no range of that size begins there; the vendor's library ends the program.
+        """
+        region = self._regions.get(address)
+        if region is None or region.size_bytes != size_bytes:
+            has = "nothing is" if region is None else f"{region.size_bytes} bytes are"
+            raise AeeError(
+                Aee.AEE_ENOSUCHMAP,
+                f"{size_bytes} bytes at {address:#x} cannot be deregistered: {has} registered there. The vendor's "
+                "library ends the program here.",
+            )
+        if not region.is_ours:
+            self._remove(region)
+            self._give_up(region.block)
+            self._guards.pop(address, None)
+
+    def register_unseen(self, fd: int, size_bytes: int) -> int:
+        """Register a descriptor's memory at an address that nobody can read or write; raises as ``register``."""
+        try:
+            guard = mmap.mmap(-1, size_bytes)
+        except (OSError, ValueError, OverflowError) as error:
+            let_out(error)
+            raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes cannot be registered: {error}.") from None
+        address = ctypes.addressof(ctypes.c_char.from_buffer(guard))
+        mprotect(address, size_bytes, 0)
+        self.register(address, size_bytes, fd)
+        self._guards[address] = guard
+        return address
+
+    # -- fastrpc_mmap
+
+    def map_fd(self, fd: int, size_bytes: int, address: int = 0) -> int:
+        """Give a descriptor's memory a place on the board, and return its physical address.
+
+        Raises:
+            AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
+        """
+        if fd in self._mapped:
+            raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is mapped already; fastrpc_munmap it first.")
+        ours = self._ours(fd)
+        if ours is not None and not 0 < size_bytes <= ours.size_bytes:
+            raise AeeError(
+                Aee.AEE_EBADPARM, f"The memory of descriptor {fd} has {ours.size_bytes} bytes, not {size_bytes}."
+            )
+        block = self._import(fd, size_bytes) if ours is None else ours.block
+        self._note(fd, block.phy_addr, size_bytes)
+        self._mapped[fd] = Mapped(size_bytes, address or (ours.start if ours else 0), block)
+        return block.phy_addr
+
+    def unmap_fd(self, fd: int, size_bytes: int | None) -> None:
+        """Undo ``map_fd``; None: of any size.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: it is not mapped with that size.
+        """
+        mapped = self._mapped.get(fd)
+        if mapped is None:
+            raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} is not mapped.")
+        if size_bytes not in {None, mapped.size_bytes}:
+            raise AeeError(
+                Aee.AEE_ENOSUCHMAP,
+                f"File descriptor {fd} is mapped with {mapped.size_bytes} bytes; {size_bytes} cannot be unmapped.",
+            )
+        self._forget(fd)
+        if self._ours(fd) is None:
+            self._give_up(mapped.block)
+
+    def unmap(self, phy_addr: int, size_bytes: int) -> None:
+        """As ``unmap_fd``, by the physical address."""
+        fd = next((fd for fd, one in self._mapped.items() if one.block.phy_addr == phy_addr), None)
+        if fd is None:
+            raise AeeError(Aee.AEE_ENOSUCHMAP, f"Nothing is mapped at {phy_addr:#x}.")
+        self.unmap_fd(fd, size_bytes)
+
+    def pass_fd(self, fd: int, size_bytes: int) -> None:
+        """Give a descriptor that a call passes on a place on the board, if it has none; 0 bytes take it away.
+
+        Raises:
+            AeeError: as ``map_fd``.
+        """
+        if not size_bytes:
+            if fd in self._mapped:
+                self.unmap_fd(fd, self._mapped[fd].size_bytes)
+        elif fd not in self._mapped:
+            self.map_fd(fd, size_bytes)
+
+    @property
+    def table_addr(self) -> int:
+        """The physical address of the table of descriptors; 0 before there are any."""
+        return self._table.phy_addr if self._table is not None else 0
+
+    def _note(self, fd: int, phy_addr: int, size_bytes: int) -> None:
+        """Tell the DSP side of a descriptor."""
+        if self._table is None:
+            try:
+                self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
+            except StatusError as error:
+                raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
+            self._forget_messages()
+        rows = _rows(self._table)
+        for at in range(TABLE_ROWS):
+            if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
+                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, fd, 1, phy_addr, size_bytes)
+                return
+        raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are mapped; fastrpc_munmap some first.")
+
+    def _forget(self, fd: int) -> None:
+        """Undo ``_note``."""
+        if self._mapped.pop(fd, None) is None or self._table is None:
+            return
+        rows = _rows(self._table)
+        for at in range(TABLE_ROWS):
+            number, is_used, *_ = DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)
+            if is_used and number == fd:
+                DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, 0, 0, 0, 0)
+        if not self._mapped:
+            table, self._table = self._table, None
+            self._forget_messages()
+            self._give_up(table)
+
+    def mapped(self, fd: int) -> Mapped | None:
+        """A mapped descriptor."""
+        return self._mapped.get(fd)
+
+    def _ours(self, fd: int) -> Region | None:
+        """The memory of rpcmem that has a descriptor."""
+        return next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
+
+    def _import(self, fd: int, size_bytes: int) -> Block:
+        try:
+            return self._blocks.import_(fd, size_bytes, 0)
+        except StatusError as error:
+            code = Aee.AEE_ENOMEMORY if error.status == Status.HB_SYS_OUT_OF_MEMORY else Aee.AEE_EINVALIDFD
+            raise AeeError(code, error.text) from None
+
+    def _give_up(self, block: Block) -> None:
+        with contextlib.suppress(StatusError):  # of a board that has gone: so has the block
+            self._blocks.give_up(block)
+
+
+def _rows(table: Block) -> memoryview:
+    return memoryview((ctypes.c_char * TABLE_BYTES).from_address(table.address)).cast("B")
+
+
+def _new_file(size_bytes: int) -> int:
+    """A descriptor of new zeroed memory, which cannot become shorter under the board.
+
+    Raises:
+        OSError: there is no descriptor, or no memory.
+    """
+    fd = os.memfd_create("rpcmem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

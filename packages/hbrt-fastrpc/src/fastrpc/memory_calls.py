@@ -1,0 +1,205 @@
+"""``rpcmem_*``, ``remote_register_buf``, ``fastrpc_mmap``: shared memory in the vendor's names. No call raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arm_client.cabi.last_error import note
+from fastrpc.calls import returns_code
+from fastrpc.runtime import runtime
+from fastrpc.wire import uri
+from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.types import (
+    FASTRPC_MAP_FD,
+    FASTRPC_MAP_FD_DELAYED,
+    FASTRPC_MAP_FD_NOMAP,
+    FASTRPC_MAP_STATIC,
+    REMOTE_MAP_MEM_STATIC,
+)
+
+_FLAGS = {FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP}
+
+
+def rpcmem_init() -> None:
+    """Begin to use rpcmem; nothing is to be done."""
+
+
+def rpcmem_deinit() -> None:
+    """End it; what was allocated stays until it is freed."""
+
+
+def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
+    """Allocate shared memory, which is registered at once.
+
+    Args:
+        heapid: RPCMEM_HEAP_ID_SYSTEM; ignored, as in the vendor's library for Linux.
+        flags: RPCMEM_DEFAULT_FLAGS; ignored likewise.
+        size: Bytes, 1..2^31-1.
+
+    Returns:
+        Its address, page-aligned; 0 for none, and ``last_error()`` says why.
+
+    Source: qualcomm/fastrpc, rpcmem.h, https://github.com/qualcomm/fastrpc
+    """
+    del heapid, flags
+    try:
+        return runtime().memory.alloc(size).start
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return 0
+
+
+def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
+    """As rpcmem_alloc. Emulator: of the same sizes."""
+    return rpcmem_alloc(heapid, flags, size)
+
+
+def rpcmem_free(po: int) -> None:
+    """Free what rpcmem_alloc gave; any other address is ignored."""
+    runtime().memory.free(po)
+
+
+def rpcmem_to_fd(po: int) -> int:
+    """The file descriptor of memory of rpcmem, by its first address; -1 for any other address.
+
+    mmap takes it, of its first byte on, and so does another library. The memory keeps it: do not close it.
+
+    Emulator: a board on another machine has none, and -1 is returned.
+    """
+    try:
+        return runtime().memory.fd_of(po)
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return -1
+
+
+@returns_code
+def remote_register_buf(buf: int, size: int, fd: int) -> None:
+    """Register memory that this process has mapped of a descriptor, so that arguments in it are not copied.
+
+    Args:
+        buf: Its address.
+        size: Bytes.
+        fd: The descriptor, from whose first byte on it is mapped; -1 undoes the registration.
+
+    Returns:
+        0; AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY: it overlaps; AEE_ENOSUCHMAP.
+
+    Emulator: the vendor's call returns nothing, and ends the program where this one says AEE_ENOSUCHMAP.
+    """
+    memory = runtime().memory
+    if fd == -1:
+        memory.deregister(buf, size)
+    else:
+        memory.register(buf, size, fd)
+
+
+def remote_register_buf_attr(buf: int, size: int, fd: int, attr: int) -> int:
+    """As remote_register_buf; ``attr`` is not used."""
+    del attr
+    return remote_register_buf(buf, size, fd)
+
+
+remote_register_buf_attr2 = remote_register_buf_attr
+
+
+def remote_register_fd(fd: int, size: int) -> int:
+    """Register a descriptor's memory that this process has not mapped.
+
+    Returns:
+        An address that stands for it in calls, and that the program cannot read or write; -1 for none, and
+        ``last_error()`` says why. remote_register_buf with -1 undoes it.
+    """
+    try:
+        return runtime().memory.register_unseen(fd, size)
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return -1
+
+
+remote_register_fd2 = remote_register_fd
+
+
+@returns_code
+def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, remote_virt_addr: Any) -> None:
+    """As fastrpc_mmap.
+
+    Args:
+        domain: Effective domain.
+        fd: Of shared memory.
+        flags: REMOTE_MAP_MEM_STATIC.
+        virt_addr: Its address in this process; 0 for none.
+        size: Bytes.
+        remote_virt_addr: Out: a ctypes integer: the physical address, by which remote_mem_unmap undoes it.
+    """
+    _check(domain)
+    if flags != REMOTE_MAP_MEM_STATIC or not hasattr(remote_virt_addr, "value"):
+        raise AeeError(
+            Aee.AEE_EBADPARM,
+            f"The flags are {flags}, the place for the address {remote_virt_addr!r}; pass 0, and one.",
+        )
+    remote_virt_addr.value = runtime().memory.map_fd(fd, size, virt_addr)
+
+
+@returns_code
+def remote_mem_unmap(domain: int, remote_virt_addr: int, size: int) -> None:
+    """Undo remote_mem_map, with the same size.
+
+    Returns:
+        0; AEE_ENOSUCHMAP: it is not mapped so.
+    """
+    _check(domain)
+    runtime().memory.unmap(remote_virt_addr, size)
+
+
+@returns_code
+def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flags: int) -> None:
+    """Map a descriptor's memory on a domain.
+
+    Args:
+        domain: Effective domain.
+        fd: Of shared memory.
+        addr: Its address in this process, which packets of a dspqueue name it by; 0 for none.
+        offset: 0.
+        length: Bytes.
+        flags: FASTRPC_MAP_*.
+
+    Returns:
+        0; AEE_EALREADY: it is mapped; AEE_EBADPARM: another offset or flag; AEE_EINVALIDFD; AEE_EINVALIDDOMAIN.
+    """
+    _check(domain)
+    if offset or flags not in _FLAGS:
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}."
+        )
+    runtime().memory.map_fd(fd, length, addr)
+
+
+@returns_code
+def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
+    """Undo fastrpc_mmap, with the same length, or with 0: then the descriptor alone finds the mapping.
+
+    Returns:
+        0; AEE_ENOSUCHMAP: it is not mapped so.
+    """
+    del addr
+    _check(domain)
+    runtime().memory.unmap_fd(fd, length or None)
+
+
+@returns_code
+def remote_register_dma_handle(fd: int, len: int) -> None:
+    """Have a descriptor's memory known to the DSP side, so that a call can pass it on; generated stubs call this.
+
+    Args:
+        fd: Of shared memory.
+        len: Its bytes; 0 undoes it.
+
+    Returns:
+        0; AEE_EINVALIDFD, AEE_EBADPARM.
+    """
+    runtime().memory.pass_fd(fd, len)
+
+
+def _check(domain: int) -> None:
+    runtime().domains.core_mask(*uri.split_domain(domain))

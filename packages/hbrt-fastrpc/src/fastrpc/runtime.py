@@ -1,0 +1,341 @@
+"""The handles of this process, and how an invocation travels: one for each attachment to a board."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakSet
+
+from arm_client.cabi.last_error import note
+from arm_client.session.session import Session, attached
+from fastrpc.counting import Counts, Statistics, added
+from fastrpc.domains import Domains, Opened
+from fastrpc.invocations.errors import error_of
+from fastrpc.invocations.messages import Made, Messages, Span
+from fastrpc.invocations.ready import Ready, ReadyInvocations
+from fastrpc.memory import Memory
+from fastrpc.wire import message, scalars, uri
+from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MAX_URI
+from hbrt.board.forked import mark, notice
+from hbrt.borders.interrupts import let_out
+from hbrt.errors import StatusError
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from arm_client.arrays import Buffer
+
+__all__ = ["Made", "Opened", "Ready", "Runtime", "Span", "runtime"]
+
+_MAX_HANDLES: Final = 1 << 20
+
+
+class Runtime:
+    """The FastRPC of one attachment."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.memory = Memory(session)
+        self.domains = Domains(session)
+        self._counts = Counts()
+        self.ready = ReadyInvocations(self.memory, self._counts)
+        self._messages = Messages(session, self.memory)
+        self._tasks = session.tasks
+        self._handles: dict[int, Opened] = {}
+        self.paths: dict[bytes, bytes] = {}  # of DSPRPC_SET_PATH
+        self.queues: WeakSet[object] = WeakSet()  # those that are open
+        self._last = 0
+        self._lock = threading.RLock()
+        # Told when the first handle of a domain is opened, and when the last one is closed.
+        self.on_domain: Callable[..., None] = lambda *_, **__: None
+
+    # -- handles
+
+    def open(self, written: str, default_domain: int | None = None) -> int:
+        """A handle of an interface.
+
+        Raises:
+            AeeError: AEE_EBADPARM for a URI without a domain; AEE_ECONNREFUSED: the board has no such domain, or it
+                does not run; AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
+        """
+        parsed = uri.parse(written, default_domain)
+        if len(written.encode()) > MAX_URI:
+            raise AeeError(Aee.AEE_EBADPARM, f"The URI has more than {MAX_URI} bytes: {written[:80]}...")
+        self.domains.core_mask(parsed.domain, parsed.session)
+        mask = self.domains.place(parsed.effective_domain, parsed.symbol)
+        raw = message.pack_open(written, self.domains.of(parsed.effective_domain).limit_bytes)
+        at = -(-len(raw) // COPY_ALIGNMENT) * COPY_ALIGNMENT
+        with self._lock:
+            if len(self._handles) >= _MAX_HANDLES:
+                raise AeeError(Aee.AEE_EOUTOFHANDLES)
+        buffer = self._messages.take(at + COPY_ALIGNMENT)
+        view = buffer.view()
+        view[: len(raw)] = raw
+        priority = self.domains.of(parsed.effective_domain).priority
+        task = (FASTRPC_CMD, priority, mask, 0, buffer.phy_addr, len(raw), buffer.phy_addr + at, HANDLE.size)
+        try:
+            self._finish(self._submit(task), None)
+        except AeeError as error:
+            if error.code == Aee.AEE_ECONNRESET:
+                raise AeeError(Aee.AEE_ECONNREFUSED, error.sentence) from None
+            raise
+        else:
+            remote = HANDLE.unpack_from(view, at)[0]
+        finally:
+            self._give_back(buffer)
+        with self._lock:
+            self._last += 1
+            handle = self._last
+            self._handles[handle] = Opened(remote, mask, parsed.effective_domain, written)
+            handles = self.domains.of(parsed.effective_domain).handles
+            handles.add(handle)
+            is_first = len(handles) == 1
+        if is_first:
+            self.on_domain(parsed.effective_domain, is_up=True)
+        return handle
+
+    def close(self, handle: int) -> None:
+        """Close a handle; one whose domain has ended too.
+
+        Raises:
+            AeeError: AEE_EINVHANDLE; what the interface's own close failed with, and the handle is closed.
+        """
+        opened = self.opened(handle)
+        with self._lock:
+            self._handles.pop(handle, None)
+            self.domains.of(opened.domain).handles.discard(handle)
+            self.ready.forget_of(opened)
+            is_last = not self._handles
+            is_last_of_domain = not self.domains.of(opened.domain).handles
+        try:
+            if not opened.ended and not self.session.link.fault:
+                raw = message.pack_close(opened.remote)
+                buffer = self._messages.take(len(raw))
+                buffer.view()[: len(raw)] = raw
+                task = (FASTRPC_CMD, 0, opened.mask, 0, buffer.phy_addr, len(raw), 0, 0)
+                try:
+                    self._finish(self._submit(task), opened)
+                except AeeError as error:
+                    if error.code != Aee.AEE_ECONNRESET:
+                        raise
+                self._messages.give_back(buffer)
+        finally:
+            if is_last_of_domain and not opened.ended:  # one that has crashed does not exit
+                self.on_domain(opened.domain, is_up=False)
+            if is_last:
+                self._free_messages()
+
+    def end_domain(self, effective: int) -> None:
+        """End the process of a domain, which starts again; its handles are stale.
+
+        Raises:
+            AeeError: AEE_ENOSESSION: nothing of it is open.
+        """
+        name = uri.suffix(*uri.split_domain(effective)).removeprefix("&_dom=")
+        if not self.domains.of(effective).handles:
+            raise AeeError(Aee.AEE_ENOSESSION, f"Nothing is open on {name}; open an interface first.")
+        raw = message.pack_end()
+        buffer = self._messages.take(len(raw))
+        buffer.view()[: len(raw)] = raw
+        mask = self.domains.core_mask(*uri.split_domain(effective))
+        try:
+            self._finish(self._submit((FASTRPC_CMD, 0, mask, 0, buffer.phy_addr, len(raw), 0, 0)), None)
+        except AeeError as error:
+            if error.code != Aee.AEE_ECONNRESET:
+                raise
+        self._messages.give_back(buffer)
+
+    def opened(self, handle: int) -> Opened:
+        """What a handle is.
+
+        Raises:
+            AeeError: AEE_EINVHANDLE.
+        """
+        opened = self._handles.get(handle)
+        if opened is None:
+            raise AeeError(
+                Aee.AEE_EINVHANDLE,
+                f"{handle:#x} is not an open handle of this process: it was closed, or never opened.",
+            )
+        return opened
+
+    # -- invocations
+
+    def invoke_same(self, handle: int, word: int, raw: bytes) -> bool:
+        """Send an invocation again whose arguments have been sent before, all shared; False when it has not.
+
+        Args:
+            handle: The handle.
+            word: The scalar word.
+            raw: The bytes of the array of arguments.
+
+        Raises:
+            AeeError: as ``invoke``.
+        """
+        ready = self.ready.find(handle, word, raw)
+        if ready is None:
+            return False
+        if ready.clean:
+            self._messages.flush(ready.clean, HB_SYS_MEM_CACHE_CLEAN)
+        self._finish(self._tasks.submit(*ready.task), ready.opened, ready)
+        ready.tally.calls += 1
+        if ready.invalidate:
+            self._messages.flush(ready.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
+        return True
+
+    def invoke(self, handle: int, word: int, spans: Sequence[Span], same: bytes | None = None) -> None:
+        """Run a method on the DSP.
+
+        Args:
+            handle: Of ``open``.
+            word: The scalar word.
+            spans: An item for each buffer, inputs first.
+            same: As ``raw`` of ``invoke_same``: remember the message, when nothing is copied.
+
+        Raises:
+            AeeError: the call failed; its code is what the vendor's call returns.
+        """
+        opened, made = self.prepare(handle, word, spans)
+        try:
+            if made.clean:
+                self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+            self._messages.begin(made)
+            self._finish(self._submit(made.task), opened, made)
+        except AeeError:
+            self._messages.end(made, opened)
+            self._give_back(made.buffer)
+            raise
+        self._messages.end(made, opened)
+        self.settle(made)
+        if same is not None and not made.each.copied_buffers and not made.watched:
+            self.ready.remember((handle, word, same), made, opened)
+        else:
+            self._give_back(made.buffer)
+
+    def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
+        """Write the message of an invocation. Raises as ``invoke``."""
+        opened = self.opened(handle)
+        if not mark[0]:
+            notice()  # first: a fork's child must not write into a message of its parent
+        link = self.session.link
+        if opened.ended or link.fault:
+            raise AeeError(Aee.AEE_ECONNRESET, opened.ended or link.why_faulty())
+        given = scalars.split(word)
+        if given.output_handles:
+            raise AeeError(
+                Aee.AEE_EUNSUPPORTED, f"The scalar word {word:#010x} names output handles, which no method has here."
+            )
+        if given.total != len(spans):
+            raise AeeError(
+                Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {given.total} arguments, not {len(spans)}."
+            )
+        priority = self.domains.of(opened.domain).priority
+        return opened, self._messages.write(opened, priority, word, given, spans)
+
+    def post(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[int, Opened, Made]:
+        """Queue an invocation; the caller waits for its task and gives it to ``ended``. Raises as ``invoke``.
+
+        Raises:
+            AeeError: AEE_EBADPARM: an output is no shared memory.
+        """
+        opened, made = self.prepare(handle, word, spans)
+        if made.back:
+            self._messages.give_back(made.buffer)
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                "An output of an asynchronous invocation is not in registered memory: use rpcmem_alloc, or invoke.",
+            )
+        if made.clean:
+            self._messages.flush(made.clean, HB_SYS_MEM_CACHE_CLEAN)
+        self._messages.begin(made)
+        task = self._submit(made.task)
+        if task < 0:
+            self._refuse(task, opened)
+        return task, opened, made
+
+    def ended(self, task: int, opened: Opened, made: Made) -> int:
+        """The code of a posted invocation that has ended; its task is released."""
+        try:
+            self._finish(task, opened)
+        except AeeError as error:
+            return note(error.code, error.sentence)
+        finally:
+            self._messages.end(made, opened)
+            self._give_back(made.buffer)
+        self.settle(made)
+        return 0
+
+    def settle(self, made: Made) -> None:
+        """After an invocation has succeeded: copy outputs back, and count."""
+        for target, start, size_bytes in made.back:
+            if isinstance(target, bytearray):
+                target[:] = made.buffer.view()[start : start + size_bytes]
+            elif isinstance(target, int):
+                ctypes.memmove(target, made.buffer.address + start, size_bytes)
+        if made.invalidate:
+            self._messages.flush(made.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
+        self._counts.add(made.each)
+
+    def finish(self, task: int, opened: Opened) -> None:
+        """Wait for a task of an invocation, and raise as ``invoke`` when it has failed."""
+        self._finish(task, opened)
+
+    def statistics(self) -> Statistics:
+        """What was counted."""
+        return added(self._counts.total(), self.ready.statistics())
+
+    # -- tasks
+
+    def _submit(self, task: tuple[int, ...]) -> int:
+        return self._tasks.submit(*task)
+
+    def _finish(self, task: int, opened: Opened | None, held: object = None) -> None:
+        """Wait for a task, and raise when it has failed; ``held`` stays until it has ended, whatever interrupts."""
+        try:
+            has_failed = task < 0 or self._tasks.finish(task)
+        except BaseException:
+            self._tasks.release_later(task, held)
+            raise
+        if has_failed:
+            self._refuse(task, opened)
+
+    def _refuse(self, task: int, opened: Opened | None) -> None:
+        """Raise for a task that was refused, when its number is below 0, or has failed."""
+        status = task if task < 0 else self._tasks.wait(task, 1)
+        text = self._tasks.why()
+        if task >= 0:
+            self._tasks.release(task)
+        raise error_of(status, text, opened)
+
+    # -- messages
+
+    def _give_back(self, buffer: Buffer) -> None:
+        """Keep a message for a next call; without a handle there is none."""
+        self._messages.give_back(buffer)
+        if not self._handles:
+            self._free_messages()
+
+    def _free_messages(self) -> None:
+        """The last handle has gone."""
+        self.ready.forget_all()
+        self._messages.free()
+
+
+def runtime() -> Runtime:
+    """That of the process's attachment; attaches, or starts a private board, when there is none.
+
+    Raises:
+        AeeError: AEE_ECONNREFUSED and why.
+    """
+    try:
+        session = attached()
+    except StatusError as error:
+        let_out(error)
+        raise AeeError(Aee.AEE_ECONNREFUSED, error.text) from None
+    found = session.companions.get(Runtime)
+    if found is None:
+        found = session.companions.setdefault(Runtime, Runtime(session))
+    return cast("Runtime", found)

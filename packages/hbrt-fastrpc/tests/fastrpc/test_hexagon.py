@@ -1,0 +1,102 @@
+"""Images as Hexagon code, which QEMU runs: their interfaces, HVX, and what becomes of those that end or hang."""
+
+import importlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrpc
+from fastrpc.wire.aee import Aee, AeeError
+from tests.limits import PATIENCE_S
+
+HERE = Path(__file__).parent / "idl"
+HBRT = [sys.executable, "-m", "hbrt"]
+
+pytestmark = [
+    pytest.mark.long,  # the first compilation of all compiles the C library, too
+    pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="ziglang, the extra hexagon, is not here"),
+    pytest.mark.skipif(shutil.which("qemu-hexagon") is None, reason="qemu-hexagon is not here (Debian: qemu-user)"),
+]
+
+
+def run(*command: object, timeout_s: float = PATIENCE_S) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generated files, and images as Hexagon code."""
+    made = tmp_path_factory.mktemp("hexagon")
+    for name in ("parts", "hvx", "kernel"):
+        run(*HBRT, "idl", HERE / f"{name}.idl", "--out", made)
+        sources = [HERE / f"{name}_imp.c", made / f"{name}_skel.c"]
+        strict = ["-Wall", "-Wextra", "-Werror", f"-I{made}"]
+        line = [*HBRT, "cc", "--dsp", "--target", "hexagon", *strict, *sources, "-o", made / f"lib{name}_skel.so"]
+        run(*line, timeout_s=5 * PATIENCE_S)  # the first time of all, the C library is compiled, too
+    return made
+
+
+def test_a_program_calls_every_form_of_parameters(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(*HBRT, "cc", f"-I{folder}", HERE / "parts_program.c", folder / "parts_stub.c", "-o", folder / "program")
+    monkeypatch.setenv("HBRT_IMAGE", str(folder / "libparts_skel.so"))
+    monkeypatch.setenv("HBRT_BOARD", "none-runs")
+    monkeypatch.setenv("HBRT_PROFILE", "sd865")
+    assert run(folder / "program") == "all is well\n"
+
+
+@pytest.fixture
+def hvx(folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(folder))
+    module = importlib.import_module("hvx_stub")
+    with dsp_board_factory(image=folder / "libhvx_skel.so", profile="sd865"):
+        yield module.Hvx
+    for name in ("hvx_stub", "hvx_idl"):
+        sys.modules.pop(name, None)
+
+
+def test_vectors_of_128_bytes(hvx: Callable[[], Any]) -> None:
+    shared = fastrpc.from_array(np.arange(128, dtype=np.uint8))
+    with hvx() as one:
+        for other, dot in ((bytes([200] * 128), 4400), (bytes([1] * 128), 22)):
+            sums, told = one.add(shared, other, 128)
+            assert list(sums) == [min(at + other[0], 255) for at in range(128)]
+            assert told == dot
+        assert one.threads(4) == 4 * 1000
+
+
+def test_the_kernel_of_a_dsp(folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    with (
+        dsp_board_factory(image=folder / "libkernel_skel.so", profile="sd865"),
+        importlib.import_module("kernel_stub").Kernel() as one,
+    ):
+        assert [one.check() for _ in range(2)] == [0, 0], "the line of kernel_imp.c that does not hold"
+    for name in ("kernel_stub", "kernel_idl"):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_program_that_crashes_costs_its_call(hvx: Callable[[], Any], way: int) -> None:
+    with hvx() as one:
+        with pytest.raises(AeeError) as failed:
+            one.crash(way)
+        assert failed.value.code == Aee.AEE_ECONNRESET
+    with hvx() as other:
+        assert other.threads(1) == 1000
+
+
+def test_a_program_without_its_board_says_so(folder: Path) -> None:
+    done = subprocess.run(
+        ["qemu-hexagon", "-cpu", "v67", str(folder / "libhvx_skel.so")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "hbrt start --image" in done.stderr
