@@ -19,7 +19,7 @@ function bytes(count) {
 function time(ns) {
   if (ns >= 1e9) return `${(ns / 1e9).toFixed(2)} s`;
   if (ns >= 1e6) return `${(ns / 1e6).toFixed(2)} ms`;
-  return `${(ns / 1e3).toFixed(1)} us`;
+  return `${(ns / 1e3).toFixed(1)} µs`;
 }
 
 // What the modelled cycles of an op are for.
@@ -34,7 +34,8 @@ function split(op) {
 }
 
 const hex = number => "0x" + number.toString(16);
-const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 60% 50%)`;
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 55% ${isDark.matches ? 62 : 45}%)`;
 
 // By which column each table is sorted, and which way: a click on a heading chooses.
 const sorts = {};
@@ -65,29 +66,44 @@ function table(id, columns, rows, empty) {
   }
   if (!rows.length) {
     const line = node("tr");
-    line.append(node("td", empty));
+    const cell = node("td", empty, "empty");
+    cell.colSpan = columns.length;
+    line.append(cell);
     body.append(line);
   }
   at(id).replaceChildren(body);
 }
 
+// An op that takes FAR_BEYOND times the median of its command, or MOST_SECONDS without one, is shown as hung.
+const FAR_BEYOND = 100, MOST_SECONDS = 10, medians = new Map();
+function isLate(runs) {
+  const median = medians.get(runs.cmd);
+  return runs.age_s > (median ? Math.max(1, FAR_BEYOND * median / 1e9) : MOST_SECONDS);
+}
+
 function showCores(cores) {
   at("cores").replaceChildren(...cores.map(core => {
-    const isGood = ["ok", "busy"].includes(core.health) || core.state === "offline";
-    const card = node("div", undefined, isGood ? "core" : "core hung");
+    const runs = core.runs, late = runs && isLate(runs);
+    const isGood = !late && (["ok", "busy"].includes(core.health) || core.state === "offline");
+    const card = node("div", undefined, isGood ? "core" : "core hung"), head = node("div");
     card.dataset.core = core.core;
-    card.append(node("b", `core ${core.core}`), node("span", `${core.state}, ${core.health}`, isGood ? "healthy" : "ill"));
-    const busy = node("progress");
-    busy.max = 1;
-    busy.value = core.busy;
-    const runs = core.runs ? `${core.runs.name || hex(core.runs.cmd)} for ${time(core.runs.age_s * 1e9)}` : "nothing";
-    card.append(busy, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s; runs ${runs}`));
-    if (core.last) card.append(node("div", `last ${core.last.name || hex(core.last.cmd)}: ${split(core.last)}`, "last"));
+    const health = core.health === core.state ? core.state : `${core.state}, ${core.health}`;
+    head.append(node("b", `core ${core.core}`), node("span", late ? `${health}, may hang` : health, isGood ? "healthy" : "ill"));
+    const load = node("div", undefined, "load"), part = node("i");
+    part.style.width = `${Math.round(core.busy * 100)}%`;
+    load.append(part);
+    card.append(head, load, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s`));
+    if (runs) {
+      const median = medians.get(runs.cmd), times = median ? `, ${Math.round(runs.age_s * 1e9 / median)} times its median` : "";
+      card.append(node("div", `runs ${runs.name || hex(runs.cmd)} for ${time(runs.age_s * 1e9)}${late ? times : ""}`, late ? "ill" : ""));
+    }
+    card.append(node("div", core.last ? `last ${core.last.name || hex(core.last.cmd)}: ${split(core.last)}` : "", "last"));
     for (const [bank, used] of core.tcm.entries()) {
-      const picture = node("div", undefined, "tcm");
-      picture.title = `TCM bank ${bank}: ${[...used].filter(sign => sign !== ".").length * 2} of ${used.length * 2} KiB in use`;
-      picture.append(...[...used].map(sign => node("i", undefined, sign === "." ? "" : "used")));
-      card.append(picture);
+      const cells = node("div", undefined, "cells"), line = node("div", undefined, "tcm");
+      cells.append(...[...used].map(sign => node("i", undefined, sign === "." ? "" : "used")));
+      const count = [...used].filter(sign => sign !== ".").length;
+      line.append(node("span", `TCM ${bank}`), cells, node("span", `${count * 2} of ${used.length * 2} KiB`));
+      card.append(line);
     }
     return card;
   }));
@@ -109,24 +125,40 @@ function showTimeline(timeline, cores) {
   const style = getComputedStyle(document.body);
   const left = 60, span = view.to - view.from, perNs = (width - left) / (span * 1e9);
   const start = timeline.end_ns - (timeline.seconds - view.from) * 1e9;
-  pen.fillStyle = style.color;
-  cores.forEach((core, line) => pen.fillText(`core ${core.core}`, 4, line * row + 18));
-  for (let part = 0; part < 5; part++) {
-    const second = timeline.seconds - view.from - part * span / 5;
-    pen.fillText(span < 0.01 ? `-${(second * 1e3).toFixed(2)} ms` : `-${second.toFixed(span < 5 ? 2 : 0)} s`, left + part * (width - left) / 5, height - 4);
+  for (let part = 0; part <= 5; part++) {
+    const second = timeline.seconds - view.from - part * span / 5, x = left + part * (width - left) / 5;
+    const text = second < 1e-9 ? "now" : span < 0.01 ? `-${(second * 1e3).toFixed(2)} ms` : `-${second.toFixed(span < 5 ? 2 : 0)} s`;
+    pen.fillStyle = "#8884";
+    pen.fillRect(Math.min(x, width - 1), 0, 1, height - 18);
+    pen.fillStyle = style.color;
+    pen.textAlign = part === 0 ? "left" : part === 5 ? "right" : "center";
+    if (width > 600 || part % 5 === 0) pen.fillText(text, x, height - 4);
   }
+  pen.textAlign = "left";
+  cores.forEach((core, line) => pen.fillText(`core ${core.core}`, 4, line * row + 18));
   drawn = [];
-  for (const task of timeline.tasks) {
+  const names = new Map();
+  const running = cores.filter(core => core.runs).map(core => ({...core.runs, core: core.core, state: "running",
+    started_ns: timeline.end_ns - core.runs.age_s * 1e9, ended_ns: timeline.end_ns, late: isLate(core.runs)}));
+  for (const task of [...timeline.tasks, ...running]) {
     const line = cores.findIndex(core => core.core === task.core);
     if (line < 0 || !task.started_ns) continue;
     const first = Math.max(left, left + (task.started_ns - start) * perNs);
     const last = Math.min(width, left + (task.ended_ns - start) * perNs);
     if (last < left || first > width) continue;
-    const box = [first, line * row + 4, Math.max(1, last - first), row - 8];
-    pen.fillStyle = task.state === "done" ? color(task.name || task.cmd) : "#c33";
+    const box = [first, line * row + 4, Math.max(1, last - first), row - 8], name = task.name || hex(task.cmd);
+    const isBad = task.late || !["done", "running"].includes(task.state);
+    pen.fillStyle = isBad ? "#d33" : color(name);
     pen.fillRect(...box);
+    names.set(isBad ? "failed or hung" : name, pen.fillStyle);
     drawn.push([box, task]);
   }
+  at("legend").replaceChildren(...[...names].sort().map(([name, fill]) => {
+    const entry = node("span"), mark = node("i");
+    mark.style.background = fill;
+    entry.append(mark, name);
+    return entry;
+  }));
 }
 
 function moveView(from, to) {
@@ -144,6 +176,14 @@ function zoom(event) {
   moveView(center - (center - view.from) * factor, center + (view.to - center) * factor);
 }
 
+function press(event) {
+  const span = view.to - view.from, center = (view.from + view.to) / 2;
+  const [move, factor] = {ArrowLeft: [-0.2, 1], ArrowRight: [0.2, 1], "+": [0, 0.8], "-": [0, 1.25]}[event.key] || [];
+  if (!shown || factor === undefined) return;
+  event.preventDefault();
+  moveView(center + move * span - factor * span / 2, center + move * span + factor * span / 2);
+}
+
 function pan(event) {
   if (dragged === null || !shown) return;
   const span = view.to - view.from, moved = (dragged - event.offsetX) / (at("timeline").clientWidth - 60) * span;
@@ -156,7 +196,8 @@ function showTip(event) {
   const hit = drawn.findLast(([[left, top, width, height]]) => x >= left - 2 && x <= left + width + 2 && y >= top && y <= top + height);
   if (!hit) { at("tip").textContent = ""; return; }
   const task = hit[1], modelled = task.modelled_ns ? `; modelled for the board ${time(task.modelled_ns)}` : "";
-  at("tip").textContent = `${task.name || hex(task.cmd)} of ${task.program || task.pid}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
+  const of = task.program || task.pid;
+  at("tip").textContent = `${task.name || hex(task.cmd)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
 }
 
 function showMemory(memory, blocks) {
@@ -177,7 +218,7 @@ function showMemory(memory, blocks) {
     return part;
   }));
   const rows = [...owners.values()].sort((one, other) => other.bytes - one.bytes);
-  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true, row => row.bytes]], rows, "no block is allocated");
+  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true, row => row.bytes]], rows, "no blocks are allocated");
 }
 
 function show(board) {
@@ -191,6 +232,7 @@ function show(board) {
   document.body.dataset.board = board.gone ? "gone" : "running";
   if (board.gone) return;
   at("summary").textContent = `${board.state}; ${board.calls_per_s.toFixed(0)} tasks/s; ${board.running} running, ${board.ready} ready; image ${board.image}`;
+  for (const row of board.commands) medians.set(row.cmd, row.ran_p50_ns);
   showCores(board.cores);
   showTimeline(board.timeline, board.cores);
   table("commands", [
@@ -199,12 +241,12 @@ function show(board) {
     ["P99", row => time(row.waited_p99_ns), true, row => row.waited_p99_ns],
     ["RAN P50", row => time(row.ran_p50_ns), true, row => row.ran_p50_ns],
     ["P99", row => time(row.ran_p99_ns), true, row => row.ran_p99_ns], ["FAILED", row => row.failed, true],
-  ], board.commands, "no task has ended since the last look");
-  table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no task waits");
+  ], board.commands, "no tasks ended in the last second");
+  table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no tasks are waiting");
   table("programs", [
     ["CLIENT", row => row.id, true], ["PID", row => row.pid, true], ["PROGRAM", row => row.name],
     ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true, row => row.bytes],
-  ], board.programs, "no program is attached");
+  ], board.programs, "no programs are attached");
   showMemory(board.memory, board.blocks);
   at("findings").replaceChildren(...board.findings.map(found => {
     const line = node("li");
@@ -248,6 +290,7 @@ at("timeline").addEventListener("mousemove", showTip);
 at("timeline").addEventListener("wheel", zoom, {passive: false});
 at("timeline").addEventListener("mousedown", event => { dragged = event.offsetX; });
 at("timeline").addEventListener("mousemove", pan);
+at("timeline").addEventListener("keydown", press);
 at("timeline").addEventListener("dblclick", () => shown && moveView(0, shown.timeline.seconds));
 window.addEventListener("mouseup", () => { dragged = null; });
 look();

@@ -79,7 +79,7 @@ def started(shell: Shell) -> subprocess.Popen[str]:
 
 
 def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shell: Shell) -> None:
-    for path, part in (("/", b'<script src="page.js"'), ("/page.js", b"board.json"), ("/page.css", b"canvas")):
+    for path, part in (("/", b'<script src="page.js"'), ("/page.js", b"board.json"), ("/page.css", b"#timeline")):
         status, body = get(served, path)
         assert (status, part in body) == (200, True)
     assert board(served)["cores"][1] == {
@@ -171,7 +171,7 @@ def test_a_browser_shows_the_board_and_a_core_that_is_killed(served: Server, she
     assert re.search(r'data-core="1".*?class="healthy">running, ok<', page, re.DOTALL)
     assert "holds.py" in page
     assert re.search(r"in \d+ blocks", page)
-    assert re.search(r'class="last">last softmax: [0-9.]+ us modelled for the board: vector \d+ %', page)
+    assert re.search(r'class="last">last softmax: [0-9.]+ µs modelled for the board: vector \d+ %', page)
     program.kill()
     program.communicate()
     shell.good("recovery", "disabled")
