@@ -38,7 +38,7 @@ demo: $(VENV)/.installed-base
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
 
 test: lint native
-	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt rknn_api samples packages
+	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples packages
 	@$(PYTEST)
 
 # What pyproject.toml leaves out of make test: campaigns of minutes, soak, pages that install with pip, clusters of Ray.

@@ -7,7 +7,7 @@ from pathlib import Path
 from hbrt.borders.guests import PACKAGES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-CORE = ("arm_client", "dsp_server", "hbrt", "rknn_api")
+CORE = ("arm_client", "dsp_server", "hbrt")
 
 
 def folder_of(package: str) -> Path:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-_DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc"}
-_CORE: Final = ("arm_client", "dsp_server", "hbrt", "rknn_api")
+_DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "rknn_api": "hbrt-rknn"}
+_CORE: Final = ("arm_client", "dsp_server", "hbrt")
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 PACKAGES: Final = frozenset({*_CORE, *_DISTRIBUTION_OF})

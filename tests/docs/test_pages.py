@@ -17,6 +17,7 @@ from hbrt.cli.group import group
 from hbrt.status import Status, sys_status
 from tools.docs_blocks import blocks
 from tools.docs_tables import REPOSITORY, names_in, pages, parts, render
+from tools.packages import folder_of
 
 PAGES = pages()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -182,9 +183,8 @@ def test_every_code_of_the_runtime_is_given_by_a_call() -> None:
 def codes_in_use() -> set[str]:
     """Codes that a module names which gives codes: not the tables that list them all."""
     lists = {"status.py", "__init__.py", "errors.py", "exits.py", "process.py"}
-    sides = [
-        path for name in ("hbrt", "arm_client", "dsp_server", "rknn_api") for path in (REPOSITORY / name).rglob("*.py")
-    ]
+    names = ("hbrt", "arm_client", "dsp_server", "rknn_api")
+    sides = [path for name in names for path in folder_of(name).rglob("*.py")]
     text = "\n".join(
         path.read_text(encoding="utf-8") for path in sides if path.name not in lists or path.parent.name == "dnn"
     )

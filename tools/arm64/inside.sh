@@ -12,7 +12,7 @@ step() {
 
 step "arm64 by qemu-user: $(uname -m), $(python3 --version), $(gcc -dumpversion)"
 [ -e $bin/python ] || python3 -m venv --without-pip .venv
-[ -e $bin/hbrt ] || $bin/python -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . --editable packages/hbrt-rknn
+[ -e $bin/hbrt ] || $bin/python -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . --editable packages/hbrt-rknn --editable packages/hbrt-fastrpc
 $bin/python native/build.py
 # All is good but what qemu-user lacks: the kernel's robust mutexes.
 $bin/hbrt doctor >"/run/doctor" || true

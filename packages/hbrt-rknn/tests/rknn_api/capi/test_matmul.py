@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 import rknn_api as rk
 from arm_client.client import Board
@@ -25,7 +26,6 @@ from rknn_api.capi.matrices import (
 )
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
-from tests.rknn_api.capi.test_custom_ops import SANITIZE
 from tests.waiting import until
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")

@@ -10,6 +10,8 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 
 import numpy as np
+from tests.rknn_api.capi.models import model
+from tests.rknn_api.capi.test_functions import picture, reference
 
 from hbrt.native.files import include_dir
 from rknn_api import c_names, custom_op_types, types
@@ -17,8 +19,6 @@ from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
-from tests.rknn_api.capi.models import model
-from tests.rknn_api.capi.test_functions import picture, reference
 
 HEADERS = sorted(include_dir("rknn").glob("*.h"))
 

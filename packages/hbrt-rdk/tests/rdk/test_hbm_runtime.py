@@ -50,7 +50,7 @@ def test_schedules_stay_and_those_of_a_run_do_not(dsp_board: Board, files: list[
 
 
 def test_quantized_outputs_say_how(dsp_board: Board) -> None:
-    digits = Path(__file__).resolve().parents[2] / "samples" / "dnn" / "digits_int8.onnx"
+    digits = Path(__file__).resolve().parents[4] / "samples" / "dnn" / "digits_int8.onnx"
     runtime = hbm_runtime.HB_HBMRuntime(str(digits))
     (name,) = runtime.model_names
     quant = runtime.output_quants[name]["logits"]

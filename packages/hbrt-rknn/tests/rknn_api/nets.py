@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from rknn_api.container import Container
 
-DNN = Path(__file__).resolve().parents[2] / "samples" / "dnn"
+DNN = Path(__file__).resolve().parents[4] / "samples" / "dnn"
 DIGITS = DNN / "digits_float.onnx"
 SIDE = 32
 

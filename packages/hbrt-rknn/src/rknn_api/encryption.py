@@ -117,12 +117,8 @@ def _secret(*, has_key: bool) -> bytes:
 @lru_cache(maxsize=4)
 def _keys(secret: bytes, salt: bytes, level: int) -> tuple[bytes, bytes]:
     """The cipher's key, and what tells another one."""
-    try:
-        from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-    except ModuleNotFoundError:
-        raise RknnError(
-            RknnStatus.RKNN_ERR_FAIL, "Encrypted models need the package cryptography: install 'hbrt[encryption]'."
-        ) from None
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
     made = Scrypt(salt=salt, length=48, n=1 << LEVELS[level], r=8, p=1).derive(secret)
     return made[:32], made[32:]
 

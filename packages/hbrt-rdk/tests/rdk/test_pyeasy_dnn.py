@@ -8,7 +8,7 @@ import pytest
 
 from arm_client.client import Board
 
-DIGITS = Path(__file__).resolve().parents[2] / "samples" / "dnn"
+DIGITS = Path(__file__).resolve().parents[4] / "samples" / "dnn"
 
 
 @pytest.mark.parametrize("name", ["hobot_dnn", "hobot_dnn_rdkx5"])
