@@ -14,11 +14,12 @@ from arm_client.accelerator.placement import FOUR_BITS, runs_on_core
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session.session import Session as BoardSession, attached
 from hbrt import settings
+from hbrt.accelerators.model_time import time_of_model
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import FIRST_END, State
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run import accelerator
-from hbrt.models.run.accelerator import CMD, HEADER, LENGTH, STOP_AT, Request, Tensor
+from hbrt.models.run.accelerator import CMD, HEADER, LENGTH, LOAD_PRIORITY, STOP_AT, Request, Tensor
 from hbrt.models.run.bound_session import Outputs, Values, array_of
 from hbrt.models.run.ort_session import output_types
 from hbrt.models.run.session import LocalSession, Session
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto, ValueInfoProto
 
-_LOAD_PRIORITY = 253  # the highest that interrupts nothing
 _ANSWER_BYTES = 64 << 10
 _FIRST_BYTES = 4096  # of an output whose size is not known yet
 _UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt restart --core N'."
@@ -126,6 +126,7 @@ class OnBoard:
         data = proto.SerializeToString()
         self._board = board
         self._has_run = False
+        self._time = time_of_model(proto, board.profile.name)
         self._file = self._placed(data)
         del data
         try:
@@ -166,7 +167,13 @@ class OnBoard:
             self._file = self._placed(before.reader()().SerializeToString())
             before.close()
         return BoundOnBoard(
-            device, self._file.key, self._threads, self._schedule, inputs, outputs, self.outputs, buffers or {}
+            device,
+            Request(self._file.key, self._threads, (), (), *self._time),
+            self._schedule,
+            inputs,
+            outputs,
+            self.outputs,
+            buffers or {},
         )
 
     def close(self) -> None:
@@ -186,7 +193,7 @@ class OnBoard:
         try:
             asked = _Asked(device, _ANSWER_BYTES)
             asked.describe(accelerator.pack(Request(self._file.key, self._threads)))
-            inputs, outputs = asked.run(Stop(), 0, _LOAD_PRIORITY, 0, self._label)
+            inputs, outputs = asked.run(Stop(), 0, LOAD_PRIORITY, 0, self._label)
             return inputs, [(name, kind, shape) for name, kind, shape in outputs]
         finally:
             device.close()
@@ -326,8 +333,7 @@ class BoundOnBoard:
     def __init__(
         self,
         device: DeviceMemory,
-        key: str,
-        threads: int,
+        request: Request,
         schedule: Callable[[Any], Schedule],
         inputs: Sequence[str],
         outputs: Sequence[str],
@@ -335,7 +341,7 @@ class BoundOnBoard:
         buffers: Mapping[str, NDArray[Any]],
     ) -> None:
         self._device = device
-        self._key, self._threads, self._schedule = key, threads, schedule
+        self._request, self._schedule = request, schedule
         self._inputs, self._outputs = list(inputs), list(outputs)
         self._known = known
         self._buffers = buffers
@@ -427,7 +433,8 @@ class BoundOnBoard:
         if tensors != self._told:
             self._told = ()
             count = len(begun.inputs)
-            self._asked.describe(accelerator.pack(Request(self._key, self._threads, tensors[:count], tensors[count:])))
+            asked = self._request._replace(inputs=tensors[:count], outputs=tensors[count:])
+            self._asked.describe(accelerator.pack(asked))
             self._told = tensors
         self._asked.begin(begun.stop, *begun.schedule)
 

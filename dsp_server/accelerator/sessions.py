@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from dsp_server import runtime
+from dsp_server.hardware import cycles
 from hbrt.ddr.layout import CLIENT_GONE, TABLES_GENERATION
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.loading.model_file import read_file
@@ -31,6 +32,7 @@ from hbrt.models.run.accelerator import (
 from hbrt.models.run.ort_session import run_failed, thread_count
 from hbrt.models.run.shared_session import shared_session
 from hbrt.models.run.stop import Stop
+from hbrt.profiles.work import DMA_BYTES
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class _Bound:
     Attributes:
         ranges: (physical address, bytes) of what it reads and writes.
         unsized: Place and room of the outputs whose sizes only the run tells.
+        modelled_ns: What a run takes on the board.
+        ddr_bytes: What it moves there.
         allowed: Which program may use the memory, and the generation of the tables of memory that said so.
     """
 
@@ -62,6 +66,8 @@ class _Bound:
     binding: Any
     ranges: tuple[tuple[int, int], ...]
     unsized: tuple[tuple[int, Tensor], ...]
+    modelled_ns: int
+    ddr_bytes: int
     allowed: tuple[int, bytes] | None = None
 
 
@@ -98,6 +104,7 @@ class Accelerator:
             if not self._may_use(bound):
                 return Status.HB_ERR_MMAP_FAILED
             self._run(bound, input)
+            _charge(bound)
             if bound.unsized:
                 _put(Sizes(_deliver(bound)), output)
         except GraphError as error:
@@ -177,7 +184,9 @@ class Accelerator:
         if len(model.bound) >= _MAX_KEPT:
             model.bound.clear()
         unsized = tuple((at, one) for at, one in enumerate(request.outputs) if one.shape is None)
-        made = model.bound[raw] = _Bound(model.session, binding, ranges, unsized)
+        made = model.bound[raw] = _Bound(
+            model.session, binding, ranges, unsized, request.modelled_ns, request.ddr_bytes
+        )
         return made
 
     # -- ends asked for
@@ -209,6 +218,13 @@ def _wish(request: memoryview) -> _Wish:
     assert ddr is not None  # noqa: S101 - a core has a board
     mm, gone_at = ddr.map, ddr.layout.client(runtime.context.client_id) + CLIENT_GONE
     return lambda: bool(request[STOP_AT] or mm[gone_at])
+
+
+def _charge(bound: _Bound) -> None:
+    """Charge what the run takes on the board; a cycle of an accelerator core is a ns."""
+    counter = cycles.current()
+    counter.charge(bound.modelled_ns)
+    counter.work[DMA_BYTES] += bound.ddr_bytes
 
 
 def _put(answer: Loaded | Sizes | Failed, output: memoryview) -> None:

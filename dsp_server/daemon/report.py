@@ -310,8 +310,8 @@ def _is_of_accelerator(request: Request, dsp_cores: int) -> bool:
 def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:
     """What a task takes on the board; numbers that a record with nonsense has are cut to what an answer can hold."""
     profile, request = active(), task.request
-    if _is_of_accelerator(request, dsp_cores):  # whose times the estimate of its model gives
-        cost, clock_hz, rule_ns = Cost(0, 0, 0, 0, 0, 0, 0, is_estimated=False), 1, 0.0
+    if _is_of_accelerator(request, dsp_cores):  # which charges ns, by the layers of its model
+        cost, clock_hz, rule_ns = Cost(task.answer.cycles, 0, 0, 0, 0, 0, 0, is_estimated=False), 10**9, 1.0
     else:
         block_bytes = request.input_bytes + request.output_bytes
         has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself

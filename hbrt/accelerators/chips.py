@@ -145,6 +145,19 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
     return Run(us, us / (1 + spread), us / (1 - spread), times)
 
 
+def range_of_chip(name: str) -> tuple[float, float]:
+    """What a time of any model on a chip is multiplied by for the ends of its range; wider than that of one model."""
+    one = assumed().get(name)
+    spread = family_of_chip(one.like if one else name).within_90
+    low, high = 1 / (1 + spread), 1 / (1 - spread)
+    if one is None:
+        return low, high
+    factors = one.compute, one.memory, one.table
+    return low * min(value / most for _, value, most in factors), high * max(
+        value / least for least, value, _ in factors
+    )
+
+
 def _run(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
     times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
     return chip.run_us + float(times.us.sum()), times

@@ -11,7 +11,7 @@ from math import prod
 from typing import Final
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from hbrt.accelerators.layer import CONV, DEPTHWISE, MATMUL, MOVE, POINTWISE, Layer, Tensor
 
@@ -30,6 +30,7 @@ _FUSED: Final = {
     "Sigmoid": "sigmoid", "Tanh": "tanh", "HardSigmoid": "hardsigmoid", "Mish": "mish",
 }  # fmt: skip
 _MULTIPLYING: Final = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+_SMALL_BYTES: Final = 4096
 
 
 class UnknownSizesError(ValueError):
@@ -105,15 +106,20 @@ def _graph_of(model: ModelProto) -> _Graph:
 
 
 def _with_one_batch(model: ModelProto) -> ModelProto:
-    """A copy of a model in which an open first size of an input is 1."""
-    fixed = ModelProto()
-    fixed.CopyFrom(model)
+    """A copy of a model, without the numbers of its weights, in which an open first size of an input is 1."""
+    graph = model.graph
+    fixed = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
+    fixed.graph.MergeFrom(GraphProto(name=graph.name, node=graph.node, input=graph.input, output=graph.output))
+    for one in graph.initializer:
+        is_small = one.ByteSize() <= _SMALL_BYTES  # may be a shape, which decides the sizes of others
+        fixed.graph.initializer.append(
+            one if is_small else TensorProto(name=one.name, data_type=one.data_type, dims=one.dims)
+        )
     for value in fixed.graph.input:
         sizes = value.type.tensor_type.shape.dim
         if sizes and not sizes[0].dim_value:
             sizes[0].ClearField("dim_param")
             sizes[0].dim_value = 1
-    del fixed.graph.value_info[:]
     return fixed
 
 

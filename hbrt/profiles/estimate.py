@@ -8,18 +8,24 @@ an op does: a new run shows them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from hbrt.profiles.profile import Profile
+from hbrt.profiles.timeline import Job, makespan
 from hbrt.profiles.work import Cost, Work, task_cost
 
 OF_ANOTHER_RUN: Final = ("tcm.", "idma.queue_depth", "vector.bits", "vector.slots", "_slots")
 """Parts of the keys of constants that only a new run of an op shows."""
+ONE: Final = (1.0, 1.0)
+MODELS: Final = "models"
+"""In a spread, beside the constants: how far the times of models may be off."""
 
 
 class Call(NamedTuple):
-    """A task of the history: its op, what that charged, its blocks, and when it was submitted and ended here."""
+    """A task of the history: its op, what that charged, its blocks, and when it was submitted and ended here.
+
+    ``model_us`` is the modelled time of a run of a model, on a core that runs such; 0 for an op.
+    """
 
     cmd: int
     name: str
@@ -30,6 +36,7 @@ class Call(NamedTuple):
     submitted_ns: int = 0
     ended_ns: int = 0
     is_done: bool = True
+    model_us: float = 0.0
 
 
 class Parts(NamedTuple):
@@ -40,6 +47,7 @@ class Parts(NamedTuple):
     scalar: float
     ddr: float
     wait: float
+    model: float = 0.0
 
     @property
     def total(self) -> float:
@@ -80,21 +88,31 @@ class Range(NamedTuple):
 
 
 def calls_of(rows: Iterable[Mapping[str, Any]]) -> list[Call]:
-    """The calls in the answer of the daemon's verb ``tasks``, those of ops that ended well."""
+    """The calls in the answer of the daemon's verb ``tasks``, those of ops and of models that ended well."""
     return [
-        Call(
-            row["cmd"],
-            row["name"],
-            0 if row["modelled_is_estimated"] else row["modelled_cycles"],
-            Work(**row["work"]),
-            row["input_bytes"] + row["output_bytes"],
-            bool(row["input_bytes"]) + bool(row["output_bytes"]) + bool(row["work"]["mapped_bytes"]),
-            row["submitted_ns"],
-            row["ended_ns"],
-        )
+        _call_of(row)
         for row in rows
-        if row["state"] == "done" and row["name"] and row["kind"] == "dsp"
+        if row["state"] == "done" and row["name"] and (row["kind"] == "dsp" or row["modelled_ns"])
     ]
+
+
+def _call_of(row: Mapping[str, Any]) -> Call:
+    if row["kind"] != "dsp":
+        work, model_us = Work(**row["work"]), row["modelled_ns"] / 1000
+        return Call(row["cmd"], row["name"], 0, work, 0, 0, row["submitted_ns"], row["ended_ns"], model_us=model_us)
+    block_bytes = row["input_bytes"] + row["output_bytes"]
+    buffers = bool(row["input_bytes"]) + bool(row["output_bytes"]) + bool(row["work"]["mapped_bytes"])
+    charged = 0 if row["modelled_is_estimated"] else row["modelled_cycles"]
+    return Call(
+        row["cmd"],
+        row["name"],
+        charged,
+        Work(**row["work"]),
+        block_bytes,
+        buffers,
+        row["submitted_ns"],
+        row["ended_ns"],
+    )
 
 
 def op_cost(call: Call, base: Profile, other: Profile) -> Cost:
@@ -115,7 +133,9 @@ def op_cost(call: Call, base: Profile, other: Profile) -> Cost:
 
 
 def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> Parts:
-    """Modelled times of a call under a profile, the op having run with ``base``."""
+    """Modelled times of a call under a profile, the op having run with ``base``; of a model, the run alone."""
+    if call.model_us:
+        return Parts(0.0, 0.0, 0.0, 0.0, 0.0, call.model_us)
     cost, us, number = op_cost(call, base, other), other.us, other.number
     moved = call.block_bytes + call.work.mapped_bytes
     rpc = number("rpc.call_us") + call.buffers * number("rpc.buffer_us") + moved / number("rpc.flush_bytes_per_us")
@@ -124,39 +144,54 @@ def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> 
     return Parts(rpc, us(cost.vector), us(cost.scalar), us(cost.ddr), us(cost.wait))
 
 
-def total_us(calls: Sequence[Call], base: Profile, other: Profile, *, is_relayed: bool) -> float:
+def total_us(calls: Sequence[Call], base: Profile, other: Profile, *, is_relayed: bool, scale: float = 1.0) -> float:
     """Modelled time of all calls, from the first submission to the last end, on the cores of the board.
 
     A call is submitted when those have ended that had ended here when it was submitted; what the program computes in
-    between is not counted. A core takes the calls in their order.
+    between is not counted. A core takes the calls in their order, and the cores share the DDR.
+
+    Args:
+        calls: Of a program.
+        base: The profile that they ran with.
+        other: The profile of the board.
+        is_relayed: Whether they go by a relay.
+        scale: What the times of models are multiplied by.
     """
-    free = [0.0] * other.whole("cores.dsp.count")
-    known: dict[Call, Parts] = {}
-    ended: list[tuple[int, float]] = []  # a heap, by the end here: when it ended on the board
-    ready = last = 0.0
-    for call in sorted(calls, key=lambda one: one.submitted_ns):
-        while ended and ended[0][0] <= call.submitted_ns:
-            ready = max(ready, heappop(ended)[1])
+    known: dict[Call, tuple[Parts, float]] = {}
+    jobs = []
+    for call in calls:
         kind = call._replace(submitted_ns=0, ended_ns=0)
         if kind not in known:
-            known[kind] = parts_of(call, base, other, is_relayed=is_relayed)
-        parts = known[kind]
-        core = min(range(len(free)), key=free.__getitem__)
-        free[core] = max(ready + parts.rpc / 2, free[core]) + parts.op
-        end = free[core] + parts.rpc / 2
-        heappush(ended, (call.ended_ns, end))
-        last = max(last, end)
-    return last
+            parts = parts_of(call._replace(model_us=scale * call.model_us), base, other, is_relayed=is_relayed)
+            known[kind] = parts, ddr_bytes(call, other) / parts.op if parts.op else 0.0
+        parts, bytes_per_us = known[kind]
+        half = parts.rpc / 2
+        jobs.append(Job(bool(call.model_us), half, parts.op, half, bytes_per_us, call.submitted_ns, call.ended_ns))
+    accelerators = other.whole(f"cores.{other.accelerator}.count") if other.accelerator in other.cores else 0
+    cores = max(1, other.whole("cores.dsp.count")), max(1, accelerators)
+    return makespan(jobs, cores, other.number("ddr.mb_per_s"))
 
 
-def range_of(time_us: Callable[[Profile], float], profile: Profile) -> Range:
+def ddr_bytes(call: Call, profile: Profile) -> int:
+    """The bytes that a call moves between its core and the DDR."""
+    work = call.work
+    if call.model_us or work.has_arithmetic:
+        return work.dma_bytes + (work.ddr_loads * profile.whole("ddr.load_bytes") if work.ddr_loads else 0)
+    return max(call.block_bytes + work.mapped_bytes, work.dma_bytes)
+
+
+def range_of(time_us: Callable[..., float], profile: Profile, models: tuple[float, float] = ONE) -> Range:
     """The range of a time under the assumed constants of a profile.
 
     Args:
-        time_us: The time under a profile.
+        time_us: The time under a profile; where ``models`` is given, with what times of models are multiplied by.
         profile: The profile whose constants are moved.
+        models: The lowest and the highest of these numbers.
     """
     value, spread = time_us(profile), []
+    ends: list[tuple[float, ...]] = [(), ()] if models == ONE else [(scale,) for scale in models]
+    if models != ONE and (at_ends := [time_us(profile, scale) for scale in models]) != [value, value]:
+        spread.append(Spread(MODELS, *at_ends))
     best: dict[str, float] = {}
     worst: dict[str, float] = {}
     for key, one in profile.assumed.items():
@@ -166,7 +201,8 @@ def range_of(time_us: Callable[[Profile], float], profile: Profile) -> Range:
         spread.append(Spread(key, at_low, at_high))
         best[key], worst[key] = (one.low, one.high) if at_low < at_high else (one.high, one.low)
     ordered = tuple(sorted(spread, key=lambda each: -each.width))
-    return Range(time_us(profile.with_values(best)), value, time_us(profile.with_values(worst)), ordered)
+    low, high = (time_us(profile.with_values(found), *end) for found, end in zip((best, worst), ends, strict=True))
+    return Range(low, value, high, ordered)
 
 
 def needs_a_run(key: str) -> bool:

@@ -30,6 +30,7 @@ _OF_ALL: Final[dict[str, Key]] = {
     "cores.dsp.count": Key(0, 8, "cores", "DSP cores of the board"),
     "cores.bpu.count": Key(0, 8, "cores", "BPU cores of the board"),
     "cores.npu.count": Key(0, 8, "cores", "NPU cores of the board"),
+    "ddr.mb_per_s": Key(1, _MOST, "MB/s", "throughput of the DDR, which all cores share", is_whole=False),
     "ddr.base": Key(0, (1 << 62) - 1, "", "physical address of the first byte of DDR"),
     "priority.highest": Key(0, 255, "", "number of the highest priority of a task"),
     "priority.lowest": Key(0, 255, "", "number of the lowest priority of a task"),

@@ -17,6 +17,7 @@ from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
+from hbrt.models.run.accelerator import LOAD_PRIORITY
 from hbrt.profiles.estimate import Call, calls_of
 from hbrt.profiles.profile import Profile, from_rows
 
@@ -27,13 +28,13 @@ class Known(NamedTuple):
     """What a board remembers: it keeps the newest tasks of each core.
 
     Attributes:
-        calls: Those of DSP ops that ended well.
-        model_runs: How many runs of models ended well on its accelerator cores.
+        calls: Those of DSP ops and of models that ended well.
+        unknown_runs: How many runs of models ended well of which no time is known.
         forgotten: How many tasks it does not remember any more.
     """
 
     calls: list[Call]
-    model_runs: int
+    unknown_runs: int
     forgotten: int
 
 
@@ -57,8 +58,11 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
 def _known(board: BoardRef) -> Known:
     rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST)
     ended = sum(core["tasks"] for core in ask(board, "status")["cores"])
-    model_runs = sum(row["kind"] != "dsp" and row["state"] == "done" for row in rows)
-    return Known(calls_of(rows), model_runs, max(0, ended - len(rows)))
+    unknown_runs = sum(
+        row["kind"] != "dsp" and row["state"] == "done" and not row["modelled_ns"] and row["priority"] != LOAD_PRIORITY
+        for row in rows
+    )
+    return Known(calls_of(rows), unknown_runs, max(0, ended - len(rows)))
 
 
 def calls_of_program(command: list[str], profile: Profile, image: Path | None) -> Known:
@@ -85,7 +89,7 @@ def calls_of_program(command: list[str], profile: Profile, image: Path | None) -
             f"{what} exited with code {ran.returncode}; `hbrt estimate` needs a successful run. It ran on a private "
             "board; for ops of your own pass --image FILE."
         )
-    if not known.calls and not known.model_runs:
+    if not known.calls and not known.unknown_runs:
         raise click.UsageError(f"{what} made no call that ended well.")
     return known
 

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from arm_client.commands.estimate.calls import Known
+from hbrt.accelerators.chips import assumed, chip_named, range_of_chip
 from hbrt.cli.tables import Column, numbers, short_time, show_table, show_text
 from hbrt.findings.text import counted
-from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
+from hbrt.profiles.estimate import ONE, Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
 
 MAX_SHARES: Final = 6
+UNSHARED: Final = 1e9
+"""Of a DDR that no core waits for, in MB/s."""
 _COLUMNS: Final = (
     *numbers("COMMAND"),
     Column("OP"),
-    *numbers("CALLS", "LOW", "MODELLED", "HIGH", "RPC", "VECTOR", "SCALAR", "DDR", "WAIT", "DMA"),
+    *numbers("CALLS", "LOW", "MODELLED", "HIGH", "RPC", "VECTOR", "SCALAR", "DDR", "WAIT", "MODEL", "DMA"),
 )
 
 
@@ -31,42 +34,63 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
         is_relayed: Whether they go by a relay.
     """
     calls = known.calls
-    each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
-    total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
+    kinds = sorted({(one.cmd, bool(one.model_us)) for one in calls})
+    has_ops = any(not one.model_us for one in calls)
+    has_models = any(one.model_us for one in calls)
+    models = range_of_chip(profile.name) if has_models and chip_named(profile.name) else ONE
+
+    def time_us(other: Profile, scale: float = 1.0) -> float:
+        return total_us(calls, base, other, is_relayed=is_relayed, scale=scale)
+
+    total = range_of(time_us, profile, models)
+    alone = profile.with_values({"ddr.mb_per_s": UNSHARED})
     return {
         "what": what,
-        "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz if calls else 0},
+        "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz if has_ops else 0},
+        "assumed": assumed()[profile.name].why if has_models and profile.name in assumed() else "",
         "cores": profile.whole("cores.dsp.count"),
         "relayed": is_relayed,
-        "calls": each,
-        "model_runs": known.model_runs,
+        "calls": [
+            _each([one for one in calls if (one.cmd, bool(one.model_us)) == kind], base, profile, models, is_relayed)
+            for kind in kinds
+        ],
+        "unknown_runs": known.unknown_runs,
         "forgotten": known.forgotten,
         "total": range_as_dict(total),
+        "ddr_wait_us": max(0.0, total.value - time_us(alone)),
     }
 
 
 def show(document: dict[str, Any], profile: Profile) -> None:
     """Show what ``document_of`` made with a profile."""
     each, total, left_out = document["calls"], document["total"], ""
-    if document["model_runs"]:
+    if document["unknown_runs"]:
         left_out = (
-            f"{counted(document['model_runs'], 'run')} of models on {profile.accelerator.upper()} cores: not in it. "
-            "`hbrt estimate MODEL.onnx` estimates a model."
+            f"{counted(document['unknown_runs'], 'run')} of models on {profile.accelerator.upper()} cores: not in it, "
+            "since the sizes of the model, or the chip, are not known. `hbrt estimate MODEL.onnx` says which."
         )
     if not each:
         show_text(left_out)
         return
     show_table(_COLUMNS, [_row(one) for one in each])
-    cores = counted(document["cores"], "core")
+    clock_mhz = document["profile"]["clock_hz"] / 1e6
+    dsp = f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
     total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
     show_text(
-        f"\nAll {counted(sum(one['calls'] for one in each), 'call')}: {total_is}, modelled for {cores} at "
-        f"{profile.clock_hz / 1e6:g} MHz (profile {profile.name}). What the program computes on the CPU is not in it."
+        f"\nAll {counted(sum(one['calls'] for one in each), 'call')}: {total_is}, modelled for {dsp} "
+        f"(profile {profile.name}). What the program computes on the CPU is not in it."
     )
     most = max(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
     )
     show_text(f"Most of it is {_WORDS[most]}.")
+    if document["ddr_wait_us"] > 0.001 * total["modelled_us"]:
+        show_text(
+            f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR, which they share: "
+            f"{profile.number('ddr.mb_per_s'):g} MB/s, assumed."
+        )
+    if document["assumed"]:
+        show_text(f"The times of models are assumed, not fitted: {document['assumed']}.")
     if left_out:
         show_text(left_out)
     if document["forgotten"]:
@@ -82,6 +106,7 @@ _WORDS: Final = {
     "scalar": "scalar instructions",
     "ddr": "accesses straight to DDR",
     "wait": "waits for iDMA",
+    "model": "runs of models",
 }
 
 
@@ -106,25 +131,32 @@ def range_as_dict(total: Range) -> dict[str, Any]:
     }
 
 
-def _each(cmd: int, calls: Sequence[Call], base: Profile, profile: Profile, *, is_relayed: bool) -> dict[str, Any]:
+def _each(
+    calls: Sequence[Call],
+    base: Profile,
+    profile: Profile,
+    models: tuple[float, float],
+    is_relayed: bool,  # noqa: FBT001
+) -> dict[str, Any]:
     """The calls of a command: their mean."""
-    alike = Counter(one._replace(submitted_ns=0, ended_ns=0) for one in calls if one.cmd == cmd)
+    alike = Counter(one._replace(submitted_ns=0, ended_ns=0) for one in calls)
     count = alike.total()
 
-    def mean_us(other: Profile) -> float:
-        return sum(parts_of(one, base, other, is_relayed=is_relayed).total * n for one, n in alike.items()) / count
+    def mean_us(other: Profile, scale: float = 1.0) -> float:
+        scaled = ((one._replace(model_us=scale * one.model_us), n) for one, n in alike.items())
+        return sum(parts_of(one, base, other, is_relayed=is_relayed).total * n for one, n in scaled) / count
 
     parts = [(parts_of(one, base, profile, is_relayed=is_relayed), n) for one, n in alike.items()]
-    costs = [(op_cost(one, base, profile), n) for one, n in alike.items()]
+    costs = [(op_cost(one, base, profile), n) for one, n in alike.items() if not one.model_us]
     return {
-        "cmd": cmd,
-        "name": next(iter(alike)).name,
+        "cmd": calls[0].cmd,
+        "name": calls[0].name,
         "calls": count,
         "is_estimated": any(cost.is_estimated for cost, _ in costs),
-        **range_as_dict(range_of(mean_us, profile)),
+        **range_as_dict(range_of(mean_us, profile, models if calls[0].model_us else ONE)),
         "parts_us": {name: sum(getattr(one, name) * n for one, n in parts) / count for name in Parts._fields},
-        "dma_us": profile.us(sum(cost.dma * n for cost, n in costs) / count),
-        "overlap_us": profile.us(sum(cost.overlap * n for cost, n in costs) / count),
+        "dma_us": profile.us(sum(cost.dma * n for cost, n in costs) / count) if costs else 0.0,
+        "overlap_us": profile.us(sum(cost.overlap * n for cost, n in costs) / count) if costs else 0.0,
         "cycles": round(sum(cost.cycles * n for cost, n in costs) / count),
     }
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 CMD = 0x1000  # of the accelerator cores alone: the core mask names them
+LOAD_PRIORITY = 253  # of a task that loads: the highest that interrupts nothing
 HEADER = struct.Struct("<II")  # 1 when the run is to end at the next node, which the program may write later; bytes
 STOP_AT = 0
 LENGTH = struct.Struct("<I")  # of an answer, before it
@@ -44,12 +45,16 @@ class Request(NamedTuple):
         threads: Of its session; 0 for the core's own choice.
         inputs: None to load alone.
         outputs: Those that are wanted.
+        modelled_ns: What a run takes on the board, see ``hbrt.accelerators``; 0 where it is not known.
+        ddr_bytes: What it moves there.
     """
 
     key: str
     threads: int
     inputs: tuple[Tensor, ...] | None = None
     outputs: tuple[Tensor, ...] = ()
+    modelled_ns: int = 0
+    ddr_bytes: int = 0
 
 
 class Loaded(NamedTuple):
@@ -85,13 +90,13 @@ def file_of(board: Path, key: str) -> Path:
 
 def pack(request: Request) -> bytes:
     """A request's description."""
-    tensors = [None if side is None else [tuple(one) for one in side] for side in request[2:]]
-    return bytes(msgpack.packb([request.key, request.threads, *tensors]))
+    tensors = [None if side is None else [tuple(one) for one in side] for side in (request.inputs, request.outputs)]
+    return bytes(msgpack.packb([request.key, request.threads, *tensors, request.modelled_ns, request.ddr_bytes]))
 
 
 def unpack(raw: bytes) -> Request:
     """The request that ``pack`` packed."""
-    key, threads, *sides = msgpack.unpackb(raw)
+    key, threads, *sides, modelled_ns, ddr_bytes = msgpack.unpackb(raw)
     inputs, outputs = (
         None
         if side is None
@@ -101,7 +106,7 @@ def unpack(raw: bytes) -> Request:
         )
         for side in sides
     )
-    return Request(key, threads, inputs, outputs or ())
+    return Request(key, threads, inputs, outputs or (), modelled_ns, ddr_bytes)
 
 
 def pack_answer(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:

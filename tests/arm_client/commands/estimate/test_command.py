@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from arm_client.commands.estimate.against import changes_of
 from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, held_out_errors, read
+from arm_client.commands.estimate.model import document_of_model
 from arm_client.commands.estimate.self_check import Point
 from arm_client.commands.estimate.what_if import as_toml, changes
 from hbrt.profiles.estimate import Call, parts_of
@@ -32,15 +33,12 @@ with connect() as board:
 """
 
 MODEL_PROGRAM = """
+import sys
 import numpy as np
-from onnx import TensorProto, helper
 from arm_client import dnn
-values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
-graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", values[:1], values[1:])
-opset = [helper.make_opsetid("", 17)]
-(net,) = dnn.load(helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString())
+(net,) = dnn.load(sys.argv[1])
 for _ in range(2):
-    net(np.zeros((1, 4), np.float32))
+    net(np.zeros(net.inputs[0].properties.shape, np.float32))
 """
 
 
@@ -101,13 +99,17 @@ def test_what_if_leaves_no_range_of_what_it_fixes(shell: Shell, tmp_path: Path) 
         J5.fixed({"npu.int8_macs": 1}, "a test")
 
 
-def test_runs_of_models_are_said_to_be_left_out(shell: Shell, tmp_path: Path) -> None:
+def test_runs_of_models_are_estimated_by_their_layers(shell: Shell, tmp_path: Path) -> None:
     program = tmp_path / "model.py"
     program.write_text(MODEL_PROGRAM)
-    told = shell.good("estimate", str(program))
-    assert "3 runs of models on BPU cores: not in it." in told
-    assert "0x1000" not in told
-    assert shell.json("estimate", "--json", str(program))["model_runs"] == 3  # one loads it
+    net = model_file(tmp_path / "net.onnx")
+    told = shell.good("estimate", str(program), net)
+    assert "0x1000  model      2 " in told
+    assert "The times of models are assumed, not fitted" in told
+    (runs,) = shell.json("estimate", "--json", "--profile", "x5", str(program), net)["calls"]
+    (alone,) = document_of_model(Path(net), "x5")["boards"]
+    assert runs["modelled_us"] == pytest.approx(alone["run_us"], rel=1e-3)
+    assert runs["low_us"] == pytest.approx(alone["low_us"], rel=1e-3)
 
 
 def model_file(file: Path, batch: int | str = 1) -> Path:
