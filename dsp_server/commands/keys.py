@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hbrt.cli.tables import show_text
+from hbrt.cli.options import json_option
+from hbrt.cli.tables import show_json, show_text
 
 
 @click.group(
@@ -26,7 +27,8 @@ _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_typ
 )
 @click.option("--name", metavar="NAME", help="Make keys for a program as well, and let it in under this name.")
 @_DIRECTORY
-def new(directory: Path, name: str | None) -> None:
+@json_option
+def new(directory: Path, name: str | None, *, as_json: bool) -> None:
     """Make the relay's keys in DIR when it has none, and with --NAME those of one more program.
 
     What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
@@ -37,23 +39,32 @@ def new(directory: Path, name: str | None) -> None:
     if name is not None:
         check_name(name)  # before anything is made
     directory = directory.absolute()
-    if make_server(directory):
+    is_new = make_server(directory)
+    where = None if name is None else add_client(directory, name)
+    if as_json:
+        show_json({"directory": str(directory), "is_new": is_new, "name": name, "for_name": where and str(where)})
+        return
+    if is_new:
         show_text(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
     elif name is None:
-        show_text(f"{directory} has a relay's keys already; nothing was changed. --name NAME lets one more program in.")
-    if name is not None:
-        where = add_client(directory, name)
-        show_text(f"Made keys for {name}: move {where} to its machine, and name it there by HBRT_KEYS.")
+        show_text(f"{directory} already has a relay's keys; nothing changed. --name NAME adds a program.")
+    if where is not None:
+        show_text(f"Made keys for {name}: move {where} to its machine, and set HBRT_KEYS to it there.")
 
 
 @command.command(
     "list", short_help="List the programs that may come in.", epilog="Example: hbrt keys list ~/board-keys"
 )
 @_DIRECTORY
-def list_(directory: Path) -> None:
+@json_option
+def list_(directory: Path, *, as_json: bool) -> None:
     """List the programs that may come in with DIR: name and public key."""
     from hbrt.remote.keys import clients_by_key, server_pair
 
     server_pair(directory)  # refuses a directory that is none
-    for key, name in sorted(clients_by_key(directory).items(), key=lambda item: item[1]):
-        show_text(f"{name}  {key.decode()}")
+    found = sorted(((name, key.decode()) for key, name in clients_by_key(directory).items()))
+    if as_json:
+        show_json([{"name": name, "key": key} for name, key in found])
+        return
+    for name, key in found:
+        show_text(f"{name}  {key}")

@@ -12,6 +12,7 @@ from dsp_server.waits.graph import Kind, cycles
 from dsp_server.waits.records import records_of, with_hops
 from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
 from hbrt.board.paths import BoardPaths
+from hbrt.cli.exits import Exit
 from hbrt.cli.options import board_option, json_option
 from hbrt.cli.tables import show_json, show_text
 from hbrt.control.daemon import Daemon
@@ -35,15 +36,17 @@ def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
     A program that waits tells its line, an op its line and its stack. The board is looked at twice: what differs is
     still moving, and does not hang.
 
-    TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code
-    is 0, whatever hangs: 'hbrt status' tells scripts.
+    TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code is 0 even
+    if something hangs ('hbrt status' has an exit code for scripts), and 1 for an unknown TASK.
     """
     wanted = None if task is None else _slot(task)
     found, now, data = look(board, wanted)
     if as_json:
         show_json(document(board, found, now, data))
-        return
-    _show(found, now, task)
+    else:
+        _show(found, now, task)
+    if task is not None and not found:
+        raise click.exceptions.Exit(Exit.FAILED)
 
 
 def look(board: BoardPaths, wanted: int | None = None) -> tuple[list[Chain], Look, Any]:
@@ -80,7 +83,11 @@ def _look(daemon: Daemon) -> Look:
 
 def _show(found: list[Chain], now: Look, task: str | None) -> None:
     if not found:
-        show_text("Nobody waits: no task is queued or runs." if task is None else f"No task {task} is queued or runs.")
+        show_text(
+            "No task is queued or running."
+            if task is None
+            else f"Unknown task {task}: neither queued nor running. 'hbrt tasks' lists ended tasks."
+        )
     shown: set[tuple[Kind, int]] = set()
     for chain in found:
         show_text(chain.text)

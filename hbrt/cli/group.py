@@ -47,7 +47,7 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.web.command:command",
         "Show a board in a browser: cores, timeline, memory, findings, log.",
     ),
-    "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board, and save the timeline."),
+    "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board; show or save the timeline."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "rm": Verb("dsp_server.commands.rm:command", "Remove what a stopped board has left: its log and its directory."),
     "prune": Verb("dsp_server.commands.rm:prune", "Remove what all stopped boards of this user have left."),

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, is_text
 from hbrt.errors import WrongUseError
-from hbrt.findings.checks import checks_of
+from hbrt.findings.checks import check_words, checks_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,6 +97,38 @@ def _complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: st
     return [name for name in names if name.startswith(incomplete) and not is_private_name(name)]
 
 
+def _complete_profile(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of packaged profiles, and files, for a shell's completion."""
+    from hbrt.profiles.profile import packaged
+
+    names = [CompletionItem(name) for name in packaged() if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
+
+
+def _complete_check(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Words of HBRT_CHECK, the last one of a list, for a shell's completion."""
+    before, comma, word = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{one}" for one in check_words() if one.startswith(word) and one not in given]
+
+
+def complete_command(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Command numbers of the board that runs, with the ops' names, for a shell's completion."""
+    from hbrt.control.ask import ask
+
+    try:
+        rows = ask(ctx.params.get("board") or board_ref(None), "ops")
+    except Exception:  # noqa: BLE001 - a completion says nothing when it knows nothing
+        return []
+    found = ((f"{row['cmd']:#x}", row["name"]) for row in rows)
+    return [CompletionItem(number, help=name) for number, name in found if number.startswith(incomplete)]
+
+
+def command_argument(function: F) -> F:
+    """Add the argument ``CMD``, a command number; the verb gets ``cmd``."""
+    return click.argument("cmd", metavar="CMD", callback=to_command, shell_complete=complete_command)(function)
+
+
 def board_option(function: F) -> F:
     """Add ``--board``; the verb gets ``board``, a BoardPaths."""
     return click.option(
@@ -171,6 +204,7 @@ def check_option(function: F) -> F:
     return click.option(
         "--check",
         metavar="WORDS",
+        shell_complete=_complete_check,
         callback=watch,
         expose_value=False,
         help="What is watched: memory, coherence, dma, layout, race, or all; advice; and fail-fast, which ends an op "
@@ -206,10 +240,11 @@ def profile_option(function: F) -> F:
     return click.option(
         "--profile",
         metavar="FILE",
+        shell_complete=_complete_profile,
         callback=set_it,
         expose_value=False,
-        help="Constants of the modelled board: a file, or the name of a profile that hbrt has. Default: HBRT_PROFILE, "
-        "else j5.",
+        help="Constants of the modelled board: a file, or a name (j5, rk3588, ...; see docs/profiles.md). Default: "
+        "HBRT_PROFILE, else j5.",
     )(function)
 
 

@@ -33,6 +33,11 @@ _WORDS = {"all": ALL, "advice": Check.ADVICE, "fail-fast": Check.FAIL_FAST} | {
 }
 
 
+def check_words() -> list[str]:
+    """The words that HBRT_CHECK knows, those about the consequence of a finding, too."""
+    return [*_WORDS, "fail"]
+
+
 def checks_of(words: Collection[str]) -> Check:
     """The checks that the words of HBRT_CHECK turn on; words about the consequence of a finding turn on none."""
     found = Check(0)

@@ -13,7 +13,7 @@ from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an
 from hbrt import settings
 from hbrt.board.paths import BoardRef
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import ImageFile, any_board_option, json_option, to_command
+from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option
 from hbrt.cli.tables import show_text
 from hbrt.profiles.profile import Profile, active, find
 from hbrt.settings import BadSettingError
@@ -317,7 +317,7 @@ def _held_out_text(held_out: dict[str, float]) -> str:
     short_help="Say from which size the DSP wins over the CPU.",
     epilog="Example: hbrt estimate offload 0x400 --cpu my_reference.py:softmax --sizes 1K-1M",
 )
-@click.argument("cmd", metavar="CMD", callback=to_command)
+@command_argument
 @of_an_op
 @click.option("--cpu", metavar="MODULE:FUNCTION", required=True, help="What the CPU would do: takes the input array.")
 @click.option("--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: HBRT_IMAGE.")

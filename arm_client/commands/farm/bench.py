@@ -10,7 +10,7 @@ import click
 from arm_client.commands.farm.options import MAX_SHOWN, address_option, boards_option, need
 from hbrt import settings
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import ImageFile, check_option, json_option, profile_option, timeout_option, to_command
+from hbrt.cli.options import ImageFile, check_option, command_argument, json_option, profile_option, timeout_option
 from hbrt.cli.tables import show_json, show_text
 from hbrt.findings.text import counted
 
@@ -20,7 +20,7 @@ from hbrt.findings.text import counted
     short_help="Compare an op of two images over many files.",
     epilog="Example: hbrt farm bench 0x1000 --image new.py --against old.py --over frames/ --boards 2",
 )
-@click.argument("cmd", metavar="CMD", callback=to_command)
+@command_argument
 @click.option("--image", metavar="FILE", type=ImageFile(), required=True, help="The one image.")
 @click.option("--against", metavar="FILE", type=ImageFile(), required=True, help="The other: the older one, say.")
 @click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files, as for 'farm map'.")

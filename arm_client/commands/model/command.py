@@ -9,7 +9,8 @@ from google.protobuf.message import DecodeError
 
 from arm_client.commands.model.new import NewModel, advice, write
 from arm_client.dnn.errors import ModelError
-from hbrt.cli.tables import show_text
+from hbrt.cli.options import json_option
+from hbrt.cli.tables import show_json, show_text
 
 
 @click.group(
@@ -52,10 +53,13 @@ def command() -> None:
     show_default=True,
     help="Make outputs of four dimensions NHWC.",
 )
-def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str) -> None:
-    """Write NAME.bin, an ONNX file under a name that a program loads, and NAME.yaml: what a board would know of it.
+@json_option
+def new(
+    source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str, *, as_json: bool
+) -> None:
+    """Write NAME.bin, an ONNX file under the name that a program loads, and NAME.yaml, which describes its inputs.
 
-    Says what of the model most programs of a board would not expect.
+    Also prints what most board programs would not expect of this model.
     """
     from arm_client.commands.model_exec.models import in_this_process
     from arm_client.dnn.loading.model import load
@@ -77,12 +81,21 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
         made.description.unlink()
         raise click.UsageError(str(error)) from None
     try:
+        rows = [
+            {"kind": kind, "name": spec.name, "type": spec.tensor_type.name.removeprefix("HB_DNN_"), "shape": shape}
+            for kind, specs in (("input", model.inputs), ("output", model.outputs))
+            for spec in specs
+            for shape in [list(spec.valid_shape)]
+        ]
+        hints = advice(model.inputs, model.outputs)
+        if as_json:
+            files = {"model": str(target), "description": str(made.description)}
+            show_json({**files, "tensors": rows, "advice": list(hints)})
+            return
         show_text(f"Wrote {target} and {made.description}.")
-        for kind, specs in (("input", model.inputs), ("output", model.outputs)):
-            for spec in specs:
-                name = spec.tensor_type.name.removeprefix("HB_DNN_")
-                show_text(f"{kind} {spec.name}: {name} {list(spec.valid_shape)}")
-        for line in advice(model.inputs, model.outputs):
+        for row in rows:
+            show_text(f"{row['kind']} {row['name']}: {row['type']} {row['shape']}")
+        for line in hints:
             show_text(line)
     finally:
         model.close()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import ImageFile, any_board_option, json_option, timeout_option, to_command
+from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option, timeout_option
 from hbrt.cli.tables import show_text
 
 CALL_SECONDS = 60.0
@@ -71,7 +71,7 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
     short_help="Measure an op over sizes, and model it for the board.",
     epilog="Example: hbrt op bench 0x400 --sizes 1K-1M --plot roofline.png",
 )
-@click.argument("cmd", metavar="CMD", callback=to_command)
+@command_argument
 @of_an_op
 @click.option(
     "--repeats", metavar="N", type=click.IntRange(2), default=20, show_default=True, help="Calls of each size."

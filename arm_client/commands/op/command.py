@@ -11,7 +11,7 @@ import click
 from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MAX_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
-from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
+from hbrt.cli.options import any_board_option, command_argument, json_option, timeout_option, to_command
 from hbrt.cli.tables import short_time, show_text
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
@@ -132,7 +132,7 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
 @command.command(
     short_help="Compare an op with a reference.", epilog="Example: hbrt op check 0x1000 --against my_reference.py:scale"
 )
-@click.argument("cmd", metavar="CMD", callback=to_command)
+@command_argument
 @click.option(
     "--against",
     metavar="MODULE:FUNCTION",

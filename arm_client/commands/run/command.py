@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
@@ -16,7 +17,7 @@ from arm_client.commands.run.files import default_output, file_option, options_o
 from arm_client.commands.run.pictures import NEEDED, contact_sheet, missing_for, need, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import compare_routes, record_into, recorded, route_by, run_by_seed
-from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, summary_of
+from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, samples_of, summary_of
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -39,13 +40,24 @@ _OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
+def _complete_group(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    names = [CompletionItem(name) for name in (*groups(), GROUP) if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
+
+
+def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    group = ctx.params.get("group")
+    known = all_defects() if group == GROUP else samples_of(group) if group in groups() else []
+    return [name for name in known if name.startswith(incomplete)]
+
+
 @click.command(
     cls=RunCommand,
     short_help="Run samples and compare their results, or run a program under checks.",
     epilog="Example: hbrt run nn softmax --mode direct\n\nUnder checks: hbrt run --check memory,dma my_program.py 3",
 )
-@click.argument("group", metavar="[GROUP | PROGRAM]", required=False)
-@click.argument("names", metavar="[help | NAME... | ARGUMENT...]", nargs=-1)
+@click.argument("group", metavar="[GROUP | PROGRAM]", required=False, shell_complete=_complete_group)
+@click.argument("names", metavar="[help | NAME... | ARGUMENT...]", nargs=-1, shell_complete=_complete_sample)
 @any_board_option
 @click.option(
     "--output",

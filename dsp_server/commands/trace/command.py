@@ -9,12 +9,15 @@ from typing import Any
 
 import click
 
+from dsp_server.commands.web.command import port_option, serve
+from dsp_server.commands.web.view import View
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths, BoardRef
-from hbrt.cli.options import any_board_option, board_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.options import any_board_option, board_option, json_option
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.ask import ask
 from hbrt.control.observer import Observer
+from hbrt.errors import WrongUseError
 from hbrt.findings.text import counted
 from hbrt.trace.ring import SUFFIX
 from hbrt.trace.save import check_name, save as save_trace
@@ -23,16 +26,16 @@ from hbrt.trace.timeline import Written
 _CORES_SECONDS = 2.0
 
 
-@click.group(short_help="Trace a board, and save the timeline.", epilog="Example: hbrt trace save board.pftrace")
+@click.group(short_help="Trace a board; show or save the timeline.", epilog="Example: hbrt trace save board.pftrace")
 def command() -> None:
-    """Trace a board, and save the timeline for https://ui.perfetto.dev, Perfetto's trace processor or chrome://tracing.
+    """Trace a board; show the timeline, or save it for https://ui.perfetto.dev or Perfetto's trace processor.
 
-    A trace has what each process does: programs by thread, ops, copies, waits and TCM of each core, tasks that wait,
-    models, what the daemon finds. Without one, a board keeps its newest tasks, which can be saved as well.
+    A trace shows programs by thread, the ops, copies, waits and TCM of each core, waiting tasks, models, and findings.
+    Without tracing, a board still keeps its newest tasks, which can be shown and saved too.
     """
 
 
-@command.command(short_help="Begin to trace a board.", epilog="Example: hbrt trace on --events 1000000")
+@command.command(short_help="Start to trace a board.", epilog="Example: hbrt trace on --events 1000000")
 @board_option
 @click.option(
     "--events",
@@ -40,24 +43,24 @@ def command() -> None:
     help="How many events each process, and how many tasks each core keeps: the newest. Default: HBRT_TRACE_EVENTS.",
 )
 def on(board: BoardPaths, events: int | None) -> None:
-    """Begin to trace a board; what an earlier trace has kept is dropped.
+    """Start to trace a board, and drop what an earlier trace has kept.
 
-    A program that runs already takes part from its next sleep in a wait, or its next allocation, on.
+    A program that is already running joins at its next allocation, or when it next sleeps in a wait.
     """
     answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
     if answer["was_on"]:
-        show_text(f"Board {board.name} is traced already; nothing was changed.")
+        show_text(f"Board {board.name} is already being traced; nothing changed.")
         return
     _await_cores(board, Path(answer["directory"]))
-    show_text(f"Board {board.name} is traced. To see it: hbrt trace save FILE.pftrace")
+    show_text(f"Tracing board {board.name}. To see the trace: hbrt trace open, or hbrt trace save FILE.pftrace")
 
 
-@command.command(short_help="End the trace of a board.", epilog="Example: hbrt trace off")
+@command.command(short_help="Stop tracing a board.", epilog="Example: hbrt trace off")
 @board_option
 def off(board: BoardPaths) -> None:
-    """End the trace of a board; what it has kept stays until the next one begins, or the board ends."""
+    """Stop tracing a board. What was kept stays until the next trace starts, or the board stops."""
     was_on = ask(board, "trace", do="off", events=0)["was_on"]
-    show_text(f"Board {board.name} is not traced any more." if was_on else f"Board {board.name} was not traced.")
+    show_text(f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced.")
 
 
 @command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.pftrace")
@@ -70,30 +73,56 @@ def off(board: BoardPaths) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Save what lies there, as of HBRT_TRACE, instead of what a board keeps.",
 )
-def save(board: BoardRef, file: Path, directory: Path | None) -> None:
-    """Write what the trace of a board has kept into FILE, also while it goes on, and after the board was killed.
+@json_option
+def save(board: BoardRef, file: Path, directory: Path | None, *, as_json: bool) -> None:
+    """Write a board's trace to FILE, also while tracing continues, and after the board was killed.
 
-    The ending of FILE is its format: .pftrace or .perfetto-trace is Perfetto's own, .json is Chrome's. A board that was
-    not traced has its newest tasks. Of a board of another machine the files of the trace are fetched.
+    The suffix of FILE selects the format: .pftrace or .perfetto-trace for Perfetto's own, .json for Chrome's. Without
+    'hbrt trace on', the file has the board's newest tasks. From a board on another machine the trace is fetched.
     """
     check_name(file)
     if directory is None and not isinstance(board, BoardPaths):
         with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
             found = observer.fetch_trace(Path(fetched))
-            _show(file, save_trace(Path(fetched), file))
-        if not found.is_on:
-            show_text(f"Board {board.name} is not traced; 'hbrt trace on' on its machine has it keep more than tasks.")
+            _show(file, save_trace(Path(fetched), file), as_json=as_json)
+        if not as_json and not found.is_on:
+            show_text(f"Board {board.name} is not traced; run 'hbrt trace on' on its machine to get more than tasks.")
         return
     if directory is None and isinstance(board, BoardPaths):
         directory = board.trace
         if daemon_pid(board) is not None or not any(directory.glob(f"*{SUFFIX}")):
             directory = Path(ask(board, "trace", do="flush", events=0)["directory"])
     assert directory is not None  # noqa: S101 - one of the two branches
-    _show(file, save_trace(directory, file))
+    _show(file, save_trace(directory, file), as_json=as_json)
 
 
-def _show(file: Path, written: Written) -> None:
-    lost = f" {counted(written.lost, 'older one')} had no place any more." if written.lost else ""
+@command.command("open", short_help="Show the timeline in a browser.", epilog="Example: hbrt trace open run.json")
+@any_board_option
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@port_option
+@click.option("--no-browser", is_flag=True, help="Print the address only.")
+def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) -> None:
+    """Show a board's timeline, or that of FILE (.json), in a local viewer, until Ctrl-C. It needs no network.
+
+    The viewer is a page on loopback: tracks of programs, cores and counters that zoom and pan.
+    """
+    if file is not None and file.suffix != ".json":
+        raise WrongUseError(f"The viewer reads .json files, not {file.name}; https://ui.perfetto.dev reads .pftrace.")
+    view = View(board)
+    read = view.trace if file is None else file.read_bytes
+    try:
+        read()  # a board that does not run is a mistake of the call
+        answers = {"/trace.json": ("application/json", read)}
+        serve(answers, port, "The trace", "viewer.html", opens=not no_browser)
+    finally:
+        view.close()
+
+
+def _show(file: Path, written: Written, *, as_json: bool) -> None:
+    if as_json:
+        show_json({"file": str(file), **written._asdict()})
+        return
+    lost = f" {counted(written.lost, 'older event')} were dropped: the rings were full." if written.lost else ""
     show_text(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +26,8 @@ FILES: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/viewer.html": ("viewer.html", "text/html; charset=utf-8"),
+    "/viewer.js": ("viewer.js", "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -37,13 +39,28 @@ _HEADERS = {
 MAX_CONNECTIONS: Final = 32
 """At once; a browser has six. One that says nothing is closed after a while."""
 
+Answers = Mapping[str, tuple[str, Callable[[], bytes]]]
+"""What a server answers besides the files of its pages: path -> content type and body."""
+
+
+def answers_of(view: View) -> Answers:
+    """The answers about a board."""
+    return {
+        "/board.json": ("application/json", lambda: json.dumps(view.document()).encode()),
+        "/waits.json": ("application/json", lambda: json.dumps(view.waits()).encode()),
+        "/findings.sarif": ("application/sarif+json", lambda: json.dumps(view.sarif()).encode()),
+        "/trace.json": ("application/json", view.trace),
+        "/metrics": ("text/plain; version=0.0.4; charset=utf-8", lambda: metrics_of(view.document()).encode()),
+    }
+
 
 class Server(ThreadingHTTPServer):
     """A server on loopback; ``serve_forever`` runs it.
 
     Args:
         port: 0 for a free one.
-        view: The board.
+        answers: What it answers besides the files of its pages.
+        page: The page to open.
 
     Raises:
         OSError: the port is in use.
@@ -51,14 +68,8 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, view: View) -> None:
-        self.answers: dict[str, tuple[str, Callable[[], bytes]]] = {
-            "/board.json": ("application/json", lambda: json.dumps(view.document()).encode()),
-            "/waits.json": ("application/json", lambda: json.dumps(view.waits()).encode()),
-            "/findings.sarif": ("application/sarif+json", lambda: json.dumps(view.sarif()).encode()),
-            "/trace.json": ("application/json", view.trace),
-            "/metrics": ("text/plain; version=0.0.4; charset=utf-8", lambda: metrics_of(view.document()).encode()),
-        }
+    def __init__(self, port: int, answers: Answers, page: str = "") -> None:
+        self.answers, self.page = answers, page
         self.token: Final = secrets.token_urlsafe(24)
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__((HOST, port), _Handler)
@@ -66,7 +77,7 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """What to open."""
-        return f"http://{HOST}:{self.server_port}/?token={self.token}"
+        return f"http://{HOST}:{self.server_port}/{self.page}?token={self.token}"
 
     @property
     def cookie(self) -> str:

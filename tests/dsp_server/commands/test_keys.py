@@ -10,10 +10,10 @@ def test_keys_are_made_and_listed(shell: Shell) -> None:
     where = shell.cwd / "keys"
     assert said == (
         f"Made the relay's keys in {where}: hbrt relay --listen tcp://HOST:PORT --keys {where}\n"
-        f"Made keys for alice: move {where / 'for-alice'} to its machine, and name it there by HBRT_KEYS.\n"
+        f"Made keys for alice: move {where / 'for-alice'} to its machine, and set HBRT_KEYS to it there.\n"
     )
     assert shell.good("keys", "new", "keys") == (
-        f"{where} has a relay's keys already; nothing was changed. --name NAME lets one more program in.\n"
+        f"{where} already has a relay's keys; nothing changed. --name NAME adds a program.\n"
     )
     (line,) = shell.good("keys", "list", "keys").splitlines()
     name, key = line.split("  ")

@@ -196,7 +196,8 @@ def test_one_task_is_asked_for_by_its_number_or_handle(hung: Scene) -> None:
     assert "1 of 1 hang." in shown
     handle = (1 << 52) + task
     assert hung.shell.good("why", hex(handle)).count(" waits for task ") == 1
-    assert hung.shell.good("why", 4095) == "No task 4095 is queued or runs.\n"
+    unknown = hung.shell.hbrt("why", 4095)
+    assert (unknown.returncode, unknown.stdout.partition(":")[0]) == (1, "Unknown task 4095")
     assert hung.shell.refused("why", "x")[0] == 2
 
 
@@ -312,6 +313,6 @@ def test_a_program_of_another_machine_comes_by_its_relay(scene: Scene) -> None:
 
 
 def test_a_board_where_nobody_waits(running: Shell) -> None:
-    assert running.good("why") == "Nobody waits: no task is queued or runs.\n"
+    assert running.good("why") == "No task is queued or running.\n"
     assert running.json("why")["chains"] == []
-    assert running.good("why", "7") == "No task 7 is queued or runs.\n"
+    assert "Unknown task 7" in running.hbrt("why", "7").stdout

@@ -180,7 +180,15 @@ def test_completion_is_what_a_shell_can_read(shell: Shell, name: str) -> None:
 def test_completion_knows_verbs_and_boards(shell: Shell) -> None:
     shell.good("start", "--cores", 1)
     shell.environment["_HBRT_COMPLETE"] = "bash_complete"
-    for typed, known in (("hbrt comp", "plain,completion"), ("hbrt mem --board def", "plain,default")):
+    for typed, known in (
+        ("hbrt comp", "plain,completion"),
+        ("hbrt mem --board def", "plain,default"),
+        ("hbrt run n", "plain,nn\nfile,n"),
+        ("hbrt run nn soft", "plain,softmax"),
+        ("hbrt start --profile j", "plain,j5\nfile,j"),
+        ("hbrt start --check dma,mem", "plain,dma,memory"),
+        ("hbrt op check 0x405", "plain,0x405"),
+    ):
         shell.environment |= {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
         assert shell.good() == f"{known}\n"
 

@@ -261,7 +261,7 @@ async function askForWaits() {
   try {
     const found = await (await fetch("waits.json")).json();
     if (found.error) { place.replaceChildren(node("p", found.error)); return; }
-    if (!found.chains.length) { place.replaceChildren(node("p", "Nobody waits: no task is queued or runs.")); return; }
+    if (!found.chains.length) { place.replaceChildren(node("p", "No task is queued or running.")); return; }
     place.replaceChildren(...found.chains.map(chain => {
       const line = node("div", undefined, `chain ${chain.verdict}`);
       line.append(node("div", chain.text, "text"));

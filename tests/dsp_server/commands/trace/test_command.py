@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
 from tests.hbrt.trace.reader import Trace, read
-from tests.limits import full_disk
+from tests.limits import PATIENCE_S, full_disk
 from tests.remote_relay import RemoteRelay
 from tests.shared import Shell
 from tests.waiting import until
@@ -85,11 +87,11 @@ def run(shell: Shell, calls: Path, count: int) -> None:
 
 def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: Path) -> None:
     shell.good("start")
-    assert shell.good("trace", "off") == "Board default was not traced.\n"
+    assert shell.good("trace", "off") == "Board default was not being traced.\n"
     run(shell, calls, 1)
     assert "2 tasks" in shell.good("trace", "save", tmp_path / "history.pftrace")  # what the board keeps anyway
-    assert "is traced" in shell.good("trace", "on")
-    assert "traced already" in shell.good("trace", "on")
+    assert "Tracing board" in shell.good("trace", "on")
+    assert "already being traced" in shell.good("trace", "on")
     run(shell, calls, 5)
     assert "6 tasks" in shell.good("trace", "save", tmp_path / "on.pftrace")
     check(read(tmp_path / "on.pftrace"), 5)
@@ -186,7 +188,30 @@ def test_a_directory_that_cannot_be_written_is_refused(shell: Shell, tmp_path: P
     (shell.home / "default" / "trace").touch()
     code, said = shell.refused("trace", "on")
     assert (code, "The trace cannot be kept in" in said) == (2, True)
-    assert shell.good("trace", "off") == "Board default was not traced.\n"
+    assert shell.good("trace", "off") == "Board default was not being traced.\n"
     (shell.home / "default" / "trace").unlink()
     shell.good("trace", "on")
     shell.good("stop")
+
+
+def test_the_viewer_serves_a_file_with_the_token_only(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    (shell.cwd / "run.json").write_text('{"traceEvents": []}')
+    viewer = shell.start("-m", "hbrt", "trace", "open", "run.json", "--no-browser")
+    assert viewer.stdout is not None
+    address = re.search(r"127.0.0.1:(\d+)(/viewer.html)(\?token=\S+)", viewer.stdout.readline())
+    assert address is not None
+    got = {}
+    for path in (address[2] + address[3], "/trace.json" + address[3], address[2]):
+        connection = HTTPConnection("127.0.0.1", int(address[1]), timeout=PATIENCE_S)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        got[answer.status, path.partition("?")[0]] = answer.read()
+        connection.close()
+    assert b"viewer.js" in got[200, "/viewer.html"]
+    assert got[200, "/trace.json"] == b'{"traceEvents": []}'
+    assert b"traceEvents" not in got[403, "/viewer.html"]
+    viewer.send_signal(signal.SIGINT)
+    assert viewer.wait() == 130
+    (shell.cwd / "run.pftrace").write_bytes(b"")
+    assert shell.hbrt("trace", "open", "run.pftrace").returncode == 2

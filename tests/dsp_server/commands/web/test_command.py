@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dsp_server.commands.web.server import HOST, MAX_CONNECTIONS, Server
+from dsp_server.commands.web.server import HOST, MAX_CONNECTIONS, Server, answers_of
 from dsp_server.commands.web.view import MIN_SECONDS, View
 from hbrt.board.paths import BoardPaths
 from tests.limits import PATIENCE_S
@@ -43,7 +43,7 @@ def served(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     shell.good("start")
     monkeypatch.setattr("dsp_server.commands.web.view.MIN_SECONDS", 0.0)
     view = View(BoardPaths(shell.home / "default"))
-    with Server(0, view) as server:
+    with Server(0, answers_of(view)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield server
@@ -79,7 +79,12 @@ def started(shell: Shell) -> subprocess.Popen[str]:
 
 
 def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shell: Shell) -> None:
-    for path, part in (("/", b'<script src="page.js"'), ("/page.js", b"board.json"), ("/page.css", b"#timeline")):
+    for path, part in (
+        ("/", b'<script src="page.js"'),
+        ("/page.js", b"board.json"),
+        ("/page.css", b"#timeline"),
+        ("/viewer.html", b"viewer.js"),
+    ):
         status, body = get(served, path)
         assert (status, part in body) == (200, True)
     assert board(served)["cores"][1] == {
