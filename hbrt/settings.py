@@ -177,6 +177,13 @@ TABLE: tuple[Setting, ...] = (
         "under any check",
     ),
     Setting(
+        "HBRT_CAMERA",
+        "path",
+        "",
+        "what the camera of an RDK board sees: a picture, a folder of pictures or a video; a test pattern when empty",
+    ),
+    Setting("HBRT_DISPLAY", "path", "", "picture's file that holds what the display of an RDK board shows"),
+    Setting(
         "HBRT_RKNN_PLUGINS",
         "path",
         "/usr/lib/rknpu/op_plugins",

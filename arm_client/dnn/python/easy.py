@@ -13,6 +13,7 @@ What fails raises ``arm_client.errors.HbrtError`` with the status that the C nam
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
@@ -21,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from arm_client.dnn.spec.dtypes import LIMITS
 from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.errors import error_for
 from arm_client.session.process import process
-from hbrt.dnn_types import hbDNNHandle_t
+from hbrt.dnn_types import hbDNNHandle_t, hbDNNTensorShape
 from hbrt.models.spec import quantization
 from hbrt.models.spec.spec import Quantization, QuantizationKind
 from hbrt.status import Status
@@ -80,6 +81,16 @@ class TensorProperties:
     zero_point_data: NDArray[np.int32]
     shift_data: NDArray[np.uint8]
     quantize_axis: int
+
+    @cached_property
+    def validShape(self) -> Any:
+        """A pointer to ``hbDNNTensorShape`` of ``shape``, for programs that fill a C structure by ctypes."""
+        return _shape_behind(self.shape)
+
+    @cached_property
+    def alignedShape(self) -> Any:
+        """As ``validShape``, of ``aligned_shape``."""
+        return _shape_behind(self.aligned_shape)
 
 
 class Tensor:
@@ -348,6 +359,12 @@ def _sources(source: Any) -> list[Path | bytes | memoryview]:
             f"The source is {short_repr(source)}; pass a model's file, a list of files, or the bytes of one model."
         )
     return [path_behind(file) for file in files]
+
+
+def _shape_behind(sizes: tuple[int, ...]) -> Any:
+    shape = hbDNNTensorShape(numDimensions=len(sizes))
+    shape.dimensionSize[: len(sizes)] = sizes
+    return ctypes.pointer(shape)
 
 
 def properties_of(spec: TensorSpec) -> TensorProperties:

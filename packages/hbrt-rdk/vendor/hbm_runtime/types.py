@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,12 @@ class hbDNNDataType(Enum):
     U64 = 12
     BOOL8 = 13
     MAX = 14
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """What numpy calls it."""
+        kinds = {"S": "int", "U": "uint", "F": "float", "B": "bool"}
+        return np.dtype("bool" if self is hbDNNDataType.BOOL8 else f"{kinds[self.name[0]]}{self.name[1:]}")
 
 
 class hbDNNQuantiType(Enum):

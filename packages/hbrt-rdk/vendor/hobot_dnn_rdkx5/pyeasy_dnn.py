@@ -1,5 +1,5 @@
-"""pyeasy_dnn of RDK X5, emulated by hbrt: docs/rdk.md."""
+"""pyeasy_dnn of RDK X5, as of the other boards: docs/rdk.md."""
 
-from arm_client.dnn import Model, Tensor as pyDNNTensor, TensorProperties, load
+from hobot_dnn.pyeasy_dnn import Model, TensorProperties, load, pyDNNTensor
 
 __all__ = ["Model", "TensorProperties", "load", "pyDNNTensor"]

@@ -1,0 +1,1 @@
+"""Cameras, codecs and displays of RDK boards over files: docs/rdk.md."""
