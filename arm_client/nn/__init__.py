@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arm_client.nn.pointcloud.config import CENTERPOINT, POINTPILLARS, PillarConfig
-from arm_client.nn.pointcloud.picture import birds_eye, write_png
+from arm_client.nn.pointcloud.picture import birds_eye, captioned, write_png
 from arm_client.nn.pointcloud.pointcloud import PillarPipeline, Pillars, centerpoint, pointpillars
 from arm_client.nn.pointcloud.reference import ReferencePillars, preprocess
 from arm_client.nn.pointcloud.sweep import lidar_sweep, read_kitti, read_nuscenes
@@ -20,6 +20,7 @@ __all__ = [
     "ReferencePillars",
     "Voxeliser",
     "birds_eye",
+    "captioned",
     "centerpoint",
     "dequantize",
     "dequantize_shift",

@@ -142,7 +142,7 @@ def map_(
         file = output.finish()
         summary = Summary(output.tables())
         with written(out / "report.html") as page:
-            page.write(summary.page(f"hbrt farm map: {out.name}").encode())
+            page.write(summary.page(f"hbrt farm map: {out.name}", out / "worst").encode())
         if as_json:
             show_json({"results": str(file), **summary.document()})
         else:
@@ -157,7 +157,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
     from arm_client.farm import Farm
 
     if output.done:
-        show_text(f"{output.done} of {len(items)} items are done; going on behind them.", err=True)
+        show_text(f"{output.done} of {len(items)} items are done; continuing with the rest.", err=True)
     with (
         Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
         _progress(len(items)) as show,

@@ -88,14 +88,26 @@ class Summary:
         lines += [f"Off by {error:g}: {item}" for error, _, item in self.worst if error]
         return lines
 
-    def page(self, title: str) -> str:
-        """As HTML in one file, with plots where matplotlib is installed."""
+    def page(self, title: str, worst: Path | None = None) -> str:
+        """As HTML in one file, with plots where matplotlib is installed.
+
+        Args:
+            title: Of the page.
+            worst: Directory of ``save_worst``, of which pictures are shown.
+        """
         body = "".join(f"<p>{html.escape(line)}</p>\n" for line in self.lines())
         plots = "".join(_plot(self.values[name], name) for name in _COLUMNS if self.values[name].size)
-        style = "body{font-family:sans-serif;max-width:60em;margin:2em auto}"
+        files = sorted(worst.glob("*.npz")) if worst is not None and worst.is_dir() else []
+        shown = "".join(_thumbnails(file) for file in files)
+        style = (
+            ":root{color-scheme:light dark}body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+            "figure{margin:1em 0}figcaption{font-size:.9em;opacity:.8}img{max-width:100%}"
+        )
         return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-            f"<style>{style}</style><h1>{html.escape(title)}</h1>\n{body}{plots}</html>\n"
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{html.escape(title)}</title><style>{style}</style><h1>{html.escape(title)}</h1>\n{body}{plots}"
+            f"{f'<h2>Largest errors</h2>{shown}' if shown else ''}</html>\n"
         )
 
 
@@ -114,19 +126,63 @@ def _worst_first(one: tuple[float, int, str]) -> tuple[float, int]:
 
 
 def _plot(values: NDArray[np.float64], name: str) -> str:
-    """How many items have which value, as a picture; nothing without matplotlib."""
+    """How many items have which value, as a picture with a caption; nothing without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ImportError:
+        return ""
+    finite = values[np.isfinite(values)] / (1e6 if name == "measured_ns" else 1)
+    if not finite.size:
+        return ""
+    title, unit = {"measured_ns": ("Host time", "ms"), "cycles": ("Modelled cycles", "cycles")}.get(
+        name, ("Largest error of an item", "absolute difference")
+    )
+    if (least := finite.min()) == finite.max():
+        return f"<p>{title}: {least:g} {unit} for each of {finite.size} items.</p>\n"
+    figure = Figure(figsize=(7, 2.5), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(finite, bins=min(60, max(5, finite.size // 2)))
+    axes.set_xlabel(f"{title.lower()}, {unit}")
+    axes.set_ylabel("items")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    caption = f"{title}: {finite.size} items, {least:g} to {finite.max():g} {unit}."
+    if len(values) > finite.size:
+        caption += f" {len(values) - finite.size} without a finite value are left out."
+    return _figure(figure, title, caption)
+
+
+def _thumbnails(file: Path) -> str:
+    """What an item made beside the reference's, and their difference; nothing for arrays that are no pictures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return ""
-    finite = values[np.isfinite(values)]
-    if not finite.size:
+    with np.load(file) as arrays:
+        made, wanted = (np.squeeze(arrays[name]) if name in arrays else None for name in ("made_0", "wanted_0"))
+    if made is None or wanted is None or made.shape != wanted.shape:
         return ""
-    figure = Figure(figsize=(7, 2.5), layout="constrained")
-    axes = figure.subplots()
-    axes.hist(finite / (1e6 if name == "measured_ns" else 1), bins=60)
-    axes.set_xlabel({"measured_ns": "host time in ms", "cycles": "modelled cycles"}.get(name, "largest error"))
-    axes.set_ylabel("items")
+    if made.ndim not in {2, 3} or min(made.shape[:2]) < 2 or (made.ndim == 3 and made.shape[2] not in {3, 4}):
+        return ""
+    off = np.abs(made.astype(np.float64) - wanted.astype(np.float64))
+    figure = Figure(figsize=(7, 2.4), layout="constrained")
+    for axes, picture, title in zip(figure.subplots(1, 3), (made, wanted, off), ("board", "reference", "difference"),
+                                    strict=True):  # fmt: skip
+        axes.imshow(
+            picture if picture.ndim == 2 else picture.mean(axis=2), cmap="gray" if title != "difference" else "magma"
+        )
+        axes.set_title(title, fontsize=9)
+        axes.set_axis_off()
+    rank, _, item = file.stem.partition("-")
+    return _figure(figure, item, f"{rank}. {item}: off by up to {off.max():g}, {off.mean():g} on average.")
+
+
+def _figure(figure: Any, alt: str, caption: str) -> str:
+    """A plot inside the page, with its caption."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=90)
-    return f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}">\n'
+    data = base64.b64encode(picture.getvalue()).decode()
+    return (
+        f'<figure><img alt="{html.escape(alt)}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>\n"
+    )

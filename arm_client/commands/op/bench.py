@@ -117,13 +117,14 @@ def plot(dots: Sequence[Dot], profile: Profile, title: str, file: Path) -> None:
     for name, (bytes_per_us, most) in roofs(profile).items():
         axes.loglog(x, np.minimum(x * bytes_per_us, most), label=f"{name}: {bytes_per_us / 1000:.3g} GB/s")
     axes.loglog([dot.intensity for dot in marked], [dot.performance for dot in marked], "o:", color="black", ms=4)
-    for dot in {*marked[:1], *marked[-1:]}:
+    # The first below and the last above its point: at a roof both are at the same place.
+    for dot, lift in zip(dict.fromkeys([*marked[:1], *marked[-1:]]), (-12, 7), strict=False):
         note = f"{'~' if dot.is_estimated else ''}{dot.elements}"
-        axes.annotate(note, (dot.intensity, dot.performance), (5, -10), textcoords="offset points", fontsize=8)
+        axes.annotate(note, (dot.intensity, dot.performance), (5, lift), textcoords="offset points", fontsize=8)
     axes.set(
         title=f"{title}\nmodelled for the board, profile {profile.name}; numbers are elements",
         xlabel="vector instructions for each byte moved",
-        ylabel="vector instructions a us, one core",
+        ylabel="vector instructions per µs, one core",
     )
     axes.grid(visible=True, which="both", alpha=0.2)
     axes.legend(loc="lower right")

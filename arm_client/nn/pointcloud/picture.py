@@ -53,6 +53,50 @@ def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: Pi
     return np.concatenate([_colored(before), gap, _colored(after)], axis=1)
 
 
+def captioned(picture: NDArray[np.uint8], config: PillarConfig) -> NDArray[np.uint8]:
+    """A picture of ``birds_eye`` with titles, axes in meters and a color bar; without OpenCV as it is.
+
+    Args:
+        picture: Of ``birds_eye``.
+        config: Its model.
+
+    Returns:
+        (height, width, 3) uint8, red, green, blue.
+    """
+    try:
+        import cv2
+    except ImportError:
+        return picture
+    rows, columns = config.grid
+    left, top, right, bottom = 56, 34, 84, 40
+    frame = np.full((rows + top + bottom, picture.shape[1] + left + right, 3), 250, np.uint8)
+    frame[top : top + rows, left : left + picture.shape[1]] = picture
+
+    def write(text: str, x: float, y: float, size: float = 0.42) -> None:
+        """Write a text centered at x, on the line y."""
+        (width, _), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, size, 1)
+        at = (round(x - width / 2), round(y))
+        cv2.putText(frame, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, (30, 30, 30), 1, cv2.LINE_AA)
+
+    for part in range(5):  # x, ahead, goes up
+        meters = config.lows[0] + part / 4 * (config.highs[0] - config.lows[0])
+        write(f"{meters:.0f}", left - 18, top + rows - part / 4 * (rows - 8) + 2)
+    write("x, m", left - 26, top - 12)
+    for start, title in ((left, "Sweep: highest point"), (left + columns + GAP_PIXELS, "DSP: features of pillars")):
+        write(title, start + columns / 2, top - 12, 0.5)
+        for part in range(5):  # y, to the left, goes left
+            meters = config.highs[1] - part / 4 * (config.highs[1] - config.lows[1])
+            write(f"{meters:.0f}", start + 14 + part / 4 * (columns - 28), top + rows + 15)
+        write("y, m", start + columns / 2, top + rows + 31)
+    bar = _colored(np.linspace(1.0, 0.0, rows)[:, None].repeat(14, axis=1))
+    frame[top : top + rows, left + picture.shape[1] + 14 :][:, :14] = bar
+    for part in range(3):
+        meters = config.lows[2] + part / 2 * (config.highs[2] - config.lows[2])
+        write(f"{meters:.1f}", left + picture.shape[1] + 52, top + rows - part / 2 * (rows - 10))
+    write("z, m", left + picture.shape[1] + 36, top - 12)
+    return frame
+
+
 def _seen(config: PillarConfig, x: NDArray[Any], y: NDArray[Any], height: NDArray[Any]) -> NDArray[np.float64]:
     """Highest value of each cell, -1 for none, x up and y left."""
     grid = np.full(config.grid, -1.0)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
-from arm_client.nn import POINTPILLARS, Pillars, Voxeliser, birds_eye, lidar_sweep, read_kitti, write_png
+from arm_client.nn import POINTPILLARS, Pillars, Voxeliser, birds_eye, captioned, lidar_sweep, read_kitti, write_png
 from arm_client.sample import check
 
 
@@ -57,7 +57,7 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     np.save(f"{output_dir}/pointpillars_features.npy", result.features)
     np.save(f"{output_dir}/pointpillars_coordinates.npy", result.coordinates)
-    write_png(f"{output_dir}/pointpillars.png", birds_eye(points, result, config))
+    write_png(f"{output_dir}/pointpillars.png", captioned(birds_eye(points, result, config), config))
     print(f"Wrote pointpillars_features.npy, pointpillars_coordinates.npy and pointpillars.png into {output_dir}")
     return result
 

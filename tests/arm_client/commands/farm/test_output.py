@@ -16,7 +16,7 @@ import pytest
 from arm_client.commands.farm import output as module
 from arm_client.commands.farm.items import items_over
 from arm_client.commands.farm.output import PLAN as PLAN_FILE, RESULTS, Output
-from arm_client.commands.farm.report import Summary
+from arm_client.commands.farm.report import Summary, save_worst
 from arm_client.commands.farm.work import Against, compared
 from arm_client.farm import Result, Status
 from arm_client.farm.result import Outcome
@@ -138,3 +138,19 @@ def test_results_that_are_damaged_are_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "out" / name).write_bytes(b"[" * 100_000)
     with pytest.raises(WrongUseError, match=f"{name} is damaged"):
         Output(tmp_path / "out", {"a": 1})
+
+
+def test_the_report_counts_whole_items_and_shows_the_worst(tmp_path: Path) -> None:
+    with Output(tmp_path / "out", PLAN) as output:
+        for index in range(3):
+            output.add(result(index))
+        output.finish()
+        summary = Summary(output.tables())
+    rng = np.random.default_rng(0)
+    made = rng.integers(0, 255, (20, 30), np.uint8)
+    save_worst(tmp_path / "worst", 1, "street.png", ([made], [made + 1]))
+    save_worst(tmp_path / "worst", 2, "vector.npy", ([np.zeros(5)], [np.ones(5)]))  # not a picture
+    page = summary.page("farm", tmp_path / "worst")
+    assert "<figcaption>Host time: 3 items, 0 to " in page
+    assert "1. street: off by up to " in page
+    assert "vector" not in page

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from arm_client.errors import CallerError
 from arm_client.nn import CENTERPOINT, POINTPILLARS, lidar_sweep, read_kitti, read_nuscenes
-from arm_client.nn.pointcloud.picture import GAP_PIXELS, birds_eye, write_png
+from arm_client.nn.pointcloud.picture import GAP_PIXELS, birds_eye, captioned, write_png
 from arm_client.nn.pointcloud.reference import preprocess
 from arm_client.nn.pointcloud.sweep import (
     EGO_SPEED_MPS,
@@ -157,6 +157,10 @@ def test_the_picture_shows_sweep_and_pillars(config: Any) -> None:
     points[:, :3] = [[x, y, -1.0], [x, y, 0.9]]
     picture = birds_eye(points, preprocess(points, config), config)
     assert picture.shape == (grid_x, 2 * grid_y + GAP_PIXELS, 3)
+    whole = captioned(picture, config)
+    assert any(np.array_equal(whole[34 : 34 + grid_x, left : left + picture.shape[1]], picture) for left in (0, 56)), (
+        "the picture is not inside its frame"
+    )
     row, column = grid_x - 1 - 10, grid_y - 1 - 3
     before, after = picture[:, :grid_y], picture[:, -grid_y:]
     for side in (before, after):
