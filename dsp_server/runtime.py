@@ -114,8 +114,8 @@ class MapWatcher(Protocol):
 class Outcome(Protocol):
     """Takes the outcome of a call that is recorded."""
 
-    def ended(self, status: int, text: str, cycles: int) -> None:
-        """Note the outcome: status, the sentence of a failure, modelled cycles."""
+    def ended(self, status: int, text: str, cycles: int, ddr_bytes: int, tcm_bytes: int) -> None:
+        """Note the outcome: status, the sentence of a failure, and what was modelled: cycles, DDR traffic, most TCM."""
 
 
 class Recorder(Protocol):

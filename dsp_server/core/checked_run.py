@@ -9,7 +9,9 @@ from dsp_server.core.builtin import as_status, explain
 from dsp_server.core.op_checks import sweep
 from dsp_server.detectors.call import Call
 from dsp_server.detectors.run import run_checked
+from dsp_server.hardware import cycles
 from hbrt.findings.checks import Check
+from hbrt.profiles.work import Work
 
 if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
@@ -66,8 +68,9 @@ def _run_recorded(
 ) -> int:
     """As ``_run``, with the call and its outcome in the program's recording."""
     with recorder.recording(core.mailbox, slot, op.name) as record:
-        counter = core.engines.counter
-        before = counter.cycles
+        counter, tile_manager = core.engines.counter, core.engines.tile_manager
+        before, work_before = counter.cycles, list(counter.work)
+        tile_manager.peak_bytes = sum(tile_manager.used_bytes)
         status, text = 0, ""
         try:
             result = _run(core, op, function, views, checks_on, slot)
@@ -77,7 +80,10 @@ def _run_recorded(
             raise
         finally:
             if record is not None:
-                record.ended(status, text, counter.cycles - before)
+                spent = Work(*map(int.__sub__, counter.work, work_before))
+                ddr_bytes = spent.dma_bytes + spent.ddr_loads * cycles.DDR_LOAD_BYTES
+                record.ended(status, text, counter.cycles - before, ddr_bytes, tile_manager.peak_bytes)
+            tile_manager.peak_bytes = None
         return result
 
 

@@ -157,9 +157,11 @@ class CallRecorder:
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
         """Nothing: the op gets no memory."""
 
-    def ended(self, status: int, text: str, cycles: int) -> None:
+    def ended(self, status: int, text: str, cycles: int, ddr_bytes: int, tcm_bytes: int) -> None:
         """Note the outcome."""
-        self._call = self._call._replace(status=status, text=text, cycles=cycles, ended_ns=monotonic_ns())
+        now_ns = monotonic_ns()
+        self._call = self._call._replace(status=status, text=text, ended_ns=now_ns)
+        self._call = self._call._replace(cycles=cycles, ddr_bytes=ddr_bytes, tcm_bytes=tcm_bytes)
 
     def end(self) -> None:
         """Write what the op has changed, and the call into the index."""

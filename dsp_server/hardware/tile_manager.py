@@ -89,6 +89,7 @@ class TileManager:
         self._banks: tuple[Bank, Bank] = (Bank(pool0_bytes, memories[0]), Bank(pool1_bytes, memories[1]))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
         self.live_count = 0  # buffers that live; a core reads it after every op
+        self.peak_bytes: int | None = None  # the most in use since it was set to a number; None: nobody asks
         self.last_error = ""
         self.trace: EngineTrace | None = None
         self.bank_conflicts = [0, 0]
@@ -113,6 +114,8 @@ class TileManager:
                     tile = Tile(bank, offset_bytes, size_bytes, align, caller_line())
                     self.live_count += 1
                     view = self._banks[bank].add(tile)
+                    if self.peak_bytes is not None:
+                        self.peak_bytes = max(self.peak_bytes, sum(self.used_bytes))
                     if self.trace is not None:
                         self.trace.note_use(self)
                     return view

@@ -76,6 +76,7 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.replay.command:command",
         "Run the calls of a recording again, and name the first difference.",
     ),
+    "bisect": Verb("arm_client.commands.bisect:command", "Find the commit since which a command fails."),
     "tour": Verb("arm_client.commands.tour:command", "Write the files of the five-minute tour."),
     "farm": Verb(
         "arm_client.commands.farm.command:command", "Run a program, an op or a model over many items, on many boards."

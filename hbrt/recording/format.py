@@ -71,7 +71,9 @@ class Call(NamedTuple):
         claimed_ns: When the core took it.
         started_ns: When the op began.
         ended_ns: When the op had ended.
-        cycles: Modelled cycles.
+        cycles: Modelled cycles; -1 where they are not known.
+        ddr_bytes: Bytes that iDMA and loads moved between the core and the DDR; -1 where they are not known.
+        tcm_bytes: The most bytes of TCM that it had at a time; -1 where they are not known.
     """
 
     cmd: int
@@ -90,7 +92,9 @@ class Call(NamedTuple):
     claimed_ns: int = 0
     started_ns: int = 0
     ended_ns: int = 0
-    cycles: int = 0
+    cycles: int = -1
+    ddr_bytes: int = -1
+    tcm_bytes: int = -1
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for ``call.json``."""

@@ -81,17 +81,18 @@ def span_of(calls: Sequence[Recorded]) -> tuple[int, int]:
 
 
 @contextmanager
-def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
+def board_for(calls: Sequence[Recorded], image: str | None, record_into: Path | None = None) -> Iterator[Board]:
     """A board for these calls.
 
     Args:
         calls: The calls of a recording, all that may be run or that those need.
         image: File of the image; None for the packaged ops. Under HBRT_INLINE its ops run in this process.
+        record_into: A directory for a recording of what is run; None for none.
 
     Raises:
         BoardError: it does not start, or the image does not load. BadRecordingError: as ``span_of``.
     """
-    os.environ.update(_SETTINGS)
+    os.environ.update({**_SETTINGS, "HBRT_RECORD": str(record_into or "")})
     base, heap_bytes = span_of(calls)
     masks = [one.call.core_mask & _ALL_CORES for one in calls]
     cores = max(active().dsp_cores(), *(mask.bit_length() for mask in masks), 1)
@@ -125,6 +126,8 @@ class Board:
     def __init__(self, session: Session, handles: list[Handles]) -> None:
         self._session, self._handles = session, handles
         self._blocks: set[tuple[int, int]] = set()  # starts and ends
+        self.ran: list[str] = []
+        """Names of the calls so far; the custom id of each on the board is its place, by which a recording tells it."""
 
     def run(self, recorded: Recorded, timeout_ms: float) -> tuple[int, str]:
         """Run a call on the memory that it had; returns its status, and the sentence of a failure.
@@ -143,7 +146,9 @@ class Board:
         message, output = (self._view(Range(*block, "", "")) for block in (call.input, call.output))
         for handles in self._handles:
             handles.replace(recorded, message)
-        given = call.cmd, call.priority, call.core_mask & _ALL_CORES, call.custom_id, *call.input, *call.output
+        place = len(self.ran)
+        self.ran.append(recorded.name)
+        given = call.cmd, call.priority, call.core_mask & _ALL_CORES, place, *call.input, *call.output
         handle = session.tasks.submit(*given)
         if handle < 0:
             return handle, session.why(handle)

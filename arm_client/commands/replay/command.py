@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import click
 
+from arm_client.commands.replay.against import changes_of, table
 from arm_client.commands.replay.board import Board, board_for
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import json_option, timeout_option
 from hbrt.cli.tables import Column, show_json, show_table, show_text
 from hbrt.findings.text import counted
 from hbrt.recording.compare import TYPES, Difference, difference
-from hbrt.recording.format import Recorded, read
+from hbrt.recording.format import Call, Recorded, read
 from hbrt.status import name_of
 
 CALL_SECONDS = 60.0
@@ -103,6 +105,20 @@ class Verdict(NamedTuple):
     show_default=True,
     help="The largest absolute error of an element that is not a difference; needs --as.",
 )
+@click.option(
+    "--against",
+    "is_gate",
+    is_flag=True,
+    help="Compare cycles, DDR traffic and TCM of each op too, as a Markdown table; exit code 1 when one grew.",
+)
+@click.option(
+    "--allow",
+    metavar="PERCENT",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    help="With --against: how much more is still good.",
+)
 @click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not the first alone.")
 @timeout_option(CALL_SECONDS)
 @json_option
@@ -115,7 +131,9 @@ def command(
     dtype: str,
     tolerance: float,
     timeout: float,
+    allow: float,
     *,
+    is_gate: bool,
     has_diff: bool,
     as_json: bool,
 ) -> None:
@@ -124,6 +142,8 @@ def command(
     'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
     that it had, at the same physical addresses, on a private board with the image FILE. What it writes and its status
     are compared with the recording; the exit code is 1 when one differs. --timeout is for each call.
+
+    --against makes it a gate for a pull request: 'hbrt replay --against DIR --image new_ops.py'.
 
     With HBRT_INLINE=1 the ops run in this process, where breakpoint() works.
     """
@@ -134,8 +154,12 @@ def command(
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
     chosen = [known[name] for name in names] if names else calls
-    with board_for(calls, image) as board:
-        verdicts = [_replayed(board, one, dtype, tolerance, timeout) for one in chosen]
+    with TemporaryDirectory() as directory_now:
+        now = Path(directory_now) / "now" if is_gate else None
+        with board_for(calls, image, now) as board:
+            verdicts = [_replayed(board, one, dtype, tolerance, timeout) for one in chosen]
+        again = {board.ran[one.call.custom_id]: one.call for one in read(now)[0]} if now else {}
+    changes = changes_of([(one.recorded.call, again.get(one.recorded.name, Call(0)), one.is_same) for one in verdicts])
     different = [one for one in verdicts if one.is_comparable and not one.is_same]
     unended = [one for one in verdicts if not one.is_comparable]
     if as_json:
@@ -147,11 +171,16 @@ def command(
                 "different": [one.document() for one in different],
                 "not_ended": [one.document() for one in unended],
                 "notes": notes,
+                **({"ops": [one.document() for one in changes]} if is_gate else {}),
             }
         )
+    elif is_gate:
+        for line in (*table(changes, allow / 100), *notes):
+            show_text(line)
     else:
         _show(verdicts, different, unended, notes, dtype, has_diff=has_diff)
-    ctx.exit(Exit.FAILED if different else Exit.GOOD)
+    has_grown = is_gate and any(one.grown(allow / 100) for one in changes)
+    ctx.exit(Exit.FAILED if different or has_grown else Exit.GOOD)
 
 
 def _replayed(board: Board, recorded: Recorded, dtype: str, tolerance: float, timeout_s: float) -> Verdict:
