@@ -23,7 +23,6 @@ _SKIPPED = {2, 3, 125}
 @click.command(
     short_help="Find the commit since which a command fails.",
     epilog="Example: hbrt bisect v1.0 -- hbrt replay --against $PWD/calls --image ops.py",
-    context_settings={"ignore_unknown_options": True},
 )
 @click.argument("good", metavar="GOOD")
 @click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
