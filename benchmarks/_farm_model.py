@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import simpy
 
-from arm_client.farm.book import Book
-from arm_client.farm.farm import DEPTH, WINDOW
-from arm_client.farm.result import Outcome, Status
+from hbrt_farm.book import Book
+from hbrt_farm.farm import DEPTH, WINDOW
+from hbrt_farm.result import Outcome, Status
 
 Steps = Generator[simpy.Event, Any, None]
 GOOD = Outcome(Status.GOOD)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from arm_client.client import private_board
-from arm_client.farm import Farm
-from arm_client.farm.engine import engine
 from hbrt.types import HB_DSP_RPC_CMD_PING
+from hbrt_farm import Farm
+from hbrt_farm.engine import engine
 
 ITEM_S = 0.05  # of CPU
 

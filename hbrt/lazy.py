@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-EXTRA_OF = {"onnx": "dnn", "onnxruntime": "dnn", "ml_dtypes": "dnn", "yaml": "dnn", "cv2": "dnn", "ray": "farm"}
+EXTRA_OF = {"onnx": "dnn", "onnxruntime": "dnn", "ml_dtypes": "dnn", "yaml": "dnn", "cv2": "dnn"}
 """Library -> the extra of hbrt that installs it."""
 
 _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)

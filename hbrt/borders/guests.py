@@ -1,7 +1,8 @@
 """Distributions beside the core, in ``packages/``: what they add is found by entry points, so the core imports none.
 
-A guest announces verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), what a core's process runs for it
-(``hbrt.skeletons``) and how a recording's calls of a command are replayed (``hbrt.replays``).
+A guest announces verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), modules behind names of the core
+(``hbrt.modules``), what a core's process runs for it (``hbrt.skeletons``) and how a recording's calls of a command are
+replayed (``hbrt.replays``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-_DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "rknn_api": "hbrt-rknn"}
+_DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "hbrt_farm": "hbrt-farm", "rknn_api": "hbrt-rknn"}
 _CORE: Final = ("arm_client", "dsp_server", "hbrt")
 _ROOT: Final = Path(__file__).resolve().parents[2]
 

@@ -78,9 +78,7 @@ VERBS: dict[str, Verb] = {
     ),
     "bisect": Verb("arm_client.commands.bisect:command", "Find the commit since which a command fails."),
     "tour": Verb("arm_client.commands.tour:command", "Write the files of the five-minute tour."),
-    "farm": Verb(
-        "arm_client.commands.farm.command:command", "Run a program, an op or a model over many items, on many boards."
-    ),
+    "farm": Verb("", "Run a program, an op or a model over many items, on many boards.", "farm"),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
     "estimate": Verb(
         "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."

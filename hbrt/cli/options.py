@@ -258,3 +258,16 @@ def dma_order_option(function: F) -> F:
         help="When the bytes of iDMA copies move on a board that this starts: strict, or relaxed:SEED. "
         "Default: HBRT_DMA_ORDER, else strict.",
     )(function)
+
+
+boards_option = click.option(
+    "--boards",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=2,
+    show_default=True,
+    help="How many boards, each in a process of its own.",
+)
+address_option = click.option(
+    "--address", metavar="HOST:PORT", help="Boards on the machines of a Ray cluster. Default: this machine."
+)

@@ -14,12 +14,11 @@ from typing import Any
 import click
 
 from arm_client.commands.explore.search import Run, Runner, Runs, runs_of, shrink
-from arm_client.commands.farm.options import address_option, boards_option, need
 from arm_client.commands.run.program import RunCommand, failing
 from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import check_option, json_option, timeout_option
+from hbrt.cli.options import address_option, boards_option, check_option, json_option, timeout_option
 from hbrt.cli.tables import show_json, show_text
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
@@ -78,9 +77,9 @@ def command(
     cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
     """
     settings.check()
-    if is_farmed:
-        need("ray")
-    elif address is not None or ctx.get_parameter_source("boards") is not click.core.ParameterSource.DEFAULT:
+    if not is_farmed and (
+        address is not None or ctx.get_parameter_source("boards") is not click.core.ParameterSource.DEFAULT
+    ):
         raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(Path(image).absolute())

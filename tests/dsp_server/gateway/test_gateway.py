@@ -462,9 +462,9 @@ class TestWhereToListen:
             parse_endpoint(endpoint, None)
 
     def test_a_port_in_use(self, dsp_board: Board, relay: RemoteRelay) -> None:
-        from dsp_server.farm.serve import serve as serve_farm
-        from dsp_server.farm.server import Limits
         from dsp_server.gateway.serve import serve
+        from hbrt_farm.leases.serve import serve as serve_farm
+        from hbrt_farm.leases.server import Limits
 
         with pytest.raises(BoardError, match=r"^The relay cannot listen at tcp://.*: Address already in use\.$"):
             serve(BoardPaths(dsp_board.path), parse_endpoint(relay.address, None), print)

@@ -1,0 +1,228 @@
+"""The verb ``hbrt farm``: many boards, here or on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from arm_client.commands.op.loading import BadNameError, load_named
+from arm_client.commands.run.program import is_program
+from hbrt import settings
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import (
+    ImageFile,
+    address_option,
+    boards_option,
+    check_option,
+    json_option,
+    profile_option,
+    timeout_option,
+)
+from hbrt.cli.tables import show_json, show_text
+from hbrt_farm.commands.bench import bench
+from hbrt_farm.commands.serve import serve, status
+from hbrt_farm.commands.suite import test
+
+if TYPE_CHECKING:
+    from hbrt_farm.commands.output import Output
+    from hbrt_farm.commands.work import Against
+
+ITEM_SECONDS = 60.0
+_MODELS = (".onnx", ".bin", ".hbm")
+
+
+@click.group(
+    short_help="Run a program, an op or a model over many items, on many boards.",
+    epilog="Example: hbrt farm map 0x1000 --image my_image.py --over frames/ --boards 4 --out results",
+)
+def command() -> None:
+    """Many boards of one's own, as processes of Ray: on this machine, or on a cluster."""
+
+
+command.add_command(bench)
+command.add_command(test)
+command.add_command(serve)
+command.add_command(status)
+
+
+@command.command(
+    "map",
+    short_help="Give each of many files to an op, a model or a program.",
+    epilog="Example: hbrt farm map 0x1000 --image my_image.py --over 'frames/*.npy' --boards 4 --out results\n\n"
+    "A model against a reference: hbrt farm map net.onnx --over frames/ --against reference.py:net --out results",
+)
+@click.argument("what", metavar="CMD|MODEL|PROGRAM")
+@click.argument("arguments", metavar="[ARGUMENT...]", nargs=-1)
+@click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files. A Parquet file has "
+              "their paths in its column 'path'.")  # fmt: skip
+@click.option("--out", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
+              help="Directory of the results. Run the same command again to continue where it ended.")  # fmt: skip
+@boards_option
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
+              "packaged ops.")  # fmt: skip
+@click.option("--output-bytes", metavar="N", type=click.IntRange(1), help="Size of the output block of CMD. Default: "
+              "the input's.")  # fmt: skip
+@click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with what this returns for an item's arrays, and "
+              "keep the worst items.")  # fmt: skip
+@click.option("--tolerance", metavar="X", type=click.FloatRange(0), help="An item that is further off has failed.")
+@address_option
+@check_option
+@profile_option
+@timeout_option(ITEM_SECONDS)
+@json_option
+@click.pass_context
+def map_(
+    ctx: click.Context,
+    what: str,
+    arguments: tuple[str, ...],
+    over: str,
+    out: Path,
+    boards: int,
+    image: Path | None,
+    output_bytes: int | None,
+    against: str | None,
+    tolerance: float | None,
+    address: str | None,
+    timeout: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Give each file to a board: to an op as its input block, to a model, or to a program as its last argument.
+
+    CMD takes .npy files and bytes, MODEL .npy, .npz with an array an input, and pictures. Results come in the order of
+    the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modelled cycles,
+    findings, digests of outputs. --timeout is for each item. An item whose board died is tried again; after three times
+    it is set aside. The exit code is 1 when an item failed or something was found.
+    """
+    settings.check()
+    from hbrt_farm.commands.items import items_over
+    from hbrt_farm.commands.output import Output, written
+    from hbrt_farm.commands.report import Summary
+    from hbrt_farm.commands.work import Against
+
+    image = image or (Path(found) if (found := settings.text("HBRT_IMAGE")) else None)
+    reference = Against(_reference(against), tolerance) if against else None
+    if tolerance is not None and not against:
+        raise click.UsageError("--tolerance says how far an item may be from the reference: name one by --against.")
+    work = _work(what, arguments, output_bytes, timeout, reference)
+    items = items_over(over)
+    plan = {
+        "what": what,
+        "arguments": list(arguments),
+        "items": len(items),
+        "names of the items": hashlib.sha256("\0".join(items).encode("utf-8", "surrogateescape")).hexdigest(),
+        "image": _digest(image),
+        "program or model": None if what[:1].isdecimal() else _digest(Path(what)),
+        "output bytes": output_bytes,
+        "reference": against and [against, _digest(Path(against.rpartition(":")[0]))],
+        "tolerance": tolerance,
+        "checks": settings.text("HBRT_CHECK"),
+        "profile": settings.text("HBRT_PROFILE"),
+    }
+    with Output(out, plan) as output:
+        if output.done < len(items) or (reference is not None and not output.is_finished):
+            _run(output, work, items, boards, image, address)
+        file = output.finish()
+        summary = Summary(output.tables())
+        with written(out / "report.html") as page:
+            page.write(summary.page(f"hbrt farm map: {out.name}", out / "worst").encode())
+        if as_json:
+            show_json({"results": str(file), **summary.document()})
+        else:
+            show_text("\n".join(summary.lines()))
+            show_text(f"Results: {file}")
+    ctx.exit(Exit.GOOD if summary.is_good else Exit.FAILED)
+
+
+def _run(output: Output, work: Any, items: list[str], boards: int, image: Path | None, address: str | None) -> None:
+    """Run what is not done, and keep the worst."""
+    from hbrt_farm import Farm
+    from hbrt_farm.commands.report import Summary, save_worst
+
+    if output.done:
+        show_text(f"{output.done} of {len(items)} items are done; continuing with the rest.", err=True)
+    with (
+        Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
+        _progress(len(items)) as show,
+    ):
+        if work.against is not None:  # the boards' processes get it by value: they may not have its file
+            from ray import cloudpickle
+
+            cloudpickle.register_pickle_by_value(sys.modules[work.against.function.__module__])
+        show(output.done)
+        for result in farm.stream(work, items[output.done :], first=output.done):
+            if result is None:
+                output.look()
+            else:
+                output.add(result)
+                show(result.index + 1)
+        output.flush()
+        if worst := [one for one in Summary(output.tables()).worst if one[0]]:
+            work.against = work.against._replace(keeps=True)
+            for rank, result in enumerate(farm.map(work, [item for _, _, item in worst]), 1):
+                if result.value is not None:
+                    save_worst(output.directory / "worst", rank, result.item, result.value)
+
+
+def _work(
+    what: str, arguments: tuple[str, ...], output_bytes: int | None, seconds: float, against: Against | None
+) -> Any:
+    """What each board does with an item.
+
+    Raises:
+        click.UsageError: it is no command number, no model and no program.
+    """
+    from hbrt_farm.commands.work import ModelWork, OpWork, ProgramWork
+
+    with contextlib.suppress(ValueError):
+        cmd = int(what, 0)
+        if arguments:
+            raise click.UsageError(f"An op gets no arguments: {arguments[0]!r} is one.")
+        return OpWork(cmd, output_bytes, seconds, against)
+    if not Path(what).is_file():
+        raise click.UsageError(f"{what!r} is not a command number, as 0x1000, and no file.")
+    path = str(Path(what).absolute())
+    if output_bytes is not None:
+        raise click.UsageError("--output-bytes is for a command number alone.")
+    if what.endswith(_MODELS):
+        return ModelWork(path, against)
+    if not is_program(what):
+        raise click.UsageError(f"{what} is not a model ({', '.join(_MODELS)}), no Python file, and cannot be executed.")
+    if against is not None:
+        raise click.UsageError("--against compares an op's or a model's outputs; a program compares by itself.")
+    return ProgramWork(path, arguments, seconds)
+
+
+def _reference(name: str) -> Callable[..., Any]:
+    """The function of ``--against``."""
+    try:
+        function: Callable[..., Any] = load_named(name, "function")
+    except BadNameError as error:
+        raise click.UsageError(str(error)) from None
+    return function
+
+
+def _digest(file: Path | None) -> str | None:
+    """SHA-256 of a file: a run that goes on with another one would mix results."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else None
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing elsewhere; what it gives takes how many items are done."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, completed=done)

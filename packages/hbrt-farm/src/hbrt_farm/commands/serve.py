@@ -1,0 +1,120 @@
+"""``hbrt farm serve`` and ``hbrt farm status``: boards that programs lease."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hbrt import settings
+from hbrt.cli.group import mapped_exits
+from hbrt.cli.options import ImageFile, Seconds, check_option, json_option, profile_option
+from hbrt.cli.tables import Column, duration, numbers, show_json, show_table, show_text
+
+LISTEN = "tcp://127.0.0.1:5600"
+_BOARDS = (*numbers("BOARD"), Column("POOL"), Column("STATE", is_state=True), *numbers("SINCE"), Column("USER"),
+           Column("PROGRAM"))  # fmt: skip
+_QUEUE = (*numbers("PLACE"), Column("POOL"), *numbers("WAITS"), Column("USER"), Column("PROGRAM"), Column("WHY"))
+
+
+@click.command(
+    short_help="Keep a pool of boards, and lease them to programs (HBRT_BOARD=farm://HOST:PORT).",
+    epilog="Example: hbrt farm serve --boards 4 --image my_image.py --per-user 2\n\n"
+    "For other machines: hbrt farm serve --boards 4 --listen 'tcp://*:5600' --keys ~/board-keys",
+)
+@click.option("--boards", metavar="N", type=click.IntRange(1, 64), help="How many boards. Default: 2, or none beside "
+              "--pool.")  # fmt: skip
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
+              "packaged ops.")  # fmt: skip
+@click.option("--pool", "others", metavar="NAME=N[,image=FILE][,profile=NAME]", multiple=True,
+              help="Another pool, for farm://HOST:PORT/NAME. May be given more than once.")  # fmt: skip
+@click.option("--per-user", metavar="K", type=click.IntRange(0), default=0, help="The most boards of a user at a time; "
+              "0 for no limit. Default: 0.")  # fmt: skip
+@click.option("--idle-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back on which no task came for "
+              "so long. Default: never.")  # fmt: skip
+@click.option("--lease-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after so long. Default: "
+              "never.")  # fmt: skip
+@click.option("--listen", metavar="tcp://HOST:PORT", default=LISTEN, show_default=True,
+              help="Where. HOST * is every address, PORT 0 any.")  # fmt: skip
+@click.option("--keys", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+              help="Directory of keys ('hbrt keys new'). Without it only loopback addresses are taken.")  # fmt: skip
+@check_option
+@profile_option
+def serve(
+    boards: int | None,
+    image: Path | None,
+    others: tuple[str, ...],
+    per_user: int,
+    idle_timeout: float | None,
+    lease_timeout: float | None,
+    listen: str,
+    keys: Path | None,
+) -> None:
+    """Keep boards running, and give each program that names this farm one for its life.
+
+    A program does so by HBRT_BOARD=farm://HOST:PORT, and waits in a queue when all boards are taken. When it ends,
+    however, its board goes and a fresh one comes in its place. The farm ends on Ctrl-C, and its boards with it.
+    """
+    with mapped_exits():
+        from dsp_server.gateway.listening import parse_endpoint
+        from hbrt.errors import WrongUseError
+        from hbrt_farm.leases.pools import DEFAULT, Pool, parse_pool
+        from hbrt_farm.leases.serve import serve as serve_farm
+        from hbrt_farm.leases.server import Limits
+
+        settings.check()
+        pools = [parse_pool(other) for other in others]
+        if boards or not pools:
+            file = str(image or settings.text("HBRT_IMAGE") or "")
+            pools.insert(0, Pool(DEFAULT, boards or 2, str(Path(file).absolute()) if file else ""))
+        elif image:
+            raise click.UsageError("--image is that of the boards of --boards: say how many, or 'image=' in --pool.")
+        names = [pool.name for pool in pools]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise WrongUseError(f"There are two pools {twice[0]!r}; give each a name of its own.")
+        limits = Limits(per_user, idle_timeout or 0.0, lease_timeout or 0.0)
+
+        def on_running(address: str) -> None:
+            count = sum(pool.boards for pool in pools)
+            show_text(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
+
+        serve_farm(parse_endpoint(listen, keys, "farm"), pools, limits, on_running)
+
+
+@click.command(
+    short_help="List a farm's boards, who has them, and the queue.",
+    epilog="Example: hbrt farm status farm://127.0.0.1:5600",
+)
+@click.argument("address", metavar="[farm://HOST:PORT]", default="")
+@json_option
+def status(address: str, *, as_json: bool) -> None:
+    """List a farm's boards, who has them since when, and who waits. The farm is that of HBRT_BOARD by default."""
+    with mapped_exits(as_json=as_json):
+        from hbrt.board.paths import board_ref
+        from hbrt.control.ask import farm_status
+
+        found = farm_status(board_ref(address or None))
+        if as_json:
+            show_json(found)
+            return
+        now = time.time()
+        show_table(_BOARDS, [_board_row(row, now) for row in found["boards"]])
+        if found["queue"]:
+            show_text("")
+            show_table(
+                _QUEUE,
+                [
+                    (row["place"], row["pool"], duration(now - row["since"]), row["user"], row["program"], row["why"])
+                    for row in found["queue"]
+                ],
+            )
+        for row in found["boards"]:
+            if row["problem"]:
+                show_text(f"Board {row['board']}: {row['problem']}", err=True)
+
+
+def _board_row(row: dict[str, Any], now: float) -> tuple[object, ...]:
+    since = duration(now - row["since"])
+    return row["board"], row["pool"], row["state"], since, row["user"] or "", row["program"] or ""

@@ -1,0 +1,128 @@
+"""Ray, as a farm needs it: one of this machine for the farm's life, or a cluster that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hbrt.board.temporary import temporary_directory
+from hbrt.errors import BoardError, WrongUseError
+
+_PREFIX = "hbrt-ray-"
+_LONGEST = 40  # Ray adds 65 bytes to it for its sockets, whose paths may have 107
+_OBJECTS_BYTES = 512 << 20
+_CONNECT_SECONDS = 10.0
+# No reports to its makers, no metrics, workers only when they are asked for; and on this machine no other address than
+# its own, with a token that no other user has.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_enable_pipe_based_agent_to_parent_health_check": "1",  # all ends when this process is killed
+    "RAY_enable_worker_prestart": "0",
+    "RAY_prestart_worker_first_driver": "0",
+}
+# Read once, when Ray is loaded, so it stays; a process that has loaded it before has Ray's own, in the user's home.
+_TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+def carried(*more: str) -> dict[str, str]:
+    """The settings of this process's environment that hold for a board, wherever it is, and those that begin so."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("HBRT_", "HB_", *more))}
+
+
+@contextlib.contextmanager
+def engine(boards: int, address: str | None) -> Iterator[Any]:
+    """The module ``ray``, connected.
+
+    A process that has connected itself keeps its connection. Else it is one of this machine, which goes with this
+    block, or, with an address, a cluster's.
+
+    Args:
+        boards: How many boards it is to place.
+        address: HOST:PORT of a cluster; None for this machine.
+
+    Raises:
+        WrongUseError: this process is connected to another cluster.
+        BoardError: no cluster is there, it is of another version, or Ray does not start here.
+    """
+    given = {**_QUIET, **({} if address else _LOCAL)}
+    if not address and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ.update(_TOKEN)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_restored(given))
+        os.environ.update({name: value for name, value in given.items() if name not in os.environ})
+        import ray
+
+        if address:
+            _check_there(address)
+        if ray.is_initialized():
+            if address not in {None, ray.get_runtime_context().gcs_address}:
+                raise WrongUseError(
+                    f"This process is connected to another Ray than {address}; call ray.shutdown() first."
+                )
+            yield ray
+            return
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        if address:
+            options["address"] = address
+        else:
+            options |= {
+                "num_cpus": boards,
+                "num_gpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": _OBJECTS_BYTES,
+                "_node_ip_address": "127.0.0.1",
+                "_temp_dir": str(stack.enter_context(temporary_directory(_PREFIX, _short_place()))),
+            }
+        try:
+            with _restored(["PYTHONBREAKPOINT"]):  # what breakpoint() opens: Ray names its own debugger
+                ray.init(**options)
+        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+            where = f"the cluster at {address}" if address else "Ray on this machine"
+            first = str(error).strip().split("\n")[0].rstrip(".")
+            raise BoardError(f"There is no farm, since {where} does not take part: {first}.") from None
+        stack.callback(ray.shutdown)
+        # It would print on standard output that a process has died, which is in the results.
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - there is no option
+        yield ray
+
+
+@contextlib.contextmanager
+def _restored(names: Iterable[str]) -> Iterator[None]:
+    """Give variables of the environment their values back at the end, here and for processes started from here."""
+    before = {name: os.environ.get(name) for name in names}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _check_there(address: str) -> None:
+    """Say at once that nobody listens: Ray itself would try for a minute, and end the process."""
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal()):
+        raise BoardError(f"{address!r} is not an address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BoardError(
+            f"No Ray cluster answers at {address}: {why}. 'ray status' on its head node says more."
+        ) from None
+
+
+def _short_place() -> str:
+    """Where a path is short enough for Ray's sockets."""
+    place = tempfile.gettempdir()
+    return place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has a mode of its own

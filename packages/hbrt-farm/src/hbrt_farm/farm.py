@@ -1,0 +1,203 @@
+"""Many boards that take items in turn, from Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from hbrt.errors import BoardError, WrongUseError
+from hbrt_farm.book import Book
+from hbrt_farm.engine import carried, engine
+from hbrt_farm.result import Outcome, Result, Status
+from hbrt_farm.seat import BoardChoice, Died, Seat
+
+DEPTH = 2  # items that a board has: the next is there when one ends
+WINDOW = 32  # items a board that may be ahead of the first without a result
+_MANY = 32
+_IDLE_SECONDS = 0.5
+_MAX_STARTS = 3
+_ROOM_SECONDS = 60.0
+
+
+class Farm:
+    """Private boards in processes of their own, placed by Ray; a context manager.
+
+    Args:
+        boards: How many.
+        image: Image file of each; None takes the default image. A cluster's machines read it by the same path.
+        cores: DSP cores of each; None takes HBRT_CORES, else as many as the profile has.
+        ddr_bytes: DDR of each; None takes HBRT_DDR.
+        check: What is watched, words of HBRT_CHECK; None takes HBRT_CHECK.
+        profile: What board is modelled; empty takes HBRT_PROFILE.
+        address: HOST:PORT of a Ray cluster; None takes the one that this process is connected to, else this machine.
+    """
+
+    def __init__(
+        self,
+        boards: int = 2,
+        image: str | os.PathLike[str] | None = None,
+        *,
+        cores: int | None = None,
+        ddr_bytes: int | None = None,
+        check: str | None = None,
+        profile: str = "",
+        address: str | None = None,
+    ) -> None:
+        if boards < 1:
+            raise WrongUseError(f"A farm of {boards} boards can do nothing; ask for 1 or more.")
+        file = str(Path(image).absolute()) if image else None
+        self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, carried("PYTHONBREAKPOINT"))
+        self._boards, self._address = boards, address
+        self._stack = ExitStack()
+        self._seats: list[Any] = []
+        self._ray: Any = None
+
+    def __enter__(self) -> Self:
+        self._ray = self._stack.enter_context(engine(self._boards, self._address))
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(Seat)
+        self._seats = [self._actor.remote(self._choice) for _ in range(self._boards)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._ray.wait([seat.end.remote() for seat in self._seats], num_returns=len(self._seats), timeout=5)
+            for seat in self._seats:
+                self._ray.kill(seat)
+        finally:
+            self._seats = []
+            self._stack.close()
+
+    def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0) -> Iterator[Result]:
+        """Call ``function(board, item)`` for each item, on whichever board is free; results in the order of the items.
+
+        What raises fails its item alone. An item whose board or process died is tried again, on another board; after
+        three attempts it is set aside. Items are drawn as they are needed. A large one is best a path, or the reference
+        that ``ray.put`` gives.
+
+        Args:
+            function: An ordinary function. It is copied to the boards' processes, with what it refers to. One with a
+                method ``close`` has it called there, before the next function and at the farm's end.
+            items: What it gets, one by one.
+            first: Index of the first.
+
+        Yields:
+            A ``Result`` an item.
+
+        Raises:
+            BoardError: boards do not start, for one because the image does not load.
+        """
+        for result in self.stream(function, items, first=first):
+            if result is not None:
+                yield result
+
+    def stream(
+        self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0
+    ) -> Iterator[Result | None]:
+        """As ``map``, and None whenever nothing has come for half a second."""
+        if self._ray is None or not self._seats:
+            raise WrongUseError("This farm has no boards: use it in a with statement.")
+        run = _Run(self._ray, self._seats, lambda: self._actor.remote(self._choice), function)
+        yield from run.results(Book(items, WINDOW * self._boards, first))
+
+
+class _Run:
+    """One map: what was asked of the seats, and has not been answered."""
+
+    def __init__(
+        self, ray: Any, seats: list[Any], make: Callable[[], Any], function: Callable[[Any, Any], Any]
+    ) -> None:
+        self._ray, self._seats, self._make = ray, seats, make
+        self._function = ray.put(function)
+        self._asked: dict[Any, tuple[int, int | None]] = {}  # answer to come -> seat and item; None is its start
+        self._starts = [0] * len(seats)  # in a row that came to nothing
+        self._ready: set[int] = set()
+        self._room_until = time.monotonic() + _ROOM_SECONDS
+
+    def results(self, book: Book) -> Iterator[Result | None]:
+        for at in range(len(self._seats)):
+            self._begin(at)
+        while True:
+            for at in self._ready:
+                self._fill(at, book)
+            yield from book.results()
+            if book.is_over:
+                return
+            done, rest = self._ray.wait(list(self._asked), num_returns=1, timeout=_IDLE_SECONDS)
+            if done and len(rest) >= _MANY:  # a wait takes the longer the more is asked: one for all that is there
+                done += self._ray.wait(rest, num_returns=len(rest), timeout=0)[0]
+            if not done:
+                self._check_room()
+                yield None
+            for answer in done:
+                self._take(answer, book)
+
+    def _check_room(self) -> None:
+        """Do not wait for ever for a CPU."""
+        late = time.monotonic() > self._room_until and not self._ready
+        if late and self._ray.available_resources().get("CPU", 0) < 1:
+            raise BoardError(
+                f"No CPU of the cluster has been free for a board for {_ROOM_SECONDS:.0f} s, and each board takes one: "
+                "ask again when other work has ended, or add machines."
+            )
+
+    def _begin(self, at: int) -> None:
+        self._asked[self._seats[at].begin.remote(self._function)] = at, None
+
+    def _fill(self, at: int, book: Book) -> None:
+        while book.under_way(at) < DEPTH and (drawn := book.draw(at)) is not None:
+            self._asked[self._seats[at].run.remote(drawn[1])] = at, drawn[0]
+
+    def _take(self, answer: Any, book: Book) -> None:
+        at, index = self._asked.pop(answer)
+        try:
+            told = self._ray.get(answer)
+        except self._ray.exceptions.RayTaskError as error:  # what came back could not be sent
+            if index is None:
+                raise BoardError(f"The function cannot be copied to the boards' processes: {error.cause}.") from None
+            book.ended(at, index, Outcome(Status.FAILED, text=f"{type(error.cause).__name__}: {error.cause}"))
+            return
+        except self._ray.exceptions.RayError as error:
+            self._replace(at, book, _why(error))
+            return
+        if index is None:
+            if told:
+                raise BoardError(told)
+            self._starts[at] = 0
+            self._ready.add(at)
+        else:
+            self._settle(at, index, told, book)
+
+    def _settle(self, at: int, index: int, told: Outcome | Died, book: Book) -> None:
+        if isinstance(told, Died):
+            book.lost_at(at, index, told.why)
+        else:
+            book.ended(at, index, told)
+
+    def _replace(self, at: int, book: Book, why: str) -> None:
+        """Have another process in the place of one that has died."""
+        self._starts[at] += 1
+        if self._starts[at] > _MAX_STARTS:
+            raise BoardError(f"Process {at} of the farm died {self._starts[at]} times before its board ran: {why}")
+        for answer in [answer for answer, asked in self._asked.items() if asked[0] == at]:
+            _, index = self._asked.pop(answer)
+            with contextlib.suppress(self._ray.exceptions.RayError):  # else it answered before it died
+                told = self._ray.get(answer, timeout=0)
+                if index is not None:
+                    self._settle(at, index, told, book)
+        self._ready.discard(at)
+        book.lost(at, why)
+        self._ray.kill(self._seats[at])
+        self._seats[at] = self._make()
+        self._begin(at)
+
+
+def _why(error: Exception) -> str:
+    """One line of what Ray says of a process that has died."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("The actor")), lines[0] if lines else type(error).__name__)
+    return f"its process has ended ({told[:300]})"

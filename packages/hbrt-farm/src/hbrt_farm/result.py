@@ -1,0 +1,103 @@
+"""The result of one item, and what a function may return beside a plain value. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+MAX_SHOWN = 20  # items that have failed, say: files may be thousands, and the results name them all
+
+
+class Status(StrEnum):
+    """What became of an item."""
+
+    GOOD = "good"
+    FAILED = "failed"  # its function raised; its text says what
+    POISON = "poison"  # its board, or its board's process, died each time
+
+
+class Compared(NamedTuple):
+    """What a function returns to have digests of its outputs, or a comparison, in the result.
+
+    Attributes:
+        outputs: Arrays or bytes, each of which gets a digest.
+        error: Largest difference from a reference; None without one.
+        failure: A sentence when the item has failed all the same; else empty.
+        value: The result's value.
+    """
+
+    outputs: tuple[Any, ...] = ()
+    error: float | None = None
+    failure: str = ""
+    value: Any = None
+
+
+class Outcome(NamedTuple):
+    """One attempt that came to its end.
+
+    Attributes:
+        status: What became of it.
+        measured_ns: Host time of the function, in nanoseconds.
+        cycles: Modelled cycles that the board's cores charged meanwhile; None when a core was restarted.
+        findings: What the board found, each as ``kind: sentence``.
+        digests: SHA-256 of each output, in hexadecimal digits.
+        error: Largest difference from the reference; None without one.
+        text: Why it failed; empty when it did not.
+        value: What the function returned.
+    """
+
+    status: Status
+    measured_ns: int = 0
+    cycles: int | None = None
+    findings: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    error: float | None = None
+    text: str = ""
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of an item, by its place among the items.
+
+    Attributes:
+        index: Its place, from 0.
+        item: The item's name: a path or a number as text, else ``item INDEX``.
+        attempts: How often it was tried; more than 1 when boards or their processes died.
+        outcome: What became of the last attempt.
+    """
+
+    index: int
+    item: str
+    attempts: int
+    outcome: Outcome
+
+    @property
+    def status(self) -> Status:
+        """What became of it."""
+        return self.outcome.status
+
+    @property
+    def value(self) -> Any:
+        """What the function returned; None when it failed."""
+        return self.outcome.value
+
+    @property
+    def text(self) -> str:
+        """Why it failed; empty when it did not."""
+        return self.outcome.text
+
+
+def digests_of(outputs: Iterable[Any]) -> tuple[str, ...]:
+    """SHA-256 of bytes, or of an array's in C order."""
+    raw = (output if isinstance(output, bytes) else output.tobytes() for output in outputs)
+    return tuple(hashlib.sha256(one).hexdigest() for one in raw)
+
+
+def name_of(index: int, item: object) -> str:
+    """Name of an item in its result."""
+    return str(item) if isinstance(item, str | int | os.PathLike) else f"item {index}"
