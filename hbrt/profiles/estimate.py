@@ -38,6 +38,11 @@ class Call(NamedTuple):
     is_done: bool = True
     model_us: float = 0.0
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its blocks and mappings."""
+        return self.block_bytes + self.work.mapped_bytes
+
 
 class Parts(NamedTuple):
     """Modelled microseconds of a call on the board."""

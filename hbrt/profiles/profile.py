@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from hbrt import settings
@@ -20,6 +21,7 @@ PACKAGED: Final = Path(__file__).parent
 SUFFIX: Final = ".toml"
 _FIELDS: Final = frozenset({"value", "source", "assumed", "why"})
 _HEAD: Final = frozenset({"name", "title", "base"})
+MEASURED: Final = "measured"
 _MAX_BASES: Final = 8
 
 
@@ -55,13 +57,22 @@ class Cores:
         return f"{counted(self.count, f'{self.kind.upper()} core')}{clock}"
 
 
+class Measured(NamedTuple):
+    """What a profile was fitted to of one op: bytes of its calls, and how far a fit to the other ops was off for it."""
+
+    least_bytes: int
+    most_bytes: int
+    error: float
+
+
 class Profile(NamedTuple):
-    """The constants of a board by their keys."""
+    """The constants of a board by their keys; ``measured`` of ops by name, where it was fitted to a board's times."""
 
     name: str
     title: str
     origin: str
     constants: Mapping[str, Constant]
+    measured: Mapping[str, Measured] = MappingProxyType({})
 
     def number(self, key: str) -> float:
         """The value of a constant.
@@ -248,6 +259,7 @@ def load(path: Path, _depth: int = 0) -> Profile:
     for key, text in head.items():
         if not isinstance(text, str):
             raise BadProfileError(f"{path}: {key} is {text!r}; write a text.")
+    measured = _measured(document.pop(MEASURED, {}), path)
     base: dict[str, Constant] = {}
     if "base" in head:
         if _depth == _MAX_BASES:
@@ -260,7 +272,19 @@ def load(path: Path, _depth: int = 0) -> Profile:
     has_kind = {kind: (one := base.get(f"cores.{kind}.count")) is not None and one.value > 0 for kind in KINDS}
     if missing := [key for key, rule in KEYS.items() if key not in base and has_kind.get(rule.of, True)]:
         raise BadProfileError(f'{path}: {missing[0]} is missing; write it, or base = "j5" to take it from there.')
-    return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base)
+    return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base, measured)
+
+
+def _measured(table: Any, path: Path) -> dict[str, Measured]:
+    """The ops that a profile was fitted to.
+
+    Raises:
+        BadProfileError: the table is not as ``hbrt estimate calibrate`` writes it.
+    """
+    try:
+        return {op: Measured(int(least), int(most), float(error)) for op, (least, most, error) in table.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise BadProfileError(f"{path}: [{MEASURED}] must have OP = [least bytes, most bytes, error].") from None
 
 
 def _path(named: str, directory: Path, what: str) -> Path:

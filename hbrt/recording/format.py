@@ -68,6 +68,7 @@ class Call(NamedTuple):
         status: What it returned; None when it did not end.
         text: The sentence of a failure.
         submitted_ns: When the program submitted it.
+        waited_ns: When the program began to wait for it.
         claimed_ns: When the core took it.
         started_ns: When the op began.
         ended_ns: When the op had ended.
@@ -89,6 +90,7 @@ class Call(NamedTuple):
     status: int | None = None
     text: str = ""
     submitted_ns: int = 0
+    waited_ns: int = 0
     claimed_ns: int = 0
     started_ns: int = 0
     ended_ns: int = 0

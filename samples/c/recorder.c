@@ -39,7 +39,7 @@ typedef struct call {
   hbSysMem input, output;
   block ranges[MAX_RANGES];
   int count;
-  uint64_t submitted_ns;
+  uint64_t submitted_ns, waited_ns, ended_ns; /* waited_ns: when the program began to wait */
   char name[64];
 } call;
 
@@ -183,7 +183,9 @@ static void describe(const call *one, const int32_t *status, const int *has_chan
   print(&at, &left, "{\"cmd\": %d, \"priority\": %d, \"custom_id\": %lld, \"core_mask\": %d, \"submitted_ns\": %llu",
         one->ctrl.rpcCmd, one->ctrl.priority, (long long)one->ctrl.customId, one->ctrl.dspCoreId,
         (unsigned long long)one->submitted_ns);
-  if (status) print(&at, &left, ", \"status\": %d, \"ended_ns\": %llu", *status, (unsigned long long)now_ns());
+  if (status)
+    print(&at, &left, ", \"status\": %d, \"waited_ns\": %llu, \"ended_ns\": %llu", *status,
+          (unsigned long long)one->waited_ns, (unsigned long long)one->ended_ns);
   print(&at, &left, ", \"input\": {\"phy_addr\": %llu, \"size_bytes\": %u}", (unsigned long long)one->input.phyAddr,
         one->input.memSize);
   print(&at, &left, ", \"output\": {\"phy_addr\": %llu, \"size_bytes\": %u}, \"ranges\": [",
@@ -227,7 +229,6 @@ static call *begin_call(hbSysMem *input, hbSysMem *output, const hbDSPRpcCtrlPar
   snprintf(path, sizeof path, "%s/calls/%s", directory(), one->name);
   mkdir(path, 0777);
   for (int i = 0; i < one->count; i++) save_range(one, &one->ranges[i].mem, "before");
-  one->submitted_ns = now_ns();
   describe(one, NULL, NULL);
   return one;
 }
@@ -281,7 +282,9 @@ static call *take(hbDSPTask_t task) {
 
 int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcCtrlParam *ctrl) {
   call *one = directory() && ctrl ? begin_call(input, output, ctrl) : NULL;
+  if (one) one->submitted_ns = now_ns(); /* the files are written */
   int32_t status = NEXT(hbDSPRpc)(task, input, output, ctrl);
+  if (one) one->ended_ns = now_ns();
   if (one && status) { /* it was refused: no op ran */
     end_call(one, status);
   } else if (one) {
@@ -295,9 +298,15 @@ int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcC
 }
 
 int32_t hbDSPWaitTaskDone(hbDSPTask_t task, int32_t timeout) {
+  uint64_t waited_ns = now_ns();
   int32_t status = NEXT(hbDSPWaitTaskDone)(task, timeout);
+  uint64_t ended_ns = now_ns();
   call *one = status == HB_DSP_TIMEOUT ? NULL : take(task);
-  if (one) end_call(one, status);
+  if (one) {
+    one->waited_ns = waited_ns;
+    one->ended_ns = ended_ns;
+    end_call(one, status);
+  }
   return status;
 }
 

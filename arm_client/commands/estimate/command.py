@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hbrt.board.paths import BoardRef
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option
 from hbrt.cli.tables import show_text
-from hbrt.profiles.profile import Profile, active, find
+from hbrt.profiles.profile import MEASURED, Profile, active, find
 from hbrt.settings import BadSettingError
 
 
@@ -242,9 +243,12 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
 
 @command.command(
     short_help="Fit assumed constants to times that were measured on a board.",
-    epilog="Example: hbrt estimate calibrate measurements.csv --output ours.toml",
+    epilog="Example: hbrt estimate calibrate calls --image ops.py --output ours.toml",
 )
-@click.argument("file", metavar="CSV", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", metavar="CAPTURE|CSV", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--image", metavar="FILE", type=ImageFile(), help="Image whose ops a CAPTURE called. Default: HBRT_IMAGE."
+)
 @click.option(
     "--output",
     "-o",
@@ -261,17 +265,24 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
     help="The profile that the calls ran with. Default: HBRT_PROFILE, else j5.",
 )
 @json_option
-def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: bool) -> None:
+def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | None, *, as_json: bool) -> None:
     """Fit the assumed constants of a profile to measurements, each within its range, and write a profile.
 
+    CAPTURE is a directory that samples/c/recorder.c wrote on the board: its calls are run here for what they compute.
     CSV has lines of 'hbrt tasks --csv' with one more column: board_op_us, what the op took on its core of the board, or
     board_call_us, what the whole call took. Constants that the measurements hardly move stay where they were.
     """
-    from arm_client.commands.estimate.fit import fit, held_out_errors, read
+    from arm_client.commands.estimate.capture import measurements_of
+    from arm_client.commands.estimate.fit import fit, held_out_errors, read, sizes_of
     from hbrt.cli.tables import Column, numbers, show_json, show_table
     from hbrt.profiles.estimate import needs_a_run
 
-    base, measured = profile or active(), read(file)
+    base, notes = profile or active(), list[str]()
+    if file.is_dir():
+        dsp_image = str(image) if image else settings.text("HBRT_IMAGE") or None
+        measured, notes = measurements_of(file, dsp_image, base)
+    else:
+        measured = read(file)
     try:
         fitted, held_out = fit(measured, base), held_out_errors(measured, base)
     except ImportError as error:
@@ -281,11 +292,14 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
         one = base.constants[key]
         why = f"fitted to {len(measured)} measurements of {file.name}"
         lines.append(f'{key} = {{ value = {value!r}, assumed = [{one.low!r}, {one.high!r}], why = "{why}" }}')
+    lines.append(f"[{MEASURED}]  # op = [least bytes, most bytes, error of a fit to the other ops]")
+    for op, (least, most) in sizes_of(measured).items():
+        lines.append(f"{json.dumps(op)} = [{least}, {most}, {held_out.get(op, fitted.after):.4f}]")
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     find(str(output.absolute()))  # it reads back
     kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]
     if as_json:
-        show_json({"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept})
+        show_json({"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept, "notes": notes})
         return
     rows = [
         (key, f"{base.number(key):g}", f"{value:g}", f"{base.constants[key].low:g} to {base.constants[key].high:g}")
@@ -296,6 +310,8 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
         f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
         f"{len(measured)} measurements). {_held_out_text(held_out)}"
     )
+    for note in notes:
+        show_text(note)
     if kept:
         show_text(f"Not told by these measurements, and kept: {', '.join(kept)}.")
     show_text(f"Wrote {output}: hbrt start --profile {output}.")
@@ -308,7 +324,7 @@ def _held_out_text(held_out: dict[str, float]) -> str:
     in_order = sorted(held_out.values())
     worst = max(held_out, key=lambda name: held_out[name])
     return (
-        f"Each op held out of its fit, {len(held_out)} ops: half within {in_order[(len(in_order) - 1) // 2]:.0%}, the "
+        f"Your {len(held_out)} ops, each held out of its fit: half within {in_order[(len(in_order) - 1) // 2]:.0%}, "
         f"worst {worst} {held_out[worst]:.0%}."
     )
 

@@ -149,6 +149,16 @@ def held_out_errors(measurements: Sequence[Measurement], base: Profile) -> dict[
     return found
 
 
+def sizes_of(measurements: Sequence[Measurement]) -> dict[str, tuple[int, int]]:
+    """The least and the most bytes of the calls of each op."""
+    found: dict[str, tuple[int, int]] = {}
+    for one in measurements:
+        size_bytes = one.call.size_bytes
+        least, most = found.get(_op_of(one), (size_bytes, size_bytes))
+        found[_op_of(one)] = min(least, size_bytes), max(most, size_bytes)
+    return found
+
+
 def _op_of(one: Measurement) -> str:
     return one.call.name or f"{one.call.cmd:#x}"
 

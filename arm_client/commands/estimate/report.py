@@ -55,6 +55,7 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
             for kind in kinds
         ],
         "unknown_runs": known.unknown_runs,
+        "extrapolated": _extrapolated(calls, profile),
         "forgotten": known.forgotten,
         "total": range_as_dict(total),
         "ddr_wait_us": max(0.0, total.value - time_us(alone)),
@@ -89,6 +90,8 @@ def show(document: dict[str, Any], profile: Profile) -> None:
             f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR, which they share: "
             f"{profile.number('ddr.mb_per_s'):g} MB/s, assumed."
         )
+    for sentence in document["extrapolated"]:
+        show_text(sentence)
     if document["assumed"]:
         show_text(f"The times of models are assumed, not fitted: {document['assumed']}.")
     if left_out:
@@ -98,6 +101,32 @@ def show(document: dict[str, Any], profile: Profile) -> None:
     if any(one["is_estimated"] for one in each):
         show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
     show_shares([(one["key"], one["share"]) for one in total["spread"]])
+
+
+def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:
+    """What a profile that was fitted to a board's times says beyond them; empty for one that was not."""
+    if not profile.measured:
+        return []
+    sizes: dict[str, tuple[int, int]] = {}
+    for call in calls:
+        if not call.model_us:
+            least, most = sizes.get(call.name, (call.size_bytes, call.size_bytes))
+            sizes[call.name] = min(least, call.size_bytes), max(most, call.size_bytes)
+    worst = max(one.error for one in profile.measured.values())
+    found = []
+    if unknown := [name for name in sizes if name not in profile.measured]:
+        found.append(
+            f"Extrapolated: no measurement of {', '.join(unknown)} is in profile {profile.name}. Fits that had not "
+            f"seen an op were off by up to {worst:.0%}."
+        )
+    for name, one in profile.measured.items():
+        least, most = sizes.get(name, (one.least_bytes, one.most_bytes))
+        if least * 2 < one.least_bytes or most > 2 * one.most_bytes:
+            found.append(
+                f"Extrapolated: {name} has calls of {least} to {most} bytes; it was measured with {one.least_bytes} to "
+                f"{one.most_bytes}."
+            )
+    return found
 
 
 _WORDS: Final = {

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from arm_client.session.session import Inline, Session
 from hbrt import settings
@@ -163,6 +163,11 @@ class Board:
         for handles in self._handles:
             handles.restore(recorded, message, output)
         return status, text
+
+    def ended(self) -> list[dict[str, Any]]:
+        """The task that has ended last, as the daemon's verb ``tasks`` tells it."""
+        rows: list[dict[str, Any]] = self._session.link.request("tasks", last=1)
+        return rows
 
     def bytes_of(self, used: Range) -> bytes:
         """What is in a range of the call that ran last."""

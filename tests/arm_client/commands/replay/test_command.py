@@ -11,6 +11,7 @@ import pytest
 from arm_client.transport.remote_link import RemoteLink
 from hbrt.board.paths import RemoteBoard
 from hbrt.errors import WrongUseError
+from hbrt.profiles.profile import load
 from tests.shared import Shell
 from tools.docs_tables import REPOSITORY
 
@@ -163,6 +164,11 @@ def test_the_recorder_for_boards_captures_a_c_program(shell: Shell) -> None:
     del shell.environment["LD_PRELOAD"]
     assert shell.good("replay", "calls") == "1 call replayed: 1 the same, 0 different.\n"
     (call,) = (shell.cwd / "calls/calls").glob("*/call.json")
+    times = json.loads(call.read_text())
+    assert 0 < times["submitted_ns"] < times["waited_ns"] < times["ended_ns"]
+    told = shell.json("estimate", "calibrate", "calls")
+    assert (told["notes"], told["held_out"]) == ([], {})
+    assert list(load(shell.cwd / "fitted.toml").measured) == ["softmax"]
     after = next(iter(call.parent.glob("*.after")))
     after.write_bytes(bytes(16))
     assert shell.hbrt("replay", "calls").returncode == 1

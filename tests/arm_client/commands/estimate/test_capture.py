@@ -1,0 +1,61 @@
+"""Calls of a capture: which of their times can be used, and what a fitted profile says beyond them."""
+
+from pathlib import Path
+
+import pytest
+
+from arm_client.commands.estimate.calls import Known
+from arm_client.commands.estimate.capture import measurements_of, usable
+from arm_client.commands.estimate.fit import BadMeasurementsError
+from arm_client.commands.estimate.report import document_of
+from hbrt.profiles.estimate import Call as Charged
+from hbrt.profiles.profile import BadProfileError, Measured, find, load
+from hbrt.profiles.work import Work
+from hbrt.recording.format import Call, Recorded, begin
+
+J5 = find("j5")
+
+
+def _call(submitted_ns: int, ended_ns: int, *, waited_ns: int = 0, status: int = 0) -> Recorded:
+    call = Call(0x400, submitted_ns=submitted_ns, ended_ns=ended_ns, waited_ns=waited_ns, status=status)
+    return Recorded(str(submitted_ns), Path(), call)
+
+
+def test_calls_whose_times_are_not_those_of_the_op_are_left_out() -> None:
+    good = [_call(100, 200), _call(300, 400, waited_ns=320)]
+    late = _call(500, 600, waited_ns=599)
+    beside = [_call(700, 900), _call(800, 1000)]
+    failed, unended = _call(1100, 1200, status=-1), _call(1300, 0)
+    found, left_out = usable([unended, *beside, late, *good, failed])
+    assert found == good
+    assert list(left_out.values()) == [2, 2, 1]
+
+
+def test_a_recording_of_this_machine_has_no_times_of_a_board(tmp_path: Path) -> None:
+    begin(tmp_path, "hbrt")
+    with pytest.raises(BadMeasurementsError, match="was recorded by 'hbrt', not on a board"):
+        measurements_of(tmp_path, None, J5)
+    begin(tmp_path / "board", "board")
+    with pytest.raises(BadMeasurementsError, match="has no call whose time can be used"):
+        measurements_of(tmp_path / "board", None, J5)
+
+
+def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('base = "j5"\n[measured]\n"softmax" = [1000, 4000, 0.09]\n')
+    ours = load(file)
+    assert ours.measured == {"softmax": Measured(1000, 4000, 0.09)}
+    near = Charged(0x400, "softmax", 100, Work(bundles=10), 8000, 2, 0, 9)
+    far, other = near._replace(block_bytes=8001), near._replace(cmd=0x401, name="remap")
+
+    def said(*calls: Charged) -> list[str]:
+        sentences: list[str] = document_of("", Known(list(calls), 0, 0), ours, ours, is_relayed=False)["extrapolated"]
+        return sentences
+
+    assert said(near) == []
+    assert said(far) == ["Extrapolated: softmax has calls of 8001 to 8001 bytes; it was measured with 1000 to 4000."]
+    assert "no measurement of remap is in profile ours" in said(near, other)[0]
+    assert "off by up to 9%" in said(near, other)[0]
+    file.write_text('base = "j5"\n[measured]\nsoftmax = 3\n')
+    with pytest.raises(BadProfileError, match=r"must have OP = "):
+        load(file)
