@@ -7,13 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from arm_client.commands.estimate.what_if import as_toml
-from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
@@ -65,7 +63,7 @@ def _known(board: BoardRef) -> Known:
     return Known(calls_of(rows), unknown_runs, max(0, ended - len(rows)))
 
 
-def calls_of_program(command: list[str], profile: Profile, image: Path | None) -> Known:
+def calls_of_program(command: list[str], profile: Profile, image: str) -> Known:
     """Run a program on a board of its own with a profile; the calls that it made.
 
     Raises:
@@ -95,7 +93,7 @@ def calls_of_program(command: list[str], profile: Profile, image: Path | None) -
 
 
 @contextmanager
-def board_of(profile: Profile, image: Path | None) -> Iterator[BoardPaths]:
+def board_of(profile: Profile, image: str) -> Iterator[BoardPaths]:
     """A private board with a profile.
 
     Raises:
@@ -107,7 +105,7 @@ def board_of(profile: Profile, image: Path | None) -> Iterator[BoardPaths]:
         file.flush()
         os.environ["HBRT_PROFILE"] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         try:
-            daemon = private_daemon(image or settings.text("HBRT_IMAGE"), cores=profile.whole("cores.dsp.count"))
+            daemon = private_daemon(image, cores=profile.whole("cores.dsp.count"))
             paths = board.enter_context(daemon)
         finally:
             if before is None:

@@ -11,7 +11,7 @@ import click
 
 from arm_client.commands.estimate.what_if import changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
-from hbrt import settings
+from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option
@@ -120,7 +120,8 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
 @click.argument("what", metavar="PROGRAM|CMD|MODEL.onnx")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @any_board_option
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: HBRT_IMAGE.")
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: the running "
+              "board's, else HBRT_IMAGE.")  # fmt: skip
 @click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
 @click.option(
     "--what-if",
@@ -196,10 +197,9 @@ def of(
         wanted = (profile or base).fixed(changed, "--what-if")
     else:
         base = wanted = (profile or active()).fixed(changed, "--what-if")
-        dsp_image = image or settings.text("HBRT_IMAGE") or "the packaged ops"
-        if not as_json and against is None:
-            show_text(f"Runs on a private board: profile {wanted.name}, DSP image {dsp_image}.")
-        known = calls_of_program(_command_of(what, arguments), wanted, image)
+        dsp_image = private_image(image)
+        say_private(dsp_image, wanted.name, as_json=as_json or against is not None)
+        known = calls_of_program(_command_of(what, arguments), wanted, dsp_image)
     document = document_of(what, known, base, wanted, is_relayed=is_relayed)
     _answer(ctx, document, lambda: show(document, wanted), against, allow, as_json=as_json)
 
@@ -279,8 +279,7 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
 
     base, notes = profile or active(), list[str]()
     if file.is_dir():
-        dsp_image = str(image) if image else settings.text("HBRT_IMAGE") or None
-        measured, notes = measurements_of(file, dsp_image, base)
+        measured, notes = measurements_of(file, private_image(image), base)
     else:
         measured = read(file)
     try:
@@ -336,7 +335,8 @@ def _held_out_text(held_out: dict[str, float]) -> str:
 @command_argument
 @of_an_op
 @click.option("--cpu", metavar="MODULE:FUNCTION", required=True, help="What the CPU would do: takes the input array.")
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: HBRT_IMAGE.")
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: the running "
+              "board's, else HBRT_IMAGE.")  # fmt: skip
 @click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
 @click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
 @click.option(
@@ -380,7 +380,9 @@ def offload(
         function = load_function(cpu)
     except BadNameError as error:
         raise click.UsageError(str(error)) from None
-    with board_of(used, image) as paths, connect(str(paths.path)) as board:
+    dsp_image = private_image(image)
+    say_private(dsp_image, used.name, as_json=as_json)
+    with board_of(used, dsp_image) as paths, connect(str(paths.path)) as board:
         every = sorted({*sizes, *(max(size // calls, 1) for size in sizes)})
         samples = {one.elements: one for one in sweep([board], cmd, pack, every, dtypes, 1, CALL_SECONDS)[0]}
     random, choices = np.random.default_rng(0), []

@@ -129,7 +129,7 @@ def dsp_calls(config: PillarConfig, points: int, kept: Iterable[int], profile: P
     ]
     steps += [(POINTCLOUD_ENCODE_PILLARS, one, {"voxel_count": -(-one // config.max_points)}) for one in kept]
     found = {}
-    with board_of(profile, None) as paths, connect(str(paths.path)) as board:
+    with board_of(profile, "") as paths, connect(str(paths.path)) as board:
         numbers_of = {
             POINTCLOUD_ENCODE_POINTS: points * config.dims * 4,
             POINTCLOUD_TRANSPOSE: config.places * config.dims,

@@ -15,6 +15,7 @@ import click
 
 from arm_client.commands.explore.search import Run, Runner, Runs, runs_of, shrink
 from arm_client.commands.run.program import RunCommand, failing
+from arm_client.commands.which_board import private_image, say_private
 from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
@@ -38,7 +39,7 @@ _LAST_LINES = 12
     "--image",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run, on both cores. Default: HBRT_IMAGE, else the packaged ops.",
+    help="Image whose ops run, on both cores. Default: the running board's, else HBRT_IMAGE, else the packaged ops.",
 )
 @click.option(
     "--runs", type=click.IntRange(1, 1_000_000), default=500, show_default=True, help="How many orders to try."
@@ -81,8 +82,9 @@ def command(
         address is not None or ctx.get_parameter_source("boards") is not click.core.ParameterSource.DEFAULT
     ):
         raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
-    if image is not None:
-        os.environ["HBRT_IMAGE"] = str(Path(image).absolute())
+    if image := private_image(image):
+        os.environ["HBRT_IMAGE"] = image
+    say_private(image, as_json=as_json)
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
     with (

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option, timeout_option
 from hbrt.cli.tables import show_text
@@ -122,6 +123,10 @@ def bench(
     if was_named and image:
         raise click.UsageError("--board has no effect with --image, which gets a private board: leave one of them out.")
 
+    if image:
+        say_private(image, as_json=as_json)
+    else:
+        say_where(board, as_json=as_json)
     with ExitStack() as stack:
 
         def opened(of_image: Path | None) -> Any:

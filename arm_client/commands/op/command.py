@@ -10,6 +10,7 @@ import click
 
 from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MAX_HALO, NewOp
+from arm_client.commands.which_board import say_where
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, command_argument, json_option, timeout_option, to_command
 from hbrt.cli.tables import short_time, show_text
@@ -204,6 +205,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         raise click.UsageError(str(error)) from None
     settings.check()
     named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    say_where(board, as_json=as_json)
     with connect(str(board.path) if named else None) as connected:
         name = connected.ops().get(cmd, "not registered")
         read_log = log_reader(connected.session)

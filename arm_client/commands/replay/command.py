@@ -10,6 +10,7 @@ import click
 
 from arm_client.commands.replay.against import changes_of, table
 from arm_client.commands.replay.board import Board, board_for
+from arm_client.commands.which_board import private_image, say_private
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import json_option, timeout_option
 from hbrt.cli.tables import Column, show_json, show_table, show_text
@@ -87,7 +88,8 @@ class Verdict(NamedTuple):
     "--image",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run: a Python file or a .so. Default: the packaged ops.",
+    help="Image whose ops run: a Python file or a .so. Default: the running board's, else HBRT_IMAGE, else the "
+    "packaged ops.",
 )
 @click.option(
     "--as",
@@ -154,6 +156,8 @@ def command(
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
     chosen = [known[name] for name in names] if names else calls
+    image = private_image(image)
+    say_private(image, as_json=as_json or is_gate)
     with TemporaryDirectory() as directory_now:
         now = Path(directory_now) / "now" if is_gate else None
         with board_for(calls, image, now) as board:

@@ -77,7 +77,8 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
         assert len(row["host_runs_ns"]) == 5
     assert plot.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     said = shell.good(*words[:-4], "--image", new)
-    assert said.splitlines()[0].split() == ["ELEMENTS", "HOST", "MODELLED", "OF", "IT"]
+    assert said.splitlines()[0] == f"Runs on a private board: profile j5, DSP image {new}."
+    assert said.splitlines()[1].split() == ["ELEMENTS", "HOST", "MODELLED", "OF", "IT"]
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--sizes", "1K", "--dtype", "text")
     assert (code, "is not a type to generate" in said) == (2, True)
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--board", "nowhere")

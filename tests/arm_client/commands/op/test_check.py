@@ -142,7 +142,7 @@ def test_params_that_can_do_with_the_input_alone_get_no_more(running: Shell, ref
 
 def test_a_reference_of_another_type_than_the_op_writes_is_told_so(running: Shell, references: Path) -> None:
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:double")
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (1, "Runs on board default.\n")
     assert answer.stderr.startswith(
         "Error: The reference returned float64 for case 0 (1 float32, normal), but the op writes float32: "
     )
@@ -151,7 +151,10 @@ def test_a_reference_of_another_type_than_the_op_writes_is_told_so(running: Shel
 
 def test_an_op_that_agrees(running: Shell, references: Path) -> None:
     said = running.good("op", "check", "0x400", "--against", f"{references}:softmax", "--ulp", 4, "--cases", 15)
-    assert said.startswith(f"Command 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest difference ")
+    assert said.startswith(
+        f"Runs on board default.\nCommand 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest "
+        "difference "
+    )
     assert re.search(r"\nOn the board a call takes \d.* [un]s to \d.* us, modelled\.\n$", said)
 
 
@@ -187,7 +190,8 @@ def test_an_op_that_differs(running: Shell, references: Path) -> None:
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:off_by_one", "--ulp", 4)
     assert answer.returncode == 1
     assert answer.stdout.startswith(
-        f"Command 0x400 (softmax) differs from {references}:off_by_one. Case 0 (1 float32, normal): element 0 is 1.0, "
+        f"Runs on board default.\nCommand 0x400 (softmax) differs from {references}:off_by_one. Case 0 (1 float32, "
+        "normal): element 0 is 1.0, "
         "the reference has 3.0, "
     )
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:off_by_one", "--ulp", 4, "--json")
@@ -254,7 +258,9 @@ def test_the_order_of_a_references_bytes_does_not_matter(running: Shell, referen
 def test_a_difference_may_be_small_instead_of_near(running: Shell, references: Path) -> None:
     check = ("op", "check", "0x400", "--against", f"{references}:near", "--ulp", 4, "--cases", 15)
     assert running.hbrt(*check).returncode == 1
-    assert running.good(*check, "--atol", 1.1e-5).startswith("Command 0x400 (softmax) agrees with ")
+    assert running.good(*check, "--atol", 1.1e-5).startswith(
+        "Runs on board default.\nCommand 0x400 (softmax) agrees with "
+    )
 
 
 def test_an_unknown_command_is_the_users_failure(running: Shell, references: Path) -> None:
@@ -280,7 +286,7 @@ def test_a_reference_that_fails_is_not_called_a_defect(
     running: Shell, references: Path, function: str, sentence: str
 ) -> None:
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:{function}")
-    assert (answer.returncode, answer.stdout) == (1, "")
+    assert (answer.returncode, answer.stdout) == (1, "Runs on board default.\n")
     assert answer.stderr.startswith(sentence)
     assert "arm_client" not in answer.stderr  # of the traceback only what is the caller's
     if function == "fails":
