@@ -203,6 +203,7 @@ def infer(**flags: Any) -> None:
 @json_option
 def perf(**flags: Any) -> None:
     """Run a model again and again, on random input by default, and show its latency and frame rate."""
+    from arm_client.commands.model_exec.modelled import modelled_run, modelled_text
     from arm_client.commands.model_exec.models import Models, plan_of
     from arm_client.commands.model_exec.perf import perf
     from arm_client.commands.model_exec.stats import progress_line, summary_block
@@ -244,11 +245,12 @@ def perf(**flags: Any) -> None:
         )
     if not is_text:
         document = {"model_name": model.name, "core_id": flags["core_id"], "load_ms": models.load_ms}
-        show_json(document | summary.document() | profile.document())
+        show_json(document | summary.document() | profile.document() | {"modelled": modelled_run(plan.read())})
         return
     if summary.frame_count % load.cycle:
         show_text(progress_line(summary))
     show_text(f"\n{summary_block(summary)}")
+    show_text(f"\n{modelled_text(modelled_run(plan.read()))}")
 
 
 def _load(flags: dict[str, Any]) -> Load:

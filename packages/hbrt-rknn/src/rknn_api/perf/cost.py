@@ -1,6 +1,7 @@
 """Modelled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modelled, none measured.
 
-The rules are what published logs of layers agree with; where they say nothing, the docstring says that it is a choice.
+Cycles and bytes are what published logs of layers agree with; where they say nothing, the docstring says that it is a
+choice. Times are those of ``hbrt.accelerators``, fitted to published times of whole models, as ``hbrt estimate`` has.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
+from hbrt.accelerators.chips import chip_named
+from hbrt.accelerators.layer import CONV, DEPTHWISE, MATMUL, MOVE, POINTWISE, Layer as Accelerated, Tensor
+from hbrt.accelerators.time_model import Chip as TimeChip, times_of, work_of
 from hbrt.profiles.profile import Profile
 from rknn_api.perf.layers import Layer, Shape
 
@@ -17,6 +21,11 @@ _MULTICORE = ("Conv", "Add", "Concat", "Relu", "Clip", "ThresholdedRelu", "PRelu
 _MIN_MACS = 1 << 16
 """A layer of fewer multiplications stays on one core; the emulator's choice."""
 _MAX_USAGE = 99.0
+_TABLES = {
+    "swish": "silu", "sigmoid": "sigmoid", "tanh": "tanh", "gelu": "gelu", "softmax": "softmax",
+    "normalization": "norm", "softplus": "softplus", "mish": "mish", "exp": "exp",
+}  # fmt: skip
+"""Ends of the names of operators that a table computes; a convolution may have one merged into it."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Chip:
         depthwise_macs: Of int8 in a convolution with a group a channel.
         ddr_mb_per_s: Throughput of the DDR.
         c2: Channels of a group of NC1HWC2, by bytes of an element.
+        times: What the time of a layer follows; None for a profile of the user's own, where cycles bound it from below.
     """
 
     clock_mhz: float
@@ -38,6 +48,7 @@ class Chip:
     depthwise_macs: int
     ddr_mb_per_s: float
     c2: tuple[int, int]
+    times: TimeChip | None = None
 
     @classmethod
     def of(cls, profile: Profile) -> Chip:
@@ -49,6 +60,7 @@ class Chip:
             profile.whole("npu.depthwise_macs"),
             profile.number("npu.ddr_mb_per_s"),
             (profile.whole("npu.c2_int8") or 8, profile.whole("npu.c2_float16") or 4),
+            chip_named(profile.name),
         )
 
 
@@ -58,7 +70,7 @@ class Cost(NamedTuple):
     Attributes:
         ddr_cycles: Cycles that the DDR takes for what is read and written.
         npu_cycles: Cycles of the multiplications, on one core.
-        time_us: The larger of them in time, on the cores that share the layer.
+        time_us: Of the layer, on the cores that share it.
         mac_usage: Percent of the multipliers' cycles that are used; 0 for a layer without multiplications.
         rw_bytes: Bytes read: inputs, weights and biases.
         shares: Part of each core; all 0 for a layer on the CPU.
@@ -92,7 +104,7 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
         count: Cores of the chip.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
-    Emulator: the numbers of cycles, which follow published logs; the time is their bound from below.
+    Emulator: the numbers of cycles, which follow published logs, and the time (docs/accuracy.md).
     """
     if layer.target == "CPU":
         first = float(layer.op_type == "InputOperator")  # as the guide's table has it
@@ -108,10 +120,53 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
     ddr = round((moved + written) * chip.clock_mhz / chip.ddr_mb_per_s)
     npu = _npu_cycles(layer, chip)
     shares = shares_of(layer, chip, cores, count, npu)
-    time_us = max(ddr, ceil(npu * max(shares))) / chip.clock_mhz
+    time_us = _time_us(layer, chip, max(shares)) or max(ddr, ceil(npu * max(shares))) / chip.clock_mhz
     rate = chip.int8_macs if layer.dtype == "INT8" else chip.float16_macs
     usage = 100 * layer.macs / rate / (time_us * chip.clock_mhz) if layer.macs and time_us else 0.0
     return Cost(ddr, npu, time_us, min(usage, _MAX_USAGE), moved, shares)
+
+
+def _time_us(layer: Layer, chip: Chip, share: float) -> float:
+    """The time of a layer of which a core has a share; 0 where nothing is known of the chip.
+
+    Emulator: numbers of 16 bits multiply as slowly as ``float16_macs`` says, and move twice the bytes.
+    """
+    if chip.times is None:
+        return 0.0
+    times, slowdown = chip.times, 1.0
+    if layer.element_bytes > 1:
+        slowdown = chip.int8_macs / chip.float16_macs
+    times = times._replace(
+        macs_per_us=times.macs_per_us / slowdown,
+        depthwise_per_us=times.depthwise_per_us / slowdown,
+        matmul_per_us=times.matmul_per_us / slowdown,
+        feature_bytes_per_us=times.feature_bytes_per_us / layer.element_bytes,
+        weight_bytes_per_us=times.weight_bytes_per_us / layer.element_bytes,
+    )
+    work = work_of([_as_accelerated(layer)], times.input_group, times.output_group)
+    return share * (float(times_of(work, times).us[0]) - times.launch_us) + times.launch_us
+
+
+def _as_accelerated(layer: Layer) -> Accelerated:
+    """A layer as ``hbrt.accelerators`` describes it."""
+    inputs, output = tuple(map(_tensor, layer.inputs)), _tensor(layer.output)
+    named = layer.op_type.lower()
+    activation = next((name for suffix, name in _TABLES.items() if named.endswith(suffix)), "")
+    if not layer.macs:
+        return Accelerated(layer.name, POINTWISE if activation else MOVE, inputs, output)
+    if not layer.weights:
+        return Accelerated(layer.name, MATMUL, inputs, output, layer.macs, 0, layer.inputs[0][-1])
+    kernel = layer.weights[0]
+    channels = kernel[1] if len(kernel) == 4 else prod(kernel) // output.channels
+    groups = max(1, inputs[0].channels // channels) if len(kernel) == 4 else 1
+    kind = DEPTHWISE if layer.is_depthwise else CONV
+    return Accelerated(
+        layer.name, kind, inputs, output, layer.macs, prod(kernel), channels, groups, activation=activation
+    )
+
+
+def _tensor(shape: Shape) -> Tensor:
+    return Tensor(shape[1], shape[0] * shape[2], shape[3]) if len(shape) == 4 else Tensor(prod(shape))
 
 
 def native_bytes(shape: Shape, layer: Layer, chip: Chip) -> int:

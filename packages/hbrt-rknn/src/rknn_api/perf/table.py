@@ -9,8 +9,8 @@ from rknn_api.perf.cost import Cost
 from rknn_api.perf.layers import Layer, Shape
 
 _NOTE = (
-    "Modelled, not measured: cycles and times are bounds from below by published rates of the NPU and the DDR; "
-    "the CPU's layers have none."
+    "Modelled, not measured: times by parameters fitted to published times of whole models (docs/accuracy.md), cycles "
+    "by published rates of the NPU and the DDR; the CPU's layers have none."
 )
 
 

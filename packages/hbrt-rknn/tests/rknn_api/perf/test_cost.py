@@ -64,6 +64,24 @@ def test_how_cores_share_a_layer(
         assert shares_of(layer, LOG, cores, 3, cost.npu_cycles) == shares
 
 
+def test_times_are_those_of_the_fitted_model() -> None:
+    fast = Chip.of(platform_of("rk3588").profile)
+    # At 1000 MHz; the log's 758 us are at 800.
+    assert cost_of(CONV, fast).time_us == pytest.approx(758 * 0.8, rel=0.3)
+    swish = replace(CONV, op_type="ConvExSwish")
+    half = replace(CONV, dtype="FLOAT16")
+    depthwise = replace(CONV, weights=((128, 1, 3, 3),), macs=128 * 9 * 6400, is_depthwise=True)
+    moved = replace(CONV, op_type="MaxPool", weights=(), macs=0)
+    times = [cost_of(one, fast).time_us for one in (moved, CONV, swish)]
+    assert times == sorted(times)
+    assert cost_of(half, fast).time_us > 1.8 * cost_of(CONV, fast).time_us
+    assert 0 < cost_of(depthwise, fast).time_us < cost_of(CONV, fast).time_us
+    shared = cost_of(CONV, fast, (0, 1), 3).time_us
+    assert cost_of(CONV, fast).time_us / 2 < shared < cost_of(CONV, fast).time_us
+    product = replace(CONV, op_type="MatMul", inputs=((1, 64, 32), (1, 32, 64)), output=(1, 64, 64), weights=())
+    assert cost_of(replace(product, macs=64 * 64 * 32), fast).time_us > 0
+
+
 def test_the_table_has_the_guides_columns() -> None:
     text = layer_table([CONV], [cost_of(CONV, LOG, (0, 1), 3)])
     assert "WorkLoad(0/1/2)-Improve" in text
