@@ -14,7 +14,7 @@ import numpy as np
 
 from arm_client.arrays import BoardArray, Buffer, asked, extent, place
 from arm_client.checks import seconds_of
-from arm_client.errors import CallerError, error_for
+from arm_client.errors import CallerError, HbrtError, error_for
 from arm_client.future import PendingCall, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
 from arm_client.session import session as sessions
@@ -198,7 +198,10 @@ class Board:
         except BaseException:  # an interrupt: nobody else knows this handle
             tasks.release_later(handle, (held, output, keep))
             raise
-        pending.finish(timeout)
+        try:
+            pending.finish(timeout)
+        except HbrtError as error:  # the caller's line is what matters, not the way that the failure took to it
+            raise error.with_traceback(None) from None
         return output
 
     def post(

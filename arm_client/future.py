@@ -6,7 +6,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arm_client.errors import CallerError, error_for
+from arm_client.errors import CallerError, HbrtError, error_for
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
 from hbrt.profiles.work import NO_WORK, Cost, Work, task_cost
@@ -117,6 +117,8 @@ class Task(concurrent.futures.Future[Any]):
         self._wait_here(timeout)
         try:
             return super().result(0 if self._state_is_final() else timeout)
+        except HbrtError as error:  # without the frames of concurrent.futures: they tell the caller nothing
+            raise error.with_traceback(None) from None
         finally:
             del self  # it holds the exception, which holds this frame: no cycle may keep device memory
 

@@ -199,6 +199,14 @@ class TestErrors:
         assert chip.board.live_tasks() == 0
         assert chip.board.live_bytes() == 0
 
+    def test_a_failed_call_shows_the_callers_line_and_its_own(self, chip: Chip) -> None:
+        with pytest.raises(OpFailedError) as failed:
+            chip.board.call(chip.FAIL)
+        assert [frame.name for frame in failed.traceback][1:] == ["call"]
+        with pytest.raises(OpFailedError) as failed:
+            chip.board.submit(chip.FAIL).result()
+        assert [frame.name for frame in failed.traceback][1:] == ["result"]
+
     def test_a_call_that_timed_out_lets_its_task_go(self, chip: Chip, gates: list[Gate]) -> None:
         output = chip.board.empty(4, np.uint8)
         with pytest.raises(TimeoutError):
