@@ -223,7 +223,7 @@ class Blocks:
         except RequestRefusedError:
             raise
         except BaseException:  # an interrupt
-            if asked.is_begun:
+            if asked.sent[0]:
                 self._blocks.pop(phy_addr, None)
             raise
 
@@ -321,7 +321,7 @@ class Blocks:
         except RequestRefusedError:
             raise
         except BaseException:  # an interrupt
-            if asked.is_begun:
+            if asked.sent[0]:
                 self._note_unregistered(block, is_last=is_last)
             raise
         self._note_unregistered(block, is_last=is_last)

@@ -93,7 +93,7 @@ class KeptViews:
         try:
             yield
         except BaseException as error:
-            is_held = isinstance(error, RequestRefusedError) or not asked.is_begun
+            is_held = isinstance(error, RequestRefusedError) or not asked.sent[0]
             if is_held and is_mapped and not self._link.fault:
                 ddr.private.share(start)
                 if (entry := ddr.block_at(block.phy_addr)) is not None:

@@ -26,7 +26,7 @@ class Questions:
 
         Args:
             question: What is asked.
-            put: Hands it to the carrier under a number, and sets ``is_begun``; returns how long to wait, in seconds.
+            put: Hands it to the carrier under a number, and sets ``sent``; returns how long to wait, in seconds.
             refuse: Raises what there is to say when no answer came.
         """
         number = 0
@@ -37,7 +37,7 @@ class Questions:
                 refuse()
         except BaseException:
             question.is_left = True
-            if not question.is_begun:
+            if not question.sent[0]:
                 self._open.pop(number, None)
             self._undo_left(number, question)
             raise

@@ -127,11 +127,6 @@ class RemoteLink(Link):
         """Whether this is the thread that answers requests, or a lock of it is held: a finalizer must not ask here."""
         return self._channel.is_carrier or self.memory.is_locked
 
-    @property
-    def spare_slots(self) -> list[int]:
-        """None: the relay leases the slots of a remote program."""
-        return []
-
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
         notice()
@@ -227,7 +222,7 @@ class RemoteLink(Link):
         if self.fault and not self.is_detaching:
             return 0
         frames, send_queue = frames_for(number), self._channel.send_queue
-        question.is_begun = True  # no call of ours from here to the next: an interrupt comes after it
+        question.sent[0] = 1  # no call of ours from here to the next: an interrupt comes after it
         send_queue.append(frames)
         self._channel.ring()
         return self.request_ms / 1000

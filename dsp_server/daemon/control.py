@@ -26,10 +26,17 @@ from hbrt.status import Status
 
 
 class Pending(NamedTuple):
-    """A request with a later answer."""
+    """A request that is answered now or later.
 
-    identity: bytes
-    request_id: int
+    Args:
+        id: The request's.
+        reply: Sends the bytes of the answer.
+        client: Who asks over its lease; None for a process that is not attached.
+    """
+
+    id: int
+    reply: Callable[[bytes], None]
+    client: Client | None
 
 
 _LATER = object()
@@ -40,12 +47,11 @@ class Control:
     """Answers control requests.
 
     Args:
-        clients: The clients; their tokens are checked.
+        clients: The clients.
         memory: The DDR.
         lifecycle: The cores.
         report: The state of the board as data.
         journal: Takes a line on every malformed message.
-        reply: Sends bytes to a peer, by its identity.
         leave: Finds what a client leaves that is about to detach; returns its findings.
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
@@ -62,7 +68,6 @@ class Control:
         lifecycle: Lifecycle,
         report: Report,
         journal: Journal,
-        reply: Callable[[bytes, bytes], None],
         leave: Callable[[Client], list[Finding]],
         reclaim_soon: Callable[[], None],
         end: Callable[[], None],
@@ -77,7 +82,6 @@ class Control:
         self._report = report
         self._journal = journal
         self._malformed = Repeats()
-        self._reply = reply
         self._leave_lease = leave
         self._reclaim_soon = reclaim_soon
         self._end = end
@@ -85,24 +89,24 @@ class Control:
         self._look = look
         self._injector = injector
         self._verbs: dict[str, _Verb] = {
-            "alloc": lambda r, _: memory.alloc(
+            "alloc": lambda r, asked: memory.alloc(
                 r.args["size"],
-                self._lease(r).id,
+                self._lease(asked).id,
                 is_cached=bool(r.args["cached"]),
                 site=r.args.get("site", ""),
                 use=r.args.get("use", ""),
                 at=r.args.get("at"),
             ),
-            "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
-            "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
-            "import": lambda r, _: self._import(r),
-            "unregister": lambda r, _: self._release(memory.unregister, r, r.args.get("site", "an unknown place")),
-            "found": lambda r, _: self._found(r),
+            "free": lambda r, asked: self._release(memory.free, r, asked),
+            "register": lambda r, asked: memory.register(r.args["phy"], r.args["size"], self._lease(asked).id),
+            "import": self._import,
+            "unregister": lambda r, asked: self._release(memory.unregister, r, asked),
+            "found": self._found,
             "leave": self._leave,
-            "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
-            "waits": lambda r, _: self._told(r),
+            "slots": lambda r, asked: clients.lease_slots(self._lease(asked), r.args["count"]),
+            "waits": self._told,
             "verify_lease": lambda r, _: self._verify_lease(r),
-            "record": lambda r, _: self._record(r),
+            "record": self._record,
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "profile": lambda _r, _: report.profile(),
@@ -116,24 +120,35 @@ class Control:
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
             "listen": self._listen,
             "inject": self._inject,
-            "accelerators": lambda r, _: self._accelerators(r),
-            "sram": lambda r, _: self._sram(r),
+            "accelerators": lambda _r, _: lifecycle.start_accelerators(),
+            "sram": self._sram,
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
 
-    def handle(self, frames: list[bytes]) -> None:
-        """Answer one message of the ROUTER socket; a malformed one gets a refusal, and the connection stays."""
-        identity, *rest = frames
+    def handle(
+        self, raw: bytes, reply: Callable[[bytes], None], peer: bytes = b"", client: Client | None = None
+    ) -> None:
+        """Answer one message; a malformed one gets a refusal, and the connection stays.
+
+        Args:
+            raw: The message.
+            reply: Sends the bytes of its answer.
+            peer: What names a sender that is not attached.
+            client: Who sent it over its lease.
+        """
         try:
-            request = control.decode_request(_one(rest))
+            request = control.decode_request(raw)
         except MalformedMessageError as error:
-            if (suffix := self._malformed.suffix(identity, time.monotonic())) is not None:
+            name = peer or repr(client and client.id).encode()
+            if (suffix := self._malformed.suffix(name, time.monotonic())) is not None:
                 self._journal.say(f"Refused a malformed control message: {error}{suffix}")
-            self._send(identity, ControlReply(0, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
+            self._answer(Pending(0, reply, client), Status.HB_SYS_INVALID_ARGUMENT, str(error))
             return
-        pending = Pending(identity, request.id)
+        pending = Pending(request.id, reply, client)
         try:
+            if control.VERBS[request.verb].leased:
+                self._lease(pending, request.verb)
             data = self._verbs[request.verb](request, pending)
         except StatusError as error:
             self._answer(pending, error.status, error.text)
@@ -152,22 +167,15 @@ class Control:
                 self._answer(pending, Status.HB_SYS_SUCCESS, "", data)
 
     def _answer(self, pending: Pending, status: int, text: str, data: Any = None) -> None:
-        self._send(pending.identity, ControlReply(pending.request_id, int(status), text, data))
-
-    def _send(self, identity: bytes, reply: ControlReply) -> None:
         try:
-            raw = control.encode_reply(reply)
+            raw = control.encode_reply(ControlReply(pending.id, int(status), text, data))
         except ValueError as error:
-            raw = control.encode_reply(ControlReply(reply.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
-        self._reply(identity, raw)
+            raw = control.encode_reply(ControlReply(pending.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
+        pending.reply(raw)
 
-    def _accelerators(self, request: ControlRequest) -> None:
-        self._lease(request)
-        self._lifecycle.start_accelerators()
-
-    def _sram(self, request: ControlRequest) -> list[tuple[int, int]]:
+    def _sram(self, request: ControlRequest, asked: Pending) -> list[tuple[int, int]]:
         """Take a range of the NPU's SRAM, or give one back; returns what all programs had before, in ranges."""
-        client, (start, size) = self._lease(request), (request.args["start"], request.args["size"])
+        client, (start, size) = self._lease(asked), (request.args["start"], request.args["size"])
         taken = [one for other in self._clients.by_id.values() if not other.has_gone for one in other.sram]
         is_free = all(start >= at + length or at >= start + size for at, length in taken)
         if request.args["do"] == "take" and size and is_free and start + size <= active().whole("sram.bytes"):
@@ -176,22 +184,17 @@ class Control:
             client.sram.remove((start, size))
         return taken
 
-    def _lease(self, request: ControlRequest) -> Client:
-        import hmac  # here: it loads modules that a start does not need
-
-        client = self._clients.by_id.get(request.client)
-        if client is None or client.has_gone or not hmac.compare_digest(client.token, request.token):
+    def _lease(self, asked: Pending, verb: str = "") -> Client:
+        if asked.client is None:
             raise RequestRefusedError(
-                Status.HB_DSP_PERMISSION,
-                f"{request.verb} is for attached clients; client {request.client} is not attached with that token.",
+                Status.HB_DSP_PERMISSION, f"{verb} is for attached clients: attach, and ask over that connection."
             )
-        return client
+        return asked.client
 
     def _verify_lease(self, request: ControlRequest) -> dict[str, Any]:
         """Verify for one client that a program holds another client's lease; returns that client's process and name."""
-        import hmac
+        import hmac  # here: it loads modules that a start does not need
 
-        self._lease(request)
         peer, args = self._clients.by_id.get(request.args["peer"]), request.args
         if (
             peer is None
@@ -208,14 +211,14 @@ class Control:
         self._memory.look_at_free()
         return {"summary": self._memory.summary(), "blocks": self._memory.listing(most)}
 
-    def _import(self, request: ControlRequest) -> int:
-        client, args = self._lease(request), request.args
+    def _import(self, request: ControlRequest, asked: Pending) -> int:
+        client, args = self._lease(asked), request.args
         opened = open_memory(client.pid, args["fd"], args["offset"], args["size"])
         return self._memory.import_(opened, args["size"], client.id, args.get("site", ""))
 
-    def _found(self, request: ControlRequest) -> None:
+    def _found(self, request: ControlRequest, asked: Pending) -> None:
         """Keep a finding that a client reports about itself: what only its own process can see."""
-        client, args = self._lease(request), request.args
+        client, args = self._lease(asked), request.args
         text = printable(f"Process {client.pid} ({client.name}): {args['text']}")
         try:
             places = json.loads(args["places"])
@@ -226,26 +229,26 @@ class Control:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._journal.keep(found)
 
-    def _record(self, request: ControlRequest) -> None:
-        client = self._lease(request)
+    def _record(self, request: ControlRequest, asked: Pending) -> None:
+        client = self._lease(asked)
         client.recording = Recording(request.args["directory"], request.args["limit"])
         self._lifecycle.processes.record_client(client)
         self._clients.hook(client)
 
-    def _leave(self, request: ControlRequest, _: Pending) -> list[dict[str, Any]]:
-        client = self._lease(request)
+    def _leave(self, _: ControlRequest, asked: Pending) -> list[dict[str, Any]]:
+        client = self._lease(asked)
         self._lifecycle.processes.read_messages()
         return [found.as_dict() for found in self._leave_lease(client)]
 
-    def _told(self, request: ControlRequest) -> None:
-        self._lease(request).wait_report = request.args["text"]
+    def _told(self, request: ControlRequest, asked: Pending) -> None:
+        self._lease(asked).wait_report = request.args["text"]
 
     def _why(self, _: ControlRequest, pending: Pending) -> object:
         self._look(lambda records: self._answer(pending, Status.HB_SYS_SUCCESS, "", records))
         return _LATER
 
-    def _release(self, release: Callable[..., None], request: ControlRequest, *more: str) -> None:
-        release(request.args["phy"], self._lease(request).id, *more)
+    def _release(self, release: Callable[..., None], request: ControlRequest, asked: Pending) -> None:
+        release(request.args["phy"], self._lease(asked).id, request.args.get("site", "an unknown place"))
         if self._memory.is_waiting:
             self._reclaim_soon()
 
@@ -276,9 +279,3 @@ class Control:
         done: Done = lambda status, text: self._answer(pending, status, text)  # noqa: E731
         ask(*args, done=done, **options)
         return _LATER
-
-
-def _one(frames: list[bytes]) -> bytes:
-    if len(frames) != 1:
-        raise MalformedMessageError(f"A request is one frame; {len(frames)} came.")
-    return frames[0]

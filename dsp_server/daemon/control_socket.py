@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import resource
 import struct
@@ -34,7 +35,7 @@ class ControlSocket:
         self._paths = paths
         self._loop = loop
         self._journal = journal
-        self._handle: Callable[[list[bytes]], None] = lambda _frames: None
+        self._handle: Callable[[bytes, Callable[[bytes], None], bytes], None] = lambda *_: None
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.linger = LINGER_MS
@@ -51,15 +52,15 @@ class ControlSocket:
         self._socket.bind(paths.control_endpoint)
         paths.control.chmod(0o600)
 
-    def open(self, handle: Callable[[list[bytes]], None]) -> None:
-        """Pass every message to ``handle``."""
+    def open(self, handle: Callable[[bytes, Callable[[bytes], None], bytes], None]) -> None:
+        """Pass every message to ``handle``, with what sends the answer, and what names the sender."""
         self._handle = handle
         self._loop.watch(int(self._socket.fd), self._on_messages)
         self._loop.watch(int(self._monitor.fd), self._on_connections)
         self._on_messages()
         self._on_connections()
 
-    def reply(self, identity: bytes, raw: bytes) -> None:
+    def _reply(self, identity: bytes, raw: bytes) -> None:
         """Send to a peer; a peer that has gone or does not read loses the reply."""
         with contextlib.suppress(zmq.ZMQError):
             self._socket.send_multipart([identity, raw], zmq.NOBLOCK)
@@ -78,8 +79,8 @@ class ControlSocket:
 
     def _on_messages(self) -> None:
         while messages := self._intake.take_all():
-            for frames in messages:
-                self._handle(frames)
+            for identity, *frames in messages:
+                self._handle(b"".join(frames), functools.partial(self._reply, identity), identity)
 
     def _on_connections(self) -> None:
         while True:

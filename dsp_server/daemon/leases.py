@@ -2,9 +2,10 @@
 
 A lease also ends when its process dies: a child that C code has forked may hold the connection open.
 
-A connection sends one hello packet and gets one answer. The daemon drops a silent connection after HELLO_SECONDS; it
-delays no other. When a lease closes, the daemon cancels the client's queued tasks at once, and takes its memory and
-slots back as soon as no core runs one of its tasks.
+A connection sends one hello packet and gets one answer; then control requests, each of which gets one, go over it. The
+daemon drops a connection without a hello after HELLO_SECONDS; it delays no other. While a client does not read its
+answers, its requests wait. When a lease closes, the daemon cancels the client's queued tasks at once, and takes its
+memory and slots back as soon as no core runs one of its tasks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import socket
 import struct
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.memory.owners import Memory
@@ -40,6 +42,17 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 class _RefusedError(Exception):
     """A process may not attach; the message has the reason."""
+
+
+class Handle(Protocol):
+    """Answers one control request of a client."""
+
+    def __call__(self, raw: bytes, reply: Callable[[bytes], None], *, client: Client) -> None:
+        """As ``Control.handle``."""
+
+
+def _no_board(raw: bytes, reply: Callable[[bytes], None], *, client: Client) -> None:
+    """Answer nothing: no connection is accepted yet."""
 
 
 class Leases:
@@ -87,6 +100,9 @@ class Leases:
         self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections without a hello so far
         self._connections: dict[int, socket.socket] = {}  # by client
         self._processes: dict[int, int] = {}  # pidfds, by client
+        self._unsent: dict[int, list[bytes]] = {}  # packets of answers that a client does not read yet
+        self._handle: Handle = _no_board
+        self._request = bytearray(control.HEAD.size + control.MAX_REQUEST_BYTES)
         self._ended: list[Client] = []  # a core still runs one of their tasks
         self._reclaiming: Timer | None = None
         # The rest is for cores, control connections and files; a new descriptor's number shows how many are in use.
@@ -98,8 +114,9 @@ class Leases:
         paths.attach.chmod(0o600)
         self._listener.listen(BACKLOG)
 
-    def open(self) -> None:
-        """Accept connections; until now they have waited in the socket's queue."""
+    def open(self, handle: Handle) -> None:
+        """Accept connections; until now they have waited in the socket's queue. ``handle`` answers their requests."""
+        self._handle = handle
         self._loop.watch(self._listener.fileno(), self._on_connection)
 
     def shut(self) -> None:
@@ -186,7 +203,7 @@ class Leases:
         self._awaiting_hello.pop(connection).cancel()
         self._loop.unwatch(connection.fileno())
         self._connections[client.id] = connection
-        self._loop.watch(connection.fileno(), lambda: self._on_end(client))
+        self._loop.watch(connection.fileno(), lambda: self._on_request(client))
         self._watch_process(client)
         if run:
             self._runs.join(client.id, run)
@@ -222,6 +239,45 @@ class Leases:
             self._loop.unwatch(fd)
             os.close(fd)
 
+    # -- requests
+
+    def _on_request(self, client: Client) -> None:
+        connection = self._connections[client.id]
+        try:
+            size = connection.recv_into(self._request, 0, socket.MSG_TRUNC | socket.MSG_DONTWAIT)  # the packet's size
+        except BlockingIOError:
+            return
+        except OSError:
+            size = 0
+        if not size:
+            self._on_end(client)
+            return
+        packet = bytes(self._request[:size])
+        number = control.HEAD.unpack_from(packet)[1] if size >= control.HEAD.size else 0
+        raw = packet[control.HEAD.size :] if size <= len(self._request) else bytes(control.MAX_REQUEST_BYTES + 1)
+        self._handle(raw, lambda answer: self._reply(client, number, answer), client=client)
+
+    def _reply(self, client: Client, number: int, answer: bytes) -> None:
+        """Send an answer, or keep it until the client reads; one that has gone gets none."""
+        if not client.has_gone:
+            message, most = control.HEAD.pack(len(answer), number) + answer, control.PACKET_BYTES
+            packets = self._unsent.setdefault(client.id, [])
+            packets += [message[at : at + most] for at in range(0, len(message), most)]
+            self._send(client)
+
+    def _send(self, client: Client) -> None:
+        packets, connection = self._unsent[client.id], self._connections[client.id]
+        try:
+            while packets:
+                connection.send(packets[0], socket.MSG_NOSIGNAL)
+                del packets[0]
+        except BlockingIOError:
+            self._loop.when_writable(connection.fileno(), lambda: self._send(client), is_read=False)
+            return
+        except OSError:  # it has closed: the loop reports that next
+            pass
+        del self._unsent[client.id]
+
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")
         _send_refusal(connection, why)
@@ -237,8 +293,9 @@ class Leases:
     # -- detaching
 
     def _on_end(self, client: Client) -> None:
-        """End a lease: it is readable when it closes, and any byte that a client sends ends it too."""
+        """End a lease: its connection has closed, or its process has ended."""
         self._unwatch_process(client.id)
+        self._unsent.pop(client.id, None)
         self._drop(self._connections.pop(client.id))
         self._find_tasks(client)
         self._clients.note_end(client)

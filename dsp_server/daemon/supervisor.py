@@ -1,7 +1,7 @@
 """A board: its parts, made, joined, and run until a stop is asked for. The process around it is in daemon.py.
 
-One thread, one loop. Clients attach over a Unix socket whose connection is their lease; everything else is a control
-request over ZeroMQ. The path of a task does not come by here: the supervisor acts on tasks only when someone died.
+One thread, one loop. Clients attach over a Unix socket whose connection is their lease, and ask over it; others ask
+over ZeroMQ. The path of a task does not come by here: the supervisor acts on tasks only when someone died.
 """
 
 from __future__ import annotations
@@ -165,7 +165,6 @@ class Supervisor:
             self.lifecycle,
             report,
             self.journal,
-            self.control_socket.reply,
             self.leases.leave,
             self.leases.reclaim_soon,
             stop.ask,
@@ -201,7 +200,7 @@ class Supervisor:
         # From here on clients depend on this process: a defect in one handler is a finding and does not end the board.
         self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
         self.trace.open()
-        self.leases.open()
+        self.leases.open(self.control.handle)
         self.watchdog.open()
         self.inversions.poll()
         self.log_bound.poll()

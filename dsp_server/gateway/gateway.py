@@ -76,7 +76,7 @@ class Gateway(Server):
         self._next_beat = 0.0
         self._flood_checked_at = 0.0
         self.watch(self._send_queue.fd, self._send_queued)
-        self.watch(link.lease.fileno(), link.lose)
+        self.watch(link.lease.fileno(), link.lose, zmq.POLLERR)  # answers are read elsewhere
 
     def run(self) -> None:
         """Serve until ``stop`` is called or the board ends."""

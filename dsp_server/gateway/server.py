@@ -50,10 +50,10 @@ class Server(ABC):
         self.watch(self._listener.accepted, self._pending.on_accepted)
         self.watch(self._connections.fileno(), self._on_ends)
 
-    def watch(self, fd: int | zmq.Socket[bytes], handler: Callable[[], object], /) -> None:
-        """Call ``handler`` while the descriptor is readable."""
+    def watch(self, fd: int | zmq.Socket[bytes], handler: Callable[[], object], event: int = zmq.POLLIN, /) -> None:
+        """Call ``handler`` while the descriptor is readable; with ``zmq.POLLERR``, when its other end is closed."""
         self._handlers[fd] = handler
-        self._poller.register(fd, zmq.POLLIN)
+        self._poller.register(fd, event)
 
     def unwatch(self, fd: int | zmq.Socket[bytes], /) -> None:
         """Undo ``watch``."""

@@ -54,9 +54,9 @@ class Loop:
         # Takes the traceback of a handler that raises; only that event is lost. If unset, the exception ends the loop.
         self.on_defect: Callable[[str], None] | None = None
 
-    def watch(self, fd: int, handler: Handler) -> None:
-        """Call ``handler`` whenever the descriptor is readable or its other end is closed."""
-        self._epoll.register(fd, select.EPOLLIN)
+    def watch(self, fd: int, handler: Handler, *, is_read: bool = True) -> None:
+        """Call ``handler`` whenever the descriptor is readable or its other end is closed; else the latter alone."""
+        self._epoll.register(fd, select.EPOLLIN if is_read else 0)
         self._readers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
@@ -69,11 +69,17 @@ class Loop:
         """Whether the descriptor is watched."""
         return fd in self._readers
 
-    def when_writable(self, fd: int, handler: Handler) -> None:
-        """Call ``handler`` once, when the watched descriptor can be written to."""
+    def when_writable(self, fd: int, handler: Handler, *, is_read: bool = True) -> None:
+        """Call ``handler`` once, when the watched descriptor can be written to.
+
+        Args:
+            fd: The descriptor.
+            handler: What writes.
+            is_read: Whether what comes meanwhile is handled; else it waits, but for the close of the other end.
+        """
         if fd in self._readers:
             self._writers[fd] = handler
-            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+            self._epoll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if is_read else 0))
 
     def later(self, seconds: float, call: Handler) -> Timer:
         """Make a call once, after so many seconds."""

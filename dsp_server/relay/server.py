@@ -74,7 +74,7 @@ class Relay:
         self._loop = Loop()
         self._tasks = TaskIntake(self._loop, link.paths.relay_tasks, self._on_task, self._is_stream, log)
         self._loop.watch(int(self._socket.getsockopt(zmq.FD)), self._receive_control)
-        self._loop.watch(link.lease.fileno(), link.lose)
+        self._loop.watch(link.lease.fileno(), link.lose, is_read=False)  # answers are read elsewhere
         self._verifier = LeaseVerifier(link)
         self._loop.watch(self._verifier.fd, self._on_verified)
         self._recorder = Recorder(link.trace, "relay", "")

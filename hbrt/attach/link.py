@@ -22,6 +22,7 @@ from hbrt.borders.printable import printable
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
+from hbrt.mailbox.native import native
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
@@ -74,10 +75,6 @@ class Link(Protocol):
     @property
     def is_asking(self) -> bool:
         """Whether a thread is inside a request: a finalizer that runs there must not send another."""
-
-    @property
-    def spare_slots(self) -> list[int]:
-        """Task slots that the daemon granted to a request that was interrupted."""
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon; returns the reply's data.
@@ -187,6 +184,7 @@ class LocalLink(Link):
             NoDaemonError: no daemon serves the board. BoardError: the daemon refused, or is another version.
         """
         self.paths = paths
+        native()  # without it there are no requests: before there is anything to close
         self.lease = _connect(paths)
         run = os.environ.get(RUN, "") if name is None else ""  # a relay belongs to no run
         fds: list[int] = []
@@ -218,7 +216,7 @@ class LocalLink(Link):
         self.fault = 0
         self._pid = os.getpid()
         self._asked_at = self.ddr.layout.client(self.client_id) + CLIENT_ASKED
-        self.requests = Requests(self, self._token)
+        self.requests = Requests(self)
         self._watching = threading.RLock()
         self._watcher: threading.Thread | None = None
 
@@ -273,11 +271,6 @@ class LocalLink(Link):
         """As ``Link.tell``."""
         self.requests.tell(verb, args)
 
-    @property
-    def spare_slots(self) -> list[int]:
-        """As ``Link.spare_slots``."""
-        return self.requests.spare_slots
-
     def proof(self, nonce: str) -> str:
         """The proof, to another process, that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
         return wire.lease_proof(self._token, nonce)
@@ -312,7 +305,7 @@ class LocalLink(Link):
     def has_ended(self) -> bool:
         """Whether the lease has hung up: its daemon has gone, and another one may serve the same directory."""
         poller = select.poll()
-        poller.register(self.lease, select.POLLIN)
+        poller.register(self.lease, 0)
         return bool(poller.poll(0))
 
     def close(self) -> None:
@@ -327,12 +320,10 @@ class LocalLink(Link):
         """As ``Link.abandon_in_child``."""
         self.fault = Status.HB_DSP_FORKED
         self._watching = threading.RLock()
-        self.requests.abandon_in_child()
         self.lease.close()
 
     def _close_descriptors(self) -> None:
         if self._watcher is not None:
-            self.lease.shutdown(socket.SHUT_RDWR)
             self._watcher.join()
         self.lease.close()
         self.ddr.close()

@@ -16,21 +16,18 @@ class Question:
 
     Args:
         on_answer: Turns an answer into the result; run by the thread that receives it, before anything else.
-        undo: Called with a result that is not taken, by any thread.
+        undo: What undoes a result that is not taken, by any thread: called with it, or makes the call of C that does.
     """
 
-    __slots__ = ("_pending", "answer", "is_begun", "is_left", "on_answer", "undo", "verb")
+    __slots__ = ("_pending", "answer", "is_left", "on_answer", "sent", "undo")
 
-    def __init__(
-        self, on_answer: Callable[[Any], Any] | None = None, undo: Callable[[Any], None] | None = None
-    ) -> None:
+    def __init__(self, on_answer: Callable[[Any], Any] | None = None, undo: Callable[[Any], Any] | None = None) -> None:
         # A bare lock, held until the end. threading.Event has a second one, which an interrupted thread would keep.
         self._pending = threading.Lock()
         self._pending.acquire()
         self.answer: Any = None
-        self.is_begun = False  # from here on it is carried out, even if its caller is interrupted
+        self.sent: Any = [0]  # 1 from here on: it is carried out, even if its caller is interrupted
         self.is_left = False  # its caller was interrupted, or waits no more
-        self.verb = ""
         self.on_answer = on_answer
         self.undo = undo
 

@@ -1,54 +1,44 @@
-"""Control requests of an attached process: the grants of interrupted requests are given back.
+"""Control requests of an attached process, over its lease's connection: native/mailbox/exchange.c sends and receives.
 
 An interrupt (Ctrl-C, a signal's handler that raises) may come at the entry of any function and after any call of one
-in C, but in the main thread alone. So one call of C takes an item out of a socket or a list and stores it: two calls
-could lose it. A handler may itself send a request inside another one, and may read the answer to the other one.
+in C, but in the main thread alone. A request that it ends is sent whole or not at all, and its answer stays in C until
+it is taken: what was granted to it is given back.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import itertools
-import select
-import socket
-import threading
 import time
 import weakref
-from collections import deque
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hbrt.attach.question import UNDO, Question
-from hbrt.board.descriptors import too_few
 from hbrt.board.forked import notice
-from hbrt.board.paths import socket_path
 from hbrt.errors import RequestRefusedError
-from hbrt.protocol import control as wire, zmtp
+from hbrt.mailbox.native import native
+from hbrt.protocol import control as wire
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from hbrt.board.paths import BoardPaths
+    import socket
 
-_READ_BYTES = 1 << 18
-_NO_SIGNAL = (int(socket.MSG_NOSIGNAL),)  # a program may have SIGPIPE end it, when its daemon has gone
-_LOOK_MS = 50  # a handler may have read the answer while its request slept
+_TIMEOUT, _INTERRUPTED, _GONE = -2, -3, -4  # of native/mailbox/mailbox.h
 _SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests go on
+_NOBODY = 0  # the number of requests whose answer nobody waits for
 
 
 class Attachment(Protocol):
     """The parts of a ``Link`` that requests use."""
 
-    paths: BoardPaths
     lease: socket.socket
-    client_id: int
     fault: int
     is_detaching: bool
     request_ms: int
 
     def lose(self) -> None:
         """Note that the daemon is gone."""
-
-    def has_ended(self) -> bool:
-        """Whether the lease has hung up."""
 
     def why_faulty(self) -> str:
         """Sentence for ``fault``."""
@@ -58,20 +48,19 @@ class Requests:
     """The requests of one attachment.
 
     Args:
-        link: The attachment: its lease hangs up when the daemon has gone.
-        token: Proves that a request comes from this lease.
+        link: The attachment, whose lease is connected.
     """
 
-    def __init__(self, link: Attachment, token: bytes) -> None:
-        self.spare_slots: list[int] = []  # granted to a request that was interrupted
+    def __init__(self, link: Attachment) -> None:
         self._link: Attachment = weakref.proxy(link)  # no cycle: an unused link ends at once, with its memory
-        self._token = token
-        self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        self._open: dict[int, Question] = {}  # sent, and without an answer, or with one that was not taken
-        self._socket: socket.socket | None = None
-        self._out = bytearray()
-        self._in: list[bytes] = []  # each removal makes a new list
+        self._open: dict[int, Question] = {}  # without an answer, or with one that was not taken
+        module = native()
+        self._ffi, self._lib = module.ffi, module.lib
+        lease = module.lib.hbrt_lease_new(link.lease.fileno())
+        if not lease:
+            raise MemoryError("There is no memory for the requests of an attachment.")
+        self._lease = module.ffi.gc(lease, module.lib.hbrt_lease_free)
 
     @property
     def is_asking(self) -> bool:
@@ -85,211 +74,109 @@ class Requests:
             RequestRefusedError: the daemon does not answer, or is gone.
         """
         notice()
+        self._refuse_if_faulty()
         number = next(self._numbers)
-        question.verb = verb
-        give_up_at = time.monotonic() + self._link.request_ms / 1000
         try:
-            with self._lock:
-                self._begin(number, question, args, give_up_at)
-                is_answered = self._exchange(question, give_up_at)
-            if not is_answered:
-                self._refuse_unanswered(verb)
+            request = _frame(number, verb, args)
+        except (ValueError, OverflowError) as error:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        question.sent = self._ffi.new("int *")
+        question.undo = question.undo or self._undo_of(verb)
+        self._open[number] = question
+        try:
+            if len(self._open) > 1:
+                self._undo_left()
+            self._exchange(number, question, request, self._link.request_ms / 1000)
+            self._refuse_unanswered(question, verb)
         except BaseException:
             question.is_left = True
-            if question.is_begun and not self._link.fault:
-                with self._lock, contextlib.suppress(RequestRefusedError):
-                    self._exchange(question, time.monotonic() + _SETTLE_SECONDS)
+            if question.sent[0] and not self._link.fault:
+                self._exchange(number, question, request, _SETTLE_SECONDS)
+                self._undo_left()
+            elif not question.sent[0]:
+                self._open.pop(number, None)
             raise
         # Nothing is called from here on: no interrupt comes between the answer and the caller.
         del self._open[number]
         reply: wire.ControlReply = question.answer
         return reply
 
+    def tell(self, verb: str, args: dict[str, Any], seconds: float = 0.0) -> None:
+        """Send a request without waiting for its answer, or for more than so long to send it; none to a lost board."""
+        notice()
+        if not self._link.fault or self._link.is_detaching:
+            question = Question()
+            question.sent = self._ffi.new("int *")
+            self._exchange(_NOBODY, question, _frame(_NOBODY, verb, args), seconds)
+
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo a grant that reached no caller, without waiting for the answer: "free" or "unregister"."""
-        notice()
-        with self._lock:
-            self._post(verb, {"phy": phy_addr})
-
-    def tell(self, verb: str, args: dict[str, Any]) -> None:
-        """Send a request without waiting for its answer, unless another thread's request is under way."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._post(verb, args)
-            finally:
-                self._lock.release()
-
-    def _post(self, verb: str, args: dict[str, Any]) -> None:
-        """Send a request without waiting for its answer; under the lock."""
-        with contextlib.suppress(RequestRefusedError):  # of a board that has gone
-            frame = self._frame(next(self._numbers), verb, args)
-            self._connect(time.monotonic() + _SETTLE_SECONDS)
-            self._out.extend(frame)
-            self._send()
+        self.tell(verb, {"phy": phy_addr}, _SETTLE_SECONDS)
 
     def close(self) -> None:
         """Hang up."""
-        with self._lock:
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
+        self._lib.hbrt_lease_close(self._lease)
 
-    def abandon_in_child(self) -> None:
-        """In a fork's child: close the copy of the parent's connection."""
-        self._lock = threading.RLock()
-        self.close()
+    def _refuse_if_faulty(self) -> None:
+        if self._link.fault and not self._link.is_detaching:
+            raise RequestRefusedError(self._link.fault, self._link.why_faulty())
 
-    def _refuse_unanswered(self, verb: str) -> None:
+    def _refuse_unanswered(self, question: Question, verb: str) -> None:
+        if question.answer is not None:
+            return
+        self._refuse_if_faulty()
         raise RequestRefusedError(
             Status.HB_DSP_TIMEOUT,
             f"The daemon did not answer {verb!r} within {self._link.request_ms // 1000} s; see 'hbrt log'.",
         )
 
-    def _refuse_lost(self) -> NoReturn:
-        self._link.lose()
-        raise RequestRefusedError(self._link.fault, self._link.why_faulty())
+    def _exchange(self, number: int, question: Question, request: bytes, seconds: float) -> None:
+        """Send a request unless it is sent, and have its answer in ``question``, unless that is late."""
+        end, found = time.monotonic() + seconds, _INTERRUPTED
+        while found == _INTERRUPTED:
+            left_ns = max(int((end - time.monotonic()) * 1e9), 0)
+            found = self._lib.hbrt_exchange(self._lease, number, request, len(request), question.sent, left_ns)
+        if found == _GONE:
+            self._link.lose()
+        elif found != _TIMEOUT and number != _NOBODY:
+            self._take(number, question)
 
-    def _frame(self, number: int, verb: str, args: dict[str, Any]) -> bytes:
-        request = wire.ControlRequest(number, verb, args, self._link.client_id, self._token)
-        return zmtp.frame(wire.encode_request(request))
+    def _take(self, number: int, question: Question) -> None:
+        size = self._ffi.new("uint64_t *")
+        message = self._lib.hbrt_answer(self._lease, number, size)
+        if message:
+            question.answer = wire.decode_reply(bytes(self._ffi.buffer(message, size[0])))
+            self._lib.hbrt_answer_end(self._lease, number)
 
-    def _begin(self, number: int, question: Question, args: dict[str, Any], give_up_at: float) -> None:
-        if self._link.fault and not self._link.is_detaching:
-            raise RequestRefusedError(self._link.fault, self._link.why_faulty())
-        try:
-            frame = self._frame(number, question.verb, args)
-        except (ValueError, OverflowError) as error:
-            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
-        self._connect(give_up_at)
-        # No call between these lines: an interrupt comes after all of them.
-        self._open[number] = question
-        question.is_begun = True
-        self._out.extend(frame)
+    def _undo_of(self, verb: str) -> Callable[[Any], Callable[[], object]] | None:
+        """What makes, of the data of an answer that is not taken, the call of C that undoes it; None for nothing."""
+        undo = UNDO.get(verb)
+        if undo is None:
+            return None
 
-    def _exchange(self, question: Question, give_up_at: float) -> bool:
-        """Send and receive until the question is answered; False when the answer is late."""
-        lease = self._link.lease
-        while True:
-            self._take_in()  # first: an interrupted request may have read all the bytes
-            if len(self._open) > 1 or question.is_left:
-                self._give_back_left()
-            control = self._connect(give_up_at)
-            self._send()
-            if question.answer is not None:
-                return True
-            if time.monotonic() > give_up_at:
-                return False
-            poll = select.poll()
-            poll.register(lease, select.POLLIN)
-            if control is not None:
-                poll.register(control, select.POLLIN | (select.POLLOUT if self._out else 0))
-            ready = [fd for fd, _ in poll.poll(_LOOK_MS)]
-            if control is not None and control.fileno() in ready:
-                self._receive(control)
-            elif lease.fileno() in ready:
-                self._refuse_lost()
+        def of(data: Any) -> Callable[[], object]:
+            frame = _frame(_NOBODY, undo, {"phy": data})
+            limit_ns, sent = int(_SETTLE_SECONDS * 1e9), self._ffi.new("int *")
+            return functools.partial(self._lib.hbrt_exchange, self._lease, _NOBODY, frame, len(frame), sent, limit_ns)
 
-    # -- the stream; each step may be interrupted anywhere, and a handler's request may do the same step meanwhile
+        return of
 
-    def _connect(self, give_up_at: float) -> socket.socket | None:
-        """The connection; None while the daemon hides its socket, as it does when it is short of descriptors.
-
-        Raises:
-            RequestRefusedError: the lease's daemon has gone, so that another one has answered, or will.
-        """
-        if self._socket is None:
-            made = _dialled(socket_path(self._link.paths.control), give_up_at)
-            if self._link.has_ended():
-                if made is not None:
-                    made.close()
-                self._refuse_lost()
-            if self._socket is None:
-                self._socket = made
-        return self._socket
-
-    def _send(self) -> None:
-        if self._out and self._socket is not None:
-            taking_out = map(self._out.__delitem__, map(slice, map(self._socket.send, (self._out,), _NO_SIGNAL)))
-            with contextlib.suppress(OSError):  # full, or gone, which the next poll shows
-                deque(taking_out, 0)  # one call of C: sent bytes are no longer in the list
-
-    def _receive(self, control: socket.socket) -> None:
-        coming = map(control.recv, (_READ_BYTES,))
-        try:
-            self._in.extend(coming)  # one call of C: received bytes are in the list
-        except BlockingIOError:
-            return
-        except OSError:
-            self._hang_up(control)
-            return
-        if self._in and not self._in[-1]:
-            self._hang_up(control)
-
-    def _take_in(self) -> None:
-        seen = self._in
-        chunks = seen[:]
-        if not chunks or zmtp.needed_bytes(chunks[0]) > sum(map(len, chunks)):
-            return
-        stream, used = b"".join(chunks), 0
-        for message, end in zmtp.frames(stream):
-            used = end
-            if message is not None:
-                self._note(wire.decode_reply(message))
-        rest, count = stream[used:], len(chunks)
-        if self._in is seen:  # else a handler's request has read the same bytes, and more
-            self._in = [rest, *seen[count:]] if rest else seen[count:]
-
-    def _hang_up(self, control: socket.socket) -> None:
-        if self._socket is control:
-            self._socket, self._in, self._out = None, [], bytearray()
-        control.close()
-
-    def _note(self, reply: wire.ControlReply) -> None:
-        question = self._open.get(reply.id or min(self._open, default=0))
-        if question is not None:
-            question.answer = reply
-
-    def _give_back_left(self) -> None:
+    def _undo_left(self) -> None:
+        """Undo what was granted to requests that were interrupted, when the answer has come since."""
         for number, question in list(self._open.items()):
-            reply = question.answer
-            if not question.is_left or reply is None:
+            if not question.is_left:
                 continue
-            undo, slots = b"", []
-            if not reply.status and question.verb in UNDO:
-                undo = self._frame(next(self._numbers), UNDO[question.verb], {"phy": reply.data})
-            elif not reply.status and question.verb == "slots":
-                slots = reply.data
-            if number in self._open:  # no call from here to those two lines
-                del self._open[number]
-                if slots:
-                    self.spare_slots.extend(slots)
-                elif undo:
-                    self._out.extend(undo)
+            if question.answer is None:
+                self._take(number, question)
+            reply = question.answer
+            if reply is None:
+                continue
+            undo = None if reply.status or question.undo is None else question.undo(reply.data)
+            if number in self._open:
+                del self._open[number]  # no interrupt comes from here to the end of the one call that undoes it
+                if undo is not None:
+                    undo()
 
 
-def _dialled(path: str, give_up_at: float) -> socket.socket | None:
-    """A connection to a ZeroMQ socket, past the greetings; None when nothing accepts it now.
-
-    Raises:
-        RequestRefusedError: this process has no descriptor left.
-    """
-    try:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    except OSError as error:
-        raise too_few("the connection to the daemon", error) from None
-    try:
-        made.settimeout(max(give_up_at - time.monotonic(), 0.0))
-        made.connect(path)
-        made.sendall(zmtp.GREETING, *_NO_SIGNAL)
-        left_bytes = len(zmtp.GREETING)
-        while left_bytes and (got := made.recv(left_bytes)):  # a message before its end is refused
-            left_bytes -= len(got)
-        made.sendall(zmtp.READY, *_NO_SIGNAL)
-        made.setblocking(False)
-    except OSError:
-        made.close()
-        return None
-    except BaseException:
-        made.close()
-        raise
-    return made
+def _frame(number: int, verb: str, args: dict[str, Any]) -> bytes:
+    return wire.encode_request(wire.ControlRequest(number, verb, args))

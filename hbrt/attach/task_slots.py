@@ -11,6 +11,7 @@ differs from a foreign one. Calls answer with a status and never raise; ``why`` 
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 import threading
 from collections import deque
@@ -20,6 +21,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from hbrt.attach.native_waiting import ASK, ASKED, INTERRUPTED, NO_SLOT, NOTHING, NativeWaiters
+from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
@@ -371,16 +373,16 @@ class TaskSlots:
         self._empty_dropped()
         with self._lock:
             while True:
-                for slots in (self.free, self.link.spare_slots):
-                    try:
-                        return slots.pop()
-                    except IndexError:
-                        pass  # none, or other threads, which need no lock for it, took all of them
                 try:
-                    self.free.extend(self.link.request("slots", count=SLOTS_AT_ONCE))
+                    return self.free.pop()
+                except IndexError:
+                    pass  # none, or other threads, which need no lock for it, took all of them
+                # What comes too late for a request that is interrupted, a later one adds in one call of C, too.
+                asked = Question(undo=functools.partial(functools.partial, self.free.extend))
+                try:
+                    self.free.extend(self.link.request("slots", asked, count=SLOTS_AT_ONCE))
                 except RequestRefusedError as error:
-                    if not self.link.spare_slots:
-                        return self.refuse(error.status, str(error))
+                    return self.refuse(error.status, str(error))
 
     def release_later(self, handle: int, keep: object) -> None:
         """Release a task at a later call, and drop ``keep`` when the task has ended: finalizers take no locks."""

@@ -74,7 +74,7 @@ class Waiters:
         self._is_selectable = self._epoll.fileno() < FD_SETSIZE
         self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
         self._lease_fd = link.lease.fileno()
-        self._epoll.register(self._lease_fd, select.EPOLLIN)
+        self._epoll.register(self._lease_fd, 0)  # a hang-up is always reported
         self._watched: dict[int, Callable[[], None]] = {}
         self._leader: dict[int, object] = {}  # under 0: the leader
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}

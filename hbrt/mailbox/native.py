@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
@@ -13,6 +14,7 @@ class NativeMissingError(ImportError):
     """The mailbox in C cannot be used; the message has the reason."""
 
 
+@cache
 def native() -> ModuleType:
     """The module with the mailbox in C.
 

@@ -1,22 +1,23 @@
 """Control messages: schema, codec, version. Bytes to messages and back are pure functions; sockets live elsewhere.
 
 Rules
-    A request is one msgpack map ``{v, id, verb, client, token, args}``; a reply is ``{v, id, status, text, data}``.
-    Every request gets one reply with its id. ``client`` and ``token`` are those of the sender's lease, 0 and empty
-    for verbs that need none. A frame has at most MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot
-    make the other side hold more than it chose to. Nothing is ever evaluated or unpickled.
+    A request is one msgpack map ``{v, id, verb, args}``; a reply is ``{v, id, status, text, data}``.
+    Every request gets one reply with its id. Over a lease's connection they have a ``HEAD``. A frame has at most
+    MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot make the other side hold more than it chose to.
+    Nothing is ever evaluated or unpickled.
     ``MalformedMessageError``: the peer broke the protocol. ``ValueError``: our own side would.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgpack
 
-VERSION = 1
+VERSION = 2
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_TEXT = 4096
@@ -25,6 +26,10 @@ MAX_SITE = 512
 MAX_PLACES_TEXT = 16 * 1024
 """Characters of the JSON that has the places of a finding."""
 TOKEN_BYTES = 16
+HEAD = struct.Struct("<QQ")
+"""Before a message over a lease's connection: its size in bytes, and the number of the request."""
+PACKET_BYTES = 1 << 16
+"""A longer message over a lease's connection comes in several packets."""
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 MEMORY_USES = ("reads", "writes", "points to")
@@ -60,7 +65,7 @@ class Text(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """What a verb takes; ``leased`` verbs need the client and token of a lease."""
+    """What a verb takes; ``leased`` verbs are for attached clients, over their leases' connections."""
 
     args: Mapping[str, Int | Text] = MappingProxyType({})
     optional: frozenset[str] = frozenset()
@@ -116,13 +121,11 @@ class MalformedMessageError(ValueError):
 
 
 class ControlRequest(NamedTuple):
-    """A request: what to do, for whom."""
+    """A request: what to do."""
 
     id: int
     verb: str
     args: Mapping[str, Any] = MappingProxyType({})
-    client: int = 0
-    token: bytes = b""
 
 
 class ControlReply(NamedTuple):
@@ -140,14 +143,7 @@ def encode_request(request: ControlRequest) -> bytes:
     Raises:
         ValueError: the request breaks the schema (a mistake of this side).
     """
-    body = {
-        "v": VERSION,
-        "id": request.id,
-        "verb": request.verb,
-        "client": request.client,
-        "token": request.token,
-        "args": dict(request.args),
-    }
+    body = {"v": VERSION, "id": request.id, "verb": request.verb, "args": dict(request.args)}
     raw: bytes = msgpack.packb(body)
     decode_request(raw)
     return raw
@@ -215,18 +211,18 @@ def decode_request(raw: bytes) -> ControlRequest:
         MalformedMessageError: not a request of this protocol; names the field.
     """
     body = unpack_map(raw, MAX_REQUEST_BYTES)
-    if extra := set(body) - {"v", "id", "verb", "client", "token", "args"}:
+    if extra := set(body) - {"v", "id", "verb", "args"}:
         raise MalformedMessageError(f"The frame has unknown fields: {', '.join(sorted(map(str, extra)))[:200]}.")
     verb = _take(body, "verb", str)
     spec = VERBS.get(verb)
     if spec is None:
         raise MalformedMessageError(f"The verb {verb[:64]!r} is not known; known are {', '.join(sorted(VERBS))}.")
-    number, client, token = _take(body, "id", int), _take(body, "client", int), _take(body, "token", bytes)
-    if not 0 <= number <= _U64 or not 0 <= client <= _U32 or len(token) > TOKEN_BYTES:
-        raise MalformedMessageError("The field 'id', 'client' or 'token' is out of bounds.")
+    number = _take(body, "id", int)
+    if not 0 <= number <= _U64:
+        raise MalformedMessageError("The field 'id' is out of bounds.")
     args = _take(body, "args", dict)
     _check_args(verb, spec, args)
-    return ControlRequest(number, verb, args, client, token)
+    return ControlRequest(number, verb, args)
 
 
 def _check_args(verb: str, spec: Verb, args: dict[str, Any]) -> None:

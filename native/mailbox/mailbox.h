@@ -151,6 +151,24 @@ int hbrt_forget(hbrt_client *client, int64_t handle);
  * there; NULL for no more. 0 without memory. */
 int hbrt_client_note(hbrt_client *client, void *records, uint32_t count);
 
+/* -- control requests ----------------------------------------------------------------------------------------------- */
+
+typedef struct hbrt_lease hbrt_lease;
+
+/* The requests of a lease, over its connection `fd`; NULL without memory. */
+hbrt_lease *hbrt_lease_new(int fd);
+/* Hang up: whoever is in a call returns, and calls answer HBRT_GONE from now on. The caller closes `fd`. */
+void hbrt_lease_close(hbrt_lease *lease);
+void hbrt_lease_free(hbrt_lease *lease);
+
+/* Send a request, unless `is_sent` says that it is, and wait for its answer; with the number 0 nobody waits for it. Of
+ * any thread; called again, it goes on. timeout_ns: < 0 waits for ever.
+ * Returns 1: the answer is there, or the request with the number 0 is sent; HBRT_TIMEOUT, _INTERRUPTED or _GONE. */
+int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint64_t bytes, int *is_sent, int64_t timeout_ns);
+/* The answer to a request, which stays until hbrt_answer_end; NULL for none. */
+const void *hbrt_answer(hbrt_lease *lease, uint64_t number, uint64_t *bytes);
+void hbrt_answer_end(hbrt_lease *lease, uint64_t number);
+
 /* -- the side that runs --------------------------------------------------------------------------------------------- */
 
 typedef struct hbrt_core hbrt_core;

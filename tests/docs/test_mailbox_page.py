@@ -60,7 +60,7 @@ def test_the_c_program_of_the_page_runs_softmax(dsp_board: Board, tmp_path: Path
 def test_packets_have_the_fields_of_the_page(dsp_board: Board) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as lease:
         lease.connect(str(dsp_board.path / "attach.sock"))
-        lease.send(msgpack.packb({"v": 1, "name": "a reader"}))
+        lease.send(msgpack.packb({"v": 2, "name": "a reader"}))
         raw, fds, _, _ = socket.recv_fds(lease, 65536, 64)
         for fd in fds:
             socket.close(fd)

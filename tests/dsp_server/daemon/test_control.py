@@ -41,8 +41,8 @@ class Peer:
     def receive(self) -> ControlReply:
         return wire.decode_reply(self.socket.recv())
 
-    def ask(self, verb: str, client: int = 0, token: bytes = b"", number: int = 1, **args: Any) -> ControlReply:
-        self.send(wire.encode_request(ControlRequest(number, verb, args, client, token)))
+    def ask(self, verb: str, number: int = 1, **args: Any) -> ControlReply:
+        self.send(wire.encode_request(ControlRequest(number, verb, args)))
         return self.receive()
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ def peer(kept: Running) -> Iterator[Peer]:
 
 
 def _frame(**changes: Any) -> bytes:
-    body = {"v": wire.VERSION, "id": 1, "verb": "status", "client": 0, "token": b"", "args": {}}
+    body = {"v": wire.VERSION, "id": 1, "verb": "status", "args": {}}
     raw: bytes = msgpack.packb({**body, **changes})
     return raw
 
@@ -91,11 +91,11 @@ NONSENSE: dict[str, tuple[tuple[bytes, ...], str]] = {
     "empty": ((b"",), "The frame is not msgpack"),
     "no msgpack": ((b"\xc1\xc1",), "The frame is not msgpack"),
     "no map": ((b"\x01",), "The frame holds a int, not a map."),
-    "another version": ((_frame(v=99),), "The frame has protocol version 99; this side speaks 1."),
+    "another version": ((_frame(v=99),), "The frame has protocol version 99; this side speaks 2."),
     "unknown verb": ((_frame(verb="explode"),), "The verb 'explode' is not known"),
     "unknown field": ((_frame(more=1),), "The frame has unknown fields: more."),
     "wrong type": ((_frame(args=[1]),), "The field 'args' must be dict, not list."),
-    "two frames": ((b"", _frame()), "A request is one frame; 2 came."),
+    "two frames": ((_frame(), _frame()), "The frame is not msgpack"),
     "too long": ((b"\0" * (wire.MAX_REQUEST_BYTES + 1),), "The frame has 65537 bytes; the limit is 65536."),
     "much too long": ((b"\0" * RECEIVE_BYTES,), f"The frame has {RECEIVE_BYTES} bytes; the limit is 65536."),
 }
@@ -139,28 +139,12 @@ def test_every_verb_of_the_schema_is_answered(running: Running) -> None:
     running.await_end(running.pid)
 
 
-@pytest.mark.parametrize("forge", ["no client", "another client", "another token", "no token", "a client who went"])
-def test_what_a_client_holds_is_asked_for_with_its_token(kept: Running, peer: Peer, forge: str) -> None:
-    board, other = kept.attach(), kept.attach()
-    link = board.session.link
-    client, token = link.client_id, vars(link)["_token"]
-    block = board.alloc(64)
-    forged = {
-        "no client": (0, token),
-        "another client": (other.session.link.client_id, token),
-        "another token": (client, bytes(16)),
-        "no token": (client, b""),
-        "a client who went": (other.session.link.client_id, vars(other.session.link)["_token"]),
-    }[forge]
-    if forge == "a client who went":
-        other.close()
-        kept.until(lambda: len(kept.ask("status")["clients"]) == 1, "the end of a client")
-    reply = peer.ask("free", *forged, phy=block.phy_addr)
+def test_what_a_client_holds_is_asked_for_over_its_lease(kept: Running, peer: Peer) -> None:
+    block = kept.attach().alloc(64)
+    reply = peer.ask("free", phy=block.phy_addr)
     assert reply.status == Status.HB_DSP_PERMISSION
-    assert reply.text == f"free is for attached clients; client {forged[0]} is not attached with that token."
+    assert reply.text == "free is for attached clients: attach, and ask over that connection."
     assert kept.ask("mem", most=1)["summary"]["blocks"] == 1
-    assert peer.ask("free", client, token, phy=block.phy_addr).status == 0
-    block._free.detach()  # the daemon has it back already
 
 
 def test_answers_come_in_whatever_order_their_work_ends(peer: Peer) -> None:
@@ -228,7 +212,6 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
         broken,
         broken,
         Journal(),  # type: ignore[arg-type]
-        lambda _identity, raw: sent.append(wire.decode_reply(raw)),
         broken.leave,
         lambda: None,
         lambda: None,
@@ -237,7 +220,8 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
         broken,
         broken,
     )
-    control.handle([b"peer", wire.encode_request(ControlRequest(9, "status"))])
+    request = wire.encode_request(ControlRequest(9, "status"))
+    control.handle(request, lambda raw: sent.append(wire.decode_reply(raw)), b"peer")
     assert (sent[0].id, sent[0].status) == (9, Status.HB_SYS_NOT_RUNNING)
     assert "status failed in the daemon, which is a defect of it" in sent[0].text
     assert found[0][0] == "defect"

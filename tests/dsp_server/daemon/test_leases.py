@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -61,9 +62,13 @@ class Door:
             lambda: None,
             is_private=False,
         )
-        self.leases.open()
+        self.leases.open(self._answer)
         self.peers: list[socket.socket] = []
         self.received: list[int] = []  # descriptors that the peers were given
+
+    def _answer(self, raw: bytes, reply: Callable[[bytes], None], *, client: Client) -> None:
+        """To a number, so many bytes; to anything else, the client's id."""
+        reply(bytes(int(raw)) if raw.isdigit() else bytes([client.id]))
 
     def _tell(self, what: str, client: Client) -> None:
         self.told.append((what, client.id))
@@ -148,7 +153,7 @@ HELLOS = {
     "no msgpack": (b"\xc1", "The frame is not msgpack"),
     "no map": (b"\x01", "The frame holds a int, not a map."),
     "another version": (
-        control.pack(name="x").replace(b"\xa1v\x01", b"\xa1v\x07"),
+        control.pack(name="x").replace(b"\xa1v\x02", b"\xa1v\x07"),
         "has protocol version 7; this side sp",
     ),
     "too long": (control.pack(name="x" * HELLO_BYTES), f"bytes; the limit is {HELLO_BYTES}."),
@@ -198,15 +203,11 @@ def test_full_board_says_so(door: Door) -> None:
     assert hello["text"] == "The board serves 1023 clients and all are attached; end some."
 
 
-@pytest.mark.parametrize("how", ["close", "speak"])
-def test_lease_ends_when_it_closes_or_speaks(door: Door, how: str) -> None:
+def test_lease_ends_when_it_closes(door: Door) -> None:
     peer = door.connect()
     door.answer(peer)
     phy_addr = door.memory.alloc(100, 1, is_cached=False)
-    if how == "close":
-        peer.close()
-    else:
-        peer.send(HELLO)
+    peer.close()
     door.turn(lambda: not door.clients.by_id)
     assert door.told == [("came", 1), ("gone", 1)]
     assert door.ddr.block_at(phy_addr) is None
@@ -345,6 +346,39 @@ def _raw(kind: int, address: str) -> socket.socket:
         peer.close()
         raise
     return peer
+
+
+def test_answers_wait_for_a_client_that_does_not_read_and_its_requests_wait_for_them(door: Door) -> None:
+    peer = door.connect()
+    door.answer(peer)
+    size, asked = 1 << 20, 5
+    for number in range(1, 1 + asked):
+        peer.send(control.HEAD.pack(len(str(size)), number) + str(size).encode())
+    for _ in range(asked):
+        door.loop.later(0.0, lambda: None)
+        door.loop.step()
+    assert sum(map(len, vars(door.leases)["_unsent"][1])) <= control.HEAD.size + size  # one answer, in parts
+    other = door.connect()
+    door.answer(other)
+    other.send(control.HEAD.pack(1, 9) + b"x")
+    assert _answer_to(door, other) == (9, b"\2")
+    assert [_answer_to(door, peer) for _ in range(asked)] == [(number, bytes(size)) for number in range(1, 1 + asked)]
+    assert vars(door.leases)["_unsent"] == {}
+
+
+def _answer_to(door: Door, peer: socket.socket) -> tuple[int, bytes]:
+    """Number and bytes of the next answer, which comes in packets."""
+    come = b""
+
+    def is_whole() -> bool:
+        nonlocal come
+        with contextlib.suppress(BlockingIOError):
+            come += peer.recv(control.PACKET_BYTES)
+        door.loop.later(0.0, lambda: None)
+        return len(come) >= control.HEAD.size and len(come) == control.HEAD.size + control.HEAD.unpack_from(come)[0]
+
+    door.turn(is_whole)
+    return control.HEAD.unpack_from(come)[1], come[control.HEAD.size :]
 
 
 def test_clients_come_and_go_while_a_core_does_not_listen(start: Start) -> None:

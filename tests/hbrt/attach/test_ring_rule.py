@@ -43,7 +43,6 @@ class FakeLink:
         self.mailbox = Mailbox(self.ddr)
         self.client_id = CLIENT
         self.first_slots = list(range(16))
-        self.spare_slots: list[int] = []
         self.fault = 0
         self.lease, self.peer = socket.socketpair()
         self.doorbell, *bells = (os.eventfd(0, os.EFD_NONBLOCK) for _ in range(1 + 2 * core_count))

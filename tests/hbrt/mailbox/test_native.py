@@ -13,12 +13,14 @@ from hbrt.native.files import is_stale
 
 
 def test_where_it_is_not_there_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    native.cache_clear()
     monkeypatch.setitem(sys.modules, "hbrt.native._mailbox", None)
     with pytest.raises(NativeMissingError, match=r"cannot be used: it does not load \(.*make native"):
         native()
 
 
 def test_one_that_is_older_than_its_sources_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    native.cache_clear()
     monkeypatch.setattr(loader, "is_stale", lambda _: True)
     with pytest.raises(NativeMissingError, match="it is older than its sources"):
         native()
