@@ -1,11 +1,13 @@
-"""The two virtual BPU cores: a thread each. Who runs next: larger priority, then smaller customId, then submission.
+"""Whose turn it is among the tasks of this process, and the threads that run them.
 
-255 is the largest priority and so goes before all; work that runs is not put aside for it, only a release ends it.
+Tasks that this process itself runs take turns on two cores. Who is next: larger priority, then smaller customId, then
+submission. 255 is the largest priority and so goes before all; work that runs is not put aside for it, only a release
+ends it. What the board's cores run takes no turn here: their mailbox has the order, over all programs.
 
-Waking a core's thread and being woken by it takes longer than a tiny model. A thread that waits for assigned work may
-therefore run it inline, as long as the core's own thread has not begun it; the core is as busy as otherwise.
+Waking a thread and being woken by it takes longer than a tiny model. So a thread that waits for work whose turn has
+come may run it itself, as long as no other has begun it.
 
-The thread that runs inline may be the main one, in which Ctrl-C raises after any call, also after one in here. So what
+The thread that does so may be the main one, in which Ctrl-C raises after any call, also after one in here. So what
 belongs together changes without a call in between (``del`` and item assignment, then one call), and can be done twice.
 """
 
@@ -19,16 +21,19 @@ from typing import Protocol
 
 CORE_COUNT = 2
 ALL_CORES = (1 << CORE_COUNT) - 1
+_NO_CORE = -1
 
 
 class Work(Protocol):
-    """What a core runs.
+    """What is run.
 
     Attributes:
-        is_submitted: Set when the cores have it; an interrupt may come before.
+        is_submitted: Set when it waits for its turn; an interrupt may come before.
+        runs_elsewhere: Whether the board's cores run it, so that it takes no turn here.
     """
 
     is_submitted: bool
+    runs_elsewhere: bool
 
     @property
     def core_mask(self) -> int:
@@ -39,26 +44,25 @@ class Work(Protocol):
         """The smallest runs first."""
 
     def run(self, core: int) -> None:
-        """Run to the end; may not raise in a core's own thread."""
+        """Run to the end; may not raise in a thread of the runtime's own."""
 
     def interrupted(self, error: BaseException) -> None:
-        """The thread that runs it inline was interrupted, perhaps before it ran: end it if it has not ended."""
+        """The thread that runs it was interrupted, perhaps before it ran: end it if it has not ended."""
 
 
 class Bpu:
-    """Both cores, and what waits for them."""
+    """Both cores, what waits for them, and the threads."""
 
-    def __init__(self, most: int = CORE_COUNT) -> None:
-        """``most`` above the number of cores: threads that only wait for the board's cores, where the order is made."""
-        self._most = most
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ready: list[Work] = []
-        self._idle: dict[int, bool] = {}  # cores, those that are idle for the longest time first
-        self._assigned: dict[int, Work] = {}  # by core: what it is to run next, and no thread has begun
-        self._inline: dict[int, Work] = {}  # by core: what another thread than its own runs
+        self._idle: dict[int, bool] = dict.fromkeys(range(CORE_COUNT), True)  # idle for the longest time first
+        self._assigned: dict[Work, int] = {}  # the core of what no thread has begun, though its turn has come
+        self._running: dict[Work, int] = {}  # the core of what some thread runs
         self._running_on: dict[int, int] = {}  # core by thread
-        self._bells: list[SimpleQueue[bool]] = []  # of the cores' threads; False ends one
+        self._calls: SimpleQueue[Work | None] = SimpleQueue()  # what a thread of the runtime is to run; None ends one
         self._threads: list[threading.Thread] = []
+        self._free_threads = 0  # of those, how many nothing was given to
         self._is_closed = False
         # While a trace is on: called with a core and its work when it begins, and what it returns at the end.
         self.on_run: Callable[[int, Work], Callable[[], None]] | None = None
@@ -68,79 +72,79 @@ class Bpu:
 
         Args:
             work: The work.
-            is_awaited: The calling thread next calls ``run_inline`` or ``cancel``: the core's own need not wake.
+            is_awaited: The calling thread next calls ``run_inline`` or ``cancel``: no other need wake.
         """
         with self._lock:
-            if not self._threads or (not self._idle and len(self._threads) < self._most):
-                self._start()
-            for core in self._idle:
-                if self._may_run(core, work):
-                    del self._idle[core]
-                    self._assigned[core] = work
-                    work.is_submitted = True
-                    if not is_awaited:
-                        self._bells[core].put(True)
-                    return
+            core = _NO_CORE
+            if not work.runs_elsewhere:
+                core = next((one for one in self._idle if work.core_mask >> one & 1), CORE_COUNT)
+            if core == CORE_COUNT:
+                self._ready.append(work)
+            else:
+                self._idle.pop(core, None)
+                self._assigned[work] = core
+                if not is_awaited:
+                    self._hand(work)
             work.is_submitted = True
-            self._ready.append(work)
 
     def ring(self, work: Work) -> None:
-        """Have the core's own thread run what was submitted as awaited, unless another does."""
+        """Have a thread of the runtime run what was submitted as awaited, unless another does."""
         with self._lock:
-            for core, assigned in self._assigned.items():
-                if assigned is work:
-                    self._bells[core].put(True)
+            if work in self._assigned:
+                self._hand(work)
 
-    def run_inline(self, work: Work) -> bool:
-        """Run assigned work in the calling thread; False when it is assigned to no core, or a core has begun it.
+    def run_inline(self, work: Work, free_threads: int = 0) -> bool:
+        """Run work in the calling thread; False when its turn has not come, or another has begun it.
 
-        What interrupts the thread (Ctrl-C) is raised when the work has ended and the core has gone on.
+        What interrupts the thread (Ctrl-C) is raised when the work has ended and its core has gone on.
+
+        Args:
+            work: The work.
+            free_threads: 1 for a thread of the runtime's own, which then is free for what follows.
         """
-        core = -1
         try:
             with self._lock:
-                for core, assigned in self._assigned.items():
-                    if assigned is work and not self._is_closed:
-                        del self._assigned[core]
-                        self._inline[core] = work
-                        break
-                else:
+                core = self._assigned.get(work, CORE_COUNT)
+                if core == CORE_COUNT or self._is_closed:
+                    self._free_threads += free_threads
                     return False
+                del self._assigned[work]
+                self._running[work] = core
             self._run(core, work)
-            self._go_on(core, work)
+            self._go_on(work, free_threads)
         except BaseException as error:
-            if self._inline.get(core) is work:
+            if work in self._running:
                 work.interrupted(error)
-                self._go_on(core, work)
-            if core >= 0:
-                self._bells[core].put(True)  # perhaps it was not rung; once more does no harm
+            self._go_on(work)
+            self._ring_all()
             raise
         return True
 
     def cancel(self, work: Work) -> bool:
-        """Take back what no core has begun; whether that was so."""
-        core = -1
+        """Take back what no thread has begun; whether that was so."""
         try:
             with self._lock:
-                core = next((core for core, assigned in self._assigned.items() if assigned is work), -1)
-                if core >= 0:
-                    del self._assigned[core]
-                    self._inline[core] = work
-                elif work in self._ready:
+                if work in self._ready:
                     self._ready.remove(work)
-                else:
+                    return True
+                core = self._assigned.get(work, CORE_COUNT)
+                if core == CORE_COUNT:
                     return False
-        finally:  # also on Ctrl-C: the core goes on
-            if core >= 0:
-                self._go_on(core, work)
+                del self._assigned[work]
+                self._running[work] = core
+            self._go_on(work)
+        except BaseException:
+            self._go_on(work)
+            self._ring_all()
+            raise
         return True
 
     def current_core(self) -> int:
         """The core that the calling thread runs something for; -1 for every other thread."""
-        return self._running_on.get(threading.get_ident(), -1)
+        return self._running_on.get(threading.get_ident(), _NO_CORE)
 
     def is_own_thread(self) -> bool:
-        """Whether the calling thread is a core's own, and not one that runs inline."""
+        """Whether the calling thread is one of the runtime's own, and not one that runs inline."""
         return threading.current_thread() in self._threads
 
     def close(self, give_up: Callable[[], None]) -> None:
@@ -149,77 +153,67 @@ class Bpu:
             self._is_closed = True
             self._ready.clear()
         give_up()
-        for bell in self._bells:
-            bell.put(False)
+        for _ in self._threads:
+            self._calls.put(None)
         end_s = time.monotonic() + _ENDING_S
-        while self._inline and threading.get_ident() not in self._running_on and time.monotonic() < end_s:
+        while self._running and threading.get_ident() not in self._running_on and time.monotonic() < end_s:
             time.sleep(_LOOK_S)
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(_ENDING_S)
+                thread.join(max(end_s - time.monotonic(), 0))
 
-    def _start(self) -> None:
-        for core in range(len(self._threads), min(len(self._threads) + CORE_COUNT, self._most)):
-            self._bells.append(SimpleQueue())
-            thread = threading.Thread(target=self._serve, args=(core,), name=f"hbrt-bpu-{core}", daemon=True)
-            self._threads.append(thread)
-            self._idle[core] = True
-            thread.start()
+    def _hand(self, work: Work) -> None:
+        """Have a thread of the runtime run it; under the lock."""
+        if self._free_threads:
+            self._free_threads -= 1
+            self._calls.put(work)
+            return
+        self._calls.put(work)
+        thread = threading.Thread(target=self._serve, name=f"hbrt-dnn-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
-    def _serve(self, core: int) -> None:
-        bell = self._bells[core]
-        while bell.get():
-            with self._lock:
-                following = self._assigned.pop(core, None)  # None: another thread runs it inline
-            while following is not None:
-                self._run(core, following)
-                following = self._next(core)
+    def _ring_all(self) -> None:
+        """After an interrupt, which may have come before a thread was told; once more does no harm."""
+        with self._lock:
+            for work in self._assigned:
+                self._hand(work)
+
+    def _serve(self) -> None:
+        while (work := self._calls.get()) is not None:
+            self.run_inline(work, 1)
 
     def _run(self, core: int, work: Work) -> None:
         here = threading.get_ident()
-        before = self._running_on.get(here, -1)  # a layer may wait for another model
+        before = self._running_on.get(here)  # a layer may wait for another model
         self._running_on[here] = core
-        end = None if self.on_run is None else self.on_run(core, work)
+        end = None if self.on_run is None or core == _NO_CORE else self.on_run(core, work)
         try:
             work.run(core)
         finally:
             if end is not None:
                 end()
-            if before < 0:
+            if before is None:
                 del self._running_on[here]
             else:
                 self._running_on[here] = before
 
-    def _next(self, core: int) -> Work | None:
-        """The best of what waits for this core; None when there is nothing, and the core is idle."""
+    def _go_on(self, work: Work, free_threads: int = 0) -> None:
+        """After a run: its core goes to the best of what waits for it, or is idle. Again does nothing."""
         with self._lock:
-            best = self._best(core)
-            if best is None:
-                self._idle[core] = True
-            else:
+            core = self._running.get(work, CORE_COUNT)
+            if core == CORE_COUNT:
+                return
+            self._free_threads += free_threads
+            mine = [one for one in self._ready if one.core_mask >> core & 1] if core != _NO_CORE else []
+            best = min(mine, key=lambda one: one.order) if mine else None
+            del self._running[work]
+            if best is not None:
+                self._assigned[best] = core
                 self._ready.remove(best)
-            return best
-
-    def _go_on(self, core: int, work: Work) -> None:
-        """After an inline run: the core's own thread runs the best of what waits, or is idle. Again does nothing."""
-        with self._lock:
-            if self._inline.get(core) is not work:
-                return
-            best = self._best(core)
-            del self._inline[core]
-            if best is None:
+                self._hand(best)
+            elif core != _NO_CORE:
                 self._idle[core] = True
-                return
-            self._assigned[core] = best
-            self._ready.remove(best)
-        self._bells[core].put(True)
-
-    def _may_run(self, core: int, work: Work) -> bool:
-        return self._most > CORE_COUNT or bool(work.core_mask >> core & 1)
-
-    def _best(self, core: int) -> Work | None:
-        mine = [work for work in self._ready if self._may_run(core, work)]
-        return min(mine, key=lambda work: work.order) if mine else None
 
 
 _ENDING_S = 10.0

@@ -56,7 +56,7 @@ class Steady(Protocol):
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether the board's cores run all of it, and order it among the tasks of all programs."""
+        """Whether the board's cores run it, or a part of it, and order that among the tasks of all programs."""
 
 
 class Model(Protocol):
@@ -171,7 +171,7 @@ class Task:
             status, text = error.status, str(error)
         except BaseException as error:
             let_out(error)
-            if not isinstance(error, Exception) and not self._tasks.of(self).is_own_thread():
+            if not isinstance(error, Exception) and not self._tasks.bpu.is_own_thread():
                 raise
             status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
         if model is not None and self.begun is None:
@@ -188,7 +188,6 @@ class Tasks:
 
     def __init__(self) -> None:
         self.bpu = Bpu()
-        self.carriers = Bpu(2 * MAX_TASKS)  # for tasks that the board's cores order
         self._handles: Handles[Task] = Handles(Kind.TASK)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -266,7 +265,7 @@ class Tasks:
                 if begun.bound is None:
                     task.begun = None
             # No thread need wake for what has begun: the one that waits ends it, or that releases it.
-            self.of(task).submit(task, is_awaited=task.begun is not None or (is_awaited and task.is_short))
+            self.bpu.submit(task, is_awaited=task.begun is not None or (is_awaited and task.is_short))
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
         """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
@@ -295,10 +294,6 @@ class Tasks:
             task.state = State.READY
         self.bpu.submit(task)
 
-    def of(self, task: Task) -> Bpu:
-        """The threads that run a task."""
-        return self.carriers if task.runs_elsewhere else self.bpu
-
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
         """Wait for a task; <= 0 for ever. Its status and sentence.
 
@@ -317,7 +312,7 @@ class Tasks:
         begun = task.begun
         is_over = begun is None or begun.wait(timeout_ms)
         is_brief = begun is not None or (timeout_ms <= 0 and task.is_short)
-        if is_over and is_brief and self.of(task).run_inline(task):
+        if is_over and is_brief and self.bpu.run_inline(task):
             return task.status, task.text
         if not is_over or not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
@@ -339,7 +334,7 @@ class Tasks:
             self._handles.get(handle)  # another thread released it: says so
         self._end_over(task)
         task.is_released = True
-        if not task.is_submitted or self.of(task).cancel(task):
+        if not task.is_submitted or self.bpu.cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
         elif not task.end.is_set:
             task.stop.set()
@@ -361,7 +356,7 @@ class Tasks:
             if task.end.is_set:
                 self._tell(task)
         if task.begun is not None:
-            self.of(task).ring(task)
+            self.bpu.ring(task)
 
     def check(self, handle: int | None) -> None:
         """Whether a handle is a live one.
@@ -445,11 +440,10 @@ class Tasks:
                 task.is_released = True
                 task.stop.set()
 
-        self.carriers.close(give_up)
+        self.bpu.close(give_up)
         for task in self._handles.values():
             if task.begun is not None and not task.end.is_set and task.begun.wait(_ENDING_MS):
                 task.begun.close()
-        self.bpu.close(give_up)
         if self._caller is not None and self._caller is not threading.current_thread():
             self._callbacks.put(None)
             self._caller.join()
@@ -465,7 +459,7 @@ class Tasks:
         """End a task that the board's cores have ended, and that nobody has waited for."""
         begun = task.begun
         if begun is not None and not task.end.is_set and begun.wait(_NO_TIME_MS):
-            self.of(task).run_inline(task)
+            self.bpu.run_inline(task)
 
     def _new(self, *, is_resize: bool = False) -> Task:
         if len(self._handles) >= MAX_TASKS:
@@ -485,11 +479,9 @@ class Tasks:
     def _check_that_it_can_end(self, task: Task) -> None:
         """Refuse a wait that never ends: of a layer, for what its own core is to run."""
         core = self.bpu.current_core()
-        if core < 0:
-            return
         if task.runner == threading.get_ident():
             raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
-        if task.core_mask == 1 << core:
+        if core >= 0 and task.core_mask == 1 << core:
             raise ModelError(
                 Status.HB_DNN_API_USE_ERROR,
                 f"A layer on BPU core {core} waits for the task {task.handle:#x}, which that core alone may run; "

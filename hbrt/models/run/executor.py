@@ -41,6 +41,7 @@ class _Whole:
         ops = Counter(node.op_type for node in proto.graph.node)
         self.infos = [StepInfo("segment_0", "BPU", dict(ops))]
         self.notes: list[str] = []
+        self.is_elsewhere = self.session.is_elsewhere
         self._idle: list[Bound] = []
 
     def run(
@@ -211,13 +212,13 @@ class Plan:
 
     @property
     def is_steady(self) -> bool:
-        """Whether onnxruntime runs all of it, no layer, and values do not decide how often something is run."""
-        return isinstance(self._use.build, _Whole) and not self._repeats
+        """Whether values do not decide how often something is run."""
+        return not self._repeats
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether all of it runs on a board's accelerator cores, which order the runs of all programs."""
-        return isinstance(self._use.build, _Whole) and self._use.build.session.is_elsewhere
+        """Whether a board's accelerator cores run it, or a part of it, and order the runs of all programs."""
+        return self._use.build.is_elsewhere
 
     @property
     def notes(self) -> list[str]:

@@ -73,6 +73,7 @@ class Layered:
             self.types.update(self._known(session.output_types()))
             ops = Counter(self.graph.nodes[at].op_type for at in step.nodes)
             self.steps.append(BuiltSegment(StepInfo(name, "BPU", dict(ops)), session, step.inputs, step.outputs))
+        self.is_elsewhere = any(isinstance(step, BuiltSegment) and step.session.is_elsewhere for step in self.steps)
         self.static = self._static()
         self._idle: list[Workspace] = []
         self._is_closed = False

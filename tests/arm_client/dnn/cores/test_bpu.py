@@ -18,7 +18,7 @@ class Job:
         self.core_mask = core_mask
         self.order = (0, 0, number)
         self.raises = raises
-        self.is_submitted = False
+        self.is_submitted = self.runs_elsewhere = False
         self.interruptions: list[BaseException] = []
         self.ran_on: list[tuple[int, int]] = []
         self.has_run = threading.Event()
@@ -47,9 +47,9 @@ class SlowBpu(Bpu):
         super().__init__()
         self.may_begin = threading.Event()
 
-    def _serve(self, core: int) -> None:
+    def _serve(self) -> None:
         self.may_begin.wait(PATIENCE_S)
-        super()._serve(core)
+        super()._serve()
 
 
 @pytest.fixture
