@@ -137,15 +137,6 @@ TABLE: tuple[Setting, ...] = (
         "has a program be the cores of a board of its own and take turns with them, in one order that can be repeated: "
         "default, random:SEED, or steps:17=core1,...; empty for a board's own cores",
     ),
-    Setting(
-        "HBRT_SCHEDULE_LOG", "path", "", "file that the preemptions of such a run are appended to, for 'hbrt explore'"
-    ),
-    Setting(
-        "HBRT_SCHEDULE_BOARD",
-        "path",
-        "",
-        "board whose memory such a run uses, for 'hbrt explore'; empty for one of its own",
-    ),
     Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),
     Setting("HBRT_RECORD_LIMIT", "size", "4G", "bytes of memory that each core writes into a recording at most"),
     Setting(
@@ -156,25 +147,10 @@ TABLE: tuple[Setting, ...] = (
         "'hbrt trace save --from DIRECTORY' writes into a file",
     ),
     Setting(
-        "HBRT_TRACE_EVENTS",
-        "int",
-        "131072",
-        "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 256 bytes each",
-        1024,
-        1 << 28,
-    ),
-    Setting(
         "HBRT_PYTHON",
         "path",
         "",
         "python of the environment that serves a program in C; by default the one that hbrt was installed into",
-    ),
-    Setting(
-        "HBRT_ISOLATE",
-        "bool",
-        "0",
-        "a program reaches its own and registered blocks only, and a pointer into those of others faults; so it is "
-        "under any check",
     ),
     Setting(
         "HBRT_CAMERA",
@@ -192,15 +168,8 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_RKNN_KEY", "path", "", "file whose bytes are the key of encrypted RKNN models"),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
-    Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),
     Setting(
         "HBRT_SPIN_US", "int", "-1", "microseconds to poll before sleeping; 0 never polls, -1 takes the default of 300"
-    ),
-    Setting(
-        "HBRT_NN_PATH",
-        "choice:ping_pong|ddr",
-        "ping_pong",
-        "how the built-in NN ops of a board read their data",
     ),
 )
 _BY_NAME = {setting.name: setting for setting in TABLE}

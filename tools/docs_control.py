@@ -47,7 +47,7 @@ ANSWERS = {
     "newest, at most `last`, by their ends. `ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 "
     "for what was not reached; `work` is a map of what the op charged ([cycles.md](cycles.md))",
     "trace": "map `{was_on, directory}`: `do` is on, off, or flush, which brings the files in `directory` up to date; "
-    "with `events` 0 each ring holds HBRT_TRACE_EVENTS. See [time.md](time.md#the-files-of-a-trace)",
+    "with `events` 0 each ring holds 131072. See [time.md](time.md#the-files-of-a-trace)",
     "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "
     "stacks of waiting programs and running ops; what `hbrt why --json` has under `records`",
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "

@@ -26,6 +26,7 @@ from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.board.routes import Routing, routes_of
 from hbrt.borders.interrupts import let_out
 from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
+from hbrt.exploration.seeds import BOARD
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
@@ -126,7 +127,7 @@ class Session:
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
             if self.checks & ~Check.HOOKS:
                 tell_callers()
-            if self.checks & ~Check.HOOKS or settings.flag("HBRT_ISOLATE"):
+            if self.checks & ~Check.HOOKS:
                 self.blocks.isolate()
             if inline is not None:
                 self._be_the_core(inline)
@@ -424,7 +425,7 @@ def _private(
 ) -> Session:
     """A private board of this process, which ends with it, or the one that runs of a schedule share."""
     image = settings.text("HBRT_IMAGE")
-    if settings.is_given("HBRT_SCHEDULE") and (directory := settings.text("HBRT_SCHEDULE_BOARD")):
+    if settings.is_given("HBRT_SCHEDULE") and (directory := os.environ.get(BOARD)):
         return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None), routing=routing)
     wanted = "" if settings.is_given("HBRT_PROFILE") else profile
     return start_board(

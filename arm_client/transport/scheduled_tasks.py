@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from arm_client.transport.inline_tasks import InlineTasks
 from hbrt import settings
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.exploration.schedule import BadScheduleError, parse
+from hbrt.exploration.seeds import LOG
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import SUBMISSION, Request, State
 from hbrt.settings import BadSettingError
@@ -48,7 +50,7 @@ class ScheduledTasks(InlineTasks):
             policy = parse(settings.text("HBRT_SCHEDULE"))
         except BadScheduleError as error:
             raise BadSettingError(f"HBRT_SCHEDULE: {error}") from None
-        if file := settings.text("HBRT_SCHEDULE_LOG"):
+        if file := os.environ.get(LOG):
             self._log = Path(file).open("a", encoding="utf-8")  # noqa: SIM115 - until the tasks are closed
         cores = importlib.import_module("dsp_server.scheduled.cores")
         link = self.link

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option
 from hbrt.cli.tables import show_text
 
+IDLE_SECONDS = 60.0
 LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 
 
@@ -24,8 +24,9 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
     "--idle",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
-    default=lambda: float(settings.integer("HBRT_RELAY_IDLE_S")),
-    help="End after this time without programs; 0 for never. Default: HBRT_RELAY_IDLE_S, else 60.",
+    default=IDLE_SECONDS,
+    show_default=True,
+    help="End after this time without programs; 0 for never.",
 )
 @click.option(
     "--listen",

@@ -32,7 +32,7 @@ from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
 # The cores' processes read them.
-CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_NN_PATH", "HBRT_SPIN_US")
+CORE_SETTINGS = ("HBRT_AGING_MS", "HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_SPIN_US")
 
 
 def serve(

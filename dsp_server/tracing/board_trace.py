@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dsp_server.process.event_loop import Loop, Timer
-from hbrt import settings
 from hbrt.board import private_files
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import HISTORY_RECORDS
@@ -19,7 +18,7 @@ from hbrt.profiles.profile import active
 from hbrt.status import Status
 from hbrt.trace import switch
 from hbrt.trace.kinds import Kind
-from hbrt.trace.switch import Recorder, Switch
+from hbrt.trace.switch import EVENTS, Recorder, Switch
 from hbrt.trace.tasks import TaskRings
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class BoardTrace:
 
         Args:
             do: "on", "off", or "flush": bring the files up to date, and keep the history in them if none is traced.
-            events: How many events and tasks each ring holds; 0 for HBRT_TRACE_EVENTS.
+            events: How many events and tasks each ring holds; 0 for ``EVENTS``.
 
         Returns:
             ``was_on``, and the ``directory`` of the ring files, empty when there is none.
@@ -90,7 +89,7 @@ class BoardTrace:
             RequestRefusedError: the files cannot be made.
         """
         was_on = self._rings is not None
-        wanted = Switch(self._paths.trace, events or settings.integer("HBRT_TRACE_EVENTS"), time.monotonic_ns())
+        wanted = Switch(self._paths.trace, events or EVENTS, time.monotonic_ns())
         try:
             if do == "on" and not was_on:
                 self._begin(wanted)

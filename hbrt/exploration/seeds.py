@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SCHEDULE, DMA_ORDER, CACHE, EVICTION = "HBRT_SCHEDULE", "HBRT_DMA_ORDER", "HBRT_CACHE", "HBRT_EVICTION"
+LOG, BOARD = "_HBRT_SCHEDULE_LOG", "_HBRT_SCHEDULE_BOARD"
+"""For the runs of a search: the file that their preemptions are appended to, and the board whose memory they use."""
 
 
 def settings_of(seed: int, given: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 FACTS = "-board.json"  # ends the name of the file beside the rings that says what they do not
 
 
+EVENTS = 131072
+"""Of a traced process, and tasks of a traced core, that are kept, the newest ones: 64 and 256 bytes each."""
+
+
 class Switch(NamedTuple):
     """A trace that is on: where the ring files lie, how many events each holds, and when it began."""
 
@@ -29,7 +33,7 @@ class Switch(NamedTuple):
 def of_environment() -> Switch | None:
     """The trace that HBRT_TRACE asks for, None without it: all that a program has of a board on another machine."""
     named = settings.text("HBRT_TRACE")
-    return Switch(Path(named).absolute(), settings.integer("HBRT_TRACE_EVENTS")) if named else None
+    return Switch(Path(named).absolute(), EVENTS) if named else None
 
 
 def read(board: BoardPaths) -> Switch | None:

@@ -62,13 +62,12 @@ BAD = (
     ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: DSP cores of a board"),
     ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
     ("HBRT_CORES", "-1", "HBRT_CORES is -1; write 0 or more. It sets: DSP cores of a board"),
-    ("HBRT_RELAY_IDLE_S", "-1", "HBRT_RELAY_IDLE_S is -1; write 0 or more. It sets: seconds without clients"),
     (
         "HBRT_AGING_MS",
         "9" * 20,
         f"HBRT_AGING_MS is {'9' * 20}; write 0 to 1000000000. It sets: milliseconds of waiting",
     ),
-    ("HBRT_TRACE_EVENTS", "268435457", "HBRT_TRACE_EVENTS is 268435457; write 1024 to 268435456. It sets: events that"),
+    ("HBRT_MODEL_WATCHDOG_MS", "4294968", "HBRT_MODEL_WATCHDOG_MS is 4294968; write 0 to 4294967. It sets: time limit"),
     ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
     ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
 )

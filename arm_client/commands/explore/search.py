@@ -10,12 +10,11 @@ from typing import NamedTuple, Self
 
 from arm_client.commands.run.forks import Forks
 from hbrt.exploration.schedule import Choice, Preemption, deeper, shrunk, text_of
-from hbrt.exploration.seeds import SCHEDULE, settings_of, simpler
+from hbrt.exploration.seeds import BOARD, LOG, SCHEDULE, settings_of, simpler
 
 TIMED_OUT = 124
 _LOADED = ("numpy", "arm_client.client", "arm_client.transport.scheduled_tasks", "dsp_server.scheduled.cores")
 """By name: this package does not import that of the cores."""
-LOG, BOARD = "HBRT_SCHEDULE_LOG", "HBRT_SCHEDULE_BOARD"
 _FINDING = re.compile(r"^hbrt: \w+: ([a-z-]+): ", re.MULTILINE)
 _ERROR = re.compile(r"^([A-Za-z_.]+(?:Error|Exception|Exit|Interrupt)\b)", re.MULTILINE)
 

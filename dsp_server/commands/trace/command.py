@@ -40,7 +40,7 @@ def command() -> None:
 @click.option(
     "--events",
     type=click.IntRange(1024, 1 << 28),
-    help="How many events each process, and how many tasks each core keeps: the newest. Default: HBRT_TRACE_EVENTS.",
+    help="How many events each process, and how many tasks each core keeps: the newest. Default: 131072.",
 )
 def on(board: BoardPaths, events: int | None) -> None:
     """Start to trace a board, and drop what an earlier trace has kept.

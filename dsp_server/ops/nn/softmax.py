@@ -110,7 +110,7 @@ def make_softmax(path: Path | None = None) -> Callable[[memoryview, memoryview, 
     """The softmax op with a fixed path to its data; its structure has no room for a choice by the caller.
 
     Args:
-        path: "ping_pong", "ddr", or None for what `set_path` or the setting HBRT_NN_PATH says at each call.
+        path: "ping_pong", "ddr", or None for what `set_path` says at each call.
 
     Raises:
         ValueError: another path.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,7 +22,6 @@ from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0
 from dsp_server.runtime import map_range
 from hbrt.profiles.work import Operations
-from hbrt.settings import choice
 
 if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
@@ -39,33 +37,25 @@ DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
 
 Param = TypeVar("Param", bound=ctypes.Structure)
 
-_chosen: Path | None = None
+_chosen: Path = "ping_pong"
 
 
 def set_path(path: Path | None) -> None:
     """Chooses how the built-in NN ops of this core read their data from now on.
 
     Args:
-        path: "ping_pong", through TCM by iDMA; "ddr", straight from DDR; None, what HBRT_NN_PATH says, read anew.
+        path: "ping_pong", through TCM by iDMA, as None; "ddr", straight from DDR.
 
     Raises:
         ValueError: it is neither.
     """
     global _chosen  # noqa: PLW0603 - one core a process
-    _chosen = None if path is None else checked_path(path)
-    _configured.cache_clear()
-
-
-@cache
-def _configured() -> Path:
-    return checked_path(choice("HBRT_NN_PATH"))
+    _chosen = "ping_pong" if path is None else checked_path(path)
 
 
 def current_path() -> Path:
-    """What `set_path` chose, or else the setting HBRT_NN_PATH."""
-    if _chosen is not None:
-        return _chosen
-    return _configured()
+    """What `set_path` chose, or "ping_pong"."""
+    return _chosen
 
 
 def checked_path(path: str) -> Path:

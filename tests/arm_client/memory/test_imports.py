@@ -81,9 +81,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def board(request: pytest.FixtureRequest, image: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
     if request.param == "relay":
         monkeypatch.setenv("HB_DSP_RPC_MODE", "relay")
-    if request.param == "isolated":
-        monkeypatch.setenv("HBRT_ISOLATE", "1")
-    check = "all" if request.param == "checked" else None
+    check = {"isolated": "dma", "checked": "all"}.get(request.param)
     with private_board(image, cores=2, check=check, inline=request.param == "inline", ddr_bytes=64 << 20) as board:
         yield board
         assert board.status()["findings"] == []

@@ -1,4 +1,4 @@
-"""A program with HBRT_ISOLATE, or with any check, reaches its own and registered blocks only."""
+"""A program with any check reaches its own and registered blocks only."""
 
 from __future__ import annotations
 
@@ -61,13 +61,12 @@ def board(paths: BoardPaths) -> Iterator[Board]:
         yield board
 
 
-@pytest.mark.parametrize("settings", [{"HBRT_ISOLATE": "1"}, {"HBRT_CHECK": "dma"}], ids=str)
-def test_stray_pointer_into_the_block_of_another_program(board: Board, settings: dict[str, str]) -> None:
+def test_stray_pointer_into_the_block_of_another_program(board: Board) -> None:
     mem = hb.hbSysMem()
     assert hb.hbSysAllocMem(mem, 64) == 0
     mem.view()[:] = bytes(64)
-    assert stray(board, mem.phyAddr, 1, **settings).returncode == 0
-    done = stray(board, mem.phyAddr, 0, **settings)
+    assert stray(board, mem.phyAddr, 1, HBRT_CHECK="dma").returncode == 0
+    done = stray(board, mem.phyAddr, 0, HBRT_CHECK="dma")
     assert done.returncode == -signal.SIGSEGV
     assert bytes(mem.view()[:8]) == b"\0" * 5 + b"\7" + b"\0" * 2  # what the program that registered it wrote
     assert f"touches byte 5 of the block {mem.phyAddr:#x}+0x40 of process {os.getpid()}" in done.stderr
@@ -89,7 +88,7 @@ def test_without_isolation_it_overwrites(chip: Chip) -> None:
 def test_block_is_out_of_reach_once_it_is_not_registered_any_more(board: Board) -> None:
     mem = hb.hbSysMem()
     assert hb.hbSysAllocMem(mem, 64) == 0
-    done = stray(board, mem.phyAddr, 2, HBRT_ISOLATE="1")
+    done = stray(board, mem.phyAddr, 2, HBRT_CHECK="dma")
     assert done.returncode == -signal.SIGSEGV
     assert mem.view()[5] == 7
     assert hb.hbSysFreeMem(mem) == 0
@@ -98,7 +97,7 @@ def test_block_is_out_of_reach_once_it_is_not_registered_any_more(board: Board) 
 class TestWhatGoesOn:
     @pytest.fixture(autouse=True)
     def isolated(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HBRT_ISOLATE", "1")
+        monkeypatch.setenv("HBRT_CHECK", "dma")
 
     def test_blocks_of_all_kinds(self, chip: Chip) -> None:
         assert chip.board.session.link.ddr.private.is_closed

@@ -236,7 +236,7 @@ def test_a_bad_setting_is_wrong_usage(shell: Shell, name: str, value: str, sente
     ("name", "sentence"),
     [
         ("HBRT_SPIN_US", "HBRT_SPIN_US is 'much', which is not a whole number."),
-        ("HBRT_NN_PATH", "HBRT_NN_PATH is 'much'; write one of ping_pong, ddr."),
+        ("HBRT_FILL", "HBRT_FILL is 'much'; write zeros, pattern or random:SEED, as in random:7."),
     ],
 )
 def test_a_setting_that_its_cores_would_trip_over_is_wrong_usage(shell: Shell, name: str, sentence: str) -> None:

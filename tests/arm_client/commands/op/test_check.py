@@ -234,7 +234,7 @@ def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
     assert f"Command {int(cmd, 0):#x} is not an op's; 'hbrt ops' lists those of the running board." in said
 
 
-@pytest.mark.parametrize("name", ["HBRT_CACHE", "HBRT_NN_PATH", "HBRT_RELAY_IDLE_S"])
+@pytest.mark.parametrize("name", ["HBRT_CACHE", "HBRT_FILL", "HBRT_LEASE_WAIT_S"])
 def test_a_bad_setting_is_wrong_usage(shell: Shell, references: Path, name: str) -> None:
     shell.environment[name] = "x"
     code, said = shell.refused("op", "check", "0x400", "--against", f"{references}:softmax")

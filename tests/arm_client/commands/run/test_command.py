@@ -341,8 +341,8 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     ("name", "sentence"),
     [
         ("HBRT_CACHE", "HBRT_CACHE is 'x'; write one of coherent, strict.\n"),
-        ("HBRT_RELAY_IDLE_S", "HBRT_RELAY_IDLE_S is 'x', which is not a whole number."),
-        ("HBRT_NN_PATH", "HBRT_NN_PATH is 'x'; write one of ping_pong, ddr.\n"),
+        ("HBRT_LEASE_WAIT_S", "HBRT_LEASE_WAIT_S is 'x', which is not a whole number."),
+        ("HBRT_BPU", "HBRT_BPU is 'x'; write one of board, inline.\n"),
     ],
 )
 def test_a_bad_setting_is_wrong_usage_and_said_once(shell: Shell, name: str, sentence: str) -> None:

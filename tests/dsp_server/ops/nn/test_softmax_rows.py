@@ -55,15 +55,13 @@ def each_row(ddr: FakeDdr, values: NDArray[np.float32]) -> NDArray[Any]:
     ("rows", "length"),
     [(1, 5), (3, 1), (700, 7), (64, 1000), (9, 1023), (5, 1024), (5, 1025), (4, 3000), (3, 20_000), (2, 40_001)],
 )
-def test_the_same_bits_as_a_call_for_each_row(
-    ddr: FakeDdr, monkeypatch: pytest.MonkeyPatch, path: str, rows: int, length: int
-) -> None:
-    monkeypatch.setenv("HBRT_NN_PATH", path)
-    tiles.set_path(None)
+def test_the_same_bits_as_a_call_for_each_row(ddr: FakeDdr, path: tiles.Path, rows: int, length: int) -> None:
+    tiles.set_path(path)
     values = matrix(rows, length)
-    assert run(ddr, values).tobytes() == each_row(ddr, values).tobytes()
-    monkeypatch.undo()
-    tiles.set_path(None)
+    try:
+        assert run(ddr, values).tobytes() == each_row(ddr, values).tobytes()
+    finally:
+        tiles.set_path(None)
 
 
 def test_special_values_stay_in_their_row(ddr: FakeDdr) -> None:
