@@ -38,7 +38,8 @@ ANSWERS = {
     "recovery, aging_ms, cores, routed_tasks, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, "
     "gateways, clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
-    "profile": "map `{name, title, origin, constants}`: the board's [profile](profiles.md); of each constant a list "
+    "profile": "map `{name, title, origin, chip, constants}`: the board's [profile](profiles.md), and the packaged "
+    "one that it stands on; of each constant a list "
     "of its key, value, lowest and highest value, source and reason",
     "tasks": "list of maps `{cmd, name, kind, state, result, core, priority, custom_id, pid, program, input_phy, "
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "

@@ -126,7 +126,7 @@ class OnBoard:
         data = proto.SerializeToString()
         self._board = board
         self._has_run = False
-        self._time = time_of_model(proto, board.profile.name)
+        self._time = time_of_model(proto, board.profile.chip)
         self._file = self._placed(data)
         del data
         try:

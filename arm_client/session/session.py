@@ -165,7 +165,7 @@ class Session:
         from hbrt.profiles.profile import from_rows
 
         told = self.link.request("profile")
-        return from_rows(told["name"], told["title"], told["origin"], told["constants"])
+        return from_rows(told["name"], told["title"], told["origin"], told["constants"], told.get("chip", ""))
 
     def why(self, status: int) -> str:
         """Sentence for a status other than 0 that this thread got; an unknown op may be one of another board."""

@@ -203,6 +203,7 @@ class Report:
             "name": profile.name,
             "title": profile.title,
             "origin": profile.origin,
+            "chip": profile.chip,
             "constants": to_rows(profile),
         }
 

@@ -20,7 +20,7 @@ from hbrt.settings import BadSettingError
 PACKAGED: Final = Path(__file__).parent
 SUFFIX: Final = ".toml"
 _FIELDS: Final = frozenset({"value", "source", "assumed", "why"})
-_HEAD: Final = frozenset({"name", "title", "base"})
+_HEAD: Final = frozenset({"name", "title", "base", "chip"})
 MEASURED: Final = "measured"
 _MAX_BASES: Final = 8
 
@@ -66,13 +66,18 @@ class Measured(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """The constants of a board by their keys; ``measured`` of ops by name, where it was fitted to a board's times."""
+    """The constants of a board by their keys.
+
+    ``measured`` is of ops by name, where it was fitted to a board's times. ``chip`` is the packaged profile that it
+    stands on, whose models it runs; "" for none.
+    """
 
     name: str
     title: str
     origin: str
     constants: Mapping[str, Constant]
     measured: Mapping[str, Measured] = MappingProxyType({})
+    chip: str = ""
 
     def number(self, key: str) -> float:
         """The value of a constant.
@@ -216,9 +221,9 @@ def to_rows(profile: Profile) -> list[list[Any]]:
     return [[key, *one] for key, one in profile.constants.items()]
 
 
-def from_rows(name: str, title: str, origin: str, rows: list[list[Any]]) -> Profile:
+def from_rows(name: str, title: str, origin: str, rows: list[list[Any]], chip: str = "") -> Profile:
     """The profile whose constants ``to_rows`` gave."""
-    return Profile(name, title, origin, {key: Constant(*fields) for key, *fields in rows})
+    return Profile(name, title, origin, {key: Constant(*fields) for key, *fields in rows}, chip=chip)
 
 
 @cache
@@ -261,10 +266,13 @@ def load(path: Path, _depth: int = 0) -> Profile:
             raise BadProfileError(f"{path}: {key} is {text!r}; write a text.")
     measured = _measured(document.pop(MEASURED, {}), path)
     base: dict[str, Constant] = {}
+    chip = path.stem if path.parent == PACKAGED else head.get("chip", "")
     if "base" in head:
         if _depth == _MAX_BASES:
             raise BadProfileError(f"{path}: the profiles that are bases of one another never end.")
-        base.update(load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1).constants)
+        below = load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1)
+        base.update(below.constants)
+        chip = chip or below.chip
     try:
         base.update((key, _constant(key, given, path)) for key, given in _leaves(document, ""))
     except RecursionError:
@@ -272,7 +280,7 @@ def load(path: Path, _depth: int = 0) -> Profile:
     has_kind = {kind: (one := base.get(f"cores.{kind}.count")) is not None and one.value > 0 for kind in KINDS}
     if missing := [key for key, rule in KEYS.items() if key not in base and has_kind.get(rule.of, True)]:
         raise BadProfileError(f'{path}: {missing[0]} is missing; write it, or base = "j5" to take it from there.')
-    return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base, measured)
+    return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base, measured, chip)
 
 
 def _measured(table: Any, path: Path) -> dict[str, Measured]:

@@ -222,7 +222,7 @@ class _Timeline:
         before, runs = 0, None
         for task in tasks:
             answer = task.answer
-            if not answer.start_ns or answer.core in self._recording.kinds:  # such a core charges no cycles
+            if not answer.start_ns or answer.core in self._recording.kinds:  # models have no cycles of their own
                 continue
             role = f"core {answer.core}"
             if runs is None:
@@ -277,6 +277,7 @@ class _Timeline:
     def _facts(self, task: EndedTask) -> Facts:
         """What a viewer shows of an op that is selected."""
         request, answer = task.request, task.answer
+        is_model = answer.core in self._recording.kinds  # such a core charges ns
         return {
             "command": f"{request.cmd:#x}",
             "priority": request.priority,
@@ -285,10 +286,10 @@ class _Timeline:
             "process": task.pid,
             "waited_us (measured)": max(0, (answer.claim_ns or answer.done_ns) - request.sequence) / 1000,
             "modelled_cycles": answer.cycles,
-            "modelled_us": answer.cycles * 1e6 / self._recording.clock_hz,
+            "modelled_us": answer.cycles / 1000 if is_model else answer.cycles * 1e6 / self._recording.clock_hz,
             "modelled_wait_cycles": task.work.wait_cycles,
             "modelled_dma_cycles": task.work.dma_cycles,
-            **({} if task.work.has_arithmetic else {"modelled": "the op charged no arithmetic"}),
+            **({} if is_model or task.work.has_arithmetic else {"modelled": "the op charged no arithmetic"}),
             "input": f"{request.input_phy:#x}+{request.input_bytes:#x}",
             "output": f"{request.output_phy:#x}+{request.output_bytes:#x}",
         }

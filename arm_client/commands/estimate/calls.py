@@ -43,7 +43,7 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
         click.UsageError: it remembers none.
     """
     told = ask(board, "profile")
-    profile = from_rows(told["name"], told["title"], told["origin"], told["constants"])
+    profile = from_rows(told["name"], told["title"], told["origin"], told["constants"], told.get("chip", ""))
     known = _known(board)
     calls = [one for one in known.calls if one.cmd == cmd]
     if not calls:

@@ -12,7 +12,8 @@ from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
 from hbrt.cli.tables import Column, numbers, show_table, show_text
-from hbrt.profiles.profile import active
+from hbrt.profiles.profile import active, find, packaged
+from hbrt.profiles.timeline import shares
 
 SUFFIX: Final = ".onnx"
 MAX_LAYERS: Final = 10
@@ -26,7 +27,7 @@ def boards_of(names: str | None) -> list[str]:
         click.UsageError: nothing is known of one.
     """
     if names is None:
-        name = active().name
+        name = active().chip
         return [name] if name in chips() or name in ALIASES else [*chips(), *({name} & assumed().keys())]
     wanted = [one.strip() for one in names.split(",") if one.strip()]
     for name in wanted:
@@ -64,15 +65,19 @@ def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
 def show_model(document: dict[str, Any]) -> None:
     """Show what ``document_of_model`` made."""
     boards = document["boards"]
-    columns = (Column("BOARD"), *numbers("A RUN", "90 % FROM", "TO", "FRAMES/S"), Column("MOST OF IT"))
+    columns = (
+        Column("BOARD"),
+        *numbers("A RUN", "90 % FROM", "TO", "FRAMES/S", "ALL CORES", "DDR"),
+        Column("MOST OF IT"),
+    )
     show_table(columns, [_row(one) for one in boards])
     slowest = boards[0]
     show_text(
         f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
         f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
         f"{document['largest_feature'] / 1e6:.2f} MB; modelled for int8 on one core, all layers on the accelerator, "
-        "nothing beside it on the DDR. 90 % of published figures lie in such a range of fits that have not seen "
-        "the network's family (docs/accuracy.md)."
+        "nothing beside it on the DDR; all cores share the DDR, as is assumed. 90 % of published figures lie in such a "
+        "range of fits that have not seen the network's family (docs/accuracy.md)."
     )
     for one in boards:
         if one["assumed"]:
@@ -107,6 +112,7 @@ def _layers_of(file: Path) -> Sequence[Layer]:
 
 def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
     run = run_of(layers, name)
+    moved = sum(one.feature_elements + one.weights for one in layers)
     parts = run.times._fields[1:]
     bounds: dict[str, float] = dict.fromkeys(parts, 0.0)
     rows = []
@@ -122,9 +128,21 @@ def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
         "low_us": run.low_us,
         "high_us": run.high_us,
         "frames_per_s": 1_000_000 / run.us,
+        "ddr_mb_per_s": moved / run.us,
+        **_all_cores(name, run.us, moved / run.us),
         "bounds": {part: part_us / run.us for part, part_us in bounds.items()},
         "layers": rows,
     }
+
+
+def _all_cores(name: str, run_us: float, bytes_per_us: float) -> dict[str, Any]:
+    """How many cores the board has, and the frames a second of all of them, which share its DDR as is assumed."""
+    if name not in packaged():
+        return {"cores": 1, "all_cores_per_s": 1_000_000 / run_us}
+    profile = find(name)
+    cores = profile.whole(f"cores.{profile.accelerator}.count")
+    share = shares([bytes_per_us] * cores, profile.number("ddr.mb_per_s"))[0]
+    return {"cores": cores, "all_cores_per_s": cores * share * 1_000_000 / run_us}
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:
@@ -135,5 +153,7 @@ def _row(one: dict[str, Any]) -> tuple[object, ...]:
         us(one["low_us"]),
         us(one["high_us"]),
         f"{one['frames_per_s']:.3g}",
+        f"{one['all_cores_per_s']:.3g} of {one['cores']}",
+        f"{one['ddr_mb_per_s'] / 1000:.3g} GB/s",
         " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01),
     )

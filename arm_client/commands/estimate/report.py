@@ -37,7 +37,7 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
     kinds = sorted({(one.cmd, bool(one.model_us)) for one in calls})
     has_ops = any(not one.model_us for one in calls)
     has_models = any(one.model_us for one in calls)
-    models = range_of_chip(profile.name) if has_models and chip_named(profile.name) else ONE
+    models = range_of_chip(profile.chip) if has_models and chip_named(profile.chip) else ONE
 
     def time_us(other: Profile, scale: float = 1.0) -> float:
         return total_us(calls, base, other, is_relayed=is_relayed, scale=scale)
@@ -47,7 +47,7 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
     return {
         "what": what,
         "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz if has_ops else 0},
-        "assumed": assumed()[profile.name].why if has_models and profile.name in assumed() else "",
+        "assumed": assumed()[profile.chip].why if has_models and profile.chip in assumed() else "",
         "cores": profile.whole("cores.dsp.count"),
         "relayed": is_relayed,
         "calls": [

@@ -43,7 +43,7 @@ def as_toml(profile: Profile) -> str:
     def text(value: str) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
-    lines = [f"name = {text(profile.name)}", f"title = {text(profile.title)}"]
+    lines = [f"{key} = {text(getattr(profile, key))}" for key in ("name", "title", "chip")]
     for key, one in profile.constants.items():
         whence = f"source = {text(one.source)}"
         if one.is_assumed:

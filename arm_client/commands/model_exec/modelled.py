@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def modelled_run(model: ModelProto) -> dict[str, Any]:
     """A run on one core of this process's board, in milliseconds, by the model's layers; ``why_not`` where none is."""
-    board = attached().profile.name
+    board = attached().profile.chip
     if chip_named(board) is None:
         return {"board": board, "why_not": f"no parameters of {board} are fitted or assumed"}
     try:

@@ -30,7 +30,8 @@ function split(op) {
     .map(name => `${name} ${share(op[`modelled_${name}`], op.modelled_cycles)}`);
   const dma = op.modelled_dma;
   if (dma) parts.push(`DMA ${time(dma * op.modelled_ns / op.modelled_cycles)}, ${share(op.modelled_overlap, dma)} of it hidden`);
-  return `${op.modelled_is_estimated ? "~" : ""}${time(op.modelled_ns)} modelled for the board: ${parts.join(", ")}`;
+  const what = parts.length ? `: ${parts.join(", ")}` : "";
+  return `${op.modelled_is_estimated ? "~" : ""}${time(op.modelled_ns)} modelled for the board${what}`;
 }
 
 const hex = number => "0x" + number.toString(16);

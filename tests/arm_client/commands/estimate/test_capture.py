@@ -44,7 +44,7 @@ def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: 
     file = tmp_path / "ours.toml"
     file.write_text('base = "j5"\n[measured]\n"softmax" = [1000, 4000, 0.09]\n')
     ours = load(file)
-    assert ours.measured == {"softmax": Measured(1000, 4000, 0.09)}
+    assert (ours.measured, ours.chip) == ({"softmax": Measured(1000, 4000, 0.09)}, "j5")
     near = Charged(0x400, "softmax", 100, Work(bundles=10), 8000, 2, 0, 9)
     far, other = near._replace(block_bytes=8001), near._replace(cmd=0x401, name="remap")
 

@@ -60,7 +60,7 @@ class Chip:
             profile.whole("npu.depthwise_macs"),
             profile.number("npu.ddr_mb_per_s"),
             (profile.whole("npu.c2_int8") or 8, profile.whole("npu.c2_float16") or 4),
-            chip_named(profile.name),
+            chip_named(profile.chip),
         )
 
 

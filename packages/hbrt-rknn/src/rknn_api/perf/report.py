@@ -48,10 +48,10 @@ def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform:
 
 def _whole_run(model: ModelProto, metadata: Metadata, platform: Platform) -> str:
     """A line on a run of the model by published times of whole models; empty where they say nothing of it."""
-    if metadata.quantized_dtype != "w8a8" or chip_named(platform.profile.name) is None:
+    if metadata.quantized_dtype != "w8a8" or chip_named(platform.profile.chip) is None:
         return ""
     try:
-        run = run_of(layers_of_model(model), platform.profile.name)
+        run = run_of(layers_of_model(model), platform.profile.chip)
     except UnknownSizesError:
         return ""
     return (
