@@ -74,7 +74,7 @@ class _Host(ctypes.Structure):
 
 _GUESTS = {
     "fastrpc": ("remote_", "hbrt_rpcmem", "hbrt_fastrpc", "hbrt_register_buf"),
-    "rknn": ("hbrt_rknn_", "hbrt_rga_"),
+    "rknn": ("rknn_", "hbrt_rga_"),
 }
 """Entry point in ``hbrt.c_names``, and extra -> how its C names begin."""
 
@@ -83,6 +83,9 @@ class Guest(Protocol):
     """The C names of a guest."""
 
     STRUCTURES: dict[str, type[ctypes.Structure]]
+
+    def prototype(self, name: str) -> tuple[Any, list[Any]] | None:
+        """Return the types of a C name's result and parameters; None when they are those of native/arm/calls.h."""
 
     def function(self, name: str, host: Any) -> Callable[..., Any]:
         """Return the function of a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
@@ -171,8 +174,10 @@ def _find(host: _Host, at: int) -> None:
     name = entry.name.decode()
     try:
         guest = guest_of(name)
-        kinds = parameters_of(entry.parameters.decode(), guest.STRUCTURES if guest else {})
-        result = result_of(entry.result.decode())
+        result, kinds = (guest and guest.prototype(name)) or (
+            result_of(entry.result.decode()),
+            parameters_of(entry.parameters.decode(), guest.STRUCTURES if guest else {}),
+        )
         call = guest.function(name, host) if guest else _function(name)
         if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb", "remote_handle64_invoke"}:
             call = _lending(host, call)

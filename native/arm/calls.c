@@ -74,6 +74,7 @@ const int32_t hbrt_entry_count = ENTRY_COUNT;
 HBRT_OTHER_CALLS(FUNCTION)
 HBRT_FASTRPC_CALLS(FUNCTION)
 HBRT_RKNN_CALLS(FUNCTION)
+HBRT_RGA_CALLS(FUNCTION)
 HBRT_FAST_CALLS(FAST_FUNCTION)
 HBRT_INVOKE(INVOKE_FUNCTION)
 
@@ -199,105 +200,4 @@ API AEEResult dspqueue_write_early_wakeup_noblock(dspqueue_t queue, uint32_t wak
 }
 API AEEResult dspqueue_get_stat(dspqueue_t queue, enum dspqueue_stat stat, uint64_t *value) {
   return hbrt_fastrpc_queue_stat(AT(queue), (int32_t)stat, AT(value));
-}
-
-/* RKNN's calls, whose structures Python reads at their addresses. */
-API int rknn_init(rknn_context *context, void *model, uint32_t size, uint32_t flag, rknn_init_extend *extend) {
-  return hbrt_rknn_init((uintptr_t)context, (uintptr_t)model, size, flag, (uintptr_t)extend);
-}
-API int rknn_dup_context(rknn_context *context_in, rknn_context *context_out) {
-  return hbrt_rknn_dup_context((uintptr_t)context_in, (uintptr_t)context_out);
-}
-API int rknn_destroy(rknn_context context) {
-  return hbrt_rknn_destroy(context);
-}
-API int rknn_query(rknn_context context, rknn_query_cmd cmd, void *info, uint32_t size) {
-  return hbrt_rknn_query(context, (int32_t)cmd, (uintptr_t)info, size);
-}
-API int rknn_inputs_set(rknn_context context, uint32_t n_inputs, rknn_input inputs[]) {
-  return hbrt_rknn_inputs_set(context, n_inputs, (uintptr_t)inputs);
-}
-API int rknn_set_batch_core_num(rknn_context context, int core_num) {
-  return hbrt_rknn_set_batch_core_num(context, core_num);
-}
-API int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask) {
-  return hbrt_rknn_set_core_mask(context, (int32_t)core_mask);
-}
-API int rknn_run(rknn_context context, rknn_run_extend *extend) {
-  return hbrt_rknn_run(context, (uintptr_t)extend);
-}
-API int rknn_wait(rknn_context context, rknn_run_extend *extend) {
-  return hbrt_rknn_wait(context, (uintptr_t)extend);
-}
-API int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output outputs[], rknn_output_extend *extend) {
-  return hbrt_rknn_outputs_get(context, n_outputs, (uintptr_t)outputs, (uintptr_t)extend);
-}
-API int rknn_outputs_release(rknn_context context, uint32_t n_outputs, rknn_output outputs[]) {
-  return hbrt_rknn_outputs_release(context, n_outputs, (uintptr_t)outputs);
-}
-API rknn_tensor_mem *rknn_create_mem_from_phys(rknn_context context, uint64_t phys_addr, void *virt_addr, uint32_t size) {
-  return (rknn_tensor_mem *)(uintptr_t)hbrt_rknn_create_mem_from_phys(context, phys_addr, (uintptr_t)virt_addr, size);
-}
-API rknn_tensor_mem *rknn_create_mem_from_fd(rknn_context context, int32_t fd, void *virt_addr, uint32_t size, int32_t offset) {
-  return (rknn_tensor_mem *)(uintptr_t)hbrt_rknn_create_mem_from_fd(context, fd, (uintptr_t)virt_addr, size, offset);
-}
-API rknn_tensor_mem *rknn_create_mem(rknn_context context, uint32_t size) {
-  return (rknn_tensor_mem *)(uintptr_t)hbrt_rknn_create_mem(context, size);
-}
-API rknn_tensor_mem *rknn_create_mem2(rknn_context context, uint64_t size, uint64_t alloc_flags) {
-  return (rknn_tensor_mem *)(uintptr_t)hbrt_rknn_create_mem2(context, size, alloc_flags);
-}
-API int rknn_destroy_mem(rknn_context context, rknn_tensor_mem *mem) {
-  return hbrt_rknn_destroy_mem(context, (uintptr_t)mem);
-}
-API int rknn_set_weight_mem(rknn_context context, rknn_tensor_mem *mem) {
-  return hbrt_rknn_set_weight_mem(context, (uintptr_t)mem);
-}
-API int rknn_set_internal_mem(rknn_context context, rknn_tensor_mem *mem) {
-  return hbrt_rknn_set_internal_mem(context, (uintptr_t)mem);
-}
-API int rknn_set_io_mem(rknn_context context, rknn_tensor_mem *mem, rknn_tensor_attr *attr) {
-  return hbrt_rknn_set_io_mem(context, (uintptr_t)mem, (uintptr_t)attr);
-}
-API int rknn_set_input_shape(rknn_context context, rknn_tensor_attr *attr) {
-  return hbrt_rknn_set_input_shape(context, (uintptr_t)attr);
-}
-API int rknn_set_input_shapes(rknn_context context, uint32_t n_inputs, rknn_tensor_attr attr[]) {
-  return hbrt_rknn_set_input_shapes(context, n_inputs, (uintptr_t)attr);
-}
-API int rknn_mem_sync(rknn_context context, rknn_tensor_mem *mem, rknn_mem_sync_mode mode) {
-  return hbrt_rknn_mem_sync(context, (uintptr_t)mem, (int32_t)mode);
-}
-API int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op *op, uint32_t custom_op_num) {
-  return hbrt_rknn_register_custom_ops(ctx, (uintptr_t)op, custom_op_num);
-}
-API void rknn_custom_op_get_op_attr(rknn_custom_op_context *op_ctx, const char *attr_name, rknn_custom_op_attr *op_attr) {
-  hbrt_rknn_custom_op_get_op_attr((uintptr_t)op_ctx, (uintptr_t)attr_name, (uintptr_t)op_attr);
-}
-API int rknn_matmul_create(rknn_matmul_ctx *ctx, rknn_matmul_info *info, rknn_matmul_io_attr *io_attr) {
-  return hbrt_rknn_matmul_create((uintptr_t)ctx, (uintptr_t)info, (uintptr_t)io_attr);
-}
-API int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx *ctx, rknn_matmul_info *info, int shape_num, rknn_matmul_shape dynamic_shapes[], rknn_matmul_io_attr io_attrs[]) {
-  return hbrt_rknn_matmul_create_dynamic_shape((uintptr_t)ctx, (uintptr_t)info, shape_num, (uintptr_t)dynamic_shapes, (uintptr_t)io_attrs);
-}
-API int rknn_matmul_set_dynamic_shape(rknn_matmul_ctx ctx, rknn_matmul_shape *shape) {
-  return hbrt_rknn_matmul_set_dynamic_shape(ctx, (uintptr_t)shape);
-}
-API int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem *mem, rknn_matmul_tensor_attr *attr) {
-  return hbrt_rknn_matmul_set_io_mem(ctx, (uintptr_t)mem, (uintptr_t)attr);
-}
-API int rknn_matmul_set_core_mask(rknn_matmul_ctx ctx, rknn_core_mask core_mask) {
-  return hbrt_rknn_matmul_set_core_mask(ctx, (int32_t)core_mask);
-}
-API int rknn_matmul_set_quant_params(rknn_matmul_ctx ctx, rknn_quant_params *params) {
-  return hbrt_rknn_matmul_set_quant_params(ctx, (uintptr_t)params);
-}
-API int rknn_matmul_run(rknn_matmul_ctx ctx) {
-  return hbrt_rknn_matmul_run(ctx);
-}
-API int rknn_matmul_destroy(rknn_matmul_ctx ctx) {
-  return hbrt_rknn_matmul_destroy(ctx);
-}
-API int rknn_B_normal_layout_to_native_layout(void *B_input, void *B_output, int K, int N, rknn_matmul_info *info) {
-  return hbrt_rknn_B_normal_layout_to_native_layout((uintptr_t)B_input, (uintptr_t)B_output, K, N, (uintptr_t)info);
 }

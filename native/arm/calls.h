@@ -4,7 +4,9 @@
  * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
  * its text: base types, stars and const, no more.
  */
-#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_INVOKE(CALL) HBRT_OTHER_CALLS(CALL) HBRT_FASTRPC_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
+#include "rknn_calls.h"
+
+#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_INVOKE(CALL) HBRT_OTHER_CALLS(CALL) HBRT_FASTRPC_CALLS(CALL) HBRT_RKNN_CALLS(CALL) HBRT_RGA_CALLS(CALL)
 
 /** Those that fast.c and fastrpc.c try first. */
 #define HBRT_FAST_CALLS(CALL)                                                                                        \
@@ -118,41 +120,8 @@
   CALL(int32_t, hbrt_fastrpc_queue_wake, AEE_ECONNREFUSED, (uint64_t queue, uint32_t delay_us, uint32_t flags), (queue, delay_us, flags)) \
   CALL(int32_t, hbrt_fastrpc_queue_stat, AEE_ECONNREFUSED, (uint64_t queue, int32_t stat, uint64_t value), (queue, stat, value))
 
-/** Those behind rknn_api.h and its companions: addresses as numbers, which rknn_api/c_names.py reads by its own types. */
-#define HBRT_RKNN_CALLS(CALL) \
-  CALL(int32_t, hbrt_rknn_init, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t model, uint32_t size, uint32_t flag, uint64_t extend), (context, model, size, flag, extend)) \
-  CALL(int32_t, hbrt_rknn_dup_context, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context_in, uint64_t context_out), (context_in, context_out)) \
-  CALL(int32_t, hbrt_rknn_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context), (context)) \
-  CALL(int32_t, hbrt_rknn_query, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t cmd, uint64_t info, uint32_t size), (context, cmd, info, size)) \
-  CALL(int32_t, hbrt_rknn_inputs_set, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t inputs), (context, n_inputs, inputs)) \
-  CALL(int32_t, hbrt_rknn_set_batch_core_num, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t core_num), (context, core_num)) \
-  CALL(int32_t, hbrt_rknn_set_core_mask, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t core_mask), (context, core_mask)) \
-  CALL(int32_t, hbrt_rknn_run, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t extend), (context, extend)) \
-  CALL(int32_t, hbrt_rknn_wait, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t extend), (context, extend)) \
-  CALL(int32_t, hbrt_rknn_outputs_get, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_outputs, uint64_t outputs, uint64_t extend), (context, n_outputs, outputs, extend)) \
-  CALL(int32_t, hbrt_rknn_outputs_release, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_outputs, uint64_t outputs), (context, n_outputs, outputs)) \
-  CALL(uint64_t, hbrt_rknn_create_mem_from_phys, 0, (uint64_t context, uint64_t phys_addr, uint64_t virt_addr, uint32_t size), (context, phys_addr, virt_addr, size)) \
-  CALL(uint64_t, hbrt_rknn_create_mem_from_fd, 0, (uint64_t context, int32_t fd, uint64_t virt_addr, uint32_t size, int32_t offset), (context, fd, virt_addr, size, offset)) \
-  CALL(uint64_t, hbrt_rknn_create_mem, 0, (uint64_t context, uint32_t size), (context, size)) \
-  CALL(uint64_t, hbrt_rknn_create_mem2, 0, (uint64_t context, uint64_t size, uint64_t alloc_flags), (context, size, alloc_flags)) \
-  CALL(int32_t, hbrt_rknn_destroy_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
-  CALL(int32_t, hbrt_rknn_set_weight_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
-  CALL(int32_t, hbrt_rknn_set_internal_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
-  CALL(int32_t, hbrt_rknn_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, uint64_t attr), (context, mem, attr)) \
-  CALL(int32_t, hbrt_rknn_set_input_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t attr), (context, attr)) \
-  CALL(int32_t, hbrt_rknn_set_input_shapes, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t attr), (context, n_inputs, attr)) \
-  CALL(int32_t, hbrt_rknn_mem_sync, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, int32_t mode), (context, mem, mode)) \
-  CALL(int32_t, hbrt_rknn_register_custom_ops, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t op, uint32_t custom_op_num), (ctx, op, custom_op_num)) \
-  CALL(int32_t, hbrt_rknn_custom_op_get_op_attr, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t op_ctx, uint64_t attr_name, uint64_t op_attr), (op_ctx, attr_name, op_attr)) \
-  CALL(int32_t, hbrt_rknn_matmul_create, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t info, uint64_t io_attr), (ctx, info, io_attr)) \
-  CALL(int32_t, hbrt_rknn_matmul_create_dynamic_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t info, int32_t shape_num, uint64_t dynamic_shapes, uint64_t io_attrs), (ctx, info, shape_num, dynamic_shapes, io_attrs)) \
-  CALL(int32_t, hbrt_rknn_matmul_set_dynamic_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t shape), (ctx, shape)) \
-  CALL(int32_t, hbrt_rknn_matmul_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t mem, uint64_t attr), (ctx, mem, attr)) \
-  CALL(int32_t, hbrt_rknn_matmul_set_core_mask, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, int32_t core_mask), (ctx, core_mask)) \
-  CALL(int32_t, hbrt_rknn_matmul_set_quant_params, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx, uint64_t params), (ctx, params)) \
-  CALL(int32_t, hbrt_rknn_matmul_run, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
-  CALL(int32_t, hbrt_rknn_matmul_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t ctx), (ctx)) \
-  CALL(int32_t, hbrt_rknn_B_normal_layout_to_native_layout, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t B_input, uint64_t B_output, int32_t K, int32_t N, uint64_t info), (B_input, B_output, K, N, info)) \
+/** The 2D engine, behind rga.c. */
+#define HBRT_RGA_CALLS(CALL) \
   CALL(int32_t, hbrt_rga_do, -1, (uint64_t job), (job)) \
   CALL(uint64_t, hbrt_rga_import, 0, (int32_t kind, uint64_t value, uint64_t size), (kind, value, size)) \
   CALL(int32_t, hbrt_rga_release, -1, (uint64_t handle), (handle))

@@ -1,7 +1,7 @@
 /* The RKNN run time on hbrt's board: names, structures and calls of its public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: numbers that the reference does not print. rknn_api/types.py has the same for Python. The guard is the one of
+ * Emulator: numbers that the reference does not print. The guard is the one of
  * the vendor's header, so that a program's own copy of it replaces this file.
  */
 #ifndef _RKNN_API_H
@@ -169,6 +169,7 @@ typedef enum {
 
 typedef uint64_t rknn_context;
 
+/* How many inputs and outputs a model has. */
 typedef struct {
   uint32_t n_input;
   uint32_t n_output;
@@ -194,6 +195,7 @@ typedef struct {
   uint32_t h_stride;
 } rknn_tensor_attr;
 
+/* The shapes that an input may have. */
 typedef struct {
   uint32_t index;
   uint32_t shape_number;
@@ -203,21 +205,24 @@ typedef struct {
   uint32_t n_dims;
 } rknn_input_range;
 
+/* A table of a run as text: address and length. */
 typedef struct {
   char *perf_data;
   uint64_t data_len;
 } rknn_perf_detail;
 
-/* Microseconds of this machine. */
+/* How long the last run took, microseconds of this machine. */
 typedef struct {
   int64_t run_duration;
 } rknn_perf_run;
 
+/* Versions. */
 typedef struct {
   char api_version[256];
   char drv_version[256];
 } rknn_sdk_version;
 
+/* What a model needs, in bytes. */
 typedef struct {
   uint32_t total_weight_size;
   uint32_t total_internal_size;
@@ -227,10 +232,12 @@ typedef struct {
   uint32_t reserved[10];
 } rknn_mem_size;
 
+/* The text of the model's configuration. */
 typedef struct {
   char string[1024];
 } rknn_custom_string;
 
+/* Memory of the board: address in this process, physical address, descriptor or -1, size in bytes. */
 typedef struct {
   void *virt_addr;
   uint64_t phys_addr;
@@ -241,6 +248,7 @@ typedef struct {
   void *priv_data;
 } rknn_tensor_mem;
 
+/* An input of the general API; buf is an address, in Python such as array.ctypes.data. */
 typedef struct {
   uint32_t index;
   void *buf;
@@ -250,6 +258,7 @@ typedef struct {
   rknn_tensor_format fmt;
 } rknn_input;
 
+/* An output of the general API. */
 typedef struct {
   uint8_t want_float;
   uint8_t is_prealloc;
@@ -258,6 +267,7 @@ typedef struct {
   uint32_t size;
 } rknn_output;
 
+/* What rknn_init takes beside the model. */
 typedef struct {
   rknn_context ctx;
   int32_t real_model_offset;
@@ -267,6 +277,7 @@ typedef struct {
   uint8_t reserved[112];
 } rknn_init_extend;
 
+/* What rknn_run takes. */
 typedef struct {
   uint64_t frame_id;
   int32_t non_block;
@@ -274,6 +285,7 @@ typedef struct {
   int32_t fence_fd;
 } rknn_run_extend;
 
+/* What rknn_outputs_get takes. */
 typedef struct {
   uint64_t frame_id;
 } rknn_output_extend;

@@ -1,7 +1,7 @@
 /* Ops of a program's own in RKNN models: the structures and calls of the public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: numbers and lengths that the reference does not print. rknn_api/custom_op_types.py has the same for Python.
+ * Emulator: numbers and lengths that the reference does not print.
  */
 #ifndef _RKNN_CUSTOM_OP_H
 #define _RKNN_CUSTOM_OP_H
@@ -18,6 +18,7 @@ extern "C" {
 /* Before the entry of a plug-in: its name is seen where names are hidden by default. */
 #define RKNN_CUSTOM_OP_EXPORT __attribute__((visibility("default")))
 
+/* Where the callbacks of an op run. */
 typedef enum {
   RKNN_TARGET_TYPE_CPU = 1,
   RKNN_TARGET_TYPE_GPU = 2, /* there is none: its callbacks run on the CPU, and gpu_ctx is NULL */
@@ -77,7 +78,7 @@ typedef struct {
 /* The entry of a plug-in, librkcst_NAME.so: one op a library. */
 typedef rknn_custom_op *(*get_custom_op_func)(void);
 
-int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op *op, uint32_t custom_op_num);
+int rknn_register_custom_ops(rknn_context ctx, rknn_custom_op op[], uint32_t custom_op_num);
 void rknn_custom_op_get_op_attr(rknn_custom_op_context *op_ctx, const char *attr_name, rknn_custom_op_attr *op_attr);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Products of matrices on the NPU: names, structures and calls of the public reference, in our own words.
  *
  * Source: RKNN C API Reference (2.3.2), https://github.com/airockchip/rknn-toolkit2
- * Emulator: the fields of the structures, and numbers that the reference does not print; rknn_api/types.py has the same
- * for Python.
+ * Emulator: the fields of the structures, and numbers that the reference does not print. tools/abi.py makes
+ * rknn_api/types.py of it.
  */
 #ifndef _RKNN_MATMUL_API_H
 #define _RKNN_MATMUL_API_H
@@ -80,7 +80,7 @@ typedef struct {
   int32_t N;
 } rknn_matmul_shape;
 
-/* A product: layouts are rknn_matmul_layout, quantizations rknn_matmul_quant_type; what is left 0 is the default. */
+/* A product: layouts are rknn_matmul_layout, quantizations rknn_matmul_quant_type; 0 is the default. */
 typedef struct {
   int32_t M;
   int32_t K;
@@ -95,6 +95,7 @@ typedef struct {
   int8_t reserved[34];
 } rknn_matmul_info;
 
+/* A matrix of a product: its dimensions as it lies in memory. */
 typedef struct {
   char name[RKNN_MAX_NAME_LEN];
   uint32_t n_dims;
@@ -103,6 +104,7 @@ typedef struct {
   rknn_tensor_type type;
 } rknn_matmul_tensor_attr;
 
+/* The matrices of a product. */
 typedef struct {
   rknn_matmul_tensor_attr A;
   rknn_matmul_tensor_attr B;

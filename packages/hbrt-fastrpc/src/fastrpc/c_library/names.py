@@ -133,6 +133,11 @@ _NOT_CODES = frozenset(
 _PENDING = frozenset({Aee.AEE_EBUSY, Aee.AEE_EWOULDBLOCK, Aee.AEE_EEXPIRED})  # answers of who asks again
 
 
+def prototype(name: str) -> None:
+    """As ``Guest.prototype`` of arm_client/c_library/host.py."""
+    del name
+
+
 def function(name: str, host: Any) -> Callable[..., int]:
     """As ``Guest.function`` of arm_client/c_library/host.py."""
     call = CALLS[name]

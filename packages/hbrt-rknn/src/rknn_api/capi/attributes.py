@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hbrt.findings.text import counted
-from rknn_api import layouts, types
+from rknn_api import layouts, python_types, types
 from rknn_api.container import TensorInfo
 from rknn_api.errors import invalid_model
 from rknn_api.layouts import Rules
@@ -92,10 +92,10 @@ def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: the structure has no such type, or not as many dimensions.
     """
-    if side.info.stored not in types.DTYPES or len(side.shape) > types.RKNN_MAX_DIMS:
+    if side.info.stored not in python_types.DTYPES or len(side.shape) > types.RKNN_MAX_DIMS:
         raise invalid_model(
             f"{side.info.name!r} is of {side.info.stored} and has {counted(len(side.shape), 'dimension')}; "
-            f"the C API has {', '.join(types.DTYPES)}, and {types.RKNN_MAX_DIMS} dimensions."
+            f"the C API has {', '.join(python_types.DTYPES)}, and {types.RKNN_MAX_DIMS} dimensions."
         )
     info, layout = side.info, layout_of(side, view, rules)
     dims = dims_in(side, layout, rules.c2.get(info.stored, 0))
@@ -106,7 +106,7 @@ def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
     attr.n_elems = prod(dims)
     attr.size = attr.n_elems * element
     attr.fmt = rknn_tensor_format[f"RKNN_TENSOR_{layout}"]
-    attr.type = types.DTYPES[info.stored]
+    attr.type = python_types.DTYPES[info.stored]
     is_affine = info.stored in _QUANTIZED or info.stored == "float16"
     attr.qnt_type = (
         rknn_tensor_qnt_type.RKNN_TENSOR_QNT_AFFINE_ASYMMETRIC

@@ -17,7 +17,7 @@ import numpy as np
 
 from arm_client.accelerator.on_board import Schedule
 from arm_client.cabi.arguments import bytes_of
-from rknn_api import layouts, types
+from rknn_api import layouts, python_types, types
 from rknn_api.capi.attributes import Side, View, dims_in, layout_of
 from rknn_api.capi.feeding import Form, from_graph, in_place, size_of, to_graph
 from rknn_api.capi.op_memory import OpMemory
@@ -175,7 +175,7 @@ class Context:
             if given.size < size_of(side, form):
                 form = form._replace(w_stride=0)
         else:
-            dtype = types.DTYPE_OF.get(given.type)
+            dtype = python_types.DTYPE_OF.get(given.type)
             layout = _LAYOUTS.get(given.fmt, "")
             allowed = ("NHWC", "NCHW") if side.is_picture else ("UNDEFINED", "NHWC", "NCHW")
             if dtype is None or layout not in allowed:
@@ -294,7 +294,7 @@ class Context:
         )
 
     def _form(self, side: Side, attr: rknn_tensor_attr) -> Form:
-        name, dtype = side.info.name, types.DTYPE_OF.get(attr.type, "")
+        name, dtype = side.info.name, python_types.DTYPE_OF.get(attr.type, "")
         layout = _layout(attr.fmt, f"fmt of {name!r}")
         if not side.is_input and not side.is_picture and layout == "NCHW":
             layout = "UNDEFINED"  # the guide's sample sets NCHW on each output

@@ -30,7 +30,6 @@ from rknn_api.capi.op_memory import OpMemory
 from rknn_api.capi.queries import answer, layers
 from rknn_api.capi.runtime import Runtime, existing, runtime
 from rknn_api.container import Container
-from rknn_api.custom_op_types import rknn_custom_op, rknn_custom_op_attr, rknn_custom_op_context
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
 from rknn_api.run import c_ops
@@ -38,6 +37,9 @@ from rknn_api.run.runner import refused
 from rknn_api.types import (
     RknnFlag,
     rknn_context,
+    rknn_custom_op,
+    rknn_custom_op_attr,
+    rknn_custom_op_context,
     rknn_init_extend,
     rknn_input,
     rknn_output,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from arm_client.accelerator.on_board import Schedule
-    from rknn_api.custom_op_types import rknn_custom_op
+    from rknn_api.types import rknn_custom_op
 
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 

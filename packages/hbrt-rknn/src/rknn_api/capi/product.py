@@ -11,9 +11,10 @@ from rknn_api.capi import matrices
 from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
 from rknn_api.capi.product_graph import SUMS, constants, product_graph
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.python_types import DTYPES
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
-from rknn_api.types import DTYPES, rknn_mem_sync_mode, rknn_tensor_type
+from rknn_api.types import rknn_mem_sync_mode, rknn_tensor_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

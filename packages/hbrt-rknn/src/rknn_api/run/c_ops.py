@@ -19,21 +19,17 @@ import numpy as np
 from hbrt.models.errors import GraphError, Reason
 from hbrt.models.run.layer import TensorType
 from hbrt.models.spec.graph import Graph, NodeInfo, Value
-from rknn_api.custom_op_types import (
-    rknn_custom_op,
-    rknn_custom_op_attr,
-    rknn_custom_op_callback,
-    rknn_custom_op_context,
-    rknn_custom_op_destroy,
-    rknn_custom_op_tensor,
-    rknn_target_type,
-)
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
+from rknn_api.python_types import DTYPES, rknn_custom_op_callback, rknn_custom_op_destroy
 from rknn_api.types import (
-    DTYPES,
     RKNN_MAX_DIMS,
     RKNN_MAX_NAME_LEN,
+    rknn_custom_op,
+    rknn_custom_op_attr,
+    rknn_custom_op_context,
+    rknn_custom_op_tensor,
+    rknn_target_type,
     rknn_tensor_attr,
     rknn_tensor_format,
     rknn_tensor_mem,

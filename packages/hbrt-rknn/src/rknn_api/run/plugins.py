@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from hbrt import settings
 from hbrt.models.spec.graph import Graph
-from rknn_api.custom_op_types import rknn_custom_op
 from rknn_api.errors import RknnError, RknnStatus, invalid_model, invalid_parameter
 from rknn_api.run.c_ops import COp, checked
 from rknn_api.run.custom_ops import CustomOps
+from rknn_api.types import rknn_custom_op
 
 if TYPE_CHECKING:
     from rknn_api.container import Container

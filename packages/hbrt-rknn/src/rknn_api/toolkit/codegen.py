@@ -11,8 +11,8 @@ import numpy as np
 
 from rknn_api.container import Container, TensorInfo
 from rknn_api.errors import invalid_parameter
+from rknn_api.python_types import DTYPES
 from rknn_api.run.feeds import TO_NHWC
-from rknn_api.types import DTYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import subprocess
 from enum import IntEnum, IntFlag
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tests.rknn_api.capi.models import model
 from tests.rknn_api.capi.test_functions import picture, reference
 
 from hbrt.native.files import include_dir
-from rknn_api import c_names, custom_op_types, types
+from rknn_api import c_names, types
 from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
+from tools import abi
+
+if TYPE_CHECKING:
+    import pytest
 
 HEADERS = sorted(include_dir("rknn").glob("*.h"))
 
 
 def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compile, tmp_path: Path) -> None:  # noqa: F811
-    found = {**vars(types), **vars(custom_op_types)}.values()
+    found = vars(types).values()
     expected = {f"(long long){name}": int(one) for name, one in RknnStatus.__members__.items()}
     for kind in found:
         if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag) and kind.__module__.startswith("rknn_api."):
@@ -44,13 +48,18 @@ def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compil
     assert dict(zip(expected, map(int, answer.stdout.split()), strict=True)) == expected
 
 
-def test_the_library_has_every_function_of_the_header() -> None:
-    text = "".join(one.read_text() for one in HEADERS)
-    declared = set(re.findall(r"^(?:int|void|rknn_tensor_mem \*) ?(rknn_\w+)\(", text, re.MULTILINE))
-    assert len(declared) > 20
-    made = {name for name in entries() if name.startswith("hbrt_rknn_")}
-    assert made == {f"hbrt_{name}" for name in declared}
-    assert all(callable(getattr(c_names, name)) for name in made)
+def test_what_is_generated_is_what_the_headers_declare() -> None:
+    stale = [path for path, text in abi.files(abi.RKNN).items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run: python -m tools.abi"
+    assert {name for name in entries() if name.startswith("rknn_")} == types.FUNCTIONS.keys()
+
+
+def test_a_function_without_a_body_is_refused_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(types.FUNCTIONS, "rknn_new", types.FUNCTIONS["rknn_run"])
+    assert c_names.function("rknn_new", None)(1, 0) == RknnStatus.RKNN_ERR_FAIL
+    assert "rknn_new is declared, but not supported" in capfd.readouterr().err
 
 
 def test_a_c_program_computes_what_onnxruntime_does(compiled: Compile, tmp_path: Path, board_home: Path) -> None:  # noqa: F811

@@ -1,0 +1,67 @@
+"""What structures of RKNN do beside holding their fields, which rknn_api/types.py has of the headers.
+
+Source: RKNN C API Reference (2.3.2), data structures, https://github.com/airockchip/rknn-toolkit2
+Emulator: numbers that the reference does not print are its choice: those of flags, of enums but rknn_mem_sync_mode, and
+the lengths of arrays. Sizes are those of an LP64 C compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+
+class rknn_context(ctypes.c_uint64):
+    """Handle of a context; ``value`` is 0 until rknn_init fills it."""
+
+    def __repr__(self) -> str:
+        """The handle's number."""
+        return f"rknn_context({self.value:#x})"
+
+
+class TensorAttr:
+    """Of rknn_tensor_attr."""
+
+    n_dims: int
+    dims: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions that it has."""
+        return tuple(self.dims[: self.n_dims])
+
+
+class TensorMem:
+    """Of rknn_tensor_mem."""
+
+    size: int
+    backing: memoryview | None = None  # keeps the mapping
+
+    def array(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> NDArray[Any]:
+        """The bytes as the CPU sees them, as numpy array: a view.
+
+        Args:
+            dtype: Type of an element.
+            shape: In elements; None for as many whole ones as there are.
+
+        Raises:
+            ValueError: the memory was destroyed, or is smaller.
+        """
+        import numpy as np
+
+        if self.backing is None:
+            raise ValueError("This rknn_tensor_mem has no memory: it was destroyed, or rknn_create_mem gave none.")
+        element = np.dtype(dtype)
+        whole = np.frombuffer(self.backing, element, len(self.backing) // element.itemsize)
+        if shape is None:
+            return whole
+        wanted = (shape,) if isinstance(shape, int) else shape
+        count = int(np.prod(wanted, dtype=np.int64))
+        if count > whole.size:
+            raise ValueError(
+                f"An array of {wanted} {element} has {count * element.itemsize} bytes; here are {self.size}."
+            )
+        return whole[:count].reshape(wanted)
