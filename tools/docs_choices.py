@@ -76,7 +76,7 @@ MEMORY = (
     ),
     Choice(
         "hbSysRegisterMem",
-        "counted; cached memory, loaded from the DDR in strict mode; a block of one's own stays as it was allocated",
+        "counted; cached memory, loaded from the DDR in strict mode; one's own block stays as it was allocated",
         "the manual says only that the result is cacheable; one process has one view of a block",
     ),
     Choice(

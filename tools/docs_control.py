@@ -23,7 +23,7 @@ ANSWERS = {
     "`HB_SYS_INVALID_ARGUMENT` when it is no memory, or smaller; `HB_SYS_REGISTER_MEM_FAILED` when it cannot be mapped",
     "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
     "client",
-    "found": "nil. The client reports a mistake of its own, which only its process can see: `kind` and `text` as in "
+    "found": "nil. The client reports its own mistake, which only its process can see: `kind` and `text` as in "
     "[findings.md](findings.md), `places` a JSON list of maps; the board keeps a finding",
     "leave": "list of maps, findings as `status` has them: of this client and of nobody. Its blocks are freed, which "
     "finds leaks and overruns; it is to close its lease next",

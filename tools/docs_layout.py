@@ -108,7 +108,7 @@ _PROGRESS = (
         "op_claim_ns",
         "of the op that runs, as the last beat saw it: CLOCK_MONOTONIC of its claim; 0 for none, as the rest",
     ),
-    ("still_ns", "host ns for which it has stood still, without waits for a CPU"),
+    ("still_ns", "host ns without progress, waits for a CPU not counted"),
     ("still_cpu_ns", "of them, with a CPU"),
     ("longest_ns", "its longest run so far; 0 before it has run five times"),
     ("dma_handle", "iDMA handle that it polls, 0 for none"),
@@ -151,7 +151,7 @@ _CLIENT = (
     Field(layout.CLIENT_SLEEPS, "uint8", "sleeps", "1 while polling costs the client more: its cores do not poll"),
     Field(layout.CLIENT_CHECKS, "uint8", "checks", f"what is watched in its tasks: {_CHECKS}"),
     Field(layout.CLIENT_ASKED, "uint8", "asked", "1 when the daemon asks where the client waits: see the verb `waits`"),
-    Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it has gone"),
+    Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it is gone"),
     Field(layout.CLIENT_GONE, "uint8", "gone", "1 when the client's lease has ended: models that run for it end"),
 )
 _HISTORY = (
@@ -172,7 +172,7 @@ _STATES = {
     "say which",
     State.CANCELLED: "taken back before a core claimed it",
     State.TIMED_OUT: "its op outlived its time limit, and the core was ended",
-    State.LOST: "its core died, no core may run it any more, or the board was stopped",
+    State.LOST: "its core died, no core may run it anymore, or the board was stopped",
 }
 _ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon", Actor.RELAY: "relay"}
 

@@ -1,5 +1,8 @@
 """The docs site's hook for MkDocs: README and CHANGELOG become pages, and the API pages are made from the packages.
 
+The front page is README with its table of roles as cards. On a guide, the first use of a word that newcomers look up
+links to its line in the terminology.
+
 An API page lists what a stub or an ``__all__`` says is public, with the docstring of each class and function. So a name
 that moves to another module needs no edit here.
 """
@@ -7,6 +10,7 @@ that moves to another module needs no edit here.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +41,23 @@ BOOSTS = {
 }
 
 
+WORDS = {
+    "TCM": "tcm",
+    "iDMA": "idma",
+    "ping-pong": "ping-pong",
+    "IVP": "ivp",
+    "BPU": "bpu",
+    "relay": "relay",
+    "lease": "lease",
+    "DSP image": "dsp-image",
+    "customId": "customid",
+}
+"""Words to look up, and their anchors in the terminology."""
+_LINE = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
+_NOT_PROSE = re.compile(r"```.*?^```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|^#.*?$|<!--.*?-->|<[^>]+>", re.DOTALL | re.MULTILINE)
+_ROLES = re.compile(r"^\| I want to \| read \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file of docs/ holds."""
     from mkdocs.structure.files import File
@@ -54,9 +75,51 @@ def on_page_markdown(markdown: str, page: Page, **_more: Any) -> str:
         page.meta["search"] = {"exclude": True}
     elif boost := BOOSTS.get(name):
         page.meta["search"] = {"boost": boost}
-    for name, source in REPOSITORY_PAGES.items():
-        markdown = markdown.replace(f"](../{source}", f"]({name}")
+    for link, source in REPOSITORY_PAGES.items():
+        markdown = markdown.replace(f"](../{source}", f"]({link}")
+    if name == "terminology.md":
+        return anchored(markdown)
+    if name not in NOT_SEARCHED and "/" not in name and name not in REPOSITORY_PAGES:
+        return explained(markdown)
     return markdown
+
+
+def explained(markdown: str) -> str:
+    """A guide whose first use of each of WORDS, outside code, links and headings, is a link to the terminology."""
+    for word, anchor in WORDS.items():
+        taken = [found.span() for found in _NOT_PROSE.finditer(markdown)]
+        for found in re.finditer(rf"(?<![\w/.-]){re.escape(word)}(?![\w/-]|\.\w)", markdown):
+            if not any(start <= found.start() < end for start, end in taken):
+                link = f"[{word}](terminology.md#{anchor})"
+                markdown = f"{markdown[: found.start()]}{link}{markdown[found.end() :]}"
+                break
+    return markdown
+
+
+def anchored(markdown: str) -> str:
+    """The terminology with an anchor at the line of each of WORDS."""
+
+    def mark(line: re.Match[str]) -> str:
+        terms = {term.strip("` ").lower() for term in line[1].split(",")}
+        found = [anchor for word, anchor in WORDS.items() if word.lower() in terms]
+        marks = "".join(f'<a id="{anchor}"></a>' for anchor in found)
+        return f"| {marks}{line[1]} |"
+
+    return _LINE.sub(mark, markdown)
+
+
+def front(markdown: str) -> str:
+    """README whose table of roles is cards, in front of the first section."""
+    table = _ROLES.search(markdown)
+    if table is None:
+        raise ValueError("README has no table 'I want to | read'.")
+    cards = ""
+    for row in table[1].strip().splitlines():
+        role, links = (cell.strip() for cell in row.strip("|").split(" | ", 1))
+        cards += f"-   **{role[0].upper()}{role[1:]}**\n\n    {links.strip(' |')}\n\n"
+    grid = f'<div class="grid cards" markdown>\n\n{cards}</div>\n\n'
+    rest = markdown[: table.start()] + markdown[table.end() :]
+    return rest.replace("## Try it", f"{grid}## Try it", 1).replace("## Where to go next\n\n", "## More\n\n")
 
 
 def outside(path: Path) -> str:
@@ -64,7 +127,7 @@ def outside(path: Path) -> str:
     text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("[docs/", "[")
     for name, source in REPOSITORY_PAGES.items():
         text = text.replace(f"]({source}", f"]({name}")
-    return text
+    return front(text) if path.name == "README.md" else text
 
 
 def api_pages() -> dict[str, str]:
@@ -101,7 +164,11 @@ def page(title: str, how: str, names: Mapping[str, str]) -> str:
         is_ours = getattr(found, "__module__", "").partition(".")[0] in PACKAGES
         if is_ours and (inspect.isclass(found) or inspect.isroutine(found)):
             homes.setdefault(found.__module__, []).append(found.__qualname__)
-    return f"# {title}\n\n{how}\n\n" + "\n".join(section(*home) for home in sorted(homes.items()))
+    first = homes.pop(names.get("connect", ""), [])  # what a program calls first
+    text = f"## Connect\n\n::: {names['connect']}.connect\n\n" if first else ""
+    if rest := [name for name in first if name != "connect"]:
+        homes[names["connect"]] = rest
+    return f"# {title}\n\n{how}\n\n{text}" + "\n".join(section(*home) for home in sorted(homes.items()))
 
 
 def section(module: str, names: Iterable[str]) -> str:

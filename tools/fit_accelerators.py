@@ -40,7 +40,7 @@ _MEMORY: Final = {
     "s100": (90e3, 60e3, 180e3),
     "s100p": (90e3, 60e3, 180e3),
 }
-"""First guesses of bytes of features, bytes of weights and elements of a table a us."""
+"""First guesses of bytes of features, bytes of weights and elements of a table per µs."""
 INPUT_GROUPS, OUTPUT_GROUPS = (16, 32, 64), (8, 16, 32, 64)
 PULL: Final = 0.05
 _FITTED: Final = Chip._fields[:-2]

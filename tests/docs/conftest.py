@@ -1,4 +1,4 @@
-"""What the pages are run in: a directory and a home for boards of their own, the commands of this installation."""
+"""What the pages are run in: a directory and a home for their own boards, the commands of this installation."""
 
 from __future__ import annotations
 
