@@ -108,7 +108,7 @@ class WatchedArray(BoardArray):
 
 
 class Buffer:
-    """A block of device memory that is freed when it is closed, or when nothing looks at it any more.
+    """A block of device memory that is freed when it is closed, or when nothing looks at it anymore.
 
     An array that knows nothing of the board looks at it too, such as ``np.asarray`` makes of one.
     """
@@ -116,7 +116,7 @@ class Buffer:
     def __init__(
         self, session: Session, size_bytes: int, *, is_cached: bool, make: Callable[[], Block] | None = None
     ) -> None:
-        """``make`` gives a block that is there already, which this buffer then releases."""
+        """``make`` gives a block that already exists, which this buffer then releases."""
         block: Block = asked(make or (lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True)))
         try:
             block.is_managed = True
@@ -187,7 +187,7 @@ class Buffer:
         return self.address <= start < self.address + max(self.size_bytes, 1)
 
     def free(self) -> None:
-        """Free the memory now; arrays over it keep the bytes that they have, and are no device memory any more."""
+        """Free the memory now; arrays over it keep the bytes that they have, and are no device memory anymore."""
         self._is_freed = True
         try:
             if self._free.detach() is not None:

@@ -392,7 +392,7 @@ def private_board(
         image: Image file; None takes the default image.
         cores: DSP cores; None takes HBRT_CORES, else as many as the profile has.
         ddr_bytes: DDR; None takes HBRT_DDR.
-        directory: Where; None makes a directory of its own.
+        directory: Where; None makes its own directory.
         check: As for ``connect``.
         inline: As for ``connect``.
         profile: What board is modelled, a name such as "sd865" or a file; empty takes HBRT_PROFILE.

@@ -27,7 +27,7 @@ class ParameterBlocks:
         self._is_closed = False
 
     def hold(self, raw: bytes) -> ParameterBlock:
-        """These bytes in device memory; the block comes back when nothing refers to it any more."""
+        """These bytes in device memory; the block comes back when nothing refers to it anymore."""
         try:
             buffer = self._spare.pop()
         except IndexError:
@@ -47,11 +47,11 @@ class ParameterBlocks:
         return list(self._spare)
 
     def close(self) -> None:
-        """Free what waits, and take nothing back any more."""
+        """Free what waits, and take nothing back anymore."""
         self._is_closed = True
         spare, self._spare = self._spare, []
         for buffer in spare:
-            with contextlib.suppress(HbrtError):  # of a board that has gone: so has the block
+            with contextlib.suppress(HbrtError):  # of a board that is gone: so has the block
                 buffer.free()
 
 

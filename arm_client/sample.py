@@ -1,6 +1,6 @@
 """What the sample programs share beside the runtime's calls: a failed call ends them, pictures come in and go out.
 
-A sample that is copied elsewhere goes on importing it from here.
+A sample that is copied elsewhere continues importing it from here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PICTURE = str(samples_dir() / "arm" / "cv" / "data" / "input.png")
 
 
 def problem(status: int, call: str) -> str:
-    """What the runtime says of a call that failed, for a program that goes on."""
+    """What the runtime says of a call that failed, for a program that continues."""
     return f"{call} returned {status}: {last_error()}"
 
 

@@ -151,7 +151,7 @@ def hbrt_register_fd(mem: hbSysMem, fd: int, offset: int, size: int) -> None:
 
     No byte is copied: the program, the other library and the cores see the same memory. The result is cached memory;
     hbSysUnregisterMem undoes it. Registrations are counted, and those of the same memory have one physical address.
-    Another process registers it by that (hbSysRegisterMem), or by a descriptor of its own.
+    Another process registers it by that (hbSysRegisterMem), or by its own descriptor.
 
     Args:
         mem: Out: physical address, address in this process, size.

@@ -69,7 +69,7 @@ class _Pool:
 
 
 _pool = _Pool()
-# A leak is of a client that has gone. What strict mode reports of tasks shows in the test's results, which may be its
+# A leak is of a client that is gone. What strict mode reports of tasks shows in the test's results, which may be its
 # point, and an op may share a block out in ways that nobody else sees.
 _NO_DISORDER = {"endless-wait", "injected", "leak", "missing-clean", "needless-flush", "ping-blocks", "shared-block"}
 

@@ -49,7 +49,7 @@ def check(status: int) -> None:
 
 
 class BoardModel:
-    """One model, loaded from memory, with tensors of its own. A context manager."""
+    """One model, loaded from memory, with its own tensors. A context manager."""
 
     def __init__(self, model: bytes) -> None:
         """Load it.

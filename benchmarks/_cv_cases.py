@@ -38,7 +38,7 @@ class Recorder:
         return self._held[-1]
 
     def call(self, cmd: int, params: Any, output: Any, **options: Any) -> Any:
-        """Remember, and go on."""
+        """Remember, and continue."""
         self.cmd, self.params, self.output = int(cmd), bytes(params), output
         return self._board.call(cmd, params, output, **options)
 

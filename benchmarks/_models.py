@@ -114,7 +114,7 @@ def throughput(
 
     Args:
         bares: Each runs its own in bare onnxruntime.
-        runs: Each runs its own on a core of its own.
+        runs: Each runs its own on its own core.
         rounds: How often.
         seconds: Of one measurement.
         what: The cores, for the text.

@@ -144,7 +144,7 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 
 
 @click.command()
-@click.option("--boards", default=12, show_default=True, help="How many boards, each with a caller of its own.")
+@click.option("--boards", default=12, show_default=True, help="How many boards, each with its own caller.")
 @click.option("--rounds", default=4, show_default=True, help="How often each takes its turn on a board.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
@@ -211,7 +211,7 @@ def measure_all(
 
 
 def measure_on_one_board(found: list[Measured], rounds: int, caller_cpu: int, core_cpu: int) -> list[Measured]:
-    """Add so many rounds of each, on a board of its own."""
+    """Add so many rounds of each, on its own board."""
     raise_on_sigterm()
     makers = cases()
     with pinned({caller_cpu, core_cpu}), private_board(cores=1) as board:

@@ -33,7 +33,7 @@ SOFTMAX_SIZE = 1000
 
 
 def softmaxes() -> bytes:
-    """Layers of Softmax with a Relu between, so that each is a segment of its own when it leaves onnxruntime."""
+    """Layers of Softmax with a Relu between, so that each is its own segment when it leaves onnxruntime."""
     nodes, at = [], "x"
     for layer in range(SOFTMAX_LAYERS):
         nodes += [

@@ -3,7 +3,7 @@
     python -m benchmarks.dnn_memory [--count 1000000]
 
 Every kind of task takes part: plain ones, chains, callbacks, releases of what still waits, a model that is loaded and
-released again. The memory that is this process's alone is looked at twenty times; the last line says by how many bytes
+released again. The memory that is this process's alone is checked twenty times; the last line says by how many bytes
 an inference it grew from the first quarter to the end.
 """
 

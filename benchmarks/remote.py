@@ -2,7 +2,7 @@
 
     python -m benchmarks.remote [--mib N] [--keys]
 
-Starts a board and a relay of its own. Each figure is the best of several, since what is measured shares the CPUs with
+Starts a board and its own relay. Each figure is the best of several, since what is measured shares the CPUs with
 the relay, the core and whatever else runs; a network adds its own time for the same bytes.
 """
 

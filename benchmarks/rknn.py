@@ -3,7 +3,7 @@
     python -m benchmarks.rknn [--quick] [--markdown] [--json FILE]
 
 Both sides take turns within each round. RKNN is RKNNLite.inference; bare is ``session.run`` in the program's threads.
-The images of a batch end together, so a batch gains less than contexts that go on; two bare processes that take half
+The images of a batch end together, so a batch gains less than contexts that continue; two bare processes that take half
 of a batch each show how much less. The board is private to this program.
 """
 

@@ -1,11 +1,11 @@
-"""What a call costs, side by side with other ways of calling another process, in one go on one machine.
+"""What a call costs, side by side with other ways of calling another process, in one continue one machine.
 
     python -m benchmarks.rpc [--quick] [--regime one|free|busy|all] [--peers a,b] [--json FILE] [--markdown]
 
 Placement decides the number, so that everything is measured three times: with the whole process tree on one CPU
 (as ``taskset -c 0`` would do it; this repeats best), free, where a wake-up may cross CPUs, and free on a busy machine,
 where one more process spins all the time. The peers take
-turns in every round. The measuring client is a process of its own, as every server is; this program only
+turns in every round. The measuring client is its own process, as every server is; this program only
 starts them, tells them when to begin, and ends them.
 
 The peer iceoryx2-c takes part when ``ICEORYX2_FLAGS`` has what a compiler needs to find and link iceoryx2's C library.
@@ -71,7 +71,7 @@ def choose_peers(names: str | None) -> list[Peer]:
     if unknown := wanted - {peer.name for peer in PEERS}:
         known = ", ".join(peer.name for peer in PEERS)
         raise click.BadParameter(
-            f"there is no peer {', '.join(sorted(unknown))}; the peers are {known}.", param_hint="--peers"
+            f"unknown peer {', '.join(sorted(unknown))}; the peers are {known}.", param_hint="--peers"
         )
     return [peer for peer in PEERS if peer.name in wanted]
 

@@ -1,4 +1,4 @@
-"""What a trace costs a call: a board that was never traced, and one on which a trace goes on and off, take turns.
+"""What a trace costs a call: a board that was never traced, and one on which a trace continues and off, take turns.
 
     python -m benchmarks.trace [--rounds N] [--calls N] [--pause-us N]
 
@@ -106,7 +106,7 @@ def measure(rounds: int, count: int, pause_us: int) -> dict[str, tuple[Rounds, R
 def main(rounds: int, calls: int, pause_us: int) -> None:
     """Measure what a trace costs a call."""
     raise_on_sigterm()
-    os.environ["HBRT_SPIN_US"] = "0"  # a poll is CPU time, too, and each board's programs have a habit of their own
+    os.environ["HBRT_SPIN_US"] = "0"  # a poll is CPU time, too, and each board's programs have their own habit
     found = measure(rounds, calls, pause_us)
     base = found[NEVER]
     rows = [

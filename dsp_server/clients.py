@@ -62,7 +62,7 @@ class Clients:
         self._free_ids = deque(range(1, CLIENT_COUNT))
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
-        self.names: dict[int, str] = {}  # of the processes that attached last, also of those that have gone
+        self.names: dict[int, str] = {}  # of the processes that attached last, also of those that are gone
 
     def attach(self, pid: int, name: str) -> Client:
         """Give a process an id, a doorbell, a token and its first slots.

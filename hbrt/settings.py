@@ -134,7 +134,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_SCHEDULE",
         "text",
         "",
-        "has a program be the cores of a board of its own and take turns with them, in one order that can be repeated: "
+        "runs the cores inside the program and interleaves them in a repeatable order: "
         "default, random:SEED, or steps:17=core1,...; empty for a board's own cores",
     ),
     Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),

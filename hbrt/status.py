@@ -67,7 +67,7 @@ class Status(IntEnum):
         ),
     )
     HB_SYS_NOT_RUNNING = -6000133, "No board is running; start one with 'hbrt start'."
-    HB_SYS_BOARD_LOST = -6000134, "The daemon of the board has gone; start it again and attach anew."
+    HB_SYS_BOARD_LOST = -6000134, "The daemon of the board died; start it again and attach again."
     HB_SYS_FORKED = -6000135, "This process is a fork of the one that attached to the board; attach anew in the child."
     HB_DSP_INVALID_ARGUMENT = -6000257, "An argument of the RPC is not valid: a null pointer or a bad value."
     HB_DSP_INVALID_CORE = -6000258, "dspCoreId names a core that this board does not have."
@@ -85,17 +85,17 @@ class Status(IntEnum):
     HB_DSP_UNKNOWN_COMMAND = -6000267, "No op is registered for the command; see 'hbrt ops'."
     HB_DSP_RUN_TASK_FAILED = -6000268, "The op raised an exception; the task's text has its traceback, or its sentence."
     HB_DSP_TASK_CANCELLED = -6000269, "The task was cancelled before a core claimed it."
-    HB_DSP_CORE_LOST = -6000270, "The core died while it ran the task; other tasks go on."
+    HB_DSP_CORE_LOST = -6000270, "The core died while it ran the task; other tasks continue."
     HB_DSP_WATCHDOG = -6000271, "The op outlived its time limit; its core was restarted."
     HB_DSP_NOT_RUNNING = -6000272, "No board is running; start one with 'hbrt start'."
-    HB_DSP_BOARD_LOST = -6000273, "The daemon of the board has gone; start it again and attach anew."
+    HB_DSP_BOARD_LOST = -6000273, "The daemon of the board died; start it again and attach again."
     HB_DSP_FORKED = -6000274, "This process is a fork of the one that attached to the board; attach anew in the child."
     HB_DSP_OUT_OF_TCM = -6000275, "A TCM bank has no free range of that size."
     HB_DSP_PERMISSION = -6000276, "The request is for the owner of the block or of the task only."
     HB_DSP_RELAY_LOST = (
         -6000277,
         (
-            "The relay that carried the task has gone, or none can be reached; the board keeps running, and the next "
+            "The relay that carried the task died, or cannot be reached; the board keeps running, and the next "
             "call starts or finds a new one."
         ),
     )

@@ -41,7 +41,7 @@ class _Checked:
             AttributeError: the structure has no such field; says which one is nearest.
         """
         if not hasattr(self.__class__, name):
-            raise AttributeError(_no_field(type(self), name))  # no name, or Python adds a hint of its own
+            raise AttributeError(_no_field(type(self), name))  # no name, or Python adds its own hint
         _set(self, name, value)
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ class Nursery:
             return _fork_of(found[1], text, list(places.values()))
 
     def close(self) -> None:
-        """End the warm processes; what has forked goes on."""
+        """End the warm processes; what has forked continues."""
         if os.getpid() == self._owner:
             for found in filter(None, self._warm.values()):
                 found[1].close()
@@ -157,7 +157,7 @@ class Program(subprocess.Popen[str]):
 
 
 class Server(Program):
-    """A relay: it has neither a user's lines nor a daemon of its own, and forks."""
+    """A relay: it has neither a user's lines nor its own daemon, and forks."""
 
     ways = ("-m", "-c")
 

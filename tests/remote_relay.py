@@ -1,4 +1,4 @@
-"""A relay that listens on TCP, as a process of its own, for tests of either side."""
+"""A relay that listens on TCP, as its own process, for tests of either side."""
 
 from __future__ import annotations
 

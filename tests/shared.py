@@ -56,7 +56,7 @@ def heed_ctrl_c() -> None:
 
 
 def pytest_configure() -> None:
-    """Give this process's boards a home of their own: short, since a socket's path is."""
+    """Give this process's boards their own home: short, since a socket's path is."""
     heed_ctrl_c()
     home = Path(tempfile.mkdtemp(prefix="hbrt-t-", dir="/tmp"))
     os.environ["HBRT_HOME"] = str(home)
@@ -209,7 +209,7 @@ def board_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 class Shell:
-    """The ``hbrt`` command as a user has it: real processes, with a home of their own for boards."""
+    """The ``hbrt`` command as a user has it: real processes, with their own home for boards."""
 
     # Verbs that send a daemon a request, or read its files, and print the answer. That they do the same as processes,
     # and what any verb does as one (signals, closed pipes, terminals), is in tests/hbrt/cli.
@@ -226,7 +226,7 @@ class Shell:
         self._started: list[subprocess.Popen[str]] = []
 
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
+        """Run ``hbrt`` with these arguments to its end; in this process, where its own process adds nothing."""
         is_asking = bool(arguments) and arguments[0] in self.ASKING and {"-f", "--follow"}.isdisjoint(arguments)
         if not is_asking and arguments[:2] != self.WRITING:
             return self.python("-m", "hbrt", *arguments)
@@ -274,7 +274,7 @@ class Shell:
         return run_program(arguments, PATIENCE_S, cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
-        """Start the interpreter with these arguments, in a process group of its own, as a terminal would."""
+        """Start the interpreter with these arguments, in its own process group, as a terminal would."""
         process = Program(
             [sys.executable, *map(str, arguments)],
             cwd=self.cwd,

@@ -98,7 +98,7 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
     folder = REPOSITORY / side / "commands"
     files = {file.stem for file in folder.glob("[!_]*.py")} | {file.parent.name for file in folder.glob("*/command.py")}
     modules = [entry.module for entry in entry_points(group="hbrt.commands")]
-    modules += re.findall(r'_be\("(.+)"\)', (REPOSITORY / "hbrt" / "programs.py").read_text())  # a program of its own
+    modules += re.findall(r'_be\("(.+)"\)', (REPOSITORY / "hbrt" / "programs.py").read_text())  # its own program
     announced = {module.split(".")[2] for module in modules if module.startswith(f"{side}.commands.")}
     assert files, f"{side} has no verbs"
     assert files == announced
@@ -114,7 +114,7 @@ def test_no_imports_go_in_a_circle_neither_lazy_ones_nor_those_for_types() -> No
     imports = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
     assert len(imports) > 300
     for importer, imported in TYPE_ONLY:
-        assert imported in imports[importer], "a mended circle is no exception any more"
+        assert imported in imports[importer], "a mended circle is no exception anymore"
         imports[importer].discard(imported)
     graphlib.TopologicalSorter(imports).prepare()  # raises with the circle
 
@@ -123,7 +123,7 @@ def test_a_module_that_calls_itself_pure_touches_no_process_and_no_socket() -> N
     """What import-linter's contract holds for whole folders of rules, for each module that says so of itself."""
     settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = (one for one in settings["tool"]["importlinter"]["contracts"] if one["name"] == "rules are pure")
-    forbidden = set(contract["forbidden_modules"]) - {"hbrt.board"}  # where a rule of its own is
+    forbidden = set(contract["forbidden_modules"]) - {"hbrt.board"}  # where its own rule is
     graph = grimp.build_graph(*PACKAGES, include_external_packages=True, cache_dir=None)
     impure, count = {}, 0
     for module in graph.modules:

@@ -62,7 +62,7 @@ ENDINGS: dict[str, str] = {
     "at its end, with an op that runs": RUN_SLOW,
     "by os._exit, with an op that runs": RUN_SLOW + "os._exit(0)",
     "by an exception, with callbacks": "board.submit(0).add_done_callback(print); raise RuntimeError('oops')",
-    "with a child that goes on": "os.fork() or (signal.setitimer(signal.ITIMER_REAL, 0.2), signal.pause())",
+    "with a child that continues": "os.fork() or (signal.setitimer(signal.ITIMER_REAL, 0.2), signal.pause())",
     "with two boards": "from arm_client.client import private_board\\nwith private_board() as other: other.ping()",
 }
 # Each waits until it is ended.

@@ -50,7 +50,7 @@ class DeviceMemory:
         return not self.session.link.fault
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """A new array in a block of its own, zeroed.
+        """A new array in its own block, zeroed.
 
         Raises:
             GraphError: NO_MEMORY, with what was free.

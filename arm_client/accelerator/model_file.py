@@ -37,7 +37,7 @@ class ModelFile:
             self._fd = self._opened() if self.path.exists() else self._written(data)
 
     def reader(self) -> Callable[[], ModelProto]:
-        """Reads the model; also after ``close``, and after the board has gone."""
+        """Reads the model; also after ``close``, and after the board is gone."""
         file = os.fdopen(os.dup(self._fd), "rb")
 
         def read() -> ModelProto:
@@ -90,7 +90,7 @@ class ModelFile:
 
 def _remove_unused(path: Path, fd: int) -> None:
     """Remove a model's file that no program uses but by this descriptor, which may have a lock on it."""
-    with contextlib.suppress(OSError):  # another program uses it, or it has gone
+    with contextlib.suppress(OSError):  # another program uses it, or it is gone
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(path, fd):
             path.unlink()

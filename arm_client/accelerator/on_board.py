@@ -160,7 +160,7 @@ class OnBoard:
         """As ``Session.bind``."""
         if not self._has_run:
             self._has_run = True
-            trim_heap()  # of the model: those who loaded it have let go of their copies
+            trim_heap()  # of the model: those who loaded it have release their copies
         device = DeviceMemory(self._label)
         if device.session is not self._board:  # the board was restarted, or this is a fork's child
             before, self._board = self._file, device.session

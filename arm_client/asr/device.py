@@ -163,7 +163,7 @@ class DeviceNetwork:
             board: Whose image has the op.
             network: Trained.
             is_float: Whether it computes in float32, else in uint8.
-            is_one_block: Whether all weights lie in one block, found by offsets, else each in a block of its own.
+            is_one_block: Whether all weights lie in one block, found by offsets, else each in its own block.
             most_frames: Of a pass.
             denominator: L of requantization.
             is_exact: Whether scales follow the multiplier that was cut.
@@ -265,7 +265,7 @@ class DeviceNetwork:
     def _advice(self) -> str:
         source = samples_dir() / "dsp" / "tdnnf_image.c"
         return (
-            f"The forward pass needs an image of its own: 'hbrt cc --dsp -o tdnnf.so {source}', then 'hbrt restart "
+            f"The forward pass needs its own image: 'hbrt cc --dsp -o tdnnf.so {source}', then 'hbrt restart "
             "--image tdnnf.so', or HBRT_IMAGE=tdnnf.so for a private board."
         )
 

@@ -41,7 +41,9 @@ def filter_banks(samples: NDArray[np.int16]) -> Floats:
         ValueError: it is shorter than a window.
     """
     if len(samples) < WINDOW:
-        raise ValueError(f"{len(samples)} samples are no window of {WINDOW}; give at least {1000 * WINDOW // RATE} ms.")
+        raise ValueError(
+            f"{len(samples)} samples are not whole windows of {WINDOW}; give at least {1000 * WINDOW // RATE} ms."
+        )
     real = samples.astype(np.float32)
     real[1:] -= np.float32(0.97) * real[:-1]
     frames = np.lib.stride_tricks.sliding_window_view(real, WINDOW)[::FRAME]

@@ -215,7 +215,7 @@ def ranges_of(network: Network, utterances: Iterable[Floats]) -> dict[str, float
 
 
 def quantized_weights(network: Network) -> dict[str, Matrix]:
-    """The weights as uint8, each matrix and row with a scale of its own.
+    """The weights as uint8, each matrix and row with its own scale.
 
     A row that is added has at least half the scale of what it is added to: of scales far apart, a sum in int32 takes so
     much room that its requantization has no multiplier left.

@@ -65,7 +65,7 @@ def _blocked(thread: int, threads: set[int], memory: BinaryIO, is_code: Callable
         if holder not in threads or holder == thread:
             return None
         stack = _read(memory, int(words[7], 16), _STACK_BYTES)
-    except (OSError, struct.error):  # the thread has gone on, or ended
+    except (OSError, struct.error):  # the thread continued, or ended
         return None
     return Blocked(thread, mutex, holder, tuple(islice(filter(is_code, _words(stack)), _MAX_CALLERS)))
 

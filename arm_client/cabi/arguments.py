@@ -132,7 +132,7 @@ def short_repr(value: object) -> str:
 
 
 def _address(buffer: Any) -> int | None:
-    """Address that a number or a pointer says; None for what has bytes of its own, 0 for a null pointer."""
+    """Address that a number or a pointer says; None for what has its own bytes, 0 for a null pointer."""
     is_pointer = type(buffer) in {ctypes.c_void_p, ctypes.c_char_p} or isinstance(buffer, ctypes._Pointer)  # noqa: SLF001
     if is_pointer or hasattr(buffer, "_obj"):  # byref
         return ctypes.cast(buffer, ctypes.c_void_p).value or 0

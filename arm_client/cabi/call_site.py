@@ -90,7 +90,7 @@ def _callers_of(frame: Any) -> list[tuple[str, int]]:
         place = frame.f_code.co_filename, frame.f_lineno
         if not _is_programs(place[0]):
             break
-        if place != last:  # a comprehension is a function of its own
+        if place != last:  # a comprehension is its own function
             found.append(place)
         last = place
     return found

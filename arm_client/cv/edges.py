@@ -39,7 +39,7 @@ def canny(
     Args:
         board: Connection to a board.
         src: (height, width) uint8.
-        threshold1: An edge goes on where the gradient is above this.
+        threshold1: An edge continues where the gradient is above this.
         threshold2: An edge begins where the gradient is above this; at least threshold1.
         kernel_size: Of the derivatives: 3, 5 or 7.
         norm: "l1" |dx| + |dy|, "l2" sqrt(dx^2 + dy^2).

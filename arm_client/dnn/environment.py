@@ -108,7 +108,7 @@ TABLE = (
         "HB_DNN_PERFETTO_CONFIG_PATH",
         "configuration of the trace",
         "a JSON file whose field trace_record_file names the trace, dnn.pftrace without it; a relative name is in the "
-        "working directory, and a file that is there already is refused. Other fields have no effect",
+        "working directory, and an existing file is refused. Other fields have no effect",
         is_honored=True,
     ),
     Variable("HB_NN_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),

@@ -63,7 +63,7 @@ def of_graph(error: GraphError) -> ModelError:
     text = str(error)
     if error.reason is Reason.UNKNOWN_OP:
         text += (
-            " If it is an op of your own, register its layer first: hbDNNRegisterLayerCreator, or a plugin in "
+            " If it is your own op, register its layer first: hbDNNRegisterLayerCreator, or a plugin in "
             "HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
         )
     return ModelError(_CODES[error.reason], text)

@@ -1,4 +1,4 @@
-"""A pointer that runs out of cached memory with an image of its own: what is beside the image faults, with a sentence.
+"""A pointer that runs out of cached memory with its own image: what is beside the image faults, with a sentence.
 
 Uncached memory needs none of this: an address beside it is one of the DDR's, which isolation closes.
 """

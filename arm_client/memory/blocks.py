@@ -1,7 +1,7 @@
 """Blocks of device memory of this process: allocation, the two cache modes, flushes, registration.
 
 Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a
-flush moves nothing. In ``strict`` mode the CPU sees an image of its own: CLEAN writes it to the DDR, INVALIDATE reads
+flush moves nothing. In ``strict`` mode the CPU sees its own image: CLEAN writes it to the DDR, INVALIDATE reads
 the DDR again, so that a missing flush gives here the wrong data that it gives on a board.
 """
 
@@ -231,7 +231,7 @@ class Blocks:
         return self._blocks.get(block.phy_addr) is block
 
     def _forgo(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
-        # Of a board that has gone: so has the block.
+        # Of a board that is gone: so has the block.
         with contextlib.suppress(RequestRefusedError), self.views.around(block, Question(), freed_at):
             self._link.request("unregister", phy=phy_addr)
 
@@ -408,7 +408,7 @@ class Blocks:
         return [(start, start + size) for start, size in ((ddr.address, len(ddr.bytes)), *images)]
 
     def cached(self) -> list[Block]:
-        """Blocks that the CPU sees through an image of its own, by address: the same order in each run."""
+        """Blocks that the CPU sees through its own image, by address: the same order in each run."""
         return sorted((one for one in self._blocks.values() if one.image is not None), key=lambda one: one.phy_addr)
 
     def owned(self) -> list[Block]:
@@ -436,8 +436,8 @@ class Blocks:
         if ddr.imported(phy_addr) and ddr.private.overlap(start, start + entry.size_bytes):
             raise RequestRefusedError(
                 Status.HB_SYS_OUT_OF_MEMORY,
-                f"The address {phy_addr:#x} is free again on the board, but arrays of the block that was there are "
-                "still in use: let go of arrays of freed blocks first.",
+                f"The address {phy_addr:#x} is free again on the board, but arrays of its former block are "
+                "still in use: drop arrays of freed blocks first.",
             )
         if why := ddr.reach(entry):
             raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)

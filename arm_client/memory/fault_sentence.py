@@ -40,7 +40,7 @@ def note(link: Link, kind: str, text: str, *places: Place) -> str:
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     sentence = next((found for teller in _tellers if (found := teller(address))), "")
     if sentence:
-        # Nobody may read standard error any more. The process is to end by the fault, and not by SIGPIPE.
+        # Nobody may read standard error anymore. The process is to end by the fault, and not by SIGPIPE.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PIPE)
         with contextlib.suppress(OSError):
             sys.stderr.flush()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from hbrt.attach.link import Link
 
-MAX_BLOCKS = 1024  # each is a mapping of its own to the kernel, which allows 65 530 of them
+MAX_BLOCKS = 1024  # each is its own mapping to the kernel, which allows 65 530 of them
 
 
 class FreedBlock(NamedTuple):

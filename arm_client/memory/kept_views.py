@@ -50,7 +50,7 @@ class KeptViews:
             from arm_client.cabi.say import warn
 
             warn(
-                "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
+                "No memory to keep the last bytes of %d blocks that arrays refer to (%s): they read as zeros "
                 "from now on. Copy results before the board is closed.",
                 len(ranges),
                 error.strerror,
@@ -63,7 +63,7 @@ class KeptViews:
         Args:
             block: The block; None where it stays.
             asked: How far the request is.
-            freed_at: The line that lets it go.
+            freed_at: The line that releases it.
 
         Raises:
             RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory to keep its bytes in.
@@ -87,8 +87,8 @@ class KeptViews:
         except OSError as error:
             raise RequestRefusedError(
                 Status.HB_SYS_OUT_OF_MEMORY,
-                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot go while arrays look at it: there is no "
-                f"memory to keep their bytes in ({error.strerror}). Let go of arrays of freed blocks first.",
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot be freed while arrays refer to it: no "
+                f"memory for a copy of its bytes ({error.strerror}). Drop arrays of freed blocks first.",
             ) from None
         try:
             yield

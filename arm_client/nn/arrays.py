@@ -25,7 +25,7 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
     try:
         given = np.asarray(values)
     except ValueError as error:
-        raise refusal(f"The values are no array: {error}") from None
+        raise refusal(f"The values are not an array: {error}") from None
     if given.dtype.kind not in "biuf":
         raise refusal(f"The values are of type {given.dtype}: use real numbers, such as float32.")
     return given

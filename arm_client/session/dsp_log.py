@@ -16,7 +16,7 @@ _MAX_BYTES = 1 << 20
 
 
 def log_reader(session: Session) -> Callable[[], str]:
-    """A reader of the lines of ops and of findings from now on; none for a board that has gone or is remote."""
+    """A reader of the lines of ops and of findings from now on; none for a board that is gone or is remote."""
     log: Path | None = getattr(session.link.paths, "log", None)  # none of another machine's board
     try:
         start = log.stat().st_size if log is not None else 0

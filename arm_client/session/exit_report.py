@@ -27,7 +27,7 @@ def report_findings(link: Link, *, is_private: bool, is_silent: bool) -> None:
     """Have the board check for leaks of this process, and report its findings.
 
     Args:
-        link: This process's attachment, which is about to close; it owns nothing on the board any more.
+        link: This process's attachment, which is about to close; it owns nothing on the board anymore.
         is_private: Whether the board belongs to this process. Then it has reported its findings, and findings without a
             program are this process's, too.
         is_silent: Whether another process reports them.

@@ -69,7 +69,7 @@ def _routing(route: str | None = None, *, compare: bool | None = None) -> Routin
     return Routing(routes, settings.flag("HBRT_ROUTE_COMPARE") if compare is None else compare)
 
 
-_DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it goes on, it reclaims everything
+_DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it continues, it reclaims everything
 
 
 class Session:
@@ -280,7 +280,7 @@ def attached(profile: str = "") -> Session:
     try:
         return default(profile)
     except (BoardError, settings.BadSettingError) as error:
-        if isinstance(error, settings.BadSettingError | DidNotStartError):  # who ignores statuses would go on
+        if isinstance(error, settings.BadSettingError | DidNotStartError):  # who ignores statuses would continue
             from arm_client.cabi.say import warn_once
 
             warn_once(str(error), about=type(error).__name__)

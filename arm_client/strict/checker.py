@@ -240,7 +240,7 @@ class TaskChecker:
             report_mistake(self._link, mistake)
 
     def close(self) -> None:
-        """Check nothing any more, and drop the references between this object, the tasks and the memory."""
+        """Check nothing anymore, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
         self._tasks.note_each(None)
         for watch in (self.stale, self._late_views):

@@ -1,7 +1,7 @@
 """Arrays and views of blocks that were freed: under the check ``memory``, their first use is a mistake.
 
 Such an array keeps the block's last bytes, in pages of this process alone: no task sees what it writes. These pages are
-closed when the block is freed. The first access opens them, and the program goes on with these bytes.
+closed when the block is freed. The first access opens them, and the program keeps running with these bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LateViews:
             on_fault(self._on_fault)  # runs before the handler of fatal faults, which the first free has installed
 
     def close(self) -> None:
-        """Open all pages, and handle no fault any more."""
+        """Open all pages, and handle no fault anymore."""
         for address in list(self._kept):
             self._open(address)
         no_fault(self._on_fault)

@@ -115,7 +115,7 @@ def are_never_at_once(new: TaskFootprint, old: TaskFootprint) -> bool:
 
 
 def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
-    """Whether two tasks with one output block may be halves of one footprint, each of which writes a part of its own.
+    """Whether two tasks with one output block may be halves of one footprint, each of which writes its own part.
 
     They may when their structures name different places of it, when numbers in the structures of one command differ
     (rows, an index), or when the op can choose its part by its core. Copies of one task write the same bytes. Of all

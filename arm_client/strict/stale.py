@@ -89,7 +89,7 @@ class StaleReads:
             self.close_stale(*writers[0])
 
     def close(self) -> None:
-        """Open all pages, and handle no fault any more."""
+        """Open all pages, and handle no fault anymore."""
         for writer in list(self._closed.values()):
             self._open(writer.block)
         no_fault(self._on_fault)

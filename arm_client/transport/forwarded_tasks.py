@@ -47,7 +47,7 @@ class ForwardedTasks(TaskSlots):
             raise
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
-        """Bring a task to its core: 0, or a status, and its handle is not in use any more.
+        """Bring a task to its core: 0, or a status, and its handle is not in use anymore.
 
         Args:
             slot: Its slot, which is SENT.

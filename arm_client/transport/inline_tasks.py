@@ -80,7 +80,7 @@ class InlineTasks(ForwardedTasks):
         return super().release(handle)
 
     def close(self) -> None:
-        """As ``TaskSlots.close``, and have no core any more."""
+        """As ``TaskSlots.close``, and have no core anymore."""
         if self._core is not None:
             self._core.close()
         super().close()

@@ -60,7 +60,7 @@ class Questions:
             question.end()
 
     def end(self) -> None:
-        """End every wait: no answer comes any more."""
+        """End every wait: no answer comes anymore."""
         for question in list(self._open.values()):
             question.end()
 

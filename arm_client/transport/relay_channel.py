@@ -69,7 +69,7 @@ class RelayChannel:
         return self._recv(_NOBLOCK) if self._get(_EVENTS) & _POLLIN else None  # type: ignore[operator]
 
     def watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_seconds: float) -> None:
-        """From now on, have a thread of its own call back, until the channel is closed.
+        """From now on, have its own thread call back, until the channel is closed.
 
         Args:
             on_death: Called once, when the relay's process has ended.
@@ -119,7 +119,7 @@ def open_channel(link: LocalLink) -> RelayChannel:
 
     Raises:
         RequestRefusedError: none can be started, or it refuses this process: HB_DSP_RELAY_LOST or its own status; where
-            the board has gone that is why, whatever a relay of the next board on the same directory says.
+            the board is gone that is why, whatever a relay of the next board on the same directory says.
     """
     try:
         return _find_or_start(link)

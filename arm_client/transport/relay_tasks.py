@@ -115,15 +115,15 @@ class RelayTasks(ForwardedTasks):
         channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request)
 
     def _is_gone(self, channel: RelayChannel, error: OSError) -> bool:
-        """End the tasks of a relay that took no message; whether it has gone, so that another one may be had."""
+        """End the tasks of a relay that took no message; whether it is gone, so that another one may be had."""
         is_gone = not isinstance(error, BlockingIOError)
         self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel) if is_gone else TAKES_NO_MORE)
         return is_gone
 
     def _has_gone(self, channel: RelayChannel) -> str:
         return (
-            f"The relay of board {self.link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
-            "board goes on, and the next call starts or finds a new relay."
+            f"The relay of board {self.link.paths.name} (process {channel.pid}) died, and the task with it; the "
+            "board keeps running, and the next call starts or finds a new relay."
         )
 
     def _refuse_unreached(self) -> int:
@@ -260,7 +260,7 @@ class RelayTasks(ForwardedTasks):
         return super().live_handles() + list(self._lost)
 
     def refuse_handle(self, handle: int) -> int:
-        """As ``TaskSlots.refuse_handle``; a task that a relay took along has a reason of its own."""
+        """As ``TaskSlots.refuse_handle``; a task that a relay took along has its own reason."""
         lost = self._lost.get(handle)
         return super().refuse_handle(handle) if lost is None else self.refuse(lost.status, lost.why)
 

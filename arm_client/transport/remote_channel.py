@@ -72,7 +72,7 @@ class RemoteChannel:
         on_lost: Callable[[int, str], None],
         watched: Mapping[Any, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
-        """From now on, hand over what comes, and tell once of the end, in a thread of its own.
+        """From now on, hand over what comes, and tell once of the end, in its own thread.
 
         Args:
             on_message: Takes a message of the relay.
@@ -130,7 +130,7 @@ class RemoteChannel:
             self._connection.send(encode(Kind.CLOCK, number))
             kind, fields = self._connection.recv(WELCOME_SECONDS)
             if kind != Kind.NOW:
-                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
+                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} died again.")
             back_ns = time.monotonic_ns()
             found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
         return min(found)[1]
@@ -208,7 +208,7 @@ class RemoteChannel:
             self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
 
     def _gone(self) -> str:
-        return f"The relay at {self._board.name} has gone, or cannot be reached any more; connect again."
+        return f"The relay at {self._board.name} died or is no longer reachable; connect again."
 
     def _end(self, linger_ms: int) -> None:
         self._connection.close(linger_ms)

@@ -1,6 +1,6 @@
 """The attachment to a board on another machine: as ``hbrt.attach.link``, over a relay.
 
-This process has a DDR of its own, laid out like the board's, so that addresses mean the same on both machines and
+This process has its own DDR, laid out like the board's, so that addresses mean the same on both machines and
 ``virAddr`` is real memory. What concerns that memory is done by the connection's thread, in the order in which it is
 decided here and there: requests, changed bytes, submissions and ends need no other order than that of the messages.
 """
@@ -231,7 +231,7 @@ class RemoteLink(Link):
         """Fetch what changed on the board in the block that holds a range.
 
         Raises:
-            RequestRefusedError: this process does not hold it (any more), or the way to the board is gone.
+            RequestRefusedError: this process does not hold it (anymore), or the way to the board is gone.
         """
 
         def frames_for(number: int) -> FrameSource:

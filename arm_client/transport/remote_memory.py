@@ -43,7 +43,7 @@ class RemoteMemory:
         self._ids: dict[int, int] = {}  # block -> its record in the tables
         self._free_ids: list[int] = []
         self._owners: dict[int, int] = {}
-        self._leaving: set[int] = set()  # blocks that are being freed: their bytes have gone up for the last time
+        self._leaving: set[int] = set()  # blocks that are being freed: their bytes were sent for the last time
         self._lock = threading.Lock()
         self._pushed = 0  # number of the last PUSH
         self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH that was not taken yet: number, address, bits
@@ -127,7 +127,7 @@ class RemoteMemory:
                     yield number, address, change
 
     def leave(self, phy_addr: int, *, is_owned: bool) -> None:
-        """A block is about to be freed (or unregistered): nothing of it goes up any more, if that is the end of it."""
+        """A block is about to be freed (or unregistered): nothing of it goes up anymore, if that is the end of it."""
         with self._lock:
             found = self._holdings.find(phy_addr, 0)
             if found is None:

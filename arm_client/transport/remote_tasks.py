@@ -66,7 +66,7 @@ class RemoteTasks(ForwardedTasks):
         return (status, why) if status else None
 
     def lease_more(self) -> int:
-        """A slot of a task that nobody asks about any more, or the status: there are MAX_TASKS."""
+        """A slot of a task that nobody asks about anymore, or the status: there are MAX_TASKS."""
         self.release_abandoned()
         if self.free:
             return self.free.pop()

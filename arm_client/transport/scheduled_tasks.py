@@ -34,7 +34,7 @@ _OTHER_THREAD = (
 
 
 class ScheduledTasks(InlineTasks):
-    """The tasks; a wait lets the cores go on, and so does each line of the program."""
+    """The tasks; a wait lets the cores continue, and so does each line of the program."""
 
     _log: IO[str] | None = None
 

@@ -51,7 +51,7 @@ class Client(Protocol):
         """Send ``payload`` and return the reply."""
 
     def close(self) -> None:
-        """Let go of everything, so that nothing remains in /dev/shm or on disk."""
+        """Release everything, so that nothing remains in /dev/shm or on disk."""
 
 
 @runtime_checkable
@@ -75,7 +75,7 @@ class MeasuringClient(Protocol):
         """Do what the benchmark asks for: ``warm``, ``sync`` or ``in_flight``."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
 
 
 @dataclass(frozen=True)

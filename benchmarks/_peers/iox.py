@@ -1,6 +1,6 @@
 """iceoryx2's request-response in shared memory, where each side sleeps until the other one's event wakes it.
 
-Each client has an event service of its own, so that a reply wakes only the client that waits for it. All
+Each client has its own event service, so that a reply wakes only the client that waits for it. All
 files lie in the run's directory, and all segments in /dev/shm begin with its name, to be removed by it.
 """
 
@@ -39,7 +39,7 @@ def prefix(directory: Path) -> str:
 
 def make_node(directory: Path) -> Any:
     """Return a node whose files and names are private to this run."""
-    # blocking_wait() goes on waiting after a handler has run: SIGTERM has to end the process by itself.
+    # blocking_wait() continues waiting after a handler has run: SIGTERM has to end the process by itself.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     iox2.set_log_level(iox2.LogLevel.Error)
     config = iox2.config.default()
@@ -85,7 +85,7 @@ def serve(place: Place) -> None:
 
 
 class IceoryxClient:
-    """A client port, the server's doorbell, and a doorbell of its own."""
+    """A client port, the server's doorbell, and its own doorbell."""
 
     def __init__(self, place: Place) -> None:
         self._index = place.index

@@ -199,7 +199,7 @@ class Accelerator:
             self._wake.set()
 
     def _look(self) -> None:
-        """See that a program wants its run to end, or has gone. The thread sleeps while nothing has run for a while."""
+        """See that a program wants its run to end, or is gone. The thread sleeps while nothing has run for a while."""
         while True:
             self._wake.wait()
             while self._running or time.monotonic() - self._ended_at < _IDLE_S:
@@ -213,7 +213,7 @@ class Accelerator:
 
 
 def _wish(request: memoryview) -> _Wish:
-    """Whether the run of the present task is to end: its program has said so, or is not there any more."""
+    """Whether the run of the present task is to end: its program has said so, or is no longer there."""
     ddr = runtime.context.ddr
     assert ddr is not None  # noqa: S101 - a core has a board
     mm, gone_at = ddr.map, ddr.layout.client(runtime.context.client_id) + CLIENT_GONE

@@ -126,5 +126,5 @@ def _segments(raw: bytes) -> Iterator[tuple[int, ...]]:
     at, size, count = header[5], header[9], header[10]
     for index in range(count):
         if at + index * size + _PROGRAM.size > len(raw):
-            raise NotLoadableError("is cut off: its table of segments is not there. Build it again.")
+            raise NotLoadableError("is truncated: its segment table is missing. Build it again.")
         yield _PROGRAM.unpack_from(raw, at + index * size)

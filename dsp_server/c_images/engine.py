@@ -117,7 +117,7 @@ class OpEngine:
     def follow_trace(self, ring: Ring | None) -> None:
         """Have C note what it does into a file beside a ring from now on, or with None no more. Only between ops."""
         file = None
-        with suppress(OSError):  # no room: the op goes on
+        with suppress(OSError):  # no room: the op continues
             file = None if ring is None else ring.beside("engine")
         self._library.hbrt_dsp_engine_note(
             None if file is None else ctypes.byref(ctypes.c_char.from_buffer(file.map, file.start)),
@@ -126,7 +126,7 @@ class OpEngine:
         self._notes = file
 
     def give(self) -> None:
-        """Before C goes on: tell it the core's cycle and its last handle, which Python ops have moved.
+        """Before C continues: tell it the core's cycle and its last handle, which Python ops have moved.
 
         An engine that does more, as one that draws the order of copies, has another class.
         """

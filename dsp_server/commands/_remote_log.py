@@ -28,7 +28,7 @@ def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> No
     """Write the last lines, then what comes, until the board is offline.
 
     Raises:
-        RefusedError: as ``tail``, or the relay has gone and the board need not have.
+        RefusedError: as ``tail``, or the relay is gone and the board need not have.
     """
     with Observer(board) as observer:
         part = _tail(observer, board, lines)

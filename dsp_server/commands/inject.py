@@ -24,7 +24,7 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
     \b
     The actions are:{_ACTIONS}
 
-    A fault that comes is a finding of its own kind, 'injected'.""",
+    A fault that occurs is reported as a finding of kind 'injected'.""",
 )
 @board_option
 @click.option("--clear", is_flag=True, help="Forget the faults that are still to come, first.")

@@ -23,7 +23,7 @@ LINES = 100
 
 @click.command(short_help="Print a board's log, or follow it.", epilog="Example: hbrt log -f")
 @any_board_option
-@click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until the board is offline or Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the board is offline or Ctrl-C.")
 @click.option(
     "--lines",
     "-n",
@@ -35,7 +35,7 @@ LINES = 100
 )
 @json_option
 def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None:
-    """Print the end of a board's log. It outlives the daemon, and goes on with the next one.
+    """Print the end of a board's log. It outlives the daemon, and continues with the next one.
 
     That of a board of another machine (tcp://HOST:PORT) comes over its relay, at most its last MiB.
     """

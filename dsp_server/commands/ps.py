@@ -33,7 +33,7 @@ def command(*, as_json: bool) -> None:
     if as_json:
         show_json({"home": str(place), "boards": rows})
     elif not rows:
-        show_text(f"There is no board in {place}. Start one with 'hbrt start'.")
+        show_text(f"No board in {place}. Start one with 'hbrt start'.")
     else:
         show_table(_COLUMNS, [_row(row) for row in rows])
     for row in rows:

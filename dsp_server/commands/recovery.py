@@ -22,7 +22,7 @@ from hbrt.control.ask import ask
 def command(board: BoardPaths, wanted: str | None, *, as_json: bool) -> None:
     """Show, or set while the board runs, what 'hbrt start --recovery' sets when it starts.
 
-    As in Linux remoteproc: disabled leaves a crashed core as it is, to be looked at; enabled starts it again, also one
+    As in Linux remoteproc: disabled leaves a crashed core as it is, to be read; enabled starts it again, also one
     that has crashed before.
     """
     args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}

@@ -51,7 +51,7 @@ def prune(*, as_json: bool) -> None:
     if as_json:
         show_json({"home": str(place), "removed": removed, "kept": kept})
         return
-    show_text(f"Removed {', '.join(removed)}." if removed else f"There is no stopped board in {place}.")
+    show_text(f"Removed {', '.join(removed)}." if removed else f"No stopped board in {place}.")
     for one in kept:
         show_text(f"Board {one['board']}: {one['problem']}", err=True)
 

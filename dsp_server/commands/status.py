@@ -75,7 +75,7 @@ def command(
     crashed, stalled or stuck, or no core able to claim a task; a sentence says why. With --wait-healthy it is 124 when
     that does not come about in time.
 
-    A board of another machine (tcp://HOST:PORT) is looked at over its relay, with the keys that programs use.
+    A board of another machine (tcp://HOST:PORT) is checked over its relay, with the keys that programs use.
     """
     status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
     if as_sarif:

@@ -27,7 +27,7 @@ STOP_SECONDS = 30.0
 @timeout_option(STOP_SECONDS)
 @json_option
 def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: bool) -> None:
-    """Stop a board and return when its daemon has gone.
+    """Stop a board and return when its daemon is gone.
 
     Tasks that cores run get 3 seconds to end; queued ones fail with HB_DSP_BOARD_LOST. The log stays. A board whose
     daemon has died is brought to offline by removing what it left.

@@ -33,7 +33,7 @@ BETWEEN_SECONDS = 0.3
 def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
     """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, each wait in a sentence.
 
-    A program that waits tells its line, an op its line and its stack. The board is looked at twice: what differs is
+    A program that waits tells its line, an op its line and its stack. The board is checked twice: what differs is
     still moving, and does not hang.
 
     TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code is 0 even

@@ -66,8 +66,8 @@ def leave(what: str, error: BaseException | None = None, came: str = "returned f
     elif error is not None:
         came = f"raised in it:\n{''.join(traceback.format_exception(error, limit=-20)).rstrip()}\n"
     runtime.DSP_ERR(
-        f"{what} forked process {os.getpid()}, which {came}It is ended: a forked "
-        "process does not go on as the core. Let it end by os._exit(), or use multiprocessing or subprocess."
+        f"{what} forked process {os.getpid()}, which {came}It was ended: a "
+        "forked process cannot continue as the core. End it with os._exit(), or use multiprocessing or subprocess."
     )
     code = error.code if isinstance(error, SystemExit) else 1
     os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))

@@ -113,7 +113,7 @@ class InlineCore:
 
     def follow_trace(self, ring: Ring | None) -> None:
         """Note what the core does into a ring beside the program's from now on, or with None no more."""
-        with suppress(OSError):  # no room: the program goes on
+        with suppress(OSError):  # no room: the program keeps running
             self._ring = None if ring is None else ring.of_role(f"core {self.index}")
             if self._ring is not None:
                 self._ring.name_ops(self.ops())

@@ -347,7 +347,7 @@ class Core:
             engines.follow_trace(self._trace)
 
     def close(self) -> None:
-        """Close what this object opened: for a process that goes on without its core."""
+        """Close what this object opened: for a process that continues without its core."""
         self._epoll.close()
 
     def count_apart(self) -> None:
@@ -396,7 +396,7 @@ class Core:
                 op.runs += 1
                 if type(result) is not int or result:
                     result, text = self._returned(op, result)
-        except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
+        except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core keeps running
             self._is_in_op, has_raised = False, True
             result, text = self._raised(op, cmd, error)
             done_ns = monotonic_ns()
@@ -587,7 +587,7 @@ class Core:
         return 1
 
     def forget_client(self, client: int) -> None:
-        """Forget a client that has gone, or whose id has a new owner: its doorbell is about to be closed."""
+        """Forget a client that is gone, or whose id has a new owner: its doorbell is about to be closed."""
         self._unrung.discard(client)
         self._lib.hbrt_core_client(self._core, client, -1)
 

@@ -217,7 +217,7 @@ class Supervisor:
                 self.clients.ring(client.id)
 
     def end_with_starter(self, lifeline_fd: int) -> None:
-        """End, since the starter has gone; one that a signal ended hangs up its lease after this lifeline.
+        """End, since the starter is gone; one that a signal ended hangs up its lease after this lifeline.
 
         Args:
             lifeline_fd: Readable since then.

@@ -1,6 +1,6 @@
 """Faults that a user injects into the calls of a core: it dies, hangs, starts late, or a copy of it is refused.
 
-An injected fault is a finding of its own kind, reported before it happens, so that it is not taken for a mistake.
+An injected fault is reported as a separate kind of finding, before it happens, so that it is not taken for a mistake.
 """
 
 from __future__ import annotations

@@ -371,9 +371,9 @@ class _Watcher:
     def _report_overrun(self, block: BlockEntry, phy_addr: int, line: str, *, is_in_handler: bool) -> None:
         self._find(
             "overrun",
-            f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: byte "
-            f"{phy_addr - block.end + 1} behind it, at {phy_addr:#x}, is the first. Look at the sizes that the op "
-            f"works with.{self._call.submitted}",
+            f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: "
+            f"the first bad byte is at {phy_addr:#x}, {counted(phy_addr - block.end + 1, 'byte')} past the end. Look "
+            f"at the sizes that the op works with.{self._call.submitted}",
             "written", line, phy_addr, 1, block, is_in_handler=is_in_handler,
         )  # fmt: skip
 

@@ -201,7 +201,7 @@ class CallRecorder:
     @property
     def _ddr(self) -> Ddr:
         if self._context.ddr is None:
-            raise OSError(None, "the core has no memory any more")
+            raise OSError(None, "the core is out of memory")
         return self._context.ddr
 
     def _write(self) -> None:

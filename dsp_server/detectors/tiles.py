@@ -1,4 +1,4 @@
-"""TCM whose tiles have pages of their own: a tile keeps its address on the core, and has another in this process."""
+"""TCM whose tiles have their own pages: a tile keeps its address on the core, and has another in this process."""
 
 from __future__ import annotations
 

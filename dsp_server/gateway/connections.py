@@ -5,7 +5,7 @@ is read, the connection may be closed, and the number may belong to a connection
 only a claim:
 
 - Only a connection to our own port can be claimed, never another socket or file of this process.
-- A wrong claim belongs to an identity that has gone. The end of the wrong connection then changes nothing, and ZeroMQ
+- A wrong claim belongs to an identity that is gone. The end of the wrong connection then changes nothing, and ZeroMQ
   refuses to route to that identity at the next beat.
 - A connection is ended only while ZeroMQ still routes to its identity, a second or more after the claim, and only when
   no other identity claims it. The ROUTER makes the identities and never reuses one; a peer that sets its own identity
@@ -119,7 +119,7 @@ class Connections:
         return [self._by_fd[fd] for fd, _ in self._epoll.poll(0)]
 
     def end(self, connection: Connection) -> bool:
-        """End a connection, unless another identity claims it too; whether its identity has gone, or goes now."""
+        """End a connection, unless another identity claims it too; whether its identity is gone, or goes now."""
         if not self._is_reachable(connection.identity):
             return True
         if self._claims[connection.key] > 1:

@@ -153,7 +153,7 @@ class Gateway(Server):
             if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
                 self._admit(identity, frame, "look", Observer)
         else:
-            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program (any more).")
+            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program, or no longer does.")
 
     def _is_full(self, identity: bytes, kind: type[ConnectionHandler], most: int, why: str) -> bool:
         self._ending = [handler for handler in self._ending if handler.is_alive()]
@@ -194,7 +194,7 @@ class Gateway(Server):
     # -- sending
 
     def _send(self, identity: bytes, frame: bytes) -> None:
-        """Send a frame; disconnect a program that does not read, or has gone."""
+        """Send a frame; disconnect a program that does not read, or is gone."""
         try:
             self._socket.send_multipart((identity, frame), _NOBLOCK, copy=len(frame) < 1 << 16)
         except zmq.Again:

@@ -133,7 +133,7 @@ class Listener:
         return self._options.keys is not None
 
     def name_of(self, key: bytes) -> str | None:
-        """Name of the program that has a key; None when the key is not admitted (any more)."""
+        """Name of the program that has a key; None when the key is not admitted (anymore)."""
         if self._options.keys is None:
             return None
         try:

@@ -1,6 +1,6 @@
 """Answers an observer of another machine: status, ops, memory, log, trace.
 
-An observer has no lease and changes nothing. It has a thread of its own, so a daemon that hangs delays no other
+An observer has no lease and changes nothing. It has its own thread, so a daemon that hangs delays no other
 connection.
 """
 

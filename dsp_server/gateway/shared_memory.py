@@ -105,8 +105,8 @@ class RemoteClientMemory:
             self._link.give_back("unregister", base)
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The block at {base:#x} is memory of another library, which programs of its own machine alone reach: "
-                "copy it into memory of hbSysAllocMem there.",
+                f"The block at {base:#x} is memory of another library, which only programs on its own machine reach: "
+                "copy it into memory from hbSysAllocMem there.",
             )
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]

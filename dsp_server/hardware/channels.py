@@ -8,7 +8,7 @@ a copy move at any time from its issue to the wait that covers it.
 Source: Halide, the Xtensa runtime, for copies that take a channel,
 https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp
 Emulator: which copies share a channel is not public; this is the least that a program can count on where copies of
-either way, and of ping and pong, may have channels of their own.
+either way, and of ping and pong, may have their own channels.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ChannelIdma(Idma):
         self._complete([one for one in before if self._channels[one.handle] == channel])
 
     def _complete(self, done: list[Descriptor], *, are_moved: bool = False) -> None:
-        """Take copies off the queue, which a wait covers or nobody waits for any more."""
+        """Take copies off the queue, which a wait covers or nobody waits for anymore."""
         if not are_moved:
             self._move_all(done)
         handles = {one.handle for one in done}

@@ -13,7 +13,7 @@ https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html;
 Halide, the Xtensa runtime,
 https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp
 Emulator: error codes, queue depth, costs and the moment at which bytes move are its choice. A transfer across
-the border of DRAM0 and DRAM1, an error on the chip, cannot be expressed: each bank is a buffer of its own.
+the border of DRAM0 and DRAM1, an error on the chip, cannot be expressed: each bank is its own buffer.
 """
 
 from __future__ import annotations

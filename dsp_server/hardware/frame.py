@@ -78,7 +78,7 @@ def ping_pong(
     out_type = in_type if out_dtype is None else np.dtype(out_dtype)
     source = usable("source", src)
     if not in_type.itemsize or source.nbytes % in_type.itemsize:
-        raise BadTransfer(f"{source.nbytes} bytes of input are no whole number of items of {in_type}.")
+        raise BadTransfer(f"{source.nbytes} bytes of input are not a whole number of items of {in_type}.")
     items = source.nbytes // in_type.itemsize
     target = None if dst is None else _part("destination", writable("destination", dst), items * out_type.itemsize)
     shares_tile = in_place or dst is None

@@ -161,7 +161,7 @@ class CoreChild:
         """The stack of the op, the innermost frame first; empty when the process has not answered ``ask_stack``."""
         text = self._read_trace()
         if self.overdue is None:
-            self._empty_trace()  # its death has a stack of its own
+            self._empty_trace()  # its death has its own stack
         return frames_of(text)
 
     def last_place(self) -> str:

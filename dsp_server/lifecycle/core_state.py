@@ -103,7 +103,7 @@ class BoardCore:
         return [as_text(bits if self.child is not None else 0) for bits in seen]
 
     def is_unwanted(self, run: Request) -> bool:
-        """Whether the program of a model's run has asked for its end, or has gone. A program may write any request."""
+        """Whether the program of a model's run has asked for its end, or is gone. A program may write any request."""
         has_gone = run.client < CLIENT_COUNT and self._map[self._ddr.layout.client(run.client) + CLIENT_GONE]
         has_block = self._ddr.block_at(run.input_phy) is not None
         return bool(has_gone or (has_block and self._map[self._ddr.offset_of(run.input_phy) + STOP_AT]))
@@ -139,7 +139,7 @@ class BoardCore:
     def mark_stalled(self) -> None:
         """Mark the core as stalled, so that submitters do not ring it.
 
-        If the core goes on at this moment, its own write replaces the mark, or its next heartbeat removes it.
+        If the core keeps running at this moment, its own write replaces the mark, or its next heartbeat removes it.
         """
         self._map[self.activity_at] = ACTIVITY_STALLED
 

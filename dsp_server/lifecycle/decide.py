@@ -78,7 +78,7 @@ class _Step:
             self.update(index, process=process._replace(**fields))
 
     def find(self, process: int) -> int | None:
-        """Core of a process or a candidate; None when no core has it any more."""
+        """Core of a process or a candidate; None when no core has it anymore."""
         for index, core in enumerate(self.life.cores):
             if any(one is not None and one.id == process for one in (core.process, core.candidate)):
                 return index

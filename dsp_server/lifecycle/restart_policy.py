@@ -3,7 +3,7 @@
 1. A core that was steady (it served for STEADY_SECONDS, or ended a task) restarts at once.
 2. A core that dies earlier waits, twice as long each time, up to MAX_PAUSE_SECONDS.
 3. A core that dies early MAX_IDLE_DEATHS times in a row without a running task stays crashed: its image cannot run. A
-   death with a running task never counts here: it costs the task, and the core goes on.
+   death with a running task never counts here: it costs the task, and the core keeps running.
 
 Emulator: remoteproc restarts at once and for ever; the pauses and the end are the emulator's choice.
 """

@@ -8,7 +8,7 @@ An op does not use up its time while a task of priority 255 interrupts it. The w
 RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait for ever.
 
 A core that runs a model is ended too when it does not end a run that its program no longer wants (it has released the
-task, or has gone) within STOP_GRACE_SECONDS.
+task, or is gone) within STOP_GRACE_SECONDS.
 
 The same poll finds a core that runs no op and has no heartbeat, and one that is stopped while it runs a model: no limit
 of a model would end that soon. A submitter rings one core for a task; if that core is

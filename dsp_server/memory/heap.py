@@ -141,7 +141,7 @@ class Heap:
         Raises:
             BadSize: `size_bytes` is 0 or negative, or `at` no page of the heap.
             OutOfMemory: No range is long enough; says asked, free, largest. Nothing has changed.
-            NotFree: The range at `at` is not free. Nothing has changed but that nothing rests any more.
+            NotFree: The range at `at` is not free. Nothing has changed but that nothing rests anymore.
         """
         if size_bytes <= 0:
             raise BadSize(f"A block of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")

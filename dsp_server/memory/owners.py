@@ -202,7 +202,7 @@ class Memory:
         if life.imported is not None:
             raise RequestRefusedError(
                 Status.HB_SYS_NOT_ALLOCATED,
-                f"The block at {phy_addr:#x} was registered, not allocated: let go of it with hbSysUnregisterMem.",
+                f"The block at {phy_addr:#x} was registered, not allocated: release it with hbSysUnregisterMem.",
             )
         life.owner, life.last_owner, life.freed_at = NOBODY, client, freed_at
         self._drop_hold(life, client)
@@ -414,9 +414,9 @@ class Memory:
         if over is not None and (life.last_owner, life.site) not in self._reported_overruns:
             self._find(
                 "overrun",
-                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner)} was written past "
-                f"its end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found."
-                f"{f' It was allocated at {life.site}.' if life.site else ''}",
+                f"Buffer overrun: the first bad byte is at {over:#x}, {counted(over - end + 1, 'byte')} past the end "
+                f"of block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner).rstrip(',')}"
+                f"{f', allocated at {life.site}' if life.site else ''}.",
                 life.place(),
                 Place("written", phy_addr=over, size_bytes=1, block=block.phy_addr, block_bytes=block.size_bytes),
                 client=block.owner,
@@ -439,7 +439,7 @@ class Memory:
         freed = self._ddr.freed_block(touched)
         self._find(
             "write-after-free",
-            f"A byte at {touched:#x} was written while that memory was free."
+            f"A byte at {touched:#x} was written while its memory was free."
             f"{'' if freed is None else f' It was in {freed}.'}",
             Place("written", phy_addr=touched, size_bytes=1),
         )

@@ -17,7 +17,7 @@ def state_of(pid: int, thread: int = 0) -> str:
 
 
 def line_of(pid: int) -> list[int]:
-    """A process and its parents, the nearest first; those that have gone are left out."""
+    """A process and its parents, the nearest first; those that are gone are left out."""
     line: list[int] = []
     while pid > 1 and pid not in line and (fields := _fields(f"/proc/{pid}/stat")):
         line.append(pid)

@@ -160,7 +160,7 @@ class Relay:
     # -- sending and receiving
 
     def _send(self, peer: Peer, raw: bytes) -> None:
-        """Send a frame; disconnect a process that does not read, or has gone."""
+        """Send a frame; disconnect a process that does not read, or is gone."""
         try:
             self._socket.send(peer.identity, _SNDMORE)
             self._socket.send(raw, _NOBLOCK)

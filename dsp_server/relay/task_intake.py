@@ -57,7 +57,7 @@ class TaskIntake:
         try:
             connection, _ = self._listener.accept()
         except BlockingIOError:
-            return  # the program has gone again
+            return  # the program is gone again
         except OSError as error:
             self._log(f"The relay cannot accept a program: {error.strerror}. It tries again.")
             self._loop.unwatch(self._listener.fileno())  # which stays readable

@@ -51,7 +51,7 @@ class ScheduledCores:
         image: File of the image; None takes the packaged ops.
         report: Takes findings.
         recording: Directory and limit of a recording of the calls; None for none.
-        policy: Decides who goes on.
+        policy: Decides who continues.
         log: As of Turns.
 
     Raises:
@@ -104,7 +104,7 @@ class ScheduledCores:
         self._queue[slot] = core_mask
 
     def wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
-        """Let cores go on until something is over, or so many lines have been run, of a microsecond each.
+        """Let cores continue until something is over, or so many lines have been run, of a microsecond each.
 
         Raises:
             StuckError: it never will be over, and there is no limit.

@@ -1,4 +1,4 @@
-"""Threads that take turns: one goes on, and at each step a policy says which. All others wait for their turn."""
+"""Threads that take turns: one continues, and at each step a policy says which. All others wait for their turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hbrt.exploration.schedule import MAX_CHOICES, PATIENCE, Policy
 
 
 class StuckError(RuntimeError):
-    """Nobody can go on; the message says who waits."""
+    """Nobody can continue; the message says who waits."""
 
 
 class Actor:
@@ -19,7 +19,7 @@ class Actor:
 
     Args:
         name: As schedules name it.
-        clock: Modelled time; the actor with the least goes on by itself.
+        clock: Modelled time; the actor with the least continues by itself.
         leave: Called in the actor's thread before another one has its turn.
         enter: Called there when it has its turn again.
     """
@@ -34,7 +34,7 @@ class Actor:
         self.name, self.clock, self.leave, self.enter = name, clock, leave, enter
         self.gate = _thread.allocate_lock()  # locked until it has its turn; threading's would take turns itself
         self.gate.acquire()
-        self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could go on
+        self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could continue
         self.end: int | None = None  # ticks at which its wait is over, when it has a limit
 
     def can_go_on(self) -> bool:
@@ -49,8 +49,8 @@ class Turns:
     """The turns of a program and its cores.
 
     Args:
-        policy: Decides who goes on.
-        log: Takes a line for each preemption, and for each of the first steps (``MAX_CHOICES``), with who could go on;
+        policy: Decides who continues.
+        log: Takes a line for each preemption, and for each of the first steps (``MAX_CHOICES``), with who could run;
             at the end, the number of steps and a digest of all. None for none.
     """
 
@@ -61,7 +61,7 @@ class Turns:
         self._steps, self._in_a_row = 0, 0
         self.ticks = 0  # lines so far, which stand for time: a microsecond each
         self._digest = blake2b(digest_size=8)
-        self.is_over = False  # who still waits for a turn goes on, together with all others
+        self.is_over = False  # who still waits for a turn continues, together with all others
 
     def add(self, actor: Actor) -> None:
         """Have one more take turns; the first that is added has the first turn."""
@@ -70,7 +70,7 @@ class Turns:
             self.current = actor
 
     def step(self, site: str) -> None:
-        """Let another one go on, if the policy wants it: the current actor calls this at each of its lines.
+        """Let another one continue, if the policy wants it: the current actor calls this at each of its lines.
 
         Args:
             site: ``file:line`` where it is.
@@ -88,15 +88,15 @@ class Turns:
             self._pass_on(self._chosen(ready, default, site))
 
     def wait(self, is_ready: Callable[[], bool], site: str, most_ticks: int | None = None) -> None:
-        """Let others go on until something is so, or a time has passed.
+        """Let others continue until something is so, or a time has passed.
 
         Args:
             is_ready: Whether it is so.
             site: Where the current actor waits.
-            most_ticks: The time; it passes at once when nobody else can go on. None for no limit.
+            most_ticks: The time; it passes at once when nobody else can continue. None for no limit.
 
         Raises:
-            StuckError: nobody can go on, and there is no limit.
+            StuckError: nobody can continue, and there is no limit.
         """
         me = self.current
         me.end = end = None if most_ticks is None else self.ticks + most_ticks
@@ -112,7 +112,7 @@ class Turns:
             me.is_ready = me.end = None
 
     def end(self, site: str) -> None:
-        """The current actor takes no more turns; another one goes on, and if nobody can, the first learns so."""
+        """The current actor takes no more turns; another one continues, and if nobody can, the first learns so."""
         if self.is_over:
             return
         me = self.current
@@ -138,14 +138,14 @@ class Turns:
             print(f"end {self._steps} {self._digest.hexdigest()}", file=self._log, flush=True)
 
     def _next(self, site: str) -> Actor:
-        """Who goes on when the current actor cannot."""
+        """Who continues when the current actor cannot."""
         ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready and (ends := [actor.end for actor in self._actors if actor.end is not None]):
             self.ticks = min(ends)
             ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready:
             names = ", ".join(actor.name for actor in self._actors)
-            raise StuckError(f"Nobody can go on: {names} wait for each other, the last one at {site}.")
+            raise StuckError(f"Deadlock: {names} wait for each other, the last one at {site}.")
         default = min(ready, key=lambda actor: actor.clock())
         return self._chosen(ready, default, site) if len(ready) > 1 else default
 

@@ -61,7 +61,7 @@ class BoardTrace:
         self._rings: TaskRings | None = None  # while the trace is on
         self._has_history = False  # the files are of the board's history: nobody has traced yet
         self._timer: Timer | None = None
-        self._known, self._facts_due = "", 0.0  # the facts in the file, and when they are looked at again
+        self._known, self._facts_due = "", 0.0  # the facts in the file, and when they are checked again
 
     def open(self) -> None:
         """Begin a trace that HBRT_TRACE asks for.

@@ -96,7 +96,7 @@ def awaited(index: Index, program: Program) -> list[Task]:
 
 
 def board_waits(program: Program) -> list[Wait]:
-    """The waits of a program's threads for the board, not those for a lock of its own."""
+    """The waits of a program's threads for the board, not those for its own lock."""
     return [wait for wait in program.waits or () if not wait.lock]
 
 
@@ -141,8 +141,8 @@ def is_culprit(index: Index, node: Node) -> bool:
 
 
 def hanging(index: Index, graph: Graph) -> frozenset[Node]:
-    """The nodes that do not go on by themselves: culprits, cycles, and the nodes that wait for such nodes alone."""
-    # The others go on: they have no edges, or one of their alternatives goes on.
+    """The nodes that do not continue by themselves: culprits, cycles, and the nodes that wait for such nodes alone."""
+    # The others continue: they have no edges, or one of their alternatives continues.
     going: set[Node] = set()
     while more := {
         node
@@ -184,7 +184,7 @@ def cycles(graph: Graph) -> list[list[Node]]:
 def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
     """The path from a node along its waits, to the last node, or to a node that is on the path already.
 
-    Of alternatives it follows one that goes on, since the wait ends there; else the first.
+    Of alternatives it follows one that continues, since the wait ends there; else the first.
     """
     path = [node]
     while edges := graph.get(path[-1], ()):

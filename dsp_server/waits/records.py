@@ -123,7 +123,7 @@ class Lock(NamedTuple):
     Attributes:
         holder: A clause such as "process 7 (arm.py), which is stopped, by a signal (SIGSTOP) or a debugger".
         advice: What to do about it.
-        pid: Process of the holder, 0 for one that has gone.
+        pid: Process of the holder, 0 for one that is gone.
         is_kept: Whether its holder cannot release it, or does not.
     """
 

@@ -33,7 +33,7 @@ from hbrt.protocol.stacks import NO_SLOT, Frame
 LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not reported
 _OURS = Path(__file__).resolve().parents[1]
 _UNSURE = (
-    "Whether this ends cannot be told yet.",
+    "Too early to say whether it hangs.",
     "This hangs, unless somebody else writes that memory: the task that is to write it waits for its reader.",
 )
 _BEFORE_TASK = {
@@ -290,7 +290,7 @@ def _in_queue(now: Look, task: Task, after: Node | None) -> str:
         return "no core that may run it is there"
     if after.kind is not Kind.TASK:
         return ""
-    # The task that the chain goes on with, then those of the other cores.
+    # The task that the chain continues with, then those of the other cores.
     edges = sorted(now.graph[Node(Kind.TASK, task.task)], key=lambda edge: edge != after)
     blocking = [index.tasks[edge.number] for edge in edges if edge.kind is Kind.TASK]
     behind = ", or ".join(f"{_task(one)} on core {one.core}" for one in blocking)
@@ -315,7 +315,7 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
     if has_moved and then is not None:
         parts.append(f"it moves: a moment before it was {place_of(then.stack)}")
     elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # a stuck core's problem has it
-        parts.append(f"it has stood still there for {span(core.still_s)}")
+        parts.append(f"no progress there for {span(core.still_s)}")
     if core.health == "stalled" and not core.is_stopped:
         parts.append(
             f"it has not beaten for {span(core.silent_s)}, since it is in C code that keeps the interpreter's lock"
@@ -329,7 +329,7 @@ def _on_flag(index: Index, flag: Flag) -> str:
     """The clause on the memory that an op polls, and on the programs that could write it."""
     value = f", which holds {_value(flag)}" if flag.value else ""
     users = [index.programs[one] for one in flag.users if one in index.programs]
-    whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program any more"
+    whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program anymore"
     block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}"
     return (
         f"its loop reads {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}, again and again: it may wait "
@@ -352,5 +352,5 @@ def _why_hangs(now: Look, path: list[Node]) -> str:
         problem = index.cores[culprit.number].problem
         return f"This hangs: {problem[:1].lower()}{problem[1:]}"
     if culprit.kind is Kind.RELAY and index.records.relay_pid:
-        return f"This hangs: 'kill -CONT {index.records.relay_pid}' lets the relay go on."
+        return f"This hangs: 'kill -CONT {index.records.relay_pid}' resumes the relay."
     return "This hangs."

@@ -159,7 +159,7 @@ def squeezenet() -> Net:
 
 
 def densenet(counts: Sequence[int], growth: int = 32) -> Net:
-    """DenseNet: each layer reads all before it; a normalization before a convolution is a layer of its own."""
+    """DenseNet: each layer reads all before it; a normalization before a convolution is its own layer."""
     net = Net()
     x = net.pool(net.conv(Tensor(3, 224, 224), 64, 7, 2, act="relu"), 2)
     for stage, count in enumerate(counts):

@@ -149,9 +149,7 @@ class Link(Protocol):
             )
         if self.fault == Status.HB_DSP_NOT_RUNNING:
             return f"This process has detached from board {self.paths.name}; call connect() again."
-        return (
-            f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
-        )
+        return f"The daemon of board {self.paths.name} (process {self.daemon_pid}) died; start it and connect again."
 
     def begin_detach(self) -> None:
         """As ``detach``, but requests that give things back are still answered."""
@@ -159,7 +157,7 @@ class Link(Protocol):
         self.detach()
 
     def detach(self) -> None:
-        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when no thread waits any more."""
+        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when no thread waits anymore."""
         self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
         if self.on_fault is not None:
             self.on_fault()
@@ -303,7 +301,7 @@ class LocalLink(Link):
         return bool(self.fault)
 
     def has_ended(self) -> bool:
-        """Whether the lease has hung up: its daemon has gone, and another one may serve the same directory."""
+        """Whether the lease has hung up: its daemon is gone, and another one may serve the same directory."""
         poller = select.poll()
         poller.register(self.lease, 0)
         return bool(poller.poll(0))

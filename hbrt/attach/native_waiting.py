@@ -85,7 +85,7 @@ class NativeWaiters(Waiters):
         return state
 
     def _in_c(self, handle: int, timeout_ns: int, poll_ns: int) -> int:
-        """Wait in C, and go on after a signal's handler, or a question of the daemon."""
+        """Wait in C, and continue after a signal's handler, or a question of the daemon."""
         self.see_lease()
         end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
         polled = self.polled

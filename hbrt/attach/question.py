@@ -32,7 +32,7 @@ class Question:
         self.undo = undo
 
     def end(self) -> None:
-        """End the caller's wait: the answer is there, or none comes any more."""
+        """End the caller's wait: the answer is there, or none comes anymore."""
         with contextlib.suppress(RuntimeError):  # it has ended before
             self._pending.release()
 

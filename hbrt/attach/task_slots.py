@@ -457,7 +457,7 @@ class TaskSlots:
         return self.refuse_handle(handle) if state == ASK else self.why_not_ended(timeout_ms)
 
     def why_not_ended(self, timeout_ms: float) -> int:
-        """The status of a wait that has timed out, or whose board has gone; ``why`` has the sentence."""
+        """The status of a wait that has timed out, or whose board is gone; ``why`` has the sentence."""
         if self.link.fault:
             return self.refuse(self.link.fault, self.link.why_faulty())
         why = self.mailbox.claim_lock.why_held()
@@ -585,7 +585,7 @@ class TaskSlots:
         return [handle for handle in self.handles if handle]
 
     def leave(self) -> list[Link]:
-        """Before ``close``: the attachments to other boards, on which this process then has no memory any more."""
+        """Before ``close``: the attachments to other boards, on which this process then has no memory anymore."""
         return []
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Waiters:
 
     Args:
         link: This process's attachment.
-        handles: Present handle of each slot, 0 when none: the caller's own list, which it goes on writing.
+        handles: Present handle of each slot, 0 when none: the caller's own list, which it continues writing.
         polls: Whether to poll before sleeping.
     """
 
@@ -94,7 +94,7 @@ class Waiters:
         eventfd_write(self._link.doorbell, 1)
 
     def wake(self) -> None:
-        """Have this process's own waiters check: a task has ended, or its handle has gone, without a core."""
+        """Have this process's own waiters check: a task has ended, or its handle is gone, without a core."""
         if self._leader:
             eventfd_write(self._link.doorbell, 1)
 
@@ -151,7 +151,7 @@ class Waiters:
                 self._follow(ready, left)
             return True
         finally:
-            # A thread that leaves passes the lead on: its own, or one that it was given and does not need any more.
+            # A thread that leaves passes the lead on: its own, or one that it was given and no longer needs.
             if self._followers and not self._leader:
                 self._hand_over()
 

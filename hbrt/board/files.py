@@ -49,7 +49,7 @@ def check_directory(paths: BoardPaths) -> None:
     """Refuse a board directory that is a link, another user's, or open to others, or that others could replace.
 
     Raises:
-        BoardError: as said, or it cannot be looked at; FileNotFoundError is left to the caller.
+        BoardError: as said, or it cannot be read; FileNotFoundError is left to the caller.
     """
     parent = paths.path.parent
     try:
@@ -61,7 +61,7 @@ def check_directory(paths: BoardPaths) -> None:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
+        raise BoardError(f"Cannot read board {paths.path}: {error.strerror}.") from None
     if info.st_uid not in {0, os.getuid()} and os.getuid() != 0:
         raise BoardError(
             f"The directory {parent} belongs to user {info.st_uid}, who could replace the board in it; choose another."
@@ -185,7 +185,7 @@ def lock_holder(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BoardError(f"The lock {path} cannot be looked at: {error.strerror}.") from None
+        raise BoardError(f"Cannot read the lock {path}: {error.strerror}.") from None
     try:
         # Only a question: a look must not hold the lock while a daemon that starts wants it.
         found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _WHOLE_FILE))

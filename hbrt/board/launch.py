@@ -1,4 +1,4 @@
-"""Starting a daemon as a process of its own, and hearing whether it runs. Both sides use it; it imports neither."""
+"""Starting a daemon as its own process, and hearing whether it runs. Both sides use it; it imports neither."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tup
 
 
 def start_process(argv: list[str], environment: Mapping[str, str], places: Mapping[int, int]) -> int:
-    """Start an interpreter in a session of its own; returns its id.
+    """Start an interpreter in its own session; returns its id.
 
     Args:
         argv: Its command.

@@ -78,7 +78,7 @@ def _open(path: Path) -> BinaryIO:
 def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
     """Leave of a file that has more than ``most_bytes`` its last lines, less than ``kept_bytes`` together.
 
-    Others may go on appending: what they write while this reads is lost.
+    Others may continue appending: what they write while this reads is lost.
 
     Returns:
         How many bytes were dropped.
@@ -113,7 +113,7 @@ class Follower:
         self._fd = open_file(path, os.O_RDONLY)
 
     def skip_to_end(self) -> int:
-        """Leave out what is there already; returns the offset of what comes next."""
+        """Leave out what already exists; returns the offset of what comes next."""
         return os.lseek(self._fd, 0, os.SEEK_END)
 
     def read(self) -> Iterator[bytes]:

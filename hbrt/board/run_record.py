@@ -60,7 +60,7 @@ class RunRecord:
 
     @property
     def is_over(self) -> bool:
-        """Whether the first process has gone, and with it its exit code."""
+        """Whether the first process is gone, and with it its exit code."""
         return not self._path.exists()
 
     @property
@@ -95,7 +95,7 @@ class RunRecord:
         return json.loads(header), merged(known.values())
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)  # a fork of this process may have the descriptor
         os.close(self._fd)
 

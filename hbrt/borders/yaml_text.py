@@ -32,7 +32,7 @@ def load(text: str | bytes) -> Any:
 
 
 def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node has with all aliases written out; each node is looked at once."""
+    """How many values a node has with all aliases written out; each node is checked once."""
     if id(node) not in known:
         known[id(node)] = MAX_VALUES + 1  # while it is counted: one that holds itself has no end
         parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value

@@ -120,7 +120,7 @@ def command(
         source = SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None
         done = subprocess.run(line, check=False, input=source)
     except FileNotFoundError:
-        raise FileNotFoundError(f"The compiler {line[0]} is not there: name another in CC or CXX.") from None
+        raise FileNotFoundError(f"Compiler not found: {line[0]}. Name another in CC or CXX.") from None
     if done.returncode:
         ctx.exit(Exit.FAILED)
 
@@ -134,4 +134,4 @@ def _check(arguments: tuple[str, ...], sources: list[str]) -> None:
             raise click.UsageError("No file is named; write hbrt cc main.c.")
     for one in sources:
         if not Path(one).is_file():
-            raise click.UsageError(f"There is no file {one}.")
+            raise click.UsageError(f"No such file: {one}")

@@ -79,7 +79,7 @@ VERBS: dict[str, Verb] = {
     "bisect": Verb("arm_client.commands.bisect:command", "Find the commit since which a command fails."),
     "tour": Verb("arm_client.commands.tour:command", "Write the files of the five-minute tour."),
     "farm": Verb("", "Run a program, an op or a model over many items, on many boards.", "farm"),
-    "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
+    "op": Verb("arm_client.commands.op.command:command", "Write your own op, or check one against a reference."),
     "estimate": Verb(
         "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."
     ),
@@ -179,7 +179,7 @@ class VerbGroup(click.Group):
             longer = [verb for verb in known if verb.startswith(name)]
             nearest = longer or difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {nearest[0]!r}?" if nearest else "'hbrt --help' lists the verbs."
-            ctx.fail(f"There is no verb {name!r}. {hint}")
+            ctx.fail(f"Unknown command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

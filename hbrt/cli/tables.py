@@ -50,7 +50,7 @@ def show_json(document: Any) -> None:
 def show_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
     """Print a table: by rich on a terminal that has room for it; else in plain columns, as wide as they are.
 
-    On a terminal only the widest column is folded: a letter a line of each would be no table any more.
+    On a terminal only the widest column is folded: a letter a line of each would be no table anymore.
     """
     if not (sys.stdout.isatty() and _show_rich(columns, [[_text(cell) for cell in row] for row in rows])):
         show_text("\n".join(plain_lines(columns, rows)))

@@ -31,7 +31,7 @@ class hbDSPCvCannyParam(CvParam):
     """Input block of Canny, 144 bytes. Y U8C1 to Y U8C1, 255 on an edge and 0 elsewhere.
 
     Attributes:
-        threshold1: An edge goes on where the gradient is above this; 0 or more.
+        threshold1: An edge continues where the gradient is above this; 0 or more.
         threshold2: An edge begins where the gradient is above this; at least threshold1.
         kernelSize: Of the derivatives: 3, 5 or 7.
         norm: HB_VP_NORM_L1: |dx| + |dy|; HB_VP_NORM_L2: sqrt(dx^2 + dy^2).

@@ -73,8 +73,8 @@ def need_planes_apart(targets: Sequence[Plane]) -> None:
     """The two planes of an NV12 dst may not overlap each other."""
     if len(targets) > 1 and overlap(*targets[:2]):
         refuse(
-            f"The Y plane of dst at {targets[0].phy_addr:#x} overlaps its UV plane at {targets[1].phy_addr:#x}: give "
-            "each memory of its own."
+            f"The Y plane of dst at {targets[0].phy_addr:#x} overlaps its UV plane at {targets[1].phy_addr:#x}: they "
+            "must not overlap."
         )
 
 
@@ -89,12 +89,12 @@ def need_extras_apart(param: CvParam, targets: Sequence[Plane] | None = None) ->
         for target in param.dst.planes() if targets is None else targets:
             if overlap(extra, target):
                 refuse(
-                    f"dst at {target.phy_addr:#x} overlaps what the op reads at {extra.phy_addr:#x} besides src: give "
-                    "dst memory of its own."
+                    f"dst at {target.phy_addr:#x} overlaps what the op reads at {extra.phy_addr:#x} besides src: dst "
+                    "must not overlap it."
                 )
 
 
-_APART = "this op reads pixels after it has written others, so give dst memory of its own."
+_APART = "this op reads pixels after it has written others, so dst must not overlap src."
 
 
 def overlap(one: Plane, other: Plane) -> bool:

@@ -1,6 +1,6 @@
 """The claim lock: one POSIX mutex in the DDR file, shared by processes, robust, recursive.
 
-Robust means that the kernel lets it go when its holder dies, however it dies; who takes it next makes it usable again,
+Robust means that the kernel releases it when its holder dies, however it dies; who takes it next makes it usable again,
 which is safe because every slot is judged by its own state byte. Taking it orders memory on every CPU. A C program uses
 it as it is: ``pthread_mutex_t`` at ``layout.CLAIM_LOCK``.
 
@@ -138,7 +138,7 @@ class ClaimLock:
 
     @property
     def thread(self) -> int:
-        """Number of the thread that holds the lock, 0 for none: for diagnosis, since it may let it go at once."""
+        """Number of the thread that holds the lock, 0 for none: for diagnosis, since it may release it at once."""
         return self._word.value & _THREAD
 
     def why_held(self) -> str:
@@ -152,7 +152,7 @@ class ClaimLock:
     def disown(self, gone: Holder) -> bool:
         """Let the lock go for a thread that has ended, as the kernel does when it finds the lock in the thread's list.
 
-        For one process of a board alone, its daemon. No compare-and-exchange is needed: beside the thread that has gone
+        For one process of a board alone, its daemon. No compare-and-exchange is needed: beside the thread that is gone
         others only add the flag that they wait, which is set here in any case.
 
         Returns:

@@ -8,7 +8,7 @@ import threading
 class Fence:
     """Orders the writes of a thread before its later reads, for every process that maps the memory.
 
-    The fence takes a lock of its own and frees it; each is an atomic read-modify-write. No thread ever waits for the
+    The fence takes its own lock and frees it; each is an atomic read-modify-write. No thread ever waits for the
     lock: where another thread holds it, or the call that a signal's handler has interrupted does, freeing it alone does
     as well, and the thread that finds it free then has its order from taking it.
 

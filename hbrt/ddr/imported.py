@@ -102,7 +102,7 @@ class ImportedPages:
         self._shown.pop(start, None)
 
     def keep_only(self, is_so: Callable[[int, int], bool]) -> None:
-        """Hide what is not so any more, by its start in the DDR file and its word."""
+        """Hide what is no longer so, by its start in the DDR file and its word."""
         for start, (_, word) in list(self._shown.items()):
             if not is_so(start, word):
                 self.hide(start)

@@ -13,9 +13,9 @@ class Holder(NamedTuple):
     """A thread, its process, and what it does."""
 
     thread: int
-    pid: int  # 0 when the thread has gone
+    pid: int  # 0 when the thread is gone
     name: str
-    state: str  # the kernel's letter, see proc_pid_stat(5); empty when the thread has gone
+    state: str  # the kernel's letter, see proc_pid_stat(5); empty when the thread is gone
 
     @property
     def is_stopped(self) -> bool:
@@ -37,8 +37,8 @@ class Holder(NamedTuple):
     def advice(self) -> str:
         """What somebody can do, so that it lets the lock go."""
         if self.has_gone:
-            return "The daemon lets it go; if it cannot, restart the board ('hbrt stop', then 'hbrt start')."
-        go_on = f"'kill -CONT {self.pid}' lets it go on, " if self.is_stopped else ""
+            return "The daemon releases it; if it cannot, restart the board ('hbrt stop', then 'hbrt start')."
+        go_on = f"'kill -CONT {self.pid}' resumes it, " if self.is_stopped else ""
         return f"{go_on}'kill -9 {self.pid}' ends it; the board then recovers by itself."
 
 

@@ -82,7 +82,7 @@ class PrivatePages:
         self._kept: dict[int, tuple[int, weakref.ref[Any]]] = {}  # start -> end, and what says that it is viewed
         self._forbidden: dict[int, int] = {}  # start -> end of what is out of reach, or will be without its last view
         self._forbidden_starts: list[int] = []  # sorted
-        self._unviewed: deque[int] = deque()  # starts of ranges whose last view has gone
+        self._unviewed: deque[int] = deque()  # starts of ranges whose last view is gone
         self._opened: set[int] | None = None  # of a closed mapping: starts of the ranges that are within reach
         self._is_final = False
 
@@ -96,7 +96,7 @@ class PrivatePages:
             return at >= 0 and self._kept[self._starts[at]][0] > start
 
     def keep(self, start: int, end: int, viewed: Any, source: tuple[int, int] | None = None) -> None:
-        """Make a range private, until ``viewed`` has gone.
+        """Make a range private, until ``viewed`` is gone.
 
         Args:
             start: Of the range in the DDR file.
@@ -199,7 +199,7 @@ class PrivatePages:
         return self._opened is not None
 
     def share_unviewed(self) -> None:
-        """Show the file again wherever the last view has gone."""
+        """Show the file again wherever the last view is gone."""
         while self._unviewed:
             try:
                 self.share(self._unviewed.popleft())

@@ -1,6 +1,6 @@
-"""A schedule: who of a program and its cores goes on, at each step where more than one could. Pure.
+"""A schedule: who of a program and its cores keeps running, at each step where more than one could. Pure.
 
-Without a decision the one that runs goes on; when it cannot, the core with the least modelled time, then the program. A
+Undecided, the one that runs continues; if it cannot, the core with the least modelled time, then the program. A
 schedule is the decisions that differ from that, the preemptions. So its text is short, and any part of it is one too.
 """
 
@@ -32,7 +32,7 @@ class BadScheduleError(ValueError):
 
 
 class Preemption(NamedTuple):
-    """At a step, another one goes on than would by itself."""
+    """At a step, another one continues than would by itself."""
 
     step: int
     actor: str
@@ -42,7 +42,7 @@ class Preemption(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A step as it came: who could go on, who does by itself, who did, and who ran before, and where."""
+    """A step as it came: who could continue, who does by itself, who did, and who ran before, and where."""
 
     step: int
     chosen: str
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
 
     @property
     def is_preemption(self) -> bool:
-        """Whether another one went on than does by itself."""
+        """Whether another one continued than does by itself."""
         return self.chosen != self.default
 
     def others(self) -> Iterator[Preemption]:
@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 
 
 Place = tuple[str, str]
-"""Where a preemption is, and who goes on: the same in each round of a loop."""
+"""Where a preemption is, and who continues: the same in each round of a loop."""
 
 
 def deeper(runs: Sequence[Sequence[Choice]], most: int, wanted: Container[str] = ()) -> list[list[Preemption]]:
@@ -105,7 +105,7 @@ class Policy(Protocol):
     """Decides each step."""
 
     def choose(self, step: int, ready: Sequence[str], default: str) -> str:
-        """Who goes on.
+        """Who continues.
 
         Args:
             step: Counts the steps at which more than one could, from 1.
@@ -115,7 +115,7 @@ class Policy(Protocol):
 
 
 class Steps:
-    """The preemptions of a list; one whose actor cannot go on then is passed over."""
+    """The preemptions of a list; one whose actor cannot continue then is passed over."""
 
     def __init__(self, preemptions: Sequence[Preemption] = ()) -> None:
         self._actors = {one.step: one.actor for one in preemptions}

@@ -8,7 +8,7 @@ import select
 
 
 def ring(doorbell: int) -> None:
-    """Ring a doorbell; a closed one belonged to a process that has gone."""
+    """Ring a doorbell; a closed one belonged to a process that is gone."""
     try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
         os.eventfd_write(doorbell, 1)
     except OSError:

@@ -37,7 +37,7 @@ from hbrt.profiles.work import NO_WORK, WORK, Work
 _NUMBER, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 _TASK_BYTES = REQUEST.size + ANSWER.size
 _DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # of a record: when its task has ended
-_MARGIN = 64  # records of a ring that are looked at beside the newest: a program may have written nonsense
+_MARGIN = 64  # records of a ring that are checked beside the newest: a program may have written nonsense
 
 
 class EndedTask(NamedTuple):

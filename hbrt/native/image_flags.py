@@ -37,7 +37,7 @@ def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tu
 
     Args:
         sources: Files: C++ allows a cast that loses bits of an address in another way than C.
-        is_program: Whether to make a program of its own, with no core around it.
+        is_program: Whether to make its own program, with no core around it.
 
     Raises:
         NotBuiltError: the runtime's library is not built.

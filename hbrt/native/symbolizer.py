@@ -1,4 +1,4 @@
-"""Lines of addresses in C code, by llvm-symbolizer or addr2line. Also a program of its own, which imports no hbrt.
+"""Lines of addresses in C code, by llvm-symbolizer or addr2line. Also its own program, which imports no hbrt.
 
 Without either, or without debugging information (``-g``), an address stays one.
 
@@ -52,7 +52,7 @@ def _place(text: str) -> tuple[str, int] | None:
 
 
 def lines_of(addresses: Sequence[Address]) -> list[Line]:
-    """Source lines of addresses, the innermost first; a call that was inlined is a line of its own."""
+    """Source lines of addresses, the innermost first; a call that was inlined is its own line."""
     found: list[Line] = []
     for file, group in groupby(addresses, key=lambda one: one[0]):
         offsets = [offset for _, offset in group]
@@ -131,7 +131,7 @@ class Symbolizer:
         return f"{place[0]}:{place[1]}" if place else ""
 
     def abandon_in_child(self) -> None:
-        """It is the parent's, which goes on with it."""
+        """It is the parent's, which continues with it."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

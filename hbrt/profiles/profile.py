@@ -304,7 +304,7 @@ def _path(named: str, directory: Path, what: str) -> Path:
         if path.is_file():
             return path.absolute()
     except (OSError, RuntimeError) as error:  # too long, or in a directory that is closed; ~ of nobody
-        why = f"not a file that can be looked at ({getattr(error, 'strerror', None) or error})"
+        why = f"not a readable file ({getattr(error, 'strerror', None) or error})"
     names = ", ".join(packaged())
     raise BadProfileError(f"{what} is {named!r}, which is {why}; write a file's name, or one of {names}.")
 

@@ -1,7 +1,7 @@
 """When the tasks of a program have ended on a board: they wait for cores, and share the DDR. Pure.
 
 While the cores want more of the DDR than it has, each gets a fair share: a core that wants less gets what it wants, and
-what it leaves goes to the others. A task goes on as fast as its bytes come.
+what it leaves goes to the others. A task continues as fast as its bytes come.
 """
 
 from __future__ import annotations

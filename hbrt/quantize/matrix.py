@@ -95,7 +95,7 @@ def quantize(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Ma
     """
     real = np.atleast_1d(np.asarray(values, np.float32))
     if not real.size:
-        raise ValueError("There are no values, and so no range to quantize by; give at least one.")
+        raise ValueError("No values, so no range to quantize by: at least one is needed.")
     if not np.isfinite(real).all():
         raise ValueError("The values have an infinity or a NaN, which no scale covers; take it out first.")
     scale, zero = parameters(*(bounds or (real.min(), real.max())))

@@ -149,7 +149,7 @@ def uncovered(ranges: Sequence[Range], start: int, end: int) -> list[tuple[int, 
 
 
 def begin(directory: Path, recorder: str) -> None:
-    """Make an empty recording, or go on with one that another process of the program has begun.
+    """Make an empty recording, or continue with one that another process of the program has begun.
 
     Args:
         directory: Where; it is made.

@@ -73,7 +73,7 @@ class RelayConnection:
         """Receive the next message. Skips beats, which do not extend the time.
 
         Raises:
-            RefusedError: none came (HB_DSP_TIMEOUT), the relay has gone or says nonsense (HB_DSP_RELAY_LOST), or
+            RefusedError: none came (HB_DSP_TIMEOUT), the relay is gone or says nonsense (HB_DSP_RELAY_LOST), or
                 does not let these keys in (HB_DSP_PERMISSION); says why.
         """
         poller = zmq.Poller()

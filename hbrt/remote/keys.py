@@ -212,7 +212,7 @@ def _why_unreadable(path: Path, error: Exception) -> str:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return f"There is no key {path}"
+        return f"No such key: {path}"
     except OSError as refused:  # of which ZeroMQ says that the file is invalid
         return f"The key {path} cannot be read: {refused.strerror}"
     return f"The key {path} cannot be read: {error.strerror if isinstance(error, OSError) else error}"

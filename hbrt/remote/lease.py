@@ -92,7 +92,7 @@ class Lease:
             seconds: To wait for its word; else what has come counts.
 
         Raises:
-            RefusedError: it does, or it has gone itself; says why, each time again.
+            RefusedError: it does, or it is gone itself; says why, each time again.
         """
         with self._lock:
             if self._ended is None and not self._connection.socket.closed:

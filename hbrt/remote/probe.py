@@ -37,7 +37,7 @@ def mechanism(board: RemoteBoard) -> str:
                 greeting += more
                 connection.settimeout(max(deadline - time.monotonic(), _MIN_SECONDS))  # however slowly it speaks
     except TimeoutError:
-        hangs = f"what listens there does not greet as a {kind} does: it is none, or hangs"
+        hangs = f"what listens there does not greet as a {kind} does: it is something else, or it hangs"
         raise RefusedError(
             Status.HB_DSP_NOT_RUNNING,
             f"No {kind} answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",

@@ -17,7 +17,7 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import CHUNK_BYTES
 
-GAP_PAGES = 4  # unchanged pages between changed ones that are not worth a message of their own
+GAP_PAGES = 4  # unchanged pages between changed ones that are not worth their own message
 _WORDS = PAGE_BYTES // 8
 _FEW_BYTES = 4 * PAGE_BYTES
 

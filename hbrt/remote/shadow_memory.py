@@ -176,7 +176,7 @@ class ShadowMemory:
             return self._bytes[start : start + size_bytes].copy(), self._base[start : start + size_bytes].copy()
 
     def forget(self, phy_addr: int, size_bytes: int) -> None:
-        """Let the base of a range be zeros again: the block in it has gone."""
+        """Let the base of a range be zeros again: the block in it is gone."""
         with self.lock:
             self._image.madvise(mmap.MADV_DONTNEED, self._ddr.offset_of(phy_addr), size_bytes)
 

@@ -23,7 +23,7 @@ class Kind(IntEnum):
     MODEL = 10  # text: the model; unit: BPU core; a: priority
     SEGMENT = 11  # text: the step; unit: BPU core
     # Of a core.
-    RUN = 20  # an op with events of its own, around its start and end; a: sequence; b, c: cycles before and after
+    RUN = 20  # an op with its own events, around its start and end; a: sequence; b, c: cycles before and after
     COPY = (
         21  # an iDMA copy, from its issue to its completion; a, b: modelled cycles of its bytes; c: bytes; unit: lane
     )

@@ -33,7 +33,7 @@ _TEXTS_USED = struct.Struct("<I")  # bytes, behind the head
 _LENGTH = struct.Struct("<H")
 MAX_TEXT = 500
 THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
-OP = "\2"  # begins a text that names an op: its command, a space, its name; of a process that has an image of its own
+OP = "\2"  # begins a text that names an op: its command, a space, its name; of a process that has its own image
 RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
 _MARGIN = 64  # oldest records of a full ring that a reader leaves out
 _MOST = (1 << 64) - 1
@@ -210,7 +210,7 @@ class Recorded:
         return int(self._column(_event_type(), "start_ns")[places].min()) if len(places) else 0
 
     def count_lost(self) -> int:
-        """Of records that begin with their number, how many had no place any more."""
+        """Of records that begin with their number, how many had no place anymore."""
         self.order(self._numbers())
         return self.lost
 
@@ -260,7 +260,7 @@ class Recorded:
         self._map.madvise(mmap.MADV_DONTNEED)
 
     lost = 0
-    """Events that had no place any more, once they have been read."""
+    """Events that had no place anymore, once they have been read."""
 
     def _numbers(self) -> NDArray[np.uint64]:
         import numpy as np

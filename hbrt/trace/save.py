@@ -35,7 +35,7 @@ def check_name(file: Path) -> None:
             "for Chrome's."
         )
     if not file.parent.is_dir():
-        raise WrongUseError(f"{file} cannot be written: there is no directory {file.parent}.")
+        raise WrongUseError(f"{file} cannot be written: no such directory: {file.parent}")
     if file.suffix in PERFETTO_ENDINGS:
         from importlib.util import find_spec
 
@@ -94,7 +94,7 @@ def recording_of(directory: Path) -> tuple[Recording, int]:
     except (OSError, RingError, ValueError, KeyError, TypeError) as error:
         raise WrongUseError(f"The trace in {directory} cannot be read: {error}") from None
     if not rings:
-        raise WrongUseError(f"There is no trace in {directory}.")
+        raise WrongUseError(f"No trace in {directory}.")
     tasks: list[Callable[[], Iterator[EndedTask]]] = []
     sources = []
     lost = 0

@@ -100,10 +100,10 @@ class Recorder:
         if switch is not None:
             from hbrt.trace.ring import Ring
 
-            with suppress(OSError):  # the trace has ended meanwhile, or the disk is full: the process goes on
+            with suppress(OSError):  # the trace has ended meanwhile, or the disk is full: the process keeps running
                 self.ring = Ring(switch.directory, switch.events, self._role, self._program)
         return True
 
     def end(self) -> None:
-        """Have ``look`` find no trace any more: at the end, and in a fork's child, where the ring is the parent's."""
+        """Have ``look`` find no trace anymore: at the end, and in a fork's child, where the ring is the parent's."""
         self._find = lambda: None

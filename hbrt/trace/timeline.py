@@ -1,4 +1,4 @@
-"""The timeline of a board, from what its processes have noted. Measured and modelled times have tracks of their own.
+"""The timeline of a board, from what its processes have noted. Measured and modelled times have their own tracks.
 
 Measured: programs by thread, cores with their ops, copies, waits and TCM, tasks that wait by priority, BPU cores, what
 the daemon has found and said; a flow leads from a task's submission over its claim and its op to its end. Modelled:
@@ -102,7 +102,7 @@ class _Timeline:
                 self._task(task)
         self._waiting()
         if recording.lost:
-            name = f"{recording.lost} older events or tasks had no place in the rings any more"
+            name = f"{recording.lost} older events or tasks were dropped: the rings were full"
             self._sink.instant(self._track("log"), name, self._origin_ns)
         for tasks in recording.tasks:
             self._modelled(map(_cleaned, tasks()), cores)

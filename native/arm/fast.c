@@ -44,9 +44,9 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   do {
     state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, left_ns ? -1 : 0, &polled);
     if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
-  } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait goes on */
+  } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait continues */
   hbrt_wait_ends(wait);
-  if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python goes on with it */
+  if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python continues with it */
   return state == HBRT_STATE_DONE;
 }
 

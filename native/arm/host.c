@@ -327,7 +327,7 @@ static bool start_python(void) {
     return false;
   }
   if (!is_there(executable)) {
-    say(executable, " is not there any more: run 'hbrt cc' of the environment that hbrt is in now, or name its python in HBRT_PYTHON.");
+    say(executable, " is no longer there: run 'hbrt cc' of the environment that hbrt is in now, or name its python in HBRT_PYTHON.");
     return false;
   }
   void *library = dlopen(shared, RTLD_NOW | RTLD_GLOBAL); /* global: modules in C look for its names */
@@ -395,7 +395,7 @@ static void before_fork(void) {
   in_fork = HOLDS_START;
   if (atomic_load(&state) != 1) return;
   is_pipe_blocked_in_fork = block_pipe();
-  if (!is_known) introduce_thread(); /* the child goes on with this thread's state, so it must outlive the fork */
+  if (!is_known) introduce_thread(); /* the child continues with this thread's state, so it must outlive the fork */
   gil_before_fork = python.gil_ensure();
   python.before_fork();
   in_fork = HOLDS_PYTHON;

@@ -23,7 +23,7 @@ struct hbrt_call {
   int64_t answer;          /* Python's answer; ctypes gives no value when a signal's handler raises at its start */
   bool has_answer;
   bool is_pipe_blocked;
-  int cancel_state; /* a cancel of the thread waits for the call's end, which lets go of locks */
+  int cancel_state; /* a cancel of the thread waits for the call's end, which releases locks */
   int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
 };
 

@@ -129,7 +129,7 @@ static int next(const struct ring *ring, struct found *found) {
   uint32_t at = load(ring->read);
   int code;
   while (!(code = find(ring, at, written, found)) && found->head.flags & DSPQUEUE_PACKET_FLAG_WAKEUP) store(ring->read, at = found->after);
-  if (code == AEE_EWOULDBLOCK && at != written) store(ring->read, written); /* the writer waits for a reader that has gone to the start */
+  if (code == AEE_EWOULDBLOCK && at != written) store(ring->read, written); /* the writer waits for a reader that is gone to the start */
   return code;
 }
 
@@ -207,7 +207,7 @@ int hbrt_dspqueue_serve(uint64_t id, uint32_t client) {
   struct found found;
   while (queue && (queue->id != id || queue->client != client)) queue = queue->next;
   if (!queue) return hbrt_fastrpc_refuse(AEE_ENOSUCHHANDLE, "The image has imported no such queue.");
-  if (map(queue)) return hbrt_fastrpc_refuse(AEE_ENOSUCHMAP, "The queue's memory is not the program's own any more.");
+  if (map(queue)) return hbrt_fastrpc_refuse(AEE_ENOSUCHMAP, "The queue's memory is not the program's own anymore.");
   uint8_t *served = queue->head + SERVED;
   for (;;) {
     int taken = 1, code = 0; /* when it takes none, the next request asks again */

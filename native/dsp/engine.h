@@ -37,7 +37,7 @@ struct hbrt_dsp_engine {
   uint64_t bank_start[2], bank_bytes[2];
   uint64_t start_cycle, now, busy_until; /* modelled cycles: of the op's begin, of the core, of the engine */
   int64_t first_handle, last_handle, polled; /* before the op's first copy, of the last copy, of the last poll */
-  uint64_t copy_count, tile_count, mapping_count, freed_count; /* freed_count goes on from op to op */
+  uint64_t copy_count, tile_count, mapping_count, freed_count; /* freed_count continues from op to op */
   struct hbrt_dsp_copy copies[HBRT_COPIES];
   struct hbrt_dsp_tile tiles[HBRT_TILES]; /* by bank and offset */
   struct hbrt_dsp_mapping mappings[HBRT_MAPPINGS];

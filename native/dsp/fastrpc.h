@@ -12,7 +12,7 @@ uint32_t hbrt_fastrpc_client(void);
 /* Log the sentence of a refusal; its code as it comes from the DSP. */
 int hbrt_fastrpc_refuse(int code, const char *sentence);
 
-/* No limit of the process's memory is in force any more. */
+/* No limit of the process's memory is in force anymore. */
 void hbrt_fastrpc_unlimit(void);
 
 /* Work through the requests of a queue: 0, or a code as it comes from the DSP. */

@@ -135,7 +135,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   if (!is_inner) hbrt_fastrpc_unlimit(); /* a call that ended the op may have left it limited */
   if (is_forked) {
     static const char text[] = "An image forked a process, which returned out of the image's function. It is ended: a "
-                               "forked process does not go on as the core. Let it end by _exit().\n";
+                               "forked process does not continue as the core. Let it end by _exit().\n";
     if (write(STDERR_FILENO, text, sizeof text - 1)) _exit(1);
     _exit(1);
   }

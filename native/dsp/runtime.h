@@ -43,7 +43,7 @@ struct hbrt_dsp_calls {
   uint64_t (*client)(int32_t id); /* of an id, or below 0 of the task that runs: the id, and in the lower half its process */
 };
 
-/* A function of the image under way: where the runtime goes on when one of its calls ends it. */
+/* A function of the image under way: where the runtime continues when one of its calls ends it. */
 struct frame {
   struct frame *outer;
   int is_op; /* else it is main */

@@ -74,7 +74,7 @@ static void end(const char *why) {
 static void send_packet(const struct message *head, const char *text, size_t size) {
   struct iovec parts[] = {{(void *)(uintptr_t)head, sizeof *head}, {(void *)(uintptr_t)text, size}};
   const struct msghdr all = {.msg_iov = parts, .msg_iovlen = 2};
-  if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core has gone */
+  if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core is gone */
 }
 
 static size_t receive(struct packet *packet) {

@@ -1,7 +1,7 @@
 /* The mailbox of a board in C: the fast twin of hbrt/mailbox and hbrt/attach, for Python, for C programs and for cores.
  *
  * docs/mailbox.md has the layout and the rules; the Python modules are the readable reference. Rare cases are not here:
- * a function answers HBRT_ASK, and its caller goes on with the reference, which has the checks and the sentences.
+ * a function answers HBRT_ASK, and its caller continues with the reference, which has the checks and the sentences.
  *
  * Nothing here has global state, takes a lock of Python's, or is called again by a signal's handler in its middle (Python
  * runs handlers between bytecodes). A blocking call returns HBRT_INTERRUPTED after a signal.
@@ -17,7 +17,7 @@ enum {
     HBRT_NO_SLOT = -1,      /* lease more */
     HBRT_TIMEOUT = -2,
     HBRT_INTERRUPTED = -3,  /* a signal came: its handler runs, then wait again */
-    HBRT_GONE = -4,         /* the board, or this attachment, has gone */
+    HBRT_GONE = -4,         /* the board, or this attachment, is gone */
     HBRT_ASKED = -5,        /* the daemon asks where this process waits */
     HBRT_NOTHING = -6,      /* no task, no change */
     HBRT_LOCKED = -7,       /* another process holds the claim lock */
@@ -139,7 +139,7 @@ int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polle
 int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns);
 uint32_t hbrt_nudges(hbrt_client *client);
 void hbrt_nudge(hbrt_client *client);
-/* Have all waiters check: a task has ended, or its handle has gone, without a core. */
+/* Have all waiters check: a task has ended, or its handle is gone, without a core. */
 void hbrt_wake(hbrt_client *client);
 
 /* Release a task that has ended: 1; HBRT_ASK for one that has not, or a handle that is not live. */
@@ -178,7 +178,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
                          int epoll_fd, int control_fd, int is_alone);
 void hbrt_core_free(hbrt_core *core);
 
-/* The doorbell of a client, -1 when it has gone. */
+/* The doorbell of a client, -1 when it is gone. */
 void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
 
 /* From now on, tasks are not counted in the core's record: for a program that runs its own ops. */
@@ -191,7 +191,7 @@ void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
  * 0 and less; with aging, another bound than an urgent priority means a rank. The claim's time stands in its record. */
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
-/* How a task has ended. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an
+/* How a task has ended. `owner`: as the caller continues to use it; the record's may change. `is_nested`: inside an
  * interrupted op, so that this core is not free. `has_work`: whether the record has what the op charged. */
 typedef struct {
     uint32_t slot, owner;

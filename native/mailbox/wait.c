@@ -135,7 +135,7 @@ static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns)
             client->has_leader = 0;
         }
     }
-    /* A thread that leaves passes the lead on: its own, or one that it was given and does not need any more. */
+    /* A thread that leaves passes the lead on: its own, or one that it was given and no longer needs. */
     if (!client->has_leader && client->followers.next != &client->followers) wake_follower(client->followers.next);
     pthread_mutex_unlock(&client->lock);
     __atomic_sub_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);

@@ -24,7 +24,7 @@ def corrected() -> None:
 
 
 def submit(src: hb.hbSysMem, dst: hb.hbSysMem) -> None:
-    """A call whose errors are looked at, as they should be."""
+    """A call whose errors are checked, as they should be."""
     ctrl, task = hb.hbDSPRpcCtrlParam(), hb.hbDSPTask_t()
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
     ctrl.rpcCmd = ECHO

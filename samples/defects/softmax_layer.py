@@ -98,7 +98,7 @@ def wrong_frame(
 
 
 def frame(dst: Any, src: Any, tiles: list[Any], length: int, func: Any, state: Any, *, has_output: bool) -> int:
-    """As wrong_frame, and each copy is looked at and waited for before its tile is used again."""
+    """As wrong_frame, and each copy is checked and waited for before its tile is used again."""
     floats = len(tiles[0]) // 4
     parts = [(first, min(floats, length - first)) for first in range(0, length, floats)]
     arrived = [idma_copy_desc(tile, src[4 * at :], 4 * n) for tile, (at, n) in zip(tiles, parts, strict=False)]

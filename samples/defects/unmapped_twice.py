@@ -1,4 +1,4 @@
-"""An op unmaps twice: what it passes the second time is no mapping any more."""
+"""An op unmaps twice: what it passes the second time is no mapping anymore."""
 
 import struct
 

@@ -26,7 +26,7 @@ class Asr:
     def invoke(self, word: int, arguments: list[memoryview]) -> int:
         """The output of ``layers`` layers, each a matrix of as many rows and columns as there are inputs."""
         if word != FORWARD:
-            raise AeeError(EBADPARM, f"There is no method with the scalar word {word:#010x}.")
+            raise AeeError(EBADPARM, f"Unknown method: no method has the scalar word {word:#010x}.")
         block, given, weights, output = arguments
         input_len, weights_len, output_len, layers = struct.unpack_from("<IIIi", block)
         if layers < 0 or weights_len < layers * input_len * input_len or output_len != input_len:

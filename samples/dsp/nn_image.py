@@ -1,4 +1,4 @@
-"""A DSP image in the shape of the vendor's template: every packaged op, and a softmax of its own at 0x400.
+"""A DSP image in the shape of the vendor's template: every packaged op, and its own softmax at 0x400.
 
 Start a board with it, then call softmax as before; `hbrt ops` shows where 0x400 comes from now:
 

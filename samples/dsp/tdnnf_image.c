@@ -5,7 +5,7 @@
  *
  * With -DTDNNF_FASTRPC, and what 'hbrt idl tdnnf.idl' writes, it has the interface of tdnnf.idl as well.
  *
- * A call does some operations of the network, from one to all: what it does not finish, the next call goes on with, since
+ * A call does some operations of the network, from one to all: what it does not finish, the next call continues with, since
  * tensors stay in a block of DDR. Rows and panels of weights come into TCM by iDMA: while a panel of 32 columns is used,
  * the next one arrives. The hardware threads of a DSP take the panels in four parts; here they come one after the other.
  */
@@ -34,7 +34,7 @@ struct step {
   uint32_t terms, columns; /* of the weights */
   uint32_t zero_point;
   double scale;     /* of the weights, or the factor of ADD_SCALED */
-  uint64_t weights; /* offset in the block of weights, or the physical address of a block of their own */
+  uint64_t weights; /* offset in the block of weights, or the physical address of their own block */
 };
 
 struct param {
@@ -277,7 +277,7 @@ static int is_good(const struct param *param, const struct step *step, const str
          has(param, param->sums, x->rows, columns, sizeof(int32_t));
 }
 
-/* The operations of a call, over memory that is mapped. `shared` is NULL where each operation has weights of its own. */
+/* The operations of a call, over memory that is mapped. `shared` is NULL where each operation has its own weights. */
 static int run(struct call *call, const struct step *steps, const uint8_t *shared, int is_float, void *output) {
   const struct param *param = call->param;
   const struct tensor *all = (const struct tensor *)call->tensors;

@@ -1,4 +1,4 @@
-"""Ops of the programs beside this file. Most are wrong when another task, or the program, goes on in the middle."""
+"""Ops of the programs beside this file. Most are wrong when another task, or the program, runs in the middle."""
 
 import numpy as np
 

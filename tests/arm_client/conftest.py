@@ -149,7 +149,7 @@ class Peer:
         return phy_addr
 
     def close(self) -> None:
-        """End it; it lets go of everything."""
+        """End it; it releases everything."""
         with self.process:
             assert self.process.stdin is not None
             self.process.stdin.close()

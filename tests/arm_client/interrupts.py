@@ -12,7 +12,7 @@ from types import FrameType
 
 
 class _Interrupt:
-    """Ctrl-C at the n-th place; not inside a finalizer, where Python says it and goes on."""
+    """Ctrl-C at the n-th place; not inside a finalizer, where Python says it and continues."""
 
     def __init__(self, at: int) -> None:
         self._left = at

@@ -177,7 +177,7 @@ print(hb.hbDSPRpc(task, None, None, ctrl) == hb.HB_DSP_NOT_RUNNING, hb.last_erro
 @pytest.mark.parametrize(
     ("home", "limit", "why"),
     [
-        ("a file", 0, "The board {home}/default cannot be looked at: Not a directory."),
+        ("a file", 0, "Cannot read board {home}/default: Not a directory."),
         (
             "a directory",
             40,

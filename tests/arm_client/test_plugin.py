@@ -325,14 +325,14 @@ DISORDER = {
     ctypes.memset(mem.virAddr, 0x55, 101)
     assert hb.hbSysFreeMem(mem) == 0
 """,
-        "- overrun: The block 0x*+0x64 of client * was written past its end: byte 1 behind it, at 0x*, is the first *",
+        "- overrun: Buffer overrun: the first bad byte is at 0x*, 1 byte past the end of block 0x*+0x64 of client *",
     ),
     "overrun_into_the_guard": (
         """
     array = dsp_board.empty(1024, np.float32)
     ctypes.memset(array.ctypes.data + 4096 + 17, 0x55, 4)
 """,
-        "- overrun: *byte 18 behind it, at 0x*, is the first that was found.*",
+        "- overrun: *18 bytes past the end of block 0x*",
     ),
     "tcm": (
         """
@@ -348,7 +348,7 @@ DISORDER = {
     ddr = dsp_board.session.link.ddr
     os.pwrite(ddr.fd, b"U", ddr.offset_of(mem.phyAddr) + 10)  # as a pointer of another process may
 """,
-        "- write-after-free: A byte at 0x*00a was written while that memory was free. It was in the block *.",
+        "- write-after-free: A byte at 0x*00a was written while its memory was free. It was in the block *.",
     ),
 }
 

@@ -7,7 +7,7 @@ from tests.faults import ops, tracer
 
 
 def main() -> int:
-    if hb_dsp_core_id() == 0:  # the others are what goes on meanwhile
+    if hb_dsp_core_id() == 0:  # the others are what continues meanwhile
         tracer.install("core")
     hb_dsp_env_init()
     hb_dsp_register_fn(ops.GATED, ops.gated)

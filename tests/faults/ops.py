@@ -9,7 +9,7 @@ LIMIT_US = 1_000_000  # of LIMITED, which is SPIN with a budget
 
 
 def gated(input: memoryview, output: memoryview, tm: object) -> int:
-    """Say in byte 0 that it runs, go on when byte 1 is set, then count in byte 2: a second run would show."""
+    """Say in byte 0 that it runs, continue when byte 1 is set, then count in byte 2: a second run would show."""
     input[0] = 1
     while not input[1]:
         time.sleep(0.0005)

@@ -1,7 +1,7 @@
 """The points of a task's life at which somebody can die: what is about to happen, and in which line of whose code.
 
 A point is the line *before* which its actor dies: "READY is about to be written". A line of Python is found by its
-text, so that the table follows the code, one of C by its HBRT_KILL_POINT; test_points.py fails when a line has gone.
+text, so that the table follows the code, one of C by its HBRT_KILL_POINT; test_points.py fails when a line is gone.
 ``everywhere`` makes a point of every line of the same Python functions, for the exhaustive campaign
 (``pytest tests/faults --faults=all``).
 """
@@ -21,7 +21,7 @@ class Point(NamedTuple):
     """Where an actor dies.
 
     ``outcome`` says what must become of the task that was in its hands: of a core's and a relay's victim "done" or
-    "lost", of a client's "" (nobody asks any more); of a daemon's, what makes it come by.
+    "lost", of a client's "" (nobody asks anymore); of a daemon's, what makes it come by.
     """
 
     actor: str
@@ -245,7 +245,7 @@ def line_of(point: Point) -> int:
     """Number of the point's line.
 
     Raises:
-        LookupError: the function has no such line any more.
+        LookupError: the function has no such line anymore.
     """
     if point.is_in_c:
         macro = f'HBRT_KILL_POINT("{point.key}");'

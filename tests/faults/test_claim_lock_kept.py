@@ -94,11 +94,11 @@ def test_others_go_on_within_their_limits_and_are_told_who_keeps_it(shell: Shell
         "which is stopped, by a signal (SIGSTOP) or a debugger. Until it releases the lock, no core claims a task"
         in problem
     )
-    assert f"'kill -CONT {holder}' lets it go on, 'kill -9 {holder}' ends it" in problem
+    assert f"'kill -CONT {holder}' resumes it, 'kill -9 {holder}' ends it" in problem
     status = shell.hbrt("status")
     assert status.returncode == 3
     assert status.stdout.count(f"held by process {holder} ") == 2  # now, and as a finding
-    assert {core["health"] for core in shell.status()["cores"]} == {"ok"}  # cores that wait go on beating
+    assert {core["health"] for core in shell.status()["cores"]} == {"ok"}  # cores that wait continue beating
     assert f"claim-lock: {problem}" in shell.paths().log.read_text()
     doctor = shell.hbrt("doctor")
     assert doctor.returncode == 3

@@ -37,7 +37,7 @@ def is_running(world: World, client: int) -> bool:
 
 
 def outlive(world: World, voice: Voice, pid: int) -> str:
-    """Let the client's op go on when the client sleeps, or has died meanwhile: then its memory must still be there."""
+    """Let the client's op run on when the client sleeps, or has died meanwhile: then its memory must still be there."""
     ddr = world.session.link.ddr
     gate = ddr.offset_of(voice.phy_addr) + 1
 
@@ -62,7 +62,7 @@ def outlive(world: World, voice: Voice, pid: int) -> str:
         assert ddr.block_at(voice.phy_addr) is not None, "memory was taken from under an op"
         assert is_running(world, voice.client)
     ddr.map[gate] = 1
-    return ", its op went on"
+    return ", its op continued"
 
 
 def outcome_at(world: World, clients: Nursery, point: Point, how: str) -> str:
@@ -101,7 +101,7 @@ def outcome_at(world: World, clients: Nursery, point: Point, how: str) -> str:
 
 
 def beside(world: World, point: Point) -> None:
-    """While a client is stopped, the others go on, unless it holds the lock."""
+    """While a client is stopped, the others continue, unless it holds the lock."""
     if not point.has_lock:
         call = world.call(2)
         assert call.end() == 0

@@ -82,7 +82,7 @@ test_stopped_and_killed.points = lambda point: point.number in {"C03", "C05", "C
 
 
 def test_killed_while_an_urgent_task_interrupts_another(world: World, note: Callable[..., None]) -> None:
-    """Both tasks were in its hands; what is queued goes on."""
+    """Both tasks were in its hands; what is queued continues."""
     outer = world.call(1, ops.SPIN, gate_open=False).start_waiting()
     until(lambda: outer.block.view[0], "the outer op")
     inner = world.call(1, ops.SPIN, gate_open=False, priority=255)

@@ -77,7 +77,7 @@ def intruder(world: World) -> Iterator[Intruder]:
     """Such a connection; afterwards the board is whole and both leases still hold."""
     made = Intruder(world)
     yield made
-    assert made.ask("status").status == 0  # the connection goes on
+    assert made.ask("status").status == 0  # the connection continues
     assert world.serves() == []
     made.close()
     world.settle()
@@ -278,7 +278,7 @@ def _connected(world: World) -> socket.socket:
 
 
 def test_defect_in_a_handler_is_a_finding() -> None:
-    """The daemon's loop outlives what nobody foresaw, and ends when it meets nothing else any more."""
+    """The daemon's loop outlives what nobody foresaw, and ends when it meets nothing else anymore."""
     loop = Loop()
     found: list[str] = []
     reader, writer = os.pipe()

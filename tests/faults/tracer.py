@@ -2,7 +2,7 @@
 
 The code under test knows nothing of it. Lines of C have the same by native/mailbox/kill.h, in a build of the mailbox
 that such a process loads in place of the product's. A token is a file in ``$HBRT_FAULTS_DIR``, named for the point and
-for how to die; taking it is renaming it, so that exactly one process dies of one token, and its successor goes on.
+for how to die; taking it is renaming it, so that exactly one process dies of one token, and its successor continues.
 """
 
 from __future__ import annotations

@@ -358,7 +358,7 @@ def _clients_own_what_the_heap_says(
         if (client["blocks"], client["bytes"]) != (len(sizes), sum(sizes)):
             found.append(f"client {client['id']} has {client['blocks']} blocks, the heap says {len(sizes)}")
     known = {client["id"] for client in status["clients"]}
-    found += [f"{block} belongs to a client that has gone" for block in blocks if block["client"] not in known]
+    found += [f"{block} belongs to a client that is gone" for block in blocks if block["client"] not in known]
     ours = [block["phy_addr"] for block in blocks if block["client"] == session.link.client_id]
     if (held := [block.phy_addr for block in session.blocks.owned()]) != ours:
         found.append(f"this client holds {held}, the heap says {ours}")

@@ -230,7 +230,7 @@ TestMailboxMoves.settings = settings(max_examples=40, stateful_step_count=40, de
 
 
 def test_supervisor_may_end_every_task_that_has_not_ended() -> None:
-    """So that no task is left without an end when everybody else has gone."""
+    """So that no task is left without an end when everybody else is gone."""
     for start, ends in SUPERVISORS_ENDS.items():
         for end in ends:
             assert Actor.SUPERVISOR in MOVES[start, end][0]

@@ -1,7 +1,7 @@
 """Blocks of three clients in any order of allocation, registration, release, tasks and ends, against a model.
 
 Checked after every step: the page table says what the heap says; a client may use exactly the blocks that it owns or
-has registered, and those that a task which ran when it let go may still use; and when all have gone, so is all memory.
+has registered, and those that a task which ran when it let go may still use; and when all are gone, so is all memory.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class MemoryLives(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def client_goes(self, who: int) -> None:
-        """It is gone when nothing runs for it any more, and comes back as another."""
+        """It is gone when nothing runs for it anymore, and comes back as another."""
         for slot in list(self.running[who]):
             self.task_ends(who, slot)
         count, size_bytes = self.memory.release_client(self.people[who].id)

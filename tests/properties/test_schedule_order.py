@@ -139,7 +139,7 @@ class Board:
 
 
 def play(board: Board, submissions: list[list[Task]], choose: random.Random) -> None:
-    """Let every actor go on until all is done; whenever only ops take time, no core may sleep beside work."""
+    """Let every actor continue until all is done; whenever only ops take time, no core may sleep beside work."""
     actors = [board.core(core) for core in range(board.core_count)] + [board.submit(s) for s in submissions]
     at = {actor: next(actor, "done") for actor in actors}
 

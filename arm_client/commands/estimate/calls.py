@@ -1,4 +1,4 @@
-"""The calls that an estimate is of: those of a program on a board of its own, or those that a board remembers."""
+"""The calls that an estimate is of: those of a program on its own board, or those that a board remembers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Known(NamedTuple):
     Attributes:
         calls: Those of DSP ops and of models that ended well.
         unknown_runs: How many runs of models ended well of which no time is known.
-        forgotten: How many tasks it does not remember any more.
+        forgotten: How many tasks it no longer remembers.
     """
 
     calls: list[Call]
@@ -85,7 +85,7 @@ def calls_of_program(command: list[str], profile: Profile, image: str) -> Known:
     if ran.returncode:
         raise click.ClickException(
             f"{what} exited with code {ran.returncode}; `hbrt estimate` needs a successful run. It ran on a private "
-            "board; for ops of your own pass --image FILE."
+            "board; for your own ops pass --image FILE."
         )
     if not known.calls and not known.unknown_runs:
         raise click.UsageError(f"{what} made no call that ended well.")

@@ -170,7 +170,7 @@ def of(
     is_relayed: bool,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM on a board of its own and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
+    """Run PROGRAM on its own board and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
     from arm_client.commands.estimate.model import SUFFIX, document_of_model, show_model

@@ -72,7 +72,7 @@ def command(
     """Run PROGRAM, a Python file or an executable file, in many orders, and stop at the first run that fails.
 
     Every other run goes through the orders by the number of their preemptions: lines of the program and of its ops at
-    which another one goes on. In those between, a seed decides that, in which order copies move, and what the cache
+    which another one continues. In those between, a seed decides that, in which order copies move, and what the cache
     writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes longer than
     --timeout. One of a seed is then run with fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats it. All
     cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
@@ -136,8 +136,8 @@ def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int | Non
                 return counts, note, (seed, run)
             if len(counts) == 1 and runner.run(run.settings).digest != run.digest:
                 note = (
-                    "The program does not repeat itself: its steps differ though their order is the same. Look for "
-                    "threads of its own, times and random numbers; a seed may not repeat a failure."
+                    "The program is not deterministic: its steps differ for the same order. Look for "
+                    "extra threads, times and random numbers; a seed may not reproduce a failure."
                 )
     return counts, note, None
 

@@ -27,7 +27,7 @@ class Run(NamedTuple):
         code: Its exit code, negative for a signal, 124 for one that took too long.
         output: What it printed, errors too.
         choices: Its first steps, and all its preemptions.
-        step_count: Steps at which more than one could go on; 0 when the program did not come to its end.
+        step_count: Steps at which more than one could continue; 0 when the program did not come to its end.
         digest: The same for the same steps.
     """
 
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
     @property
     def preemptions(self) -> tuple[Choice, ...]:
-        """The steps at which another one went on than does by itself."""
+        """The steps at which another one continued than does by itself."""
         return tuple(one for one in self.choices if one.is_preemption)
 
 
@@ -119,7 +119,7 @@ def runs_of(run_all: RunAll, first_seed: int, most: int, given: Mapping[str, str
 
     Args:
         run_all: Runs it.
-        first_seed: The first seed. Another one than 0 goes on with seeds alone, behind an earlier search.
+        first_seed: The first seed. Another one than 0 continues with seeds alone, behind an earlier search.
         most: How many runs.
         given: Settings of the user's own, which stay.
     """

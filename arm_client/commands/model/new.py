@@ -53,7 +53,7 @@ def write(new: NewModel) -> None:
     """
     for file in (new.target, new.description):
         if file.exists():
-            raise FileExistsError(f"{file} is there already: remove it first, or choose another name.")
+            raise FileExistsError(f"{file} already exists: remove it, or choose another name.")
     model = onnx.load(str(new.source))
     if new.is_nhwc:
         for value in model.graph.output:

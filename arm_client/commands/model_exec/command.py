@@ -39,7 +39,7 @@ input_valid_shape = flag(
     "input_valid_shape", str, "", "Sizes of inputs whose sizes the data decides.", metavar="N,N,..[;N,N,..]"
 )
 task_priority = flag("task_priority", click.IntRange(0, 255), 0, "Priority of the tasks, larger first.")
-task_timeout = flag("task_timeout", click.IntRange(0), 0, "Time limit of a task in milliseconds; 0 is none.")
+task_timeout = flag("task_timeout", click.IntRange(0), 0, "Time limit of a task in milliseconds; 0 for no limit.")
 
 
 class _Group(click.Group):

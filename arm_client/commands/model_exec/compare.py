@@ -210,5 +210,5 @@ def _run(file: Path, proto: ModelProto, fed: Mapping[str, NDArray[Any]]) -> dict
         session = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
         names = [one.name for one in session.get_outputs()]
         return dict(zip(names, session.run(names, {name: fed[name] for name in wanted}), strict=True))
-    except Exception as error:  # noqa: BLE001 - onnxruntime has exceptions of its own, without a common root
+    except Exception as error:  # noqa: BLE001 - onnxruntime has its own exceptions, without a common root
         raise click.UsageError(f"onnxruntime does not run {file} with the model's input: {error}") from None

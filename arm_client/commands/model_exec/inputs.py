@@ -191,7 +191,7 @@ def _checked(path: Path, tensor: Tensor) -> Path:
             f"{path}: {tensor.name} takes a region of a picture, whose sides the file must say: give .jpg or .png."
         )
     if not path.is_file():
-        raise click.UsageError(f"There is no file {path}.")
+        raise click.UsageError(f"No such file: {path}")
     return path
 
 

@@ -60,7 +60,7 @@ def perf(
     """Run one input of each model again and again, all models at once; the first that has run enough ends all.
 
     Args:
-        targets: Models, each with what it is given; each thread has tensors of its own that hold it.
+        targets: Models, each with what it is given; each thread has its own tensors that hold it.
         ctrl: How tasks are scheduled.
         load: How much is run of each model.
         on_cycle: Gets the summary so far after every ``load.cycle`` frames.

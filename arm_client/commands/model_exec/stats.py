@@ -23,7 +23,7 @@ class Summary:
     Attributes:
         thread_num: How many threads ran frames at once.
         frame_count: Frames of all threads.
-        run_time: From the first frame's begin to the last one's end.
+        run_time: From the first frame's start to the last one's end.
         total_latency: Sum of the latencies of all frames, so with n threads up to n times ``run_time``.
         average, minimum, maximum: Of a frame's latency: submit, wait and release, as a program sees them.
         percentiles: Latency by percent: so many of the frames took no longer.

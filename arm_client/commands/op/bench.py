@@ -68,7 +68,7 @@ def dot_of(sample: Sample, profile: Profile) -> Dot:
 
 
 def roofs(profile: Profile) -> dict[str, tuple[float, float]]:
-    """Of each limit its bytes a us, and the instructions a us that no op goes beyond.
+    """Of each limit its bytes per µs, and the instructions a us that no op goes beyond.
 
     A vector instruction a cycle; TCM by the loads and stores that an instruction holds; DDR by iDMA, and by loads
     that the core waits for.

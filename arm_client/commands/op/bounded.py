@@ -1,4 +1,4 @@
-"""A parser of others' text in a process of its own: what hangs, crashes or eats memory there ends there."""
+"""A parser of others' text in its own process: what hangs, crashes or eats memory there ends there."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def check_op(op: NewOp) -> None:
         whose = "is reserved for the framework"
     else:
         whose = f"belongs to the packaged {'NN' if cmd < HB_DSP_RPC_CMD_CV_B else 'CV'} ops"
-    raise OpError(f"Command {cmd:#x} {whose}; an op of your own takes {FIRST_CUSTOM:#x} to {last:#x}.")
+    raise OpError(f"Command {cmd:#x} {whose}; your own op takes {FIRST_CUSTOM:#x} to {last:#x}.")
 
 
 def _names_used(op: NewOp) -> set[str]:
@@ -77,7 +77,7 @@ def write_op(op: NewOp, directory: Path) -> list[Path]:
     """Write the files of an op; makes the directory. Either all are written or none.
 
     Raises:
-        OpError: the name, the number, or a file that is there already. OSError: the directory cannot be written.
+        OpError: the name, the number, or a file that already exists. OSError: the directory cannot be written.
     """
     check_op(op)
     paths = {directory / file: op.render(template) for file, template in op.files.items()}

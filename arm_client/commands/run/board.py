@@ -23,7 +23,7 @@ _PROFILES = {"asr": "sd865", "rknn": "rk3588"}
 _DIRECT = {"rknn"}
 """Groups whose vendor has no relay, which reaches DSP cores alone."""
 INLINE = "inline"
-"""The mode under HBRT_INLINE: each program is the core of a board of its own."""
+"""The mode under HBRT_INLINE: each program is the core of its own board."""
 
 
 @contextmanager

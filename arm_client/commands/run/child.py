@@ -1,4 +1,4 @@
-"""A sample in a process of its own: its output, and its end."""
+"""A sample in its own process: its output, and its end."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def command(
     or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
     runs a model too, where the extra 'dnn' is installed. --timeout is for each.
 
-    PROGRAM is a Python file or an executable file of your own; what follows it are its arguments. Its exit code is its
+    PROGRAM is a Python file or an executable file of yours; what follows it are its arguments. Its exit code is its
     own, or 1 when a mistake of it was found. With no board running it has a private one, with the DSP image --image.
     With --json what was found is the document, and the program's standard output goes to standard error.
     """
@@ -157,17 +157,17 @@ def command(
     if group is None or group == "help":
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
-        why = f"has no effect: {GROUP} have a board of their own, which watches everything"
+        why = f"has no effect: {GROUP} have their own board, which watches everything"
         _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
         with recorded() as run, traced_run(trace, None):
             code = _run_defects(names, timeout, as_json=as_json)
         ctx.exit(run.exit_code(code))
     if group not in groups() and is_program(group):
         of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
-        _refuse_options(ctx, of_samples, "is for samples: a program of your own does not take it")
+        _refuse_options(ctx, of_samples, "is for samples: your own program does not take it")
         if image is not None and running_here(board) is not None:
             why = (
-                f"has no effect: board {board.name} runs, with an image of its own. Load yours with `hbrt restart "
+                f"has no effect: board {board.name} runs, with its own image. Load yours with `hbrt restart "
                 "--image FILE`, or name another --board, which gets one of its own"
             )
             _refuse_options(ctx, ("image",), why)

@@ -85,7 +85,7 @@ def all_defects() -> dict[str, Defect]:
 
 
 def judge(defect: Defect, board: BoardPaths, forks: Forks, timeout_s: float) -> Verdict:
-    """Run both functions of a program on a board, each in a process of its own.
+    """Run both functions of a program on a board, each in its own process.
 
     Args:
         defect: The program.

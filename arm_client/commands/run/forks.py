@@ -71,7 +71,7 @@ class Forks:
             BoardError: the process that forks has ended.
         """
         output = Path(self._folder.name, "output")
-        output.unlink(missing_ok=True)  # what an earlier run left behind goes on writing into its own
+        output.unlink(missing_ok=True)  # what an earlier run left behind continues writing into its own
         job = {
             "program": program,
             "arguments": list(arguments),

@@ -96,5 +96,5 @@ def compare_routes(_ctx: click.Context, param: click.Parameter, is_wanted: bool)
     if not is_wanted:
         return
     if not settings.text("HBRT_ROUTE"):
-        raise click.BadParameter("there is no route: name one with --route, or in HBRT_ROUTE.", param=param)
+        raise click.BadParameter("no route is set: name one with --route, or in HBRT_ROUTE.", param=param)
     os.environ["HBRT_ROUTE_COMPARE"] = "1"

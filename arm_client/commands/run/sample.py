@@ -1,6 +1,6 @@
 """Run one sample program and report its result: ``python -m arm_client.commands.run.sample FILE FD OPTIONS``.
 
-Each sample has a process of its own, so that a crash fails that sample alone. Its output goes to the usual streams. The
+Each sample has its own process, so that a crash fails that sample alone. Its output goes to the usual streams. The
 values of its calls and the comparison of its result go to the descriptor, as JSON. OPTIONS is a JSON object: arguments
 of ``main()`` by name; those that ``main()`` does not have are ignored.
 

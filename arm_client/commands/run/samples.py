@@ -157,7 +157,7 @@ def run_sample(
     options: dict[str, str] | None = None,
     mode: str = "direct",
 ) -> Outcome:
-    """Run a sample in a process of its own, on a board that is running.
+    """Run a sample in its own process, on a board that is running.
 
     Args:
         name: For the reader.

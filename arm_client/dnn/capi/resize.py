@@ -1,4 +1,4 @@
-"""hbDNNResize: X3's call that scales a picture, or a region of it, in a task of its own. hbDNNRoiInfer has replaced it.
+"""hbDNNResize: X3's call that scales a picture, or a region of it, in its own task. hbDNNRoiInfer has replaced it.
 
 Limits are those of the DNN API manual (X3); the arithmetic is the resizer's of hbDNNRoiInfer.
 """

@@ -77,7 +77,7 @@ def begin() -> None:
     if file.exists():
         raise ModelError(
             Status.HB_DNN_INVALID_ARGUMENT,
-            f"The trace file {file} is there already, and Perfetto writes over none: delete it first.",
+            f"The trace file {file} already exists, and Perfetto does not overwrite: delete it first.",
         )
     _begun.append(file)
     from arm_client.session.session import default

@@ -324,7 +324,7 @@ class Tasks:
     def release(self, handle: int | None) -> None:
         """Give a task back. A queued one is cancelled; one that runs is ended at the next node, which is waited for.
 
-        So after a release nobody writes to the task's tensors any more.
+        So after a release nobody writes to the task's tensors anymore.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE.
@@ -371,7 +371,7 @@ class Tasks:
         return [task.handle for task in self._handles.values()]
 
     def retire(self, models: Sequence[Model]) -> None:
-        """No task may use these models any more.
+        """No task may use these models anymore.
 
         Raises:
             ModelError: MODEL_IS_RUNNING: a task that has not ended uses one of them; nothing has changed.
@@ -401,7 +401,7 @@ class Tasks:
         return " and ".join(f"a run of model {one.name!r}" for one in task.models) or "a resize task", task.where
 
     def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
-        """Have ``let_go`` called at the end of the task that uses this memory; False when none does any more."""
+        """Have ``let_go`` called at the end of the task that uses this memory; False when none does anymore."""
         with self._lock:
             task = self._using(phy_addr, size_bytes)
             if task is None:

@@ -59,7 +59,7 @@ class DspSoftmax(DspLayer):
             return 0
         status = self._run(data, out, ctrl)
         if status == Status.HB_DSP_UNKNOWN_COMMAND and self._cmd == HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS:
-            self._has_rows = False  # an image with a softmax of its own alone: a call a row, as the manual has it
+            self._has_rows = False  # an image with its own softmax alone: a call a row, as the manual has it
             self._in_place = None
             status = self._run(data, out, ctrl)
         return status

@@ -64,7 +64,7 @@ class NDArray:
         """
         count = self._array.ndim
         if not -count <= axis < count:
-            raise bad_argument(f"The axis {axis} is none of a tensor of shape {list(self._array.shape)}.")
+            raise bad_argument(f"The axis {axis} is out of range for shape {list(self._array.shape)}.")
         return axis % count
 
     def Shape(self) -> TShape:

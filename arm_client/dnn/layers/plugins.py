@@ -76,7 +76,7 @@ def _files(text: str) -> list[Path]:
         else:
             raise ModelError(
                 Status.HB_DNN_CAN_NOT_OPEN_FILE,
-                f"HB_DNN_PLUGIN_PATH names {entry}, which is no file and no directory; name Python files, or "
+                f"HB_DNN_PLUGIN_PATH names {entry} (no such file or directory); name Python files, or "
                 f"libraries, that register layers, separated by {os.pathsep!r}.",
             )
     return found

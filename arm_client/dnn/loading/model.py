@@ -39,7 +39,7 @@ class Model:
     last_run_ns: int = 0
 
     def close(self) -> None:
-        """Free what its layers keep; nothing may run it any more."""
+        """Free what its layers keep; nothing may run it anymore."""
         profile_log.finish(self.plan, self.name)
         self.plan.close()
 

@@ -142,7 +142,7 @@ class TensorBuffer:
         self._make_room()
 
     def take(self, result: NDArray[Any]) -> None:
-        """Hold a result whose sizes the data decided: an array of its own, since nobody knows its room before."""
+        """Hold a result whose sizes the data decided: its own array, since nobody knows its room before."""
         self._taken = result
         self.valid_shape = self.aligned_shape = result.shape
         self.size = (result.size + 1) // 2 if self.spec.tensor_type in NIBBLES else result.nbytes

@@ -273,7 +273,7 @@ class Model:
 
 
 class _Packed:
-    """A packed handle, released when the last of its models has gone."""
+    """A packed handle, released when the last of its models is gone."""
 
     def __init__(self, handle: int) -> None:
         weakref.finalize(self, _finish, partial(_release, handle))

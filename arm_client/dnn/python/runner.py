@@ -49,7 +49,7 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
 
 
 def beside_regions(spec: TensorSpec) -> TensorSpec:
-    """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with a batch of its own."""
+    """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with its own batch."""
     return one_of_batch(spec) if spec.valid_shape and spec.valid_shape[0] > 1 else spec
 
 

@@ -70,7 +70,7 @@ class Plan(executor.Plan):
 
         Raises:
             ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
-                meanwhile and the model cannot be built any more.
+                meanwhile and the model can no longer be built.
         """
         try:
             return super().run(feeds, outputs, stop, ctrl, begun)

@@ -148,7 +148,7 @@ def resize(planes: tuple[Bytes, ...], region: Region, target: tuple[int, int]) -
 
     Returns:
         As many planes, of the target's sizes. UV is an image of half the size: its region is the one of all pairs that
-        the region's pixels have, scaled with a step of its own.
+        the region's pixels have, scaled with its own step.
     """
     height, width = target
     luma = planes[0][region.top : region.bottom + 1, region.left : region.right + 1]

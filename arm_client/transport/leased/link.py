@@ -49,7 +49,7 @@ class LeasedLink(RemoteLink):
         return dict.fromkeys(self._granted.sources, self._granted.hear)
 
     def _on_lost(self, status: int, why: str) -> None:
-        """Give back what is of no use any more; the farm knows why it took the board."""
+        """Give back what is of no use anymore; the farm knows why it took the board."""
         if not self.fault:
             try:
                 self._granted.hear(LAST_WORD_SECONDS)

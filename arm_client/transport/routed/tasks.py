@@ -182,7 +182,7 @@ class RoutedTasks(TaskSlots):
         return self.refuse(status, on_route(route, why))
 
     def _compare(self, route: Route, there: OtherBoard, *given: int) -> int:
-        """Run a task there, then here, from the same bytes; the program goes on with what this board made of it."""
+        """Run a task there, then here, from the same bytes; the program continues with what this board made."""
         keep_apart, dtype = there.memory.keep_apart, self._outputs.__dict__.pop("dtype", None)
         keep_apart(is_on=True)
         try:
@@ -252,7 +252,7 @@ class RoutedTasks(TaskSlots):
         super().note_each(note)
 
     def lend(self) -> int:
-        """As ``TaskSlots.lend``: each task is looked at."""
+        """As ``TaskSlots.lend``: each task is checked."""
         return 0
 
     def forget_block(self, phy_addr: int) -> None:
@@ -296,7 +296,7 @@ class RoutedTasks(TaskSlots):
         return any(there.link.is_asking for there in list(self._boards.values()))
 
     def state(self, handle: int) -> State | None:
-        """As ``TaskSlots.state``; asks the other board about a task of its own that has not ended."""
+        """As ``TaskSlots.state``; asks the other board about its own task that has not ended."""
         ride, found = self._rides.get(handle), super().state(handle)
         if ride is not None and found in {State.SENT, State.READY}:
             is_running = ride.there.tasks.state(ride.handle) is State.RUNNING

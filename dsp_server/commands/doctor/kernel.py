@@ -112,7 +112,7 @@ def _probe_claim_lock() -> str:
         raise OSError("it stays taken when its holder dies")
     lock.acquire_slowly(refusal)
     lock.release(lock.handle)
-    return "goes on when its holder dies"
+    return "survives the death of its holder"
 
 
 def _probe_lock() -> str:

@@ -62,7 +62,7 @@ def _board(paths: BoardPaths, *, clean: bool) -> Iterator[Check]:
             name,
             Level.FAIL,
             f"its daemon process {pid} is stopped, by a signal (SIGSTOP) or a debugger; {shown}",
-            f"'kill -CONT {pid}' lets it go on.",
+            f"'kill -CONT {pid}' resumes it.",
         )
     else:
         yield from _running(paths, pid, shown)

@@ -83,7 +83,7 @@ def _row(block: dict[str, Any]) -> tuple[object, ...]:
     if block["pid"] is not None:
         owner = f"client {block['client']}: process {block['pid']} ({block['program']})"
     else:
-        owner = f"client {block['client']}, which has gone" if block["client"] else "freed, still registered"
+        owner = f"client {block['client']} (ended)" if block["client"] else "freed, still registered"
     if block["imported"]:
         owner += ", memory of another library"
     if block["use"]:

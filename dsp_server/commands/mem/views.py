@@ -55,7 +55,7 @@ def show_owners(status: dict[str, Any], memory: dict[str, Any], *, as_json: bool
 
 
 def _owner_row(row: dict[str, Any]) -> tuple[object, ...]:
-    program = row["program"] or ("freed, still in use" if row["client"] == NOBODY else "has gone")
+    program = row["program"] or ("freed, still in use" if row["client"] == NOBODY else "is gone")
     sizes = (row["blocks"], row["bytes"], format_size(row["bytes"]), format_size(row["largest_bytes"]))
     age = "" if row["age_s"] is None else f"{row['age_s']:.0f} s"
     return (row["client"], row["pid"] or "", program, *sizes, age)

@@ -47,7 +47,7 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
     quits. All other times are measured on this machine. --json prints one sample, of one interval.
     """
     if not as_json and not sys.stdout.isatty():
-        raise WrongUseError("hbrt top draws on a terminal, and standard output is none; use --json for one sample.")
+        raise WrongUseError("hbrt top needs a terminal, and standard output is not one; use --json for one sample.")
     with look_at(board) as daemon:
         look = Sampler(daemon.request).look
         if as_json:

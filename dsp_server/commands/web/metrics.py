@@ -8,7 +8,7 @@ from typing import Any
 
 
 def metrics_of(document: Mapping[str, Any]) -> str:
-    """The metrics of a board, as the page's document has it; of one that has gone ``hbrt_up`` alone.
+    """The metrics of a board, as the page's document has it; of one that is gone ``hbrt_up`` alone.
 
     The format is that of https://prometheus.io/docs/instrumenting/exposition_formats/.
     """

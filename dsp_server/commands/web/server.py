@@ -85,7 +85,7 @@ class Server(ThreadingHTTPServer):
         return f"hbrt-{self.server_port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, or close it when there are enough."""
+        """Serve a connection in its own thread, or close it when there are enough."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return

@@ -47,7 +47,7 @@ class View:
         self._document: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
-        """The board now, or of less than MIN_SECONDS ago; of one that has gone its name and why."""
+        """The board now, or of less than MIN_SECONDS ago; of one that is gone its name and why."""
         with self._lock:
             if time.monotonic() - self._seen_at >= MIN_SECONDS or not self._document:
                 self._document = self._looked()
@@ -82,7 +82,7 @@ class View:
             return file.read_bytes()
 
     def close(self) -> None:
-        """Let go of the board."""
+        """Release the board."""
         with self._lock:
             self._let_go()
 

@@ -110,7 +110,7 @@ class InversionWatch:
             sentence = (
                 f"{self._name(task)} runs on core {task.core} and waits for {self._name(queued)}, which has waited "
                 f"{waited} for {core} behind {self._name(lower)}. So the first waits for one of a lower priority: "
-                "submit what an op waits for with the priority of its own task at the least."
+                "submit what an op waits for with at least the priority of its own task."
             )
         else:
             sentence = (

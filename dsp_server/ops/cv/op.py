@@ -115,7 +115,7 @@ def view(plane: Plane) -> NDArray[Any]:
 
 
 def settle(target: NDArray[Any], result: object) -> None:
-    """See that a result is in its place. It is there already when OpenCV took `target` as its `dst`."""
+    """See that a result is in its place. It already exists when OpenCV took `target` as its `dst`."""
     if result is not target:
         target[...] = result
 

@@ -11,7 +11,7 @@ from hbrt.cv.resize import hbDSPCvRoiResizeParam
 def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
     """Result i is Resize of src[top..bottom, left..right] of region i, both corners inside, as if it were an image.
 
-    Nothing outside a region is looked at. Results lie `dstStep` bytes apart.
+    Nothing outside a region is checked. Results lie `dstStep` bytes apart.
 
     U8: Y, RGB, BGR or NV12, and dst the same.
 

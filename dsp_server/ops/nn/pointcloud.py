@@ -144,7 +144,7 @@ def _check_constants(param: hbDSPPointCloudParam) -> None:
         spans, ("back and front", "right and left", "bottom and top", "lower and upper"), strict=True
     ):
         if not (math.isfinite(span) and span > 0):
-            raise ParameterError(f"{name} are no range that float32 can tell: the second must be larger, both finite.")
+            raise ParameterError(f"{name} are not a valid float32 range: the second must be larger, and both finite.")
     for name in ("voxel_x", "voxel_y", "scale"):
         value = getattr(param, name)
         if not (math.isfinite(value) and value > 0):
@@ -205,7 +205,7 @@ def _pillar_step(
         return Status.HB_ERR_MMAP_FAILED
     target = output_array(output, places * dims, INT8)
     if np.may_share_memory(source, target):
-        raise ParameterError("The output block overlaps the input: give it a block of its own.")
+        raise ParameterError("The output block overlaps the input: use a separate block.")
     source = source.reshape(places, dims)
     if is_transpose:
         run_rectangle(tm, path, source, target.reshape(dims, places, 1), rectangle, PLACES_A_TILE[dims], _taking(dims))

@@ -187,7 +187,7 @@ def frame(
         pong_out: The same in bank 1.
         shape: First place, rows, columns, pitch of the rectangle; rows and columns of a tile.
         sizes: Bytes of a place in the source and in an output, outputs, bytes from one output to the next.
-        span: The first tile, and the one after the last. What is not the first of a frame goes on from `state`.
+        span: The first tile, and the one after the last. What is not the first of a frame continues from `state`.
         work: What to compute; dims.
         costs: See ISSUE: modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes
             of a vector, and for each, in thousandths, cycles and instructions.

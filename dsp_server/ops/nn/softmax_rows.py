@@ -113,7 +113,7 @@ def _tile(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
 
 
 def _row_by_row(op: Op, param: hbDSPSoftmaxRowsParam, output: memoryview, tm: TileManager) -> int:
-    """Have the op that the image registered at 0x400 run each row, with blocks as a call of its own would give."""
+    """Have the op that the image registered at 0x400 run each row, with blocks as its own call would give."""
     one = hbDSPSoftmaxParam(param.data_size)
     for row in range(param.rows):
         start = row * param.data_size

@@ -126,8 +126,8 @@ def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
         return
     if from_ < to + target.nbytes and to < from_ + source.nbytes:
         raise ParameterError(
-            "The output block overlaps the input data: give it a block of its own, or, for results that are "
-            "not larger than the input, the address of the input itself."
+            "The output block overlaps the input data: use a separate block or, if the result is not "
+            "larger than the input, the address of the input itself."
         )
 
 

@@ -335,7 +335,7 @@ def _names_read(graph: GraphProto) -> Iterator[str]:
 
 
 def _forget(graph: GraphProto, name: str) -> None:
-    """Drop what the graph says of a value that has gone."""
+    """Drop what the graph says of a value that is gone."""
     for infos in (graph.value_info, graph.quantization_annotation):
         for index in range(len(infos) - 1, -1, -1):
             info = infos[index]

@@ -73,7 +73,7 @@ def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
     for tensor in _tensors(proto.graph, 0):
         if uses_external_data(tensor):
             raise invalid(
-                f"{label} keeps the tensor {tensor.name!r} in a file of its own; in memory there is no directory to "
+                f"{label} keeps the tensor {tensor.name!r} in a separate file; in memory there is no directory to "
                 "find it in. Load the model from its file, or save it with its data inside."
             )
     _check(proto, label)
@@ -168,7 +168,7 @@ def _check(proto: ModelProto, label: str) -> None:
 
 
 def _check_names(graph: GraphProto, label: str) -> None:
-    """Every input and output has a name of its own, which C can hold."""
+    """Every input and output has its own name, which C can hold."""
     for kind, values in (("input", graph.input), ("output", graph.output)):
         names = [value.name for value in values]
         if "" in names:
@@ -199,7 +199,7 @@ def _check_order(graph: GraphProto, label: str) -> None:
                 raise invalid(f"{label}: {what} uses the value {name!r}, which {why}.")
         for name in node.output:
             if name and name in made:
-                raise invalid(f"{label}: {what} makes the value {name!r}, which is there already.")
+                raise invalid(f"{label}: {what} makes the value {name!r}, which already exists.")
             made.add(name)
     for value in graph.output:
         if value.name not in made:

@@ -247,7 +247,7 @@ class Plan:
 
         Raises:
             GraphError: RUN_FAILED with the reason; INCOMPATIBLE when layers were registered or unregistered
-                meanwhile and the model cannot be built any more.
+                meanwhile and the model can no longer be built.
         """
         if begun is not None and begun.bound is not None and begun.use is not None:
             try:
@@ -306,7 +306,7 @@ class Plan:
         """Called with the notes of each build; for an API that logs them."""
 
     def close(self) -> None:
-        """Free what layers keep; nothing may run any more."""
+        """Free what layers keep; nothing may run anymore."""
         with self._lock:
             use = self._use
             use.is_retired = True

@@ -1,6 +1,6 @@
 """What a plan needs of a layer, of the registry that has them, and of the memory that it works in.
 
-A layer is a node that a program runs itself. Each vendor's API has a shape of its own for one, and adapts it to this.
+A layer is a node that a program runs itself. Each vendor's API has its own shape for one, and adapts it to this.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Creators = Mapping[tuple[str, str], LayerCreator]
 
 
 class Layered:
-    """Steps of a model with layers. Threads may run it at once: each has a workspace of its own."""
+    """Steps of a model with layers. Threads may run it at once: each has its own workspace."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Layered:
             self._give_back(workspace)
 
     def close(self) -> None:
-        """Free the memory of all layers; nothing may run any more."""
+        """Free the memory of all layers; nothing may run anymore."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -74,7 +74,7 @@ def partition(graph: Graph, is_layer: Collection[int]) -> list[Step]:
 
 
 def segment_model(graph: Graph, segment: Segment, types: Mapping[str, ValueInfoProto]) -> ModelProto:
-    """A segment as a model of its own.
+    """A segment as its own model.
 
     Args:
         graph: The whole graph.

@@ -69,7 +69,7 @@ class Session(Protocol):
         """Bind what has a place already; see ``BoundSession``."""
 
     def close(self) -> None:
-        """Let it go; nothing may be bound to it any more."""
+        """Let it go; nothing may be bound to it anymore."""
 
 
 class LocalSession:

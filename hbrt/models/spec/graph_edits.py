@@ -77,8 +77,8 @@ def set_batch(model: ModelProto, batch: int) -> None:
         shape = shape_of(found) if is_known else (DYNAMIC, *known[1:])
         if not known or known[0] not in {1, batch, DYNAMIC} or shape[:1] not in {(batch,), (DYNAMIC,)}:
             raise incompatible(
-                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(shape)}: the graph "
-                "computes a batch of its own, perhaps by a Reshape to fixed sizes. Leave input_batch away."
+                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(shape)}: the "
+                "graph fixes its own batch, perhaps by a Reshape to fixed sizes. Leave input_batch out."
             )
         sizes = [size if size != DYNAMIC or at >= len(known) else known[at] for at, size in enumerate(shape)]
         _write_shape(value, (batch, *sizes[1:]))

@@ -1,4 +1,4 @@
-"""The forward pass over FastRPC, by an interface of its own; and a call with one buffer of weights against 21.
+"""The forward pass over FastRPC, through its own interface; and a call with one buffer of weights against 21.
 
 The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub.
 """

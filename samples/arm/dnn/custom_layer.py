@@ -1,4 +1,4 @@
-"""A layer for an operator that ONNX lacks, computed by an op of its own on the DSP.
+"""A layer for an operator that ONNX lacks, computed by its own op on the DSP.
 
 python custom_layer.py [IMAGE] runs on a private board with IMAGE, or with samples/dsp/layer_image.py.
 

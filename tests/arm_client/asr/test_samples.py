@@ -1,4 +1,4 @@
-"""The experiments, each as a program of its own; those that take long have their parts tested beside."""
+"""The experiments, each as its own program; those that take long have their parts tested beside."""
 
 from __future__ import annotations
 

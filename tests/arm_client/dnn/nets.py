@@ -1,4 +1,4 @@
-"""Small ONNX models, and one that is loaded on a board with tensors of its own, for tests of the C names."""
+"""Small ONNX models, and one that is loaded on a board with its own tensors, for tests of the C names."""
 
 from __future__ import annotations
 

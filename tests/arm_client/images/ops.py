@@ -26,7 +26,7 @@ def echo(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def hold(input: memoryview, output: memoryview, tm: object) -> int:
-    """Say in byte 0 that it runs, go on when byte 1 is set, then write 0xA5 into the output."""
+    """Say in byte 0 that it runs, continue when byte 1 is set, then write 0xA5 into the output."""
     input[0] = 1
     while not input[1]:
         time.sleep(0.0005)

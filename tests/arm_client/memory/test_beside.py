@@ -1,4 +1,4 @@
-"""A pointer that runs out of cached memory with an image of its own."""
+"""A pointer that runs out of cached memory with its own image."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ SIZE = 2 * PAGE_BYTES + 100
 
 
 class Camera:
-    """A library with a buffer of its own."""
+    """A library with its own buffer."""
 
     def __init__(self, size_bytes: int = SIZE) -> None:
         self.fd = os.memfd_create("camera")

@@ -1,4 +1,4 @@
-"""What looks at board memory keeps it, and keeps its last bytes when the memory has gone; no other program is met."""
+"""What looks at board memory keeps it, and keeps its last bytes when the memory is gone; no other program is met."""
 
 from __future__ import annotations
 

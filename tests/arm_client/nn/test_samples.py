@@ -1,4 +1,4 @@
-"""The NN samples run as written, on the default image and on the sample image with a softmax of its own."""
+"""The NN samples run as written, on the default image and on the sample image with its own softmax."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A program that is short of file descriptors: ``python -m tests.arm_client.session.few_descriptors LIMIT...``.
 
-For each limit of open files, a process of its own calls the C names and the Python ones; then once more with room, and
+For each limit of open files, its own process calls the C names and the Python ones; then once more with room, and
 once more with the board in hand and not one descriptor left. Prints a line for each, as JSON.
 """
 

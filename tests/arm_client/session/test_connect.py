@@ -278,7 +278,7 @@ class TestRestart:
         second = serve(homeless / "default")
         assert hb.hbDSPWaitTaskDone(task, 0) in {0, hb.HB_DSP_BOARD_LOST}  # it had ended before
         for _ in range(2):
-            with pytest.raises(BoardLostError, match=rf"The daemon of board default \(process {first.pid}\) has gone"):
+            with pytest.raises(BoardLostError, match=rf"The daemon of board default \(process {first.pid}\) died"):
                 board.alloc(4)
         with pytest.raises(BoardLostError) as caught:
             board.call(hb.HB_DSP_RPC_CMD_PING, array)
@@ -333,7 +333,7 @@ class TestRestart:
         os.kill(first.pid, signal.SIGKILL)
         os.waitpid(first.pid, 0)
         second = serve(homeless / "default")
-        other = Session(board.session.link.paths)  # connect() would look whether the board of the first has gone
+        other = Session(board.session.link.paths)  # connect() would look whether the board of the first is gone
         Board(other).call(hb.HB_DSP_RPC_CMD_PING)  # in relay mode, its relay is there from now on
         with pytest.raises(BoardLostError, match=rf"process {first.pid}\) has gone") as caught:
             board.call(hb.HB_DSP_RPC_CMD_PING) if asked == "a call" else board.alloc(64)

@@ -1,4 +1,4 @@
-"""Programs that are short of file descriptors: each call answers, none ends the process, and all goes on with room."""
+"""Programs that are short of file descriptors: each call answers, none ends the process, and all works with room."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_each_call_alone_says_what_happened(chip: Chip, fork: Callable[[], int],
         lambda: hb.hbDSPReleaseTask(held.task),
         lambda: hb.hbDSPSetTaskDoneCb(held.task, print),
         lambda: hb.hbSysFreeMem(mem) - hb.HB_SYS_FORKED + hb.HB_DSP_FORKED,
-        lambda: hb.hbSysWriteMem(mem, b"child's!", 8) + hb.HB_DSP_FORKED,  # into a copy of its own
+        lambda: hb.hbSysWriteMem(mem, b"child's!", 8) + hb.HB_DSP_FORKED,  # into its own copy
     ]
     assert in_child(calls[first], fork) == hb.HB_DSP_FORKED
     assert bytes(mem.view()[:8]) == b"parent's"

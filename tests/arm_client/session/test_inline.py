@@ -181,18 +181,18 @@ def run(code: str, typed: str, *command: str, **environment: str) -> subprocess.
     )
 
 
-CALL = "import arm_client as hb; board = hb.connect(); board.call(0x1001); print('went on')"
+CALL = "import arm_client as hb; board = hb.connect(); board.call(0x1001); print('continued')"
 
 
 def test_breakpoint_in_an_op_is_a_debugger_in_this_terminal(image: Path) -> None:
     done = run(CALL, "p wanted\nc\n", HBRT_INLINE="1", HBRT_IMAGE=str(image))
     assert "'seen by the debugger'" in done.stdout
-    assert done.stdout.endswith("went on\n")
+    assert done.stdout.endswith("continued\n")
 
 
 def test_quitting_the_debugger_ends_the_program(image: Path) -> None:
     done = run(CALL, "q\n", HBRT_INLINE="1", HBRT_IMAGE=str(image))
-    assert "went on" not in done.stdout
+    assert "continued" not in done.stdout
     assert "BdbQuit" in done.stderr
 
 

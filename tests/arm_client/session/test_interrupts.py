@@ -1,6 +1,6 @@
 """A signal at every place of a call where Python can handle one: by Ctrl-C, and by a call of the handler's own.
 
-After Ctrl-C, what it was in is over, and the next calls go well; after a handler's own call, what it was in goes on.
+After Ctrl-C, what it was in is over, and the next calls go well; after a handler's own call, what it was in continues.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def test_what_was_granted_to_an_interrupted_request_is_given_back(
     for at in range(1, MAX_PLACES):
         mem = again(mapped)
         is_over = not is_interrupted(at, partial(action, board, mem))
-        if mem.virAddr:  # it was told of its memory, and lets it go: the first time or again
+        if mem.virAddr:  # it was told of its memory, and releases it: the first time or again
             (hb.hbSysUnregisterMem if action is register_and_unregister else hb.hbSysFreeMem)(mem)
         if is_over:
             break

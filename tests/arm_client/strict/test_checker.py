@@ -224,7 +224,7 @@ class TestMemoryThatIsPointedTo:
 
     def test_the_next_frame_in_the_same_block_may_be_under_way(self, chip: Chip) -> None:
         ring, result = chip.mem(3 * 4096, cached=True), chip.mem(64)
-        for frame in range(3):  # all are written before the first goes on its way
+        for frame in range(3):  # all are written before the first continues its way
             ring.view()[frame * 4096 : frame * 4096 + 5] = b"frame"
         for frame in range(3):
             assert hb.hbSysFlushMem(at(ring, frame * 4096, 4096), CLEAN) == 0

@@ -1,4 +1,4 @@
-"""The check memory and arrays of blocks that were freed: the first use is named, and the program goes on."""
+"""The check memory and arrays of blocks that were freed: the first use is named, and the program keeps running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests of the direct mode once more, by another way to the cores, in a pytest of their own."""
+"""The tests of the direct mode once more, by another way to the cores, in their own pytest."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class TestTheRelayDies:
         first = kill(chip)
         waiter.join(PATIENCE_S)
         assert [status for status, _ in found] == [hb.HB_DSP_RELAY_LOST]
-        assert f"(process {first}) has gone" in found[0][1]
+        assert f"(process {first}) died" in found[0][1]
         assert hb.hbDSPWaitTaskDone(queued, 0) == hb.HB_DSP_RELAY_LOST
         assert hb.hbDSPReleaseTask(queued) == hb.hbDSPReleaseTask(held.task) == 0
         next_one = chip.rpc(hb.HB_DSP_RPC_CMD_PING)
@@ -223,7 +223,7 @@ class TestTheRelayDies:
         held.let_go()  # the board finishes what the dead relay had a core run
         assert hb.hbDSPWaitTaskDone(next_one, 0) == 0
         assert hb.hbDSPReleaseTask(next_one) == 0
-        chip.until(lambda: bytes(held.output.view()[:2]) == b"\xa5\xa5", "the end of the task that went on")
+        chip.until(lambda: bytes(held.output.view()[:2]) == b"\xa5\xa5", "the end of the task that continued")
 
     def test_memory_that_a_running_op_uses_outlives_relay_and_free(self, chip: Chip, other_mapping: Ddr) -> None:
         held = Hold(chip).await_running()

@@ -191,7 +191,7 @@ def test_an_overrun_is_found() -> None:
         ctypes.memset(buffer.address, 0xFF, 104)
         buffer.free()
         (found,) = near.status()["findings"]
-        assert (found["kind"], "written past its end" in found["text"]) == ("overrun", True)
+        assert (found["kind"], "past the end of block" in found["text"]) == ("overrun", True)
 
 
 def test_strict_memory_needs_its_flushes(monkeypatch: pytest.MonkeyPatch, relay: RemoteRelay) -> None:

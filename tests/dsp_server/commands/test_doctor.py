@@ -39,7 +39,7 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
     assert {"python", "machine", "CPUs", "memory", "disk"} | needed <= set(found)
     assert {check["level"] for check in found.values()} <= {"ok", "warn"}
     assert found["board lock"]["found"] == f"excludes, in {shell.home}"
-    assert found["claim lock"]["found"] == "goes on when its holder dies"
+    assert found["claim lock"]["found"] == "survives the death of its holder"
     lines = shell.good("doctor").splitlines()
     assert len(lines) == len(found) + 1
     assert all(line.startswith(("ok", "warn")) for line in lines[1:])
@@ -136,7 +136,7 @@ def test_a_daemon_that_is_stopped_fails_at_once(shell: Shell) -> None:
     finally:
         os.kill(daemon, signal.SIGCONT)
     assert found.startswith(f"its daemon process {daemon} is stopped, by a signal (SIGSTOP) or a debugger; ")
-    assert found.endswith(f"'kill -CONT {daemon}' lets it go on.")
+    assert found.endswith(f"'kill -CONT {daemon}' resumes it.")
     assert failures(shell) == {}
 
 

@@ -101,7 +101,7 @@ with lock:
 
 
 class Scene:
-    """Programs on a board, each a file of its own."""
+    """Programs on a board, each its own file."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -249,7 +249,7 @@ def test_the_claim_lock_of_a_stopped_process(scene: Scene) -> None:
     scene.begin("ping.py", PING)
     chain = scene.chain("ping.py", hangs)
     assert "no core can claim it, because the claim lock is held by program 1, holder.py: process" in chain["text"]
-    assert f"'kill -CONT {scene.pids['holder.py']}' lets it go on" in chain["text"]
+    assert f"'kill -CONT {scene.pids['holder.py']}' resumes it" in chain["text"]
     assert f"ping.py, at {scene.line('ping.py', 'task.result()')})" in chain["text"]
 
 

@@ -342,7 +342,7 @@ def test_last_task_before_a_stop_is_counted(start: Start) -> None:
 
 
 def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(bench: Bench) -> None:
-    """The daemon's message waits in a full socket: the core goes on, and loses no wake-up."""
+    """The daemon's message waits in a full socket: the core keeps running, and loses no wake-up."""
     bench.core._client_doorbells.clear()
     bench.ddr.map[bench.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
     assert bench.run(bench.submit(4)) == (State.DONE, 0, "")

@@ -1,4 +1,4 @@
-"""Control requests to a real daemon: every one gets one reply, nonsense gets a refusal, and the daemon goes on."""
+"""Control requests to a real daemon: every one gets one reply, nonsense gets a refusal, and the daemon runs on."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_killed_daemon_takes_its_cores_along_and_lets_callers_go(start: Start) -
     for error in (outcome[0], queued.exception()):
         assert isinstance(error, BoardLostError)
         assert error.status == Status.HB_DSP_BOARD_LOST
-        assert f"(process {running.pid}) has gone; start it and connect again." in str(error)
+        assert f"(process {running.pid}) died; start it and connect again." in str(error)
     with pytest.raises(BoardLostError):
         board.alloc(64)
 

@@ -161,7 +161,7 @@ def test_writes_past_the_output(program: Program, cmd: int, over: int) -> None:
     found = program.found()[-1]
     assert found.kind == "overrun"
     assert f"wrote past the end of the block {out.phyAddr:#x}+{out.memSize:#x}" in found.text
-    assert f"byte 1 behind it, at {out.phyAddr + out.memSize:#x}" in found.text
+    assert f"at {out.phyAddr + out.memSize:#x}, 1 byte past the end" in found.text
 
 
 @pytest.mark.parametrize("size_bytes", [4096, 100])
@@ -173,7 +173,7 @@ def test_an_overrun_of_an_op_is_one_finding(program: Program, size_bytes: int) -
         assert program.call(OVER, source, out) == 0
         assert hb.hbSysFreeMem(out) == 0
     found = program.named("overrun")
-    assert "byte 1 behind it" in found.text
+    assert "1 byte past the end" in found.text
     assert {place.what for place in found.places} == {"written", "submitted", "allocated"}
 
 

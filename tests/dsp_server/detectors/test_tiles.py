@@ -1,4 +1,4 @@
-"""Tiles on pages of their own are the tiles of a core's TCM: the same places, limits and errors."""
+"""Tiles on their own pages are the tiles of a core's TCM: the same places, limits and errors."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ CRASHES = ("Traceback", "Assertion", "Aborted")
 
 @pytest.fixture
 def relay(dsp_board: Board, kept_relays: KeptRelays) -> Iterator[RemoteRelay]:
-    """A relay that goes on, whatever the test does, and serves others."""
+    """A relay that continues, whatever the test does, and serves others."""
     made = kept_relays.of(dsp_board.path)
     yield made
     assert made.process.poll() is None
@@ -52,7 +52,7 @@ def relay(dsp_board: Board, kept_relays: KeptRelays) -> Iterator[RemoteRelay]:
 
 
 def far_board(relay: RemoteRelay) -> Board:
-    """A program with a connection of its own; ``connect`` would share one."""
+    """A program with its own connection; ``connect`` would share one."""
     session = Session(relay.board)
     session.users = 1
     return Board(session)
@@ -366,7 +366,7 @@ def test_a_bit_that_is_changed_on_the_way_ends_the_connection(dsp_board: Board, 
     task = session.tasks.submit(HB_DSP_RPC_CMD_PING, 0, 0, 0, 0, 0, 0, 0)
     assert session.tasks.wait(task, 0) == 0
     between.flip = True
-    with pytest.raises(Exception, match="has gone, or cannot be reached any more"):
+    with pytest.raises(Exception, match="died or is no longer reachable"):
         session.blocks.alloc(4096)
     assert session.link.fault == Status.HB_DSP_RELAY_LOST
     session.close()

@@ -150,7 +150,7 @@ def relay(dsp_board: Board, kept_relays: KeptRelays) -> RemoteRelay:
 
 
 def far_board(relay: RemoteRelay) -> Board:
-    """A program with a connection of its own; ``connect`` would share one."""
+    """A program with its own connection; ``connect`` would share one."""
     session = Session(relay.board)
     session.users = 1
     return Board(session)

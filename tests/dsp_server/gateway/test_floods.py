@@ -29,7 +29,7 @@ QUICK = {**BRISK, "dsp_server.gateway.listening.HEARTBEAT_MS": 50}
 
 @pytest.fixture
 def relay(dsp_board: Board) -> Iterator[RemoteRelay]:
-    """A relay that goes on and serves others, whatever the test does to it."""
+    """A relay that continues and serves others, whatever the test does to it."""
     with RemoteRelay(dsp_board.path, limits=QUICK) as made:
         yield made
         with connect(made.address) as board:

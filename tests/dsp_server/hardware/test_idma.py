@@ -549,7 +549,7 @@ def ignore(*_: object) -> None:
     [
         (
             lambda tm: ping_pong(tm, bytes(10), None, ignore, in_dtype=np.float32),
-            "10 bytes of input are no whole number of items of float32.",
+            "10 bytes of input are not a whole number of items of float32.",
         ),
         (
             lambda tm: ping_pong(tm, bytes(8), bytearray(7), ignore, in_dtype=np.int8),

@@ -27,7 +27,7 @@ def which(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def hold(input: memoryview, output: memoryview, tm: object) -> int:
-    """Say in byte 0 that it runs, go on when byte 1 is set, then add 1 to byte 2."""
+    """Say in byte 0 that it runs, continue when byte 1 is set, then add 1 to byte 2."""
     input[0] = 1
     while not input[1]:
         time.sleep(0.001)

@@ -172,7 +172,7 @@ def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) 
 
 
 def test_a_daemon_that_was_stopped_itself_blames_no_core(start: Start) -> None:
-    """Where a whole board is stopped and goes on, the cores' beats are old, and no core is at fault."""
+    """Where a whole board is stopped and continues, the cores' beats are old, and no core is at fault."""
     running = start(limits=SHORT)
     board = running.attach()
     pids = [running.pid, *(core["pid"] for core in running.ask("status")["cores"])]

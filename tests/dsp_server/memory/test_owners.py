@@ -311,8 +311,8 @@ def test_write_past_the_end_is_found_when_the_block_goes(bench: Bench) -> None:
     bench.write(phy_addr + 107, b"\x01")
     assert bench.found == []
     bench.memory.free(phy_addr, bench.one.id)
-    text = f"The block {phy_addr:#x}+0x64 of client 1, process 1 (test), was written past its end: byte "
-    assert bench.found == [("overrun", f"{text}8 behind it, at {phy_addr + 107:#x}, is the first that was found.")]
+    text = f"Buffer overrun: the first bad byte is at {phy_addr + 107:#x}, 8 bytes past the end of block "
+    assert bench.found == [("overrun", f"{text}{phy_addr:#x}+0x64 of client 1, process 1 (test).")]
 
 
 def test_write_into_the_page_behind_is_found_too(bench: Bench) -> None:
@@ -342,7 +342,7 @@ def test_write_into_free_memory_is_found_at_the_next_allocation_and_cleared(benc
         (
             "write-after-free",
             (
-                f"A byte at {phy_addr + 40:#x} was written while that memory was free. It was in the block "
+                f"A byte at {phy_addr + 40:#x} was written while its memory was free. It was in the block "
                 f"{phy_addr:#x}+0x1000 of client 1, freed at /deep/deep/deep/deep/deep/deep/arm.py:63."
             ),
         )

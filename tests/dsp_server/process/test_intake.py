@@ -39,7 +39,7 @@ with RawPeer(Path(path), kind=kind.encode()) as peer:
 
 @pytest.fixture
 def board(start: Callable[..., Running]) -> Iterator[Running]:
-    """A board with a relay, which both go on and serve others, whatever the test does to them."""
+    """A board with a relay, which both continue and serve others, whatever the test does to them."""
     running = start()
     command = [sys.executable, "-m", "dsp_server.relay", "--board", str(running.paths.path), "--detach"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

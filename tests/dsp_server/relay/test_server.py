@@ -1,4 +1,4 @@
-"""A relay as a process of its own, seen through its socket: who may talk, what it refuses, when it ends."""
+"""A relay as its own process, seen through its socket: who may talk, what it refuses, when it ends."""
 
 from __future__ import annotations
 
@@ -459,7 +459,7 @@ def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(rel
             assert talker.hear() == (Kind.PONG, [number])
             talker.submit(link)
             assert end_of(link) == (State.DONE, 0)
-        assert not any(stranger.socket.poll(0) for stranger, _ in strangers)  # all that went on while these waited
+        assert not any(stranger.socket.poll(0) for stranger, _ in strangers)  # all that continued while these waited
         for stranger, _ in strangers:
             kind, (status, why) = stranger.hear()
             assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_TIMEOUT)

@@ -254,12 +254,12 @@ def test_an_op_that_moves_is_said_to_move() -> None:
 
 @pytest.mark.parametrize(("is_kept", "verdict"), [(True, Verdict.HANGS), (False, Verdict.WAITS)])
 def test_a_claim_lock_that_is_kept(is_kept: bool, verdict: Verdict) -> None:  # noqa: FBT001
-    lock = Lock("process 801 (python), which is stopped", "'kill -CONT 801' lets it go on.", 801, is_kept)
+    lock = Lock("process 801 (python), which is stopped", "'kill -CONT 801' resumes it.", 801, is_kept)
     (chain,) = told(board(program(1), program(3, 19), task(19, 3), core(0, "ok"), lock=lock))
     assert chain.verdict is verdict
     if is_kept:
         assert "the claim lock is held by program 1, arm.py: process 801 (python), which is stopped." in chain.text
-        assert chain.text.endswith("This hangs: 'kill -CONT 801' lets it go on.")
+        assert chain.text.endswith("This hangs: 'kill -CONT 801' resumes it.")
     else:
         assert chain.text.endswith("core 0 is about to take it.")
 
@@ -269,7 +269,7 @@ def test_a_task_on_its_way_names_the_relay() -> None:
     (chain,) = told(board(*sent, relay_pid=77))
     assert (chain.verdict, "on its way to the relay (process 77)." in chain.text) == (Verdict.WAITS, True)
     (chain,) = told(board(*sent, relay_pid=77, relay_is_stopped=True))
-    assert (chain.verdict, "'kill -CONT 77' lets the relay go on" in chain.text) == (Verdict.HANGS, True)
+    assert (chain.verdict, "'kill -CONT 77' resumes the relay" in chain.text) == (Verdict.HANGS, True)
     (chain,) = told(board(*sent))
     assert (chain.verdict, "no relay runs" in chain.text) == (Verdict.HANGS, True)
 

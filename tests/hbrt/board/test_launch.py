@@ -1,4 +1,4 @@
-"""Starting a daemon as a process of its own: what its starter hears, and what is left when it does not start."""
+"""Starting a daemon as its own process: what its starter hears, and what is left when it does not start."""
 
 from __future__ import annotations
 

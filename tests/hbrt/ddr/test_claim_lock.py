@@ -69,14 +69,14 @@ def holding(ddr: Ddr, program: str = HOLDER) -> Iterator[subprocess.Popen[str]]:
 def test_who_waits_for_a_stopped_holder_gives_up_and_is_told_who_it_is(ddr: Ddr) -> None:
     lock = ClaimLock(ddr.map)
     with holding(ddr) as process:
-        assert lock.why_held() == ""  # whoever runs lets it go soon
+        assert lock.why_held() == ""  # whoever runs releases it soon
         os.kill(process.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         with pytest.raises(ClaimLockHeldError) as refused, lock:
             pass
         assert f"is held by process {process.pid} (python" in str(refused.value)
         assert "which is stopped, by a signal (SIGSTOP) or a debugger" in str(refused.value)
-        assert f"'kill -CONT {process.pid}' lets it go on, 'kill -9 {process.pid}' ends it" in str(refused.value)
+        assert f"'kill -CONT {process.pid}' resumes it, 'kill -9 {process.pid}' ends it" in str(refused.value)
         assert lock.why_held() == str(refused.value)
         assert isinstance(refused.value, RequestRefusedError)
         answers = iter([False, False, True])

@@ -80,7 +80,7 @@ def test_every_task_has_one_end_and_every_state_a_way_out() -> None:
 
 
 def test_moves_that_two_may_make_at_once_are_made_under_the_claim_lock() -> None:
-    """Who may leave a state without the lock is one actor alone; ends are the exception: their owner has let go."""
+    """Who may leave a state without the lock is one actor alone; ends are the exception: their owner released it."""
     for start in (State.SENT, State.READY, State.RUNNING):
         free = {
             actor for (begin, _), (actors, locked) in MOVES.items() if begin is start and not locked for actor in actors

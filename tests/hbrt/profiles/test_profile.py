@@ -89,9 +89,9 @@ def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
         ('base = "bad.toml"', "are bases of one another never end"),
         (
             f'base = "{"x" * 5000}"',
-            f"base is '{'x' * 5000}', which is not a file that can be looked at (File name too long); write a file's",
+            f"base is '{'x' * 5000}', which is not a readable file (File name too long); write a file's",
         ),
-        ('base = "~nobody-here/a"', "base is '~nobody-here/a', which is not a file that can be looked at (Could not "),
+        ('base = "~nobody-here/a"', "base is '~nobody-here/a', which is not a readable file (Could not "),
         ('base = "none.toml"', "base is 'none.toml', which is not a file; write a file's name, or one of j5, rk2118, "),
         ("name = 3", "name is 3; write a text."),
         (

@@ -24,7 +24,7 @@ REQUESTS = (
 )
 REPLIES = (
     ControlReply(1, 0),
-    ControlReply((1 << 64) - 1, -6000273, "The daemon has gone.", None),
+    ControlReply((1 << 64) - 1, -6000273, "The daemon is gone.", None),
     ControlReply(2, 0, "", {"cores": [{"pid": 1, "last_crash": ""}], "base": 0x8000_0000_0000}),
     ControlReply(3, 0, "", [1, -2, "x", None, True, 1.5, b"\0"]),
 )

@@ -115,7 +115,7 @@ def test_failures_findings_and_lost_events_are_marks(tmp_path: Path) -> None:
         ("board b / findings", "softmax lost: -9"),
         ("board b / findings", "leak: x"),
         ("board b / log", "hello"),
-        ("board b / log", "3 older events or tasks had no place in the rings any more"),
+        ("board b / log", "3 older events or tasks were dropped: the rings were full"),
     } <= marks
 
 

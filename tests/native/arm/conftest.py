@@ -62,7 +62,7 @@ def compiled(once: Once) -> Compile:
 
 @pytest.fixture
 def run(board_home: Path) -> Run:
-    """``run(program, *arguments, **environment)``: to its end, with boards in a home of its own."""
+    """``run(program, *arguments, **environment)``: to its end, with boards in its own home."""
 
     def run_it(program: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}

@@ -197,7 +197,7 @@ def test_without_debugging_information_a_line_is_an_address(compiled: Compile, r
 @pytest.mark.parametrize(
     ("python", "sentence"),
     [
-        ("/no/such/python3.11", "/no/such/python3.11 is not there any more: run 'hbrt cc'"),
+        ("/no/such/python3.11", "/no/such/python3.11 is no longer there: run 'hbrt cc'"),
         ("/bin/sh", "the shared library of Python cannot be loaded; install it"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_board_that_is_killed_is_a_status(compiled: Compile, board_home: Path)
 
 @pytest.mark.parametrize("board", ["goes first", "stays"])
 def test_a_program_ends_with_its_own_code_whoever_has_gone(compiled: Compile, board_home: Path, board: str) -> None:
-    """What it leaves is said at its end: to a board that may have gone, and on a pipe that nobody reads."""
+    """What it leaves is said at its end: to a board that may be gone, and on a pipe that nobody reads."""
     read, write = os.pipe()
     with subprocess.Popen(
         [compiled("idle.c")],
@@ -271,7 +271,7 @@ def test_a_program_ends_with_its_own_code_whoever_has_gone(compiled: Compile, bo
 
 
 def test_sigpipe_stays_the_programs_own(compiled: Compile, board_home: Path) -> None:
-    """A call to a board that has gone is no SIGPIPE; the program's own broken pipe is one, before and after."""
+    """A call to a board that is gone is no SIGPIPE; the program's own broken pipe is one, before and after."""
     with subprocess.Popen(
         [compiled("pipe.c")],
         env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin"},
@@ -349,7 +349,7 @@ def test_a_use_after_free_in_c_is_named_with_its_lines(compiled: Compile, run: R
     assert f"use-after-free: {line_in('stale.c', 'input.virAddr)[0]')}: byte 0 of the block" in answer.stderr
     assert f"allocated at {line_in('row.h', 'hbSysAllocMem(&row->input')}" in answer.stderr
     assert f"was freed at {line_in('row.h', 'hbSysFreeMem(&row->input')}" in answer.stderr
-    assert "was written past its end: byte 2 behind it" in answer.stderr
+    assert "2 bytes past the end of block" in answer.stderr
 
 
 SLOW = """

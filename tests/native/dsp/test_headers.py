@@ -97,7 +97,7 @@ def test_measuring_program_in_plain_c_says_that_nothing_was_charged(
 
 
 def test_program_without_a_core_counts_its_own_cycles_and_is_told_what_it_lacks(tmp_path: Path) -> None:
-    """The guide measures an op in a program of its own (10.2.3.3.4)."""
+    """The guide measures an op in its own program (10.2.3.3.4)."""
     source = tmp_path / "sim.cc"
     source.write_text("""
         #include <hb_dsp.h>

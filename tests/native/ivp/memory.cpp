@@ -315,7 +315,7 @@ static void scatter_halves() {
   }
 }
 
-// What is not flushed is lost; a stream that goes on elsewhere loses it too, and nothing lands beside the two streams.
+// What is not flushed is lost; a stream that continues elsewhere loses it too, and nothing lands beside the two streams.
 static void lost_without_a_flush() {
   uint8_t memory[256];
   std::memset(memory, 0x5a, sizeof memory);

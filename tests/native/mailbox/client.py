@@ -183,7 +183,7 @@ def callbacks() -> None:
 
 
 def forks() -> None:
-    """A child has nothing of its parent's, and gets an attachment of its own."""
+    """A child has nothing of its parent's, and gets its own attachment."""
     call = Call()
     assert call.add_one(1) == 2
     task = call.submit(ADD_ONE)
@@ -227,7 +227,7 @@ def urgent() -> None:
 
 
 def asked() -> None:
-    """A wait goes on after the daemon has asked where it stands; one that only sleeps too."""
+    """A wait continues after the daemon has asked where it stands; one that only sleeps too."""
     os.environ["HBRT_SPIN_US"] = "0"
 
     def ask(end: Callable[[], None]) -> None:

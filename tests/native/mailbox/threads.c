@@ -1,4 +1,4 @@
-/* Two clients of three threads each, and two cores, on a table in memory of their own: for the sanitizers. */
+/* Two clients of three threads each, and two cores, on a table in their own memory: for the sanitizers. */
 #define _GNU_SOURCE
 #include "layout.h"
 #include "mailbox.h"

@@ -1,5 +1,5 @@
 /**
- * hbDNNResize: a resizer of its own, of the chip before (X3); hbDNNRoiInfer has taken its place. hbDNNGetInputSource.
+ * hbDNNResize: its own resizer, of the chip before (X3); hbDNNRoiInfer has taken its place. hbDNNGetInputSource.
  *
  * Source: RDK DNN API manual (rdk_doc), 4.2; https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api
  * hbDNNGetInputSource: as hobot_dnn calls it, https://github.com/HorizonRDK/hobot_dnn

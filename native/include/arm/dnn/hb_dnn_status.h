@@ -49,7 +49,7 @@ typedef enum {
   HB_SYS_NOT_ALLOCATED = -6000132,
   /** No board is running; start one with 'hbrt start'. */
   HB_SYS_NOT_RUNNING = -6000133,
-  /** The daemon of the board has gone; start it again and attach anew. */
+  /** The daemon of the board died; start it again and attach again. */
   HB_SYS_BOARD_LOST = -6000134,
   /** This process is a fork of the one that attached to the board; attach anew in the child. */
   HB_SYS_FORKED = -6000135

@@ -1,7 +1,7 @@
 /* The tables that the guide's vecmaxf and vecexpf_max take from the vendors' dsp_math library.
  *
  * Source: DSP development guide (J5 OE), 10.2.3.3.2, for the names, and for the scheme in which vecexpf_max adds up
- * the polynomial. The coefficients are a fit of our own: 2^x on [0, 1], degree 6, exact at both ends, relative error
+ * the polynomial. The coefficients are our own fit: 2^x on [0, 1], degree 6, exact at both ends, relative error
  * 1.4e-8 in single precision.
  */
 #ifndef HBRT_DSP_MATH_H

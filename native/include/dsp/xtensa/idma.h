@@ -1,4 +1,4 @@
-/* iDMA: copies between DDR and TCM that go on while the core computes.
+/* iDMA: copies between DDR and TCM that continue while the core computes.
  *
  * A copy returns a handle of 1 or more, or a negative code (xvGetErrorInfo has the sentence). idma_desc_done polls it.
  * The bytes move when the copy is found done, so that a program that does not wait sees the old bytes.

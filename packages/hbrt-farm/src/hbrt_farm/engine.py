@@ -87,7 +87,7 @@ def engine(boards: int, address: str | None) -> Iterator[Any]:
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "Ray on this machine"
             first = str(error).strip().split("\n")[0].rstrip(".")
-            raise BoardError(f"There is no farm, since {where} does not take part: {first}.") from None
+            raise BoardError(f"No farm started: {where} does not take part: {first}.") from None
         stack.callback(ray.shutdown)
         # It would print on standard output that a process has died, which is in the results.
         ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - there is no option
@@ -125,4 +125,4 @@ def _check_there(address: str) -> None:
 def _short_place() -> str:
     """Where a path is short enough for Ray's sockets."""
     place = tempfile.gettempdir()
-    return place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has a mode of its own
+    return place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has its own mode

@@ -25,7 +25,7 @@ _ROOM_SECONDS = 60.0
 
 
 class Farm:
-    """Private boards in processes of their own, placed by Ray; a context manager.
+    """Private boards in their own processes, placed by Ray; a context manager.
 
     Args:
         boards: How many.

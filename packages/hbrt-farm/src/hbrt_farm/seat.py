@@ -1,4 +1,4 @@
-"""What Ray runs in a process of its own: a private board, and a function that gets it with one item after another."""
+"""What Ray runs in its own process: a private board, and a function that gets it with one item after another."""
 
 from __future__ import annotations
 

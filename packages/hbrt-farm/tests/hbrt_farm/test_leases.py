@@ -44,7 +44,7 @@ with connect() as board:
     print(board.session.link.address, board.status()["pid"], flush=True)
     sys.stdin.readline()
 """
-# Programs one after another: a fork each, which takes a lease of its own.
+# Programs one after another: a fork each, which takes its own lease.
 EACH_A_LEASE = """
 import os, sys
 import numpy as np
@@ -327,7 +327,7 @@ def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_a_board_that_has_gone(raw: bytes) -> ControlReply:
-        return decode_reply(raw)._replace(status=int(Status.HB_DSP_BOARD_LOST), text="The daemon has gone.")
+        return decode_reply(raw)._replace(status=int(Status.HB_DSP_BOARD_LOST), text="The daemon is gone.")
 
     with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
         # The gateway of a board that ends answers what is under way; the farm's word comes over another connection.
@@ -344,9 +344,9 @@ def test_an_end_that_the_board_is_lost_gives_way_to_the_farms_reason(home: Path)
         lost = Answer(-1, int(Status.HB_DSP_BOARD_LOST), 0, 0, 0, 0, 0, 0)
         raw = TASK_END.pack(1, int(State.FAILED), ANSWER.pack(*lost), WORK.pack(*NO_WORK))
         with pytest.raises(
-            RefusedError, match="The daemon has gone"
+            RefusedError, match="The daemon is gone"
         ):  # which ends the connection, whose end asks the farm
-            link.on_end(raw, b"The daemon has gone.")
+            link.on_end(raw, b"The daemon is gone.")
 
 
 def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class Jobs:
         """
         job = self._jobs.get(number)
         if job is None:
-            raise AeeError(Aee.AEE_ENOSUCHJOB, f"There is no job {number}: it was released, or never queued.")
+            raise AeeError(Aee.AEE_ENOSUCHJOB, f"Unknown job {number}: released, or never queued.")
         return job
 
     def remove(self, number: int) -> None:
@@ -101,7 +101,9 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
         0; as remote_handle64_invoke, for what is refused at once.
     """
     if desc.type not in {FASTRPC_ASYNC_NO_SYNC, FASTRPC_ASYNC_CALLBACK, FASTRPC_ASYNC_POLL}:
-        raise AeeError(Aee.AEE_EBADPARM, f"The type {desc.type} is none: 0 for no end, 1 for a callback, 2 to poll.")
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"The type {desc.type} is unknown: 0 for no completion, 1 for a callback, 2 to poll."
+        )
     if desc.type == FASTRPC_ASYNC_CALLBACK and not desc.fn:
         raise AeeError(Aee.AEE_EBADPARM, "The callback is NULL; set fn, or poll.")
     number = number_of(handle)

@@ -37,7 +37,7 @@ class Interface:
 
     def __init__(self, domain: str = "cdsp", session: int = 0) -> None:
         if domain not in uri.DOMAINS:
-            raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
+            raise AeeError(Aee.AEE_EBADPARM, f"Unknown domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         self._runtime = runtime()
         self.uri = uri.of_interface(self.INTERFACE, self.LIBRARY) + uri.suffix(uri.DOMAINS.index(domain), session)
         self.handle = self._runtime.open(self.uri)

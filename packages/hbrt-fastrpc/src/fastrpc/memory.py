@@ -364,7 +364,7 @@ class Memory:
             raise AeeError(code, error.text) from None
 
     def _give_up(self, block: Block) -> None:
-        with contextlib.suppress(StatusError):  # of a board that has gone: so has the block
+        with contextlib.suppress(StatusError):  # of a board that is gone: so has the block
             self._blocks.give_up(block)
 
 

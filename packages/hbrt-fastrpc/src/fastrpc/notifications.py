@@ -49,7 +49,7 @@ class Notifications:
         return found
 
     def add(self, effective: int, listener: Listener) -> None:
-        """Have ``listener(domain, session, status)`` called, in a thread of its own.
+        """Have ``listener(domain, session, status)`` called, in its own thread.
 
         Raises:
             AeeError: AEE_EINVALIDDOMAIN, AEE_ENOSESSION, or AEE_ECONNREFUSED: the board has no such domain.

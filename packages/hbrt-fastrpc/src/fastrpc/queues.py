@@ -46,7 +46,7 @@ class DspQueue:
         session: 0..3; the image imports the queue in that session.
         request_bytes: Of the ring to the DSP, at most 16 MiB.
         response_bytes: Of the ring back.
-        on_packet: Called with each response, in a thread of its own; then ``read`` is refused.
+        on_packet: Called with each response, in its own thread; then ``read`` is refused.
         on_ready: In its place: called, in such a thread, while there are responses, which it takes by ``take``.
         on_error: Called there once when the domain has ended.
 
@@ -68,7 +68,7 @@ class DspQueue:
         on_error: Callable[[AeeError], object] | None = None,
     ) -> None:
         if domain not in uri.DOMAINS:
-            raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
+            raise AeeError(Aee.AEE_EBADPARM, f"Unknown domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         requests, responses = ring.ring_bytes(request_bytes), ring.ring_bytes(response_bytes)
         self._here = runtime()
         if len(self._here.queues) >= ring.MAX_QUEUES:

@@ -319,7 +319,7 @@ class Runtime:
             self._free_messages()
 
     def _free_messages(self) -> None:
-        """The last handle has gone."""
+        """The last handle is gone."""
         self.ready.forget_all()
         self._messages.free()
 

@@ -129,14 +129,14 @@ def _create_context(here: Runtime, asked: types.fastrpc_context_create) -> None:
 
 def _destroy_context(here: Runtime, asked: types.fastrpc_context_destroy) -> None:
     if here.domains.contexts.pop(asked.ctx, None) is None:
-        raise AeeError(Aee.AEE_EBADPARM, f"There is no context {asked.ctx}: it was destroyed, or never created.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Unknown context {asked.ctx}: destroyed, or never created.")
 
 
 def _domain_of(name: int | None, length: int) -> int:
     """The domain of a name that is not ended by a NUL."""
     given = ctypes.string_at(name, min(length, 64)).decode(errors="replace") if name else ""
     if given not in uri.DOMAINS:
-        raise AeeError(Aee.AEE_EINVALIDDOMAIN, f"There is no domain {given!r}; write one of {', '.join(uri.DOMAINS)}.")
+        raise AeeError(Aee.AEE_EINVALIDDOMAIN, f"Unknown domain {given!r}; write one of {', '.join(uri.DOMAINS)}.")
     return uri.DOMAINS.index(given)
 
 

@@ -489,7 +489,7 @@ for number in range(1, 20):
 def test_calls_of_the_library_are_counted_at_once(dsp_board: Board) -> None:
     paths = dsp_board.session.link.paths
     mine = {**os.environ, "HBRT_HOME": str(paths.path.parent), "HBRT_BOARD": paths.name}
-    # In a process of its own: the library keeps its board to the end.
+    # In its own process: the library keeps its board to the end.
     subprocess.run([sys.executable, "-c", COUNTING], check=True, env=mine, timeout=PATIENCE_S)
 
 

@@ -139,7 +139,7 @@ def test_the_verb_writes_files_or_says_where_the_error_is(tmp_path: Path) -> Non
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == names
     source.write_text("interface asr {\n  long f(in x y);\n};\n")
     done = CliRunner().invoke(group, ["idl", str(source), "--out", str(tmp_path / "none")])
-    assert (done.exit_code, "asr.idl:2:13: There is no type x" in done.output) == (1, True)
+    assert (done.exit_code, "asr.idl:2:13: Unknown type x" in done.output) == (1, True)
     assert not (tmp_path / "none").exists()
 
 

@@ -142,7 +142,7 @@ class Infer:
             ValueError: the index is out of range, or nothing has been run.
         """
         if not 0 <= index < len(self._results):
-            raise ValueError(f"There is no output {index} of a run; the model has {len(self.outputs)} outputs.")
+            raise ValueError(f"Output {index} is out of range: the model has {len(self.outputs)} outputs.")
         row = self._results[index].dequantize().astype(np.float32).reshape(-1)
         return row if size is None else row[:size]
 
@@ -154,7 +154,7 @@ class Infer:
         if self._model is None:
             raise ValueError("No model is loaded.")
         if not 0 <= index < len(self._model.inputs):
-            raise ValueError(f"There is no input {index}; the model has {len(self._model.inputs)} inputs.")
+            raise ValueError(f"Input {index} is out of range: the model has {len(self._model.inputs)} inputs.")
         return self._model.inputs[index]
 
     def _show(self, text: str) -> None:

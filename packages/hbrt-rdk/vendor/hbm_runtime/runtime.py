@@ -212,7 +212,7 @@ class HB_HBMRuntime:
         if isinstance(given, Mapping) and given and all(isinstance(one, Mapping) for one in given.values()):
             chosen = {name: given[name] for name in given if model_name in {None, name}}
             if not chosen:
-                raise ValueError(f"There is no input for the model {model_name!r}.")
+                raise ValueError(f"No input for the model {model_name!r}.")
             return {self._known(name): self._arrays(name, inputs) for name, inputs in chosen.items()}
         if model_name is None and len(self._models) != 1:
             raise ValueError(f"Name the model: {', '.join(self._models)} are loaded.")
@@ -237,7 +237,7 @@ class HB_HBMRuntime:
 
     def _known(self, name: str) -> str:
         if name not in self._models:
-            raise ValueError(f"There is no model {name!r}; there is {', '.join(self._models)}.")
+            raise ValueError(f"Unknown model {name!r}; known are {', '.join(self._models)}.")
         return name
 
     def _scheduled(

@@ -172,7 +172,7 @@ def _real(tensor: Any, *, has_planes: bool = False, stored: type[np.generic] = n
     """The numbers of a tensor (H, W, C), dequantized, and whether they were quantized.
 
     Args:
-        tensor: Its shape, and the kind and the scales of its numbers, are looked at.
+        tensor: Its shape, and the kind and the scales of its numbers, are checked.
         has_planes: It is (C, H, W).
         stored: Type of quantized numbers.
     """

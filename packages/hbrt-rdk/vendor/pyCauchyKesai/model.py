@@ -96,7 +96,7 @@ class CauchyKesai:
         del self._running[task_id]
 
     def wait(self, task_id: int = 0, timeout_ms: int = 0) -> list[NDArray[Any]]:
-        """As ``wait_done``, and give arrays of their own."""
+        """As ``wait_done``, and give their own arrays."""
         self.wait_done(task_id, timeout_ms)
         return [one.numpy().copy() for one in self.outputs[task_id]]
 

@@ -162,7 +162,7 @@ class Container:
         try:
             made: ModelProto = ModelProto.FromString(bytes(self.graph))
         except DecodeError as error:
-            raise invalid_model(f"The model {name!r} is damaged: its graph is none: {error}.") from None
+            raise invalid_model(f"The model {name!r} is damaged: its graph cannot be read: {error}.") from None
         sides = {
             "inputs": (self.metadata.inputs, graph_inputs(made.graph)),
             "outputs": (self.metadata.outputs, made.graph.output),

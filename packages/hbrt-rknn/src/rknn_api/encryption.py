@@ -12,7 +12,7 @@ A header, which the cipher authenticates, and the encrypted file::
     44  uint8[16] what tells another key
 
 Source: RKNN SDK advanced guide (chapter 5), 5.9
-Emulator: the format, the cipher and the key; a board's run time has a key of its own.
+Emulator: the format, the cipher and the key; a board's run time has its own key.
 """
 
 from __future__ import annotations

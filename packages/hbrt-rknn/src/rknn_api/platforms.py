@@ -113,5 +113,5 @@ def platform_of(name: str) -> Platform:
     if wanted not in PLATFORMS:
         near = get_close_matches(wanted, PLATFORMS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(PLATFORMS)}."
-        raise invalid_parameter(f"There is no platform {name!r}; {hint}")
+        raise invalid_parameter(f"Unknown platform {name!r}; {hint}")
     return Platform(wanted, find(wanted))

@@ -16,6 +16,6 @@ def refuse_beside(distribution: str) -> None:
     except PackageNotFoundError:
         return
     raise ImportError(
-        f"{distribution} {found} is installed here, and hbrt's packages of the same names do not stand in for it. Use "
-        f"an environment of its own for hbrt-rknn, or uninstall {distribution}."
+        f"{distribution} {found} is installed here, and hbrt's packages have the same names. Use a "
+        f"separate environment for hbrt-rknn, or uninstall {distribution}."
     )

@@ -45,7 +45,7 @@ def test_a_detector_has_its_board_s_shape(source: Path) -> None:
         "The output head is quantized (SCALE): the program dequantizes it.",
     ]
     assert "scale_value: 0.5" in target.with_suffix(".yaml").read_text()
-    assert "is there already" in new(source, "--as", target).output
+    assert "already exists" in new(source, "--as", target).output
 
 
 def test_a_transposed_head_has_the_same_numbers(source: Path) -> None:

@@ -1,4 +1,4 @@
-"""A parser in a process of its own, which may hang, crash or eat memory."""
+"""A parser in its own process, which may hang, crash or eat memory."""
 
 from __future__ import annotations
 

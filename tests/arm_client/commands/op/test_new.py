@@ -150,7 +150,7 @@ NAME = "cannot name an op: it becomes a Python function and part of file names."
         ("main", 0x1000, "'main' is a name that the written programs use themselves"),
         ("np", 0x1000, "'np' is a name that the written programs use themselves"),
         ("x", 0x1000, "'x' is a name that the written programs use themselves"),
-        ("good", 0x0, "Command 0x0 is reserved for the framework; an op of your own takes 0x1000 to 0xfffe."),
+        ("good", 0x0, "Command 0x0 is reserved for the framework; your own op takes 0x1000 to 0xfffe."),
         ("good", 0x3FF, "Command 0x3ff is reserved for the framework"),
         ("good", 0x400, "Command 0x400 belongs to the packaged NN ops"),
         ("good", 0xFFF, "Command 0xfff belongs to the packaged CV ops"),

@@ -1,4 +1,4 @@
-"""``hbrt run``: the samples for real, each in a process of its own."""
+"""``hbrt run``: the samples for real, each in its own process."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_options_that_have_no_effect_are_refused(option: str) -> None:
     command = [sys.executable, "-m", "hbrt", "run", option, "dma" if option == "--check" else "direct", "defects"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"{option} has no effect: defects have a board of their own" in " ".join(done.stderr.split())
+    assert f"{option} has no effect: defects have their own board" in " ".join(done.stderr.split())
 
 
 FILE = Path("/samples/defects/wrong.py")

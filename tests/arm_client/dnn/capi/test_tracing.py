@@ -58,7 +58,7 @@ def test_a_program_with_models_is_traced_into_the_configured_file(shell: Shell, 
     before = (tmp_path / "dnn.pftrace").read_bytes()
     again = shell.python("program.py")
     assert again.returncode != 0
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert (tmp_path / "dnn.pftrace").read_bytes() == before
 
 

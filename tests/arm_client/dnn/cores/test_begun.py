@@ -100,7 +100,7 @@ def test_a_layer_that_comes_between_takes_its_runs(net: Net) -> None:
 
 
 def test_callbacks_come_in_the_order_in_which_the_tasks_ended(net: Net, dsp_board: Board) -> None:
-    """Each end is heard by a thread of its own, and the threads wake in any order."""
+    """Each end is heard by its own thread, and the threads wake in any order."""
     assert net.run() == 0
     first = dsp_board.session.link.core_count
     (pid,) = until(

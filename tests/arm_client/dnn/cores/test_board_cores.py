@@ -192,7 +192,7 @@ def test_programs_share_the_cores_by_priority(board: Shell) -> None:
 
 
 def test_a_core_that_dies_costs_its_run_alone(board: Shell) -> None:
-    """It is killed, or the model crashes onnxruntime, which ends its process by a signal of its own."""
+    """It is killed, or the model crashes onnxruntime, which ends its process by a signal."""
     (board.cwd / "endless.onnx").write_bytes(endless())
     (board.cwd / "double.onnx").write_bytes(double())
     for crashes, how in enumerate((signal.SIGKILL, signal.SIGSEGV), 1):
@@ -250,7 +250,7 @@ def test_a_core_that_is_killed_under_load_loses_its_running_task_alone(board: Sh
         until(lambda: core_of(board, 1)["crashes"] == crashes, "the core does not die")  # noqa: B023
         until(lambda: core_of(board, 1)["health"] in {"ok", "busy"}, "the core does not restart")
         tasks = core_of(board, 1)["tasks"]
-        until(lambda: core_of(board, 1)["tasks"] > tasks, "the core does not go on")  # noqa: B023
+        until(lambda: core_of(board, 1)["tasks"] > tasks, "the core does not continue")  # noqa: B023
     (board.cwd / "enough").touch()
     out, err = program.communicate(timeout=PATIENCE_S)
     ended = json.loads(out)

@@ -75,7 +75,7 @@ def test_an_inline_run_takes_assigned_work_and_the_core_goes_on_to_what_follows(
     here = threading.get_ident()
     assert not slow_bpu.run_inline(jobs[CORE_COUNT]), "it is assigned to no core yet"
     assert slow_bpu.run_inline(jobs[0])
-    assert slow_bpu.run_inline(jobs[CORE_COUNT]), "the core went on to what waited"
+    assert slow_bpu.run_inline(jobs[CORE_COUNT]), "the core continued to what waited"
     assert jobs[0].ran_on == jobs[CORE_COUNT].ran_on
     assert jobs[0].ran_on[0][1] == here
     slow_bpu.may_begin.set()

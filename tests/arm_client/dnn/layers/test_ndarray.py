@@ -39,7 +39,7 @@ def test_the_members_of_the_vendors_sample() -> None:
 
 @pytest.mark.parametrize(("axis", "said"), [(3, "3"), (-4, "-4")])
 def test_an_axis_that_is_none(axis: int, said: str) -> None:
-    with pytest.raises(ModelError, match=rf"axis {said} is none of a tensor of shape \[2, 3, 4\]"):
+    with pytest.raises(ModelError, match=rf"axis {said} is out of range for shape \[2, 3, 4\]"):
         NDArray(np.zeros((2, 3, 4))).CanonicalAxis(axis)
 
 

@@ -310,7 +310,7 @@ def test_what_the_file_says_of_values_inside_does_not_hold_for_a_batch() -> None
 @pytest.mark.parametrize(
     ("data", "text", "says"),
     [
-        (reshape_to(1, 2, -1), "input_batch: 4", "computes a batch of its own"),
+        (reshape_to(1, 2, -1), "input_batch: 4", "fixes its own batch"),
         (identity(2, 3), "input_batch: 4", "has the shape [2, 3]"),
         (identity(), "input_batch: 4", "has the shape []"),
         (identity(1, 3, 6, 20), "input_shape: 1x3x6x21", "the graph has [1, 3, 6, 20]"),

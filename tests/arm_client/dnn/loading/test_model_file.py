@@ -49,7 +49,7 @@ INVALID = {
     "by itself": model_bytes([node("Add", ["x", "y"], ["y"])], [X], [Y]),
     "made by nobody": model_bytes([node("Add", ["x", "nothing"], ["y"])], [X], [Y]),
     "the output 'z' is made by nobody": model_bytes([node("Relu", ["x"], ["y"])], [X], [("z", F32, [2])]),
-    "which is there already": model_bytes([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], [X], [Y]),
+    "which already exists": model_bytes([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], [X], [Y]),
     "has no output": with_graph(lambda model: model.graph.ClearField("output")),
     "two outputs of one name": with_graph(lambda model: model.graph.output.append(model.graph.output[0])),
     "an input without a name": with_graph(lambda model: setattr(model.graph.input[0], "name", "")),

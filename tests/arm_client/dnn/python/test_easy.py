@@ -221,7 +221,7 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
             thread = threading.Thread(target=use, daemon=True)
             thread.start()
             thread.join(20)
-            assert not thread.is_alive(), "it waits for a lock of its own"
+            assert not thread.is_alive(), "it waits for its own lock"
     finally:
         gc.enable()
     other.forward(image)

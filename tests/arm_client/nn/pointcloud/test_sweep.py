@@ -99,7 +99,7 @@ def test_files_of_the_data_sets(tmp_path: Path, read: Any, dims: int) -> None:
     points = read(file)
     assert points.dtype == np.float32
     assert points.tolist() == [numbers[at : at + dims] for at in range(0, 3 * dims, dims)]
-    points[0, 0] = 1  # an array of one's own
+    points[0, 0] = 1  # one's own array
     file.write_bytes(b"")
     assert read(str(file)).shape == (0, dims)
 

@@ -150,7 +150,7 @@ def test_a_terminal_shows_a_core_that_hangs_and_its_return(shell: Shell) -> None
     shell.good("start", "--core", 0)
     until(b"running")
     os.write(ours, b"rq")
-    with contextlib.suppress(OSError):  # the terminal has gone with its last user
+    with contextlib.suppress(OSError):  # the terminal is gone with its last user
         while os.read(ours, 65536):
             pass
     _, errors = top.communicate()

@@ -133,7 +133,7 @@ def op_of(param: CvParam) -> shared.Op:
 
 def no_copy(target: Array, result: object) -> None:
     """`settle`, where OpenCV must have written into `target` itself."""
-    assert result is target, "OpenCV made an array of its own"
+    assert result is target, "OpenCV made its own array"
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_a_good_structure_is_good(op: str) -> None:
     GOOD[op]().check()
 
 
-NO_DST = "this op reads pixels after it has written others, so give dst memory of its own."
+NO_DST = "this op reads pixels after it has written others, so dst must not overlap src."
 ROTATIONS = "use one of 0 HB_VP_ROTATE_90_CLOCKWISE, 1 HB_VP_ROTATE_180, 2 HB_VP_ROTATE_90_COUNTER_CLOCKWISE."
 THRESHOLDS = (
     "use one of 0 HB_VP_THRESH_BINARY, 1 HB_VP_THRESH_BINARY_INV, 2 HB_VP_THRESH_TRUNC, 3 HB_VP_THRESH_TOZERO, "
@@ -132,7 +132,7 @@ THRESHOLDS = (
 NO_INVERSE = "determinant 0: it takes all of src to a line or a point."
 NO_DETERMINANT = "determinant inf: use numbers so small that float64 holds it."
 NO_DIVISOR = "divides by 0 everywhere: its last row is not all 0."
-KERNEL_OR_MAP = "what the op reads at 0x800020000 besides src: give dst memory of its own."
+KERNEL_OR_MAP = "what the op reads at 0x800020000 besides src: dst must not overlap it."
 NOT_ODD = "use an odd number from 1 to 31."
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     # Descriptors, which are the same for every op.
@@ -345,7 +345,7 @@ def test_the_planes_of_one_result_are_kept_apart() -> None:
     GOOD["flip"](src=src, dst=dst).check()  # side by side in rows of one stride
     dst.uvPhyAddr += 1
     dst.uvStride = 34
-    sentence = "^The Y plane of dst at 0x800020000 overlaps its UV plane at 0x800020009: give each memory of its own"
+    sentence = "^The Y plane of dst at 0x800020000 overlaps its UV plane at 0x800020009: they must not overlap"
     with pytest.raises(CvRuleError, match=sentence):
         GOOD["flip"](src=src, dst=dst).check()
     rois = {"roiPhyAddr": BASE + 0x30000, "dstStep": 0x200, "dstUvStep": 0x200}

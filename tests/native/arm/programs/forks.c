@@ -1,4 +1,4 @@
-/* Children of fork: in the middle of other threads' calls, with a block of the parent, with calls of their own. */
+/* Children of fork: in the middle of other threads' calls, with a block of the parent, with their own calls. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Allocates, and ends when its input does: it calls nothing more of a board that may have gone meanwhile. */
+/* Allocates, and ends when its input does: it calls nothing more of a board that may be gone meanwhile. */
 #include "row.h"
 
 int main(void) {

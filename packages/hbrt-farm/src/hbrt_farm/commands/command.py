@@ -210,7 +210,7 @@ def _reference(name: str) -> Callable[..., Any]:
 
 
 def _digest(file: Path | None) -> str | None:
-    """SHA-256 of a file: a run that goes on with another one would mix results."""
+    """SHA-256 of a file: a run that continues with another one would mix results."""
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else None
 
 

@@ -49,5 +49,5 @@ def _paths_in(file: Path) -> list[str]:
     except (pa.ArrowInvalid, OSError) as error:
         raise click.UsageError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     if not all(isinstance(row, str) and row for row in rows):
-        raise click.UsageError(f"The column {PATH!r} of {file} has values that are no paths.")
+        raise click.UsageError(f"The column {PATH!r} of {file} has values that are not paths.")
     return [str(file.parent / row) for row in rows]

@@ -73,7 +73,7 @@ def serve(
             raise click.UsageError("--image is that of the boards of --boards: say how many, or 'image=' in --pool.")
         names = [pool.name for pool in pools]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise WrongUseError(f"There are two pools {twice[0]!r}; give each a name of its own.")
+            raise WrongUseError(f"Duplicate pool {twice[0]!r}: pool names must be unique.")
         limits = Limits(per_user, idle_timeout or 0.0, lease_timeout or 0.0)
 
         def on_running(address: str) -> None:

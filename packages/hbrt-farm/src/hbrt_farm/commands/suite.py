@@ -26,7 +26,7 @@ from hbrt.cli.options import ImageFile, address_option, boards_option, check_opt
 @profile_option
 @click.argument("arguments", metavar="[PYTEST_ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)
 def test(arguments: tuple[str, ...], boards: int, address: str | None, image: Path | None) -> None:
-    """Run pytest with its tests shared out over processes with boards of their own.
+    """Run pytest with its tests shared out over processes with their own boards.
 
     pytest-xdist shares them out; output, options and exit code are pytest's. A test whose board or process died is run
     once more, and the summary says so. With --address the processes are a Ray cluster's.

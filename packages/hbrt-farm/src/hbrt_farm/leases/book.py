@@ -70,7 +70,7 @@ class Book:
         return who
 
     def gone(self, who: bytes) -> int | None:
-        """A program has gone; returns the seat whose board it had."""
+        """A program is gone; returns the seat whose board it had."""
         if self.requests.pop(who, None) is None:
             return None
         seat = self.seat_of(who)

@@ -192,7 +192,7 @@ class LeaseServer(Server):
             seat.note(event)
 
     def _on_end(self, connection: Connection) -> None:
-        """A program has gone: its board, if it had one, is made fresh."""
+        """A program is gone: its board, if it had one, is made fresh."""
         who = connection.identity
         del self._known[who]
         self._connections.release(connection)
@@ -304,7 +304,7 @@ class LeaseServer(Server):
         self._let_go[who] = time.monotonic() + REFUSED_SECONDS
 
     def _send(self, who: bytes, frame: bytes) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # it has gone, which its connection's end says, or does not read
+        with contextlib.suppress(zmq.ZMQError):  # it is gone, which its connection's end says, or does not read
             self._socket.send_multipart((who, frame), _NOBLOCK)
 
     def _beat_frame(self) -> bytes:

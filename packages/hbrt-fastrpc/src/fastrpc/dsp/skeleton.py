@@ -209,7 +209,7 @@ class Domain:
     def _of(self, handle: int) -> _Opened:
         opened = self._opened.get(handle)
         if opened is None or opened.client != runtime.context.client_id:
-            raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"There is no open handle {handle:#x} of this program on this core.")
+            raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"Unknown handle {handle:#x} of this program on this core.")
         return opened
 
     def _forget_ended(self) -> None:

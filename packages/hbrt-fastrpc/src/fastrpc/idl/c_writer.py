@@ -102,7 +102,7 @@ def _function(family: str, returned: str, name: str, parameters: str) -> str:
 
 
 def _prototype(family: str, interface: Interface, operation: Operation, *, names: bool = False) -> str:
-    """The declaration of a method's function; a definition has names of its own, which hide no type and no function."""
+    """The declaration of a method's function; a definition has its own names, which hide no type and no function."""
     parts = ["remote_handle64 _h"] if interface.has_handle else []
     for at, one in enumerate(operation.parameters):
         parts += declarations(one, one.name if names else f"_p{at}")

@@ -261,7 +261,7 @@ class _Reader:
             return [], base is not None
         found = self._lookup(str(base), self._interfaces)
         if found is None:
-            self._fail(base, f"There is no interface {base}; it must be declared before, or be {HANDLE}.")
+            self._fail(base, f"Unknown interface {base}; it must be declared before use, or be {HANDLE}.")
         return [*found.operations], found.has_handle
 
     def _method(self, node: Any, number: int) -> Operation:
@@ -396,7 +396,7 @@ class _Reader:
             return Handle(name == "dmahandle")
         found: Type | None = self._lookup(name, self._types)
         if found is None:
-            self._fail(node.children[0], f"There is no type {name}; it must be declared before.")
+            self._fail(node.children[0], f"Unknown type {name}; it must be declared before use.")
         return found
 
     def _lookup(self, name: str, table: dict[str, Any]) -> Any:
@@ -423,7 +423,7 @@ class _Reader:
         for token in node.children:
             number = self._lookup(str(token), self._numbers) if token.type == "NAME" else None
             if token.type == "NAME" and number is None:
-                self._fail(token, f"There is no constant {token}; it must be declared before.")
+                self._fail(token, f"Unknown constant {token}; it must be declared before use.")
             if re.fullmatch("0[0-7]+", token):  # octal, in C
                 number = int(token, 8)
             words.append(str(token) if number is None else f"({number})")

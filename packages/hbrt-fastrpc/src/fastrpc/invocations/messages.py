@@ -105,7 +105,7 @@ class Messages:
             try:
                 self._spare.popleft().free()
             except (HbrtError, IndexError):
-                continue  # of a board that has gone, or another thread's
+                continue  # of a board that is gone, or another thread's
 
     @property
     def needs_flush(self) -> bool:

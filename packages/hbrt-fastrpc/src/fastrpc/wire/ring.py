@@ -132,7 +132,7 @@ class Ring:
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]
             struct.pack_into("<I", self._view, 4, at)
-        if found is None and at != written:  # the writer waits for a reader that has gone to the start
+        if found is None and at != written:  # the writer waits for a reader that is gone to the start
             struct.pack_into("<I", self._view, 4, written)
         return found
 

@@ -64,7 +64,7 @@ def effective_domain(domain: int, session: int = 0) -> int:
     if not 0 <= domain < len(DOMAINS):
         raise AeeError(
             Aee.AEE_EINVALIDDOMAIN,
-            f"There is no domain {domain}; domains are {', '.join(f'{at} {name}' for at, name in enumerate(DOMAINS))}.",
+            f"Unknown domain {domain}; domains are {', '.join(f'{at} {name}' for at, name in enumerate(DOMAINS))}.",
         )
     if not 0 <= session < SESSIONS:
         raise AeeError(

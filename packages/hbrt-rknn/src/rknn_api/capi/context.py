@@ -216,7 +216,7 @@ class Context:
             self.settle()
         frame, results = self._before or (self.frame, self._results)
         if results is None:
-            raise _out_of_order("There is no output: call rknn_run after rknn_inputs_set.")
+            raise _out_of_order("No output yet: call rknn_run after rknn_inputs_set.")
         sides, made = self.sides(is_input=False), []
         is_by_place = len(outputs) > 1 and not any(wanted.index for wanted in outputs)  # index was left out
         for place, wanted in enumerate(outputs):
@@ -255,7 +255,7 @@ class Context:
                 continue
             if self._given.pop(output.buf or 0, None) is None:
                 raise _bad_output(
-                    f"The buffer at {output.buf or 0:#x} is none that rknn_outputs_get allocated, or was released."
+                    f"The buffer at {output.buf or 0:#x} was not allocated by rknn_outputs_get, or was released."
                 )
             output.buf = None
 
@@ -373,14 +373,14 @@ class Context:
         """Run once, with what was set.
 
         Args:
-            is_waited: Return when the outputs are there. A run of the general API goes on by itself otherwise, and
+            is_waited: Return when the outputs are there. A run of the general API continues by itself otherwise, and
                 ``settle`` waits for it; one of the zero-copy API is waited for, since nothing would tell its end.
 
         Returns:
             The number of the run, from 1 on.
 
         Raises:
-            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed, or the one before that went on.
+            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed, or the one before that continued.
         """
         self.settle()
         self._check_ready()
@@ -426,12 +426,12 @@ class Context:
         return results, max(1, (perf_counter_ns() - start) // 1000)
 
     def wait(self) -> None:
-        """Wait for a run that goes on, before the lock is taken: a callback of the program's may need it."""
+        """Wait for a run that continues, before the lock is taken: a callback of the program's may need it."""
         if (pending := self._pending) is not None:
             pending.exception()
 
     def settle(self) -> None:
-        """Wait for a run that goes on; raises what it failed with."""
+        """Wait for a run that continues; raises what it failed with."""
         pending, self._pending = self._pending, None
         if pending is not None:
             self._results, self.run_us = pending.result()
@@ -465,7 +465,7 @@ class Context:
             for index, side in enumerate(self.sides(is_input=is_input)):
                 bound = self._bound.get((is_input, index))
                 if self._way is Way.ZERO_COPY and (bound is None or not bound.held.is_live):
-                    gone = " any more" if bound else ""
+                    gone = " anymore" if bound else ""
                     raise _out_of_order(
                         f"{side.info.name!r} has no memory{gone}: call rknn_set_io_mem for each tensor."
                     )
@@ -497,7 +497,7 @@ class Context:
         self._staging.close()
 
     def close(self) -> None:
-        """Let go of the model and of the program's memory, when no run goes on any more."""
+        """Release the model and of the program's memory, when no run continues anymore."""
         if self._thread is not None:
             self._thread.shutdown()
         self._unbind()

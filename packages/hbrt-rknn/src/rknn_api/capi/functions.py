@@ -247,7 +247,7 @@ def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
         returned another number than 0, or an op type is registered already.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.4
-    Emulator: a context of rknn_dup_context has the ops that its origin had, with an init of its own.
+    Emulator: a context of rknn_dup_context has the ops that its origin had, with its own init.
     """
     _, found = _found("rknn_register_custom_ops", ctx)
     given = array_of("op", op, custom_op_num, rknn_custom_op)
@@ -300,7 +300,7 @@ def hbrt_rknn_sram() -> str:
     """The pages of SRAM that contexts have, those of all programs of the board, as the driver of a board shows them.
 
     Returns:
-        The bitmap; empty when no rknn_init has succeeded, the board has gone, or the chip has no SRAM.
+        The bitmap; empty when no rknn_init has succeeded, the board is gone, or the chip has no SRAM.
 
     Emulator: a board has a file for it, /sys/kernel/debug/rknpu/mm.
     """
@@ -341,7 +341,7 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
 def rknn_run(context: Any, extend: Any = None) -> None:
     """Run once, and return when the outputs are there.
 
-    With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API goes on by itself:
+    With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API continues by itself:
     rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two answer what it failed with. With
     the flag rknn_outputs_get gives the outputs of the frame before at once, from the second frame on.
 
@@ -442,7 +442,7 @@ def rknn_set_input_shape(context: Any, attr: Any) -> None:
     """
     del attr
     _found("rknn_set_input_shape", context)
-    raise RknnError(RknnStatus.RKNN_ERR_FAIL, "rknn_set_input_shape is no longer there: call rknn_set_input_shapes.")
+    raise RknnError(RknnStatus.RKNN_ERR_FAIL, "rknn_set_input_shape was removed: call rknn_set_input_shapes.")
 
 
 # -- memory
@@ -492,7 +492,7 @@ def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size
 
 @returns_code
 def rknn_destroy_mem(context: Any, mem: Any) -> None:
-    """Free memory, or let go of what was wrapped, which stays the program's.
+    """Free memory, or release what was wrapped, which stays the program's.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.

@@ -29,7 +29,7 @@ class Held:
         self.block, self.offset, self.size, self.way = block, offset, size, way
         self.is_live = True
         self.address = 0  # where the program sees it
-        self.fd = -1  # a descriptor of its own
+        self.fd = -1  # its own descriptor
 
     @property
     def phy_addr(self) -> int:
@@ -151,7 +151,7 @@ class Memory:
         return self._seen[phys, size]
 
     def destroy(self, mem: rknn_tensor_mem) -> None:
-        """Free memory, or let go of what was wrapped; a context that has a tensor there runs no more without other.
+        """Free memory, or release what was wrapped; a context that has a tensor there runs no more without other.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
@@ -202,7 +202,7 @@ class Memory:
         return mem
 
     def _let_go(self, held: Held) -> None:
-        with suppress(RequestRefusedError):  # the board has gone, and the memory with it
+        with suppress(RequestRefusedError):  # the board is gone, and the memory with it
             if held.fd >= 0:
                 os.close(held.fd)
                 held.fd = -1

@@ -100,7 +100,7 @@ class Model:
         """Take ops, all or none, and call init for each node of theirs.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: what one lacks; RKNN_ERR_FAIL: its init failed, or it is there already;
+            RknnError: RKNN_ERR_PARAM_INVALID: what one lacks; RKNN_ERR_FAIL: its init failed, or it already exists;
                 RKNN_ERR_MODEL_INVALID: the model cannot be run with it.
         """
         proto = self.proto
@@ -246,7 +246,7 @@ class Model:
         return [found[name] for name in names]
 
     def close(self) -> None:
-        """Let go of it, when no context has it any more."""
+        """Release it, when no context has it anymore."""
         if self._pool is not None:
             self._pool.shutdown()
         if self._runner is not None:

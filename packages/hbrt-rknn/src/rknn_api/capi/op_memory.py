@@ -31,7 +31,7 @@ class OpMemory:
         return not self._memory.session.link.fault
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """A new array in a block of its own, zeroed; raises as ``Memory.create``."""
+        """A new array in its own block, zeroed; raises as ``Memory.create``."""
         count = int(np.prod(shape, dtype=np.int64))
         mem = self._memory.create(max(count * dtype.itemsize, 1), _FLAGS)
         self._memory.of(mem).block.is_managed = True  # the run time's own: no leak of the program

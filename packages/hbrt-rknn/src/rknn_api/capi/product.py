@@ -101,7 +101,7 @@ class Matmul:
         self.memory.sync(held, rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
 
     def close(self) -> None:
-        """Let go of the graphs."""
+        """Release the graphs."""
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()

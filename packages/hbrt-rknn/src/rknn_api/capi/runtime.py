@@ -141,7 +141,7 @@ class Runtime:
         """The pages of SRAM that the contexts of all programs of the board have.
 
         Raises:
-            RequestRefusedError: the board has gone.
+            RequestRefusedError: the board is gone.
         """
         return self._ask_sram("look", Region(0, 0))
 
@@ -159,7 +159,7 @@ class Runtime:
     def give_sram(self, region: Region) -> None:
         """Give a context's pages back."""
         if region.size_bytes:
-            with contextlib.suppress(RequestRefusedError):  # the board has gone, and the pages with it
+            with contextlib.suppress(RequestRefusedError):  # the board is gone, and the pages with it
                 self._ask_sram("give", region)
 
     def _ask_sram(self, do: str, region: Region) -> list[Region]:
@@ -191,7 +191,7 @@ def existing(handle: int) -> Runtime:
     """The run time that a handle is of.
 
     Raises:
-        RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board has gone since, or this is a fork.
+        RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board is gone since, or this is a fork.
     """
     notice()
     session = process.default
@@ -199,6 +199,6 @@ def existing(handle: int) -> Runtime:
     if found is None:
         raise RknnError(
             RknnStatus.RKNN_ERR_CTX_INVALID,
-            f"The context {handle:#x} is none: rknn_init made none in this process, or its board has gone.",
+            f"The context {handle:#x} is unknown: not created by rknn_init in this process, or its board is gone.",
         )
     return cast("Runtime", found)

@@ -144,7 +144,7 @@ class RKNNLite(Calls):
         return {"support_target_platform": found, "filled_target_platform": found}
 
     def release(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self._stop()
         self._read = None
         self._log.close()
@@ -158,5 +158,5 @@ class RKNNLite(Calls):
 
     def _running(self) -> Runner:
         if self._runner is None:
-            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not there; call init_runtime first.")
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not initialized; call init_runtime first.")
         return self._runner

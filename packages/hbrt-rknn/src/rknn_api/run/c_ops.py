@@ -125,7 +125,7 @@ class COp:
         if op.target == _GPU:
             _log.warning(
                 "rknn_register_custom_ops",
-                f"There is no GPU: the callbacks of {op_type!r} run on the CPU, and gpu_ctx has NULL.",
+                f"No GPU is emulated: the callbacks of {op_type!r} run on the CPU, and gpu_ctx has NULL.",
             )
         self._nodes: dict[str, _Node] = {}
         infos = [graph.info(at) for at, node in enumerate(graph.nodes) if node.op_type == op_type]

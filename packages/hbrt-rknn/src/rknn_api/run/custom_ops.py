@@ -85,7 +85,7 @@ class CustomOps:
             raise invalid_parameter(f"{said}.op_type is {op_type!r}; it is a text: the op type of the model's node.")
         if onnx.defs.has(op_type):
             raise invalid_parameter(
-                f"{said}.op_type is {op_type!r}, which ONNX has; take a name of your own, such as 'cst{op_type}', in "
+                f"{said}.op_type is {op_type!r}, which ONNX has; take your own name, such as 'cst{op_type}', in "
                 "the model too."
             )
         if op_type in self._ops:
@@ -101,7 +101,7 @@ class CustomOps:
         self.generation += 1
 
     def close(self) -> None:
-        """Let go of what ops hold, when nothing runs them any more."""
+        """Release what ops hold, when nothing runs them anymore."""
         closes, self._closes = self._closes, []
         for close in closes:
             close()

@@ -99,7 +99,7 @@ class GraphRunner:
             raise refused(error) from error
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what it holds."""
         if isinstance(self._plan, Plan):
             self._plan.close()
 
@@ -177,7 +177,7 @@ class Runner:
         return [found[info.name] for info in self.metadata.outputs]
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what it holds."""
         if self._pool is not None:
             self._pool.shutdown()
         self._graph.close()

@@ -138,7 +138,7 @@ def kept_values(model: ModelProto) -> dict[str, str]:
 
 
 def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden: Values) -> dict[str, NDArray[Any]]:
-    """What each layer makes of golden inputs: every value that is read is given, and every value made is looked at."""
+    """What each layer makes of golden inputs: every value that is read is given, and every value made is checked."""
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
@@ -175,7 +175,7 @@ def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden
 
 
 def _requantized(model: ModelProto, quantizes: Mapping[str, Any], name: str, value: str) -> str:
-    """A golden value as a node reads it: through a pair of its own where what it read was dequantized."""
+    """A golden value as a node reads it: through its own pair where what it read was dequantized."""
     graph = model.graph
     after = next((node for node in graph.node if name in node.output and node.op_type == "DequantizeLinear"), None)
     before = quantizes.get(after.input[0]) if after is not None else None

@@ -103,7 +103,7 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
         RknnError: RKNN_ERR_PARAM_INVALID: the file cannot be read, or does not fit.
     """
     if file.suffix.lower() in {".npy", *PICTURES} and not file.is_file():
-        raise invalid_parameter(f"The file {file} is not there; check the path.")
+        raise invalid_parameter(f"No such file: {file}")
     if file.suffix.lower() == ".npy":
         try:
             with file.open("rb") as stream:

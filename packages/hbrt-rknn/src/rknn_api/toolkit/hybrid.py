@@ -150,7 +150,7 @@ def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
         after = _reached(graph, first)
         before = [at for at in after if last in graph.nodes[at].output or _leads_to(graph, at, last)]
         if not before:
-            raise invalid_parameter(f"custom_hybrid: there is no way from {first!r} to {last!r}.")
+            raise invalid_parameter(f"custom_hybrid: no path from {first!r} to {last!r}.")
         found += [graph.nodes[at].output[0] for at in before]
     return list(dict.fromkeys(found))
 

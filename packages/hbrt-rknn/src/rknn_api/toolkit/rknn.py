@@ -52,7 +52,7 @@ class _Ready(NamedTuple):
     ops: CustomOps
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release what it holds."""
         self.runner.close()
         self.ops.close()
 
@@ -395,7 +395,7 @@ class RKNN(Calls):
             if async_mode:
                 raise invalid_parameter("async_mode is not supported; leave it away.")
             if fallback_prior_device == "gpu":
-                self._log.warning("init_runtime", "There is no GPU: what would fall back to it runs on the CPU.")
+                self._log.warning("init_runtime", "No GPU is emulated: what would fall back to it runs on the CPU.")
             elif fallback_prior_device != "cpu":
                 raise invalid_parameter(f"fallback_prior_device is {fallback_prior_device!r}; it is 'cpu' or 'gpu'.")
             platform = chip or platform_of(container.metadata.target_platform)
@@ -590,7 +590,7 @@ class RKNN(Calls):
         return sdk_version()
 
     def release(self) -> None:
-        """Let go of everything; the object can be configured anew."""
+        """Release everything; the object can be configured anew."""
         self._stop()
         self._log.close()
         self._forget()
@@ -635,7 +635,7 @@ class RKNN(Calls):
 
     def _running(self) -> _Ready:
         if self._ready is None:
-            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not there; call init_runtime first.")
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not initialized; call init_runtime first.")
         return self._ready
 
 

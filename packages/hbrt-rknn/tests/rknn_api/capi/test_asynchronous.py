@@ -1,4 +1,4 @@
-"""Runs that go on by themselves: rknn_run returns before the outputs are there, and who needs them waits."""
+"""Runs that continue by themselves: rknn_run returns before the outputs are there, and who needs them waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.dsp_board(profile="rk3588")
 
 
 class Op:
-    """cstScale, whose callback waits until it may go on, and gives twice its input."""
+    """cstScale, whose callback waits until it may continue, and gives twice its input."""
 
     def __init__(self, context: rk.rknn_context) -> None:
         self._context, self.goes_on, self.answer = context, threading.Event(), 0

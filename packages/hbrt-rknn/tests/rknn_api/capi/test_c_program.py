@@ -83,7 +83,7 @@ def test_a_c_program_computes_what_onnxruntime_does(compiled: Compile, tmp_path:
     for sentence in (
         "rknn_destroy: The context 0x1001 was destroyed.",
         "which has 376 bytes",
-        "has no memory any more",
+        "has no memory anymore",
     ):
         assert sentence in said
     assert "leak" not in said

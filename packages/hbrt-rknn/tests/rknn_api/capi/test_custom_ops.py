@@ -68,7 +68,7 @@ def test_a_program_computes_ops_of_its_own(
         "is for the GPU; set cl_kernel_name and cl_kernel_source.",
         "op is NULL",
         "init of the op 'cstScale' (node 'scale_1') returned 8.",
-        "There is no GPU: the callbacks of 'cstScale' run on the CPU",
+        "No GPU is emulated: the callbacks of 'cstScale' run on the CPU",
         "compute of the op 'cstScale' (node 'scale_0') returned -5.",
     ):
         assert sentence in answer.stderr

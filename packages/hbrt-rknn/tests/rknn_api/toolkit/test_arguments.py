@@ -109,7 +109,7 @@ def test_a_model_that_is_loaded_takes_the_place_of_the_one_before(built: RKNN) -
     assert lite.init_runtime() == 0
     assert lite.load_rknn("digits.rknn") == 0
     assert lite.inference([IMAGE]) is None
-    assert lite.last_error == "The runtime is not there; call init_runtime first."
+    assert lite.last_error == "The runtime is not initialized; call init_runtime first."
     assert lite.load_rknn("none.rknn") == -1
     assert lite.init_runtime() == -1
     assert lite.last_error == "No model is loaded; call load_rknn first."

@@ -169,7 +169,7 @@ def renamed(self: Any, node: Any, x: Any) -> Any:
     [
         (cstSoftmax, "is a class; register an object of it: reg_custom_op(cstSoftmax())"),
         (wrong(op_type=3), "op_type is 3; it is a text"),
-        (wrong(op_type="Softmax"), "which ONNX has; take a name of your own, such as 'cstSoftmax'"),
+        (wrong(op_type="Softmax"), "which ONNX has; take your own name, such as 'cstSoftmax'"),
         (wrong(compute=None), "has no compute; write: def compute(self, node, inputs)"),
         (wrong(compute=renamed), "takes (node, x); the names of its parameters are fixed"),
         (wrong(shape_infer=renamed), "def shape_infer(self, node, in_shapes, in_dtypes)"),
