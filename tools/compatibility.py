@@ -3,7 +3,8 @@
     python -m tools.compatibility MIRROR [--vendor NAME]
 
 MIRROR holds clones as OWNER/NAME; compatibility.toml beside this file says which programs, at which commits. Nothing of
-a repository is kept. Headers of other libraries are found by CPATH and PYTHONPATH, which the caller sets.
+a repository is kept. Headers and libraries of others are found by CPATH, LIBRARY_PATH, LD_LIBRARY_PATH and PYTHONPATH,
+which the caller sets.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+from onnx import helper
+
+from rknn.api import RKNN
 from tools.stand_in import write_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +34,7 @@ LIST = Path(__file__).with_suffix(".toml")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
+_CC = [sys.executable, "-m", "hbrt", "cc", "-w"]
 HEAD = "| repository | path | commit | result |\n|---|---|---|---|\n"
 
 
@@ -116,31 +123,87 @@ def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:
 
 def build(folder: Path, path: str, given: list[str]) -> str:
     """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
-    command = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *given, path, "-o", os.devnull]
+    command = [*_CC, "-c", *given, path, "-o", os.devnull]
     done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
-    if done.returncode == 0:
-        return "builds"
-    errors = [line for line in done.stderr.splitlines() if "error" in line]
-    return _cell((errors or done.stderr.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
+    return "builds" if done.returncode == 0 else first_error(done.stderr)
 
 
-def run(folder: Path, program: dict[str, Any]) -> str:
-    """Run one Python program on stand-ins of its models; "runs", or the last line that it printed."""
+def first_error(text: str) -> str:
+    """What a compiler or linker said first."""
+    errors = [line for line in text.splitlines() if "error" in line or "undefined reference" in line]
+    return _cell((errors or text.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
+
+
+def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
+    """Run one program on stand-ins of its models; "runs", or the last line that it printed.
+
+    A program in C or C++ is built first, of its ``sources``, its ``path`` by default, with its ``libraries``. A model
+    whose file ends with .rknn is converted by the toolkit, for the program's ``target``. What it ``prints`` shows that
+    it got to its end, where its exit code does not.
+    """
     cwd = folder / program.get("cwd", Path(program["path"]).parent)
     for model in program.get("models", ()):
-        write_model(cwd / model["file"], model["inputs"], model["outputs"])
-    command = [sys.executable, str(folder / program["path"]), *program.get("arguments", ())]
-    environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen"}
+        file = cwd / model["file"]
+        source = file.with_suffix(".onnx") if file.suffix == ".rknn" else file
+        write_model(source, model["inputs"], model["outputs"])
+        if source != file:
+            convert(source, file, program.get("target", "rk3588"))
+    command = [sys.executable, str(folder / program["path"])]
+    if not program["path"].endswith(".py"):
+        command = [str(cwd / "hbrt_program")]
+        given = [*flags(folder, program["path"], repository), *program.get("flags", ())]
+        objects = []
+        lines = []
+        for source in program.get("sources", [program["path"]]):
+            objects.append(f"{folder / source}.o")
+            lines.append(["-c", *given, source, "-o", objects[-1]])
+        lines.append([*objects, "-o", command[0], *program.get("libraries", ()), "-lstdc++", "-lm"])
+        for line in lines:
+            built = subprocess.run(
+                [*_CC, *line], cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S * 5
+            )
+            if built.returncode:
+                return first_error(built.stderr)
+    environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", **program.get("environment", {})}
     try:
         done = subprocess.run(
-            command, cwd=cwd, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
+            [*command, *program.get("arguments", ())],
+            cwd=cwd,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         return f"did not end within {TIMEOUT_S:.0f} s"
+    if program.get("prints", "") not in done.stdout:
+        return _cell(f"did not print {program['prints']}: {done.stderr or done.stdout}"[:200].replace("\n", " "))
     if done.returncode == 0:
         return "runs"
     said = [line for line in done.stderr.splitlines() if line.strip()]
     return _cell(said[-1] if said else f"exit code {done.returncode}")
+
+
+def convert(source: Path, file: Path, target: str) -> None:
+    """Write an ONNX model as an .rknn file of a chip, quantized by one sample of zeros.
+
+    Raises:
+        RuntimeError: the toolkit refused it; it printed why.
+    """
+    rknn: Any = RKNN()
+    data = source.with_suffix(".txt")
+    names = []
+    for at, value in enumerate(onnx.load(source).graph.input):
+        shape = [one.dim_value for one in value.type.tensor_type.shape.dim]
+        names.append(str(source.with_name(f"{source.stem}_{at}.npy")))
+        np.save(names[-1], np.zeros(shape, helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
+    data.write_text(" ".join(names) + "\n", encoding="utf-8")
+    failed = rknn.config(target_platform=target) or rknn.load_onnx(source)
+    if failed or rknn.build(do_quantization=True, dataset=data) or rknn.export_rknn(file):
+        raise RuntimeError(f"{source.name} was not converted for {target}.")
+    rknn.release()
 
 
 def _cell(text: str) -> str:
@@ -160,7 +223,7 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
                 subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
             texts = [
                 *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023 - ends here
-                *pool.map(lambda program: run(folder, program), runs),  # noqa: B023
+                *pool.map(lambda program: run(folder, program, repository), runs),  # noqa: B023
             ]
             for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):
                 yield Result(repository["vendor"], name, path, commit, text)

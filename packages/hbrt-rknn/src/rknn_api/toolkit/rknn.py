@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,7 @@ from rknn_api.run.runner import Runner
 from rknn_api.toolkit import accuracy, codegen, hybrid
 from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_arrays, without_weights
 from rknn_api.toolkit.config import Config, read_config
+from rknn_api.toolkit.convert import from_pytorch, from_tensorflow, from_tflite
 from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
 from rknn_api.toolkit.quantize import biased_by_row, without_ranges
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 _CONVERT = {
-    "load_pytorch": "export it by torch.onnx.export",
-    "load_tensorflow": "convert it by tf2onnx",
-    "load_tflite": "convert it by tf2onnx (--tflite)",
     "load_caffe": "convert it by a converter of Caffe models to ONNX",
     "load_darknet": "convert it by a converter of Darknet models to ONNX",
 }
@@ -145,18 +144,80 @@ class RKNN(Calls):
         """
 
         def read() -> None:
-            config = self._configured()
-            self._unbuild()
-            self._loaded = None
             path = path_of(model, "model")
-            loaded = load(path, inputs, input_size_list, input_initial_val, outputs, self._ops)
-            self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
-            if config.model_pruning:
-                self._loaded = self._pruned(self._loaded)
-            self._name = path.stem
-            self._log.info("load_onnx", f"{model}: inputs of {[list(one) for one in shapes_of(self._loaded)]}.")
+            self._load("load_onnx", path, path, inputs, input_size_list, input_initial_val, outputs)
 
         return self.call("load_onnx", read)
+
+    def load_pytorch(self, model: str | Path, input_size_list: Sequence[Sequence[int]]) -> int:
+        """Read a TorchScript model, by torch.
+
+        Args:
+            model: Path of the file, as ``torch.jit.save`` writes it.
+            input_size_list: A shape for each input.
+        """
+        return self._foreign("load_pytorch", model, lambda path, file: from_pytorch(path, input_size_list, file))
+
+    def load_tensorflow(
+        self,
+        tf_pb: str | Path,
+        inputs: Sequence[str],
+        input_size_list: Sequence[Sequence[int]],
+        outputs: Sequence[str],
+    ) -> int:
+        """Read a frozen TensorFlow graph, by tf2onnx.
+
+        Args:
+            tf_pb: Path of the file.
+            inputs: Names of its inputs.
+            input_size_list: A shape for each of them.
+            outputs: Names of its outputs.
+        """
+        return self._foreign(
+            "load_tensorflow", tf_pb, lambda path, file: from_tensorflow(path, inputs, input_size_list, outputs, file)
+        )
+
+    def load_tflite(self, model: str | Path) -> int:
+        """Read a TFLite model, by tf2onnx.
+
+        Args:
+            model: Path of the file.
+        """
+        return self._foreign("load_tflite", model, from_tflite)
+
+    def _foreign(self, call: str, given: str | Path, convert: Callable[[Path, Path], None]) -> int:
+        """Load a model of another framework: ``convert`` writes one file as ONNX into the other."""
+
+        def read() -> None:
+            path = path_of(given, "model")
+            self._configured()
+            with tempfile.TemporaryDirectory(prefix="hbrt-rknn-") as folder:
+                file = Path(folder) / f"{path.stem}.onnx"
+                convert(path, file)
+                self._load(call, path, file)
+
+        return self.call(call, read)
+
+    def _load(
+        self,
+        call: str,
+        path: Path,
+        file: Path,
+        inputs: Any = None,
+        sizes: Any = None,
+        values: Any = None,
+        ends: Any = None,
+    ) -> None:
+        """Load an ONNX file, under another one's name; see ``load_onnx``."""
+        config = self._configured()
+        self._unbuild()
+        self._loaded = None
+        loaded = load(file, inputs, sizes, values, ends, self._ops)
+        self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
+        if config.model_pruning:
+            self._loaded = self._pruned(self._loaded)
+        self._name = path.stem
+        self._log.info(call, f"{path}: inputs of {[list(one) for one in shapes_of(self._loaded)]}.")
 
     def _pruned(self, model: ModelProto) -> ModelProto:
         found = pruned(model)

@@ -520,7 +520,7 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path
     refused(rknn.export_rknn("x.rknn"), "call build first")
     refused(rknn.init_runtime(), "call build or load_rknn first")
     refused(rknn.inference([]), "call init_runtime first")
-    refused(rknn.load_pytorch("x.pt"), "torch.onnx.export")
+    refused(rknn.load_caffe("x.prototxt", blobs="x.caffemodel"), "call load_onnx")
     refused(rknn.load_onnx("none.onnx"), "No such file")
     refused(rknn.load_onnx(nets.DIGITS, outputs=["none"]), "no such value")
     refused(rknn.load_onnx(None), "model is NoneType; give the path")
