@@ -42,24 +42,32 @@ def command() -> None:
     type=click.IntRange(1024, 1 << 28),
     help="How many events each process, and how many tasks each core keeps: the newest. Default: 131072.",
 )
-def on(board: BoardPaths, events: int | None) -> None:
+@json_option
+def on(board: BoardPaths, events: int | None, *, as_json: bool) -> None:
     """Start to trace a board, and drop what an earlier trace has kept.
 
     A program that is already running joins at its next allocation, or when it next sleeps in a wait.
     """
     answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
-    if answer["was_on"]:
+    if not answer["was_on"]:
+        _await_cores(board, Path(answer["directory"]))
+    if as_json:
+        show_json({"board": board.name, "was_on": answer["was_on"], "directory": answer["directory"]})
+    elif answer["was_on"]:
         show_text(f"Board {board.name} is already being traced; nothing changed.")
-        return
-    _await_cores(board, Path(answer["directory"]))
-    show_text(f"Tracing board {board.name}. To see the trace: hbrt trace open, or hbrt trace save FILE.pftrace")
+    else:
+        show_text(f"Tracing board {board.name}. To see the trace: hbrt trace open, or hbrt trace save FILE.pftrace")
 
 
 @command.command(short_help="Stop tracing a board.", epilog="Example: hbrt trace off")
 @board_option
-def off(board: BoardPaths) -> None:
+@json_option
+def off(board: BoardPaths, *, as_json: bool) -> None:
     """Stop tracing a board. What was kept stays until the next trace starts, or the board stops."""
     was_on = ask(board, "trace", do="off", events=0)["was_on"]
+    if as_json:
+        show_json({"board": board.name, "was_on": was_on})
+        return
     show_text(f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced.")
 
 

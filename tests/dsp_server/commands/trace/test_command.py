@@ -92,6 +92,7 @@ def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: P
     assert "2 tasks" in shell.good("trace", "save", tmp_path / "history.pftrace")  # what the board keeps anyway
     assert "Tracing board" in shell.good("trace", "on")
     assert "already being traced" in shell.good("trace", "on")
+    assert shell.json("trace", "on")["was_on"]
     run(shell, calls, 5)
     assert "6 tasks" in shell.good("trace", "save", tmp_path / "on.pftrace")
     check(read(tmp_path / "on.pftrace"), 5)
