@@ -124,6 +124,7 @@ def test_stopped_and_killed(world: World, clients: Nursery, point: Point, note: 
 test_stopped_and_killed.points = lambda point: point.number in {"S03", "S04", "X02", "X04", "W03"}  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_what_a_killed_client_had_is_back_within_a_second(world: World, clients: Nursery) -> None:
     """The best of a few, since this machine has other things to do: its time is what the daemon itself takes."""
     took = []
