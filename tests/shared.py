@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
+from dsp_server.daemon import background
 from hbrt.board import launch
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
@@ -142,6 +143,7 @@ def _nursery() -> Iterator[Nursery]:
     nursery = Nursery(launch.start_process)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "start_process", nursery.start)
+        patch.setattr(background, "start_detached", launch.launch)  # it would fork this process
         patch.setattr(Program, "nursery", nursery)
         yield nursery
 
@@ -208,15 +210,39 @@ def board_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+def in_process(*arguments: object, environment: Mapping[str, str] | None = None) -> Result:
+    """Run ``hbrt`` in this process, a tenth of the work of starting one, in this environment if one is given."""
+    before = dict(os.environ)
+    others = {} if environment is None else dict.fromkeys(set(before) - set(environment))
+    try:
+        return CliRunner(env={**others, **(environment or {})}).invoke(
+            group, list(map(str, arguments)), prog_name="hbrt"
+        )
+    finally:  # a verb may have set more
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def build_c(*arguments: object) -> None:
+    """``hbrt cc`` with these arguments, in this process; what the compiler says is the output of the test."""
+    answer = in_process("cc", *arguments)
+    assert answer.exit_code == 0, answer.output
+
+
 class Shell:
     """The ``hbrt`` command as a user has it: real processes, with their own home for boards."""
 
-    # Verbs that send a daemon a request, or read its files, and print the answer. That they do the same as processes,
-    # and what any verb does as one (signals, closed pipes, terminals), is in tests/hbrt/cli.
+    # Verbs that start a daemon, send it a request, or read its files, and print the answer. That they do the same as
+    # processes, and what any verb does as one (signals, closed pipes, terminals), is in tests/hbrt/cli.
     ASKING = frozenset(
-        {"stop", "restart", "status", "why", "ops", "tasks", "mem", "ps", "ls", "log", "recovery", "inject", "keys"}
+        {
+            *("start", "stop", "restart", "status", "why", "ops", "tasks", "mem", "ps", "ls", "log"),
+            *("recovery", "inject", "keys", "trace", "rm", "prune", "doctor", "replay", "cc"),
+        }
     )
-    WRITING = ("op", "new")  # which needs no board
+    INSIDE = frozenset({("op", "new"), ("run", "nn"), ("run", "cv")})  # samples are processes of their own
+    OF_A_PROCESS = frozenset({"-f", "--follow", "--foreground", "--profile"})
 
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
@@ -226,12 +252,17 @@ class Shell:
         self._started: list[subprocess.Popen[str]] = []
 
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """Run ``hbrt`` with these arguments to its end; in this process, where its own process adds nothing."""
-        is_asking = bool(arguments) and arguments[0] in self.ASKING and {"-f", "--follow"}.isdisjoint(arguments)
-        if not is_asking and arguments[:2] != self.WRITING:
+        """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
+        is_asking = bool(arguments) and arguments[0] in self.ASKING and self.OF_A_PROCESS.isdisjoint(arguments)
+        if not (is_asking or arguments[:2] in self.INSIDE) or any(map(self._is_of_a_process, self.environment)):
             return self.python("-m", "hbrt", *arguments)
         answer = self._inside(*arguments)
         return subprocess.CompletedProcess(list(map(str, arguments)), answer.exit_code, answer.stdout, answer.stderr)
+
+    def _is_of_a_process(self, name: str) -> bool:
+        """Whether a variable of the environment has another value here, and is read before there are verbs, or once."""
+        is_ours = name.startswith(("HBRT_", "HB_")) and name != "HBRT_PROFILE"
+        return not is_ours and self.environment[name] != os.environ.get(name)
 
     def refused(self, *arguments: object) -> tuple[int, str]:
         """Exit code and all that ``hbrt`` prints, in this process: for what is refused before anything is done."""
@@ -239,11 +270,8 @@ class Shell:
         return answer.exit_code, answer.output
 
     def _inside(self, *arguments: object) -> Result:
-        """Run ``hbrt`` in this process, a tenth of the work of starting one."""
-        outer: dict[str, str | None] = dict.fromkeys(os.environ)
         with contextlib.chdir(self.cwd):
-            runner = CliRunner(env={**outer, **self.environment})
-            return runner.invoke(group, list(map(str, arguments)), prog_name="hbrt")
+            return in_process(*arguments, environment=self.environment)
 
     def good(self, *arguments: object) -> str:
         """Standard output of ``hbrt`` with these arguments; it must succeed and have nothing to complain about."""

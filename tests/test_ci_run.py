@@ -36,10 +36,11 @@ def ci_run(folder: Path, *, works: bool, lint: str = "true") -> tuple[int, list[
     python = folder / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    (folder / "Makefile").write_text(f"test:\n\t@{lint}\n\t@.venv/bin/python -m pytest -q -n 2\n")
+    (folder / "Makefile").write_text(f"test:\n\t@{lint}\n\t@.venv/bin/python -m pytest -q -n 0\n")
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_three.py").write_text(TESTS.format(works=works))
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTEST_ADDOPTS": "-p no:hbrt"}
+    others = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist"}
+    environment = {**os.environ, **others, "XDG_STATE_HOME": str(folder / "state")}
     run = subprocess.run(
         ["bash", ".ci/run"], cwd=folder, env=environment, text=True, capture_output=True, check=False, timeout=300
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tools.docs_blocks import PageError, blocks, matches, run_page, section
 
 
@@ -20,8 +21,8 @@ def fenced(language: str, text: str) -> str:
     return f"```{language}\n{text}\n```\n"
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed", "is_same"),
+@each(
+    "expected, printed, is_same",
     [
         ("a b\n", "a   b\n", True),
         ("pid ... up\n", "pid 12 up\n", True),

@@ -8,19 +8,19 @@ from functools import cache
 from pathlib import Path
 
 import click
-import pytest
 
 import arm_client
 import dsp_server
 from hbrt import __version__, settings
 from hbrt.cli.group import group
 from hbrt.status import Status, sys_status
+from tests.each import each
 from tools.docs_blocks import blocks
 from tools.docs_tables import REPOSITORY, names_in, pages, parts, render
 from tools.packages import folder_of
 
 PAGES = pages()
-EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+EVERY_PAGE = each("page", PAGES)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"[\w./-]+/[\w.-]+\.(?:py|md|toml)")
@@ -154,9 +154,8 @@ def test_settings_that_are_named_exist(page: Path) -> None:
     assert named - known == set()
 
 
-@EVERY_PAGE
-def test_names_of_the_vendor_that_are_written_exist(page: Path) -> None:
-    """Names in the vendor's spelling: a typo in a page is as bad as one in the code."""
+@cache
+def names_of_the_vendor() -> set[str]:
     known = set(arm_client.__all__) | set(dsp_server.__all__) | set(Status.__members__)
     known |= {setting.name for setting in settings.TABLE}
     known |= {"hb_dsp_tm", "hbSys", "hbDSP", "hbDNN", "HB_DNN_", "HB_SYS_", "HB_DSP_", "hb_dsp_"}
@@ -166,9 +165,15 @@ def test_names_of_the_vendor_that_are_written_exist(page: Path) -> None:
     headers = list((REPOSITORY / "native" / "include").rglob("*.h"))
     elsewhere |= {header.stem for header in headers}
     elsewhere |= {name for header in headers for name in re.findall(r"\b\w+\b", header.read_text(encoding="utf-8"))}
+    return known | elsewhere
+
+
+@EVERY_PAGE
+def test_names_of_the_vendor_that_are_written_exist(page: Path) -> None:
+    """Names in the vendor's spelling: a typo in a page is as bad as one in the code."""
     code = " ".join(_CODE.findall(text_of(page)))
     named = set(re.findall(r"\b(?:hbSys|hbDSP|HB_SYS_|HB_DSP_|HB_ERR_|hb_dsp_|xv|XV|idma_|xos_)\w*", code))
-    assert {name for name in named - known - elsewhere if "QUANTI" not in name} == set()
+    assert {name for name in named - names_of_the_vendor() if "QUANTI" not in name} == set()
 
 
 def test_every_code_of_the_runtime_is_given_by_a_call() -> None:

@@ -1,9 +1,11 @@
-"""The docs site: it builds with no broken link, asks nothing of other machines, and lists the whole API."""
+"""The docs site: it builds with no broken link, asks nothing of other machines, is searched, lists the API."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -11,13 +13,33 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.shared import Once
 from tools.docs_site import api_pages
 from tools.docs_tables import REPOSITORY
 
 # What a browser loads with a page; a link that a reader may click is none of it.
 _LOADED = re.compile(r"""<(?:script|img|iframe)[^>]*\ssrc=["']?(https?:|//)|<link[^>]*\shref=["']?(https?:|//)""")
 _LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import\s)["']?(?:https?:|//)""")
+NODE = shutil.which("node")
+# Words, and the pages that may be found first: the question, or the guide that answers it.
+QUESTIONS = {
+    "breakpoint": {"questions.html", "debugging.html"},
+    "docker": {"questions.html", "ci.html"},
+    "memory leak test": {"questions.html", "testing.html"},
+    "leak": {"questions.html", "findings.html"},
+    "quantize onnx": {"questions.html", "rknn.html", "dnn-tensors.html"},
+    "choose a core": {"questions.html", "scheduling.html"},
+    "log file size": {"questions.html", "settings.html"},
+    "wait forever": {"questions.html", "debugging.html"},
+    "convert model": {"questions.html", "rknn.html", "dnn.html"},
+    "slow op": {"questions.html", "debugging.html", "time.html"},
+    "vscode": {"questions.html", "debugging.html"},
+    "uninstall": {"questions.html", "install.html"},
+    "hb_mapper": {"questions.html", "dnn-tensors.html", "dnn.html"},
+    "colab": {"questions.html", "install.html"},
+}
 
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -33,21 +55,43 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    built = build(REPOSITORY / "mkdocs.yml", tmp_path)
-    assert built.returncode == 0, built.stderr
-    pages = {
-        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")
-    }
+@pytest.fixture(scope="session")
+def site(once: Once) -> Path:
+    """The site, built."""
+
+    def make(folder: Path) -> None:
+        built = build(REPOSITORY / "mkdocs.yml", folder)
+        assert built.returncode == 0, built.stderr
+
+    return once("site", make)
+
+
+def test_the_site_builds_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
     assert {f"{page.stem}.html" for page in (REPOSITORY / "docs").glob("*.md")} | {"index.html", "changes.html"} <= set(
         pages
     )
     assert [name for name, text in pages.items() if _LOADED.search(text)] == []
-    styles = [path for path in tmp_path.rglob("*.css") if _LOADED_BY_STYLE.search(path.read_text(encoding="utf-8"))]
+    styles = [path for path in site.rglob("*.css") if _LOADED_BY_STYLE.search(path.read_text(encoding="utf-8"))]
     assert styles == []
-    assert (tmp_path / "search" / "search_index.json").stat().st_size > 100_000
+    assert (site / "search" / "search_index.json").stat().st_size > 100_000
     assert "contact_sheet.webp" in pages["install.html"]
     assert "web.webp" in pages["index.html"]
+
+
+@pytest.mark.skipif(NODE is None, reason="no node is here")
+def test_questions_find_their_page_first(site: Path) -> None:
+    (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.js")
+    index = site / "search" / "search_index.json"
+    command = [str(NODE), str(REPOSITORY / "tools" / "docs_search.js"), str(worker), str(index)]
+    done = subprocess.run([*command, *QUESTIONS], capture_output=True, check=True, text=True, timeout=PATIENCE_S)
+    found = [json.loads(line)[:1] for line in done.stdout.splitlines()]
+    missed = {
+        asked: first for (asked, right), first in zip(QUESTIONS.items(), found, strict=True) if not right & {*first}
+    }
+    assert len(missed) <= 1, missed
+    for name in ("changes.html", "mailbox.html"):
+        assert name not in done.stdout
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
@@ -86,7 +130,7 @@ def test_the_api_reference_lists_what_is_public() -> None:
         assert getattr(import_module(module), name).__doc__, f"{target} has no docstring"
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["contact_sheet.webp", "farm_simulated.png", "web.webp", "web_dark.webp", "web_phone.webp", "trace_viewer.webp"],
 )

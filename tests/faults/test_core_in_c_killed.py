@@ -7,8 +7,6 @@ for ever.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from tests.faults import ops
 from tests.faults.test_core_killed import check
 from tests.faults.watchpoint import Watchpoint, why_not
 from tests.faults.world import Call, World, await_end
+from tests.shared import build_c
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -142,7 +141,7 @@ def world(environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
         pytest.skip("no C compiler is here")
     folder: Path = tmp_path_factory.mktemp("gated")
     (folder / "gated.c").write_text(IMAGE)
-    subprocess.run([sys.executable, "-m", "hbrt", "cc", "--dsp", "gated.c", "-o", "gated.so"], cwd=folder, check=True)
+    build_c("--dsp", folder / "gated.c", "-o", folder / "gated.so")
     made = World(image=folder / "gated.so")
     try:
         assert made.serves() == []

@@ -47,7 +47,7 @@ def run(program: Path, seed: int, rounds: int) -> None:
 
 
 def test_memory_of_any_content(program: Path) -> None:
-    for seed in range(1, 5):
+    for seed in (1, 2):
         run(program, seed, 20_000)
 
 

@@ -25,6 +25,7 @@ from arm_client.client import Board, private_board
 from arm_client.errors import CoreLostError, OpFailedError
 from hbrt.ddr.layout import PAGE_BYTES
 from tests.limits import PATIENCE_S
+from tests.shared import build_c
 
 PLUS_ONE = """
 from dsp_server import *
@@ -283,8 +284,7 @@ int main() {
 def test_ops_in_c_see_it_too_and_what_lies_there_next(tmp_path: Path) -> None:
     source, made = tmp_path / "image.c", tmp_path / "image.so"
     source.write_text(IN_C)
-    command = [sys.executable, "-m", "hbrt", "cc", "--dsp", str(source), "-o", str(made)]
-    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    build_c("--dsp", source, "-o", made)
     with private_board(made, cores=1, ddr_bytes=12 * PAGE_BYTES) as board:
         output = board.empty(1000, np.uint8)
         for turn in range(20):  # each address comes again and again

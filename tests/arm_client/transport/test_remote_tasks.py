@@ -12,9 +12,10 @@ from hbrt.mailbox.table import ANSWER, Answer, State
 from hbrt.profiles.work import WORK
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import TASK_END
+from tests.each import each
 
 
-@pytest.mark.parametrize(("handle", "state"), [(1, 256), (1, 9), (1, int(State.READY)), (0xFFFF, int(State.DONE))])
+@each("handle, state", [(1, 256), (1, 9), (1, int(State.READY)), (0xFFFF, int(State.DONE))])
 def test_an_end_that_cannot_be_breaks_the_protocol(handle: int, state: int) -> None:
     tasks = cast("RemoteTasks", SimpleNamespace(handles=[0] * 8))
     answer: Any = Answer(*([0] * len(Answer._fields)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from arm_client.transport.remote_times import by_local_clock
 from hbrt.mailbox.table import Answer
+from tests.each import each
 
 AHEAD, SUBMITTED, NOW = 1_000_000, 5_000, 5_900
 
@@ -18,8 +17,8 @@ def times_of(given: Answer) -> tuple[int, int, int]:
     return given.claim_ns, given.start_ns, given.done_ns
 
 
-@pytest.mark.parametrize(
-    ("error", "times"),
+@each(
+    "error, times",
     [
         (0, (5100, 5200, 5600)),
         (60, (5040, 5140, 5540)),

@@ -16,6 +16,7 @@ import pytest
 from dsp_server.commands.doctor import kernel
 from dsp_server.commands.doctor.checks import EXTRAS, Level, extra, package
 from hbrt.ddr.claim_lock import ClaimLock
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -199,8 +200,8 @@ def test_links_in_the_home_are_left_alone(shell: Shell, tmp_path: Path) -> None:
     assert (tmp_path / "image-1.py").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "floor", "level", "found"),
+@each(
+    "name, floor, level, found",
     [
         ("click", "0.1", Level.OK, ""),
         ("click", "999.0", Level.FAIL, "older than 999.0"),

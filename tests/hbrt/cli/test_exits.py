@@ -11,10 +11,11 @@ from hbrt.cli.exits import Exit, exit_for, exit_for_status, sentence_of
 from hbrt.errors import BoardBusyError, BoardError, DidNotStartError, NotRunningError, RefusedError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
+@each(
+    "status, code",
     [
         (0, Exit.GOOD),
         (Status.HB_DSP_RUN_TASK_FAILED, Exit.FAILED),
@@ -31,8 +32,8 @@ def test_a_status_has_an_exit_code(status: int, code: Exit) -> None:
     assert exit_for_status(status) is code
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
+@each(
+    "error, code",
     [
         (BoardBusyError("busy"), Exit.USAGE),
         (NotRunningError("offline"), Exit.USAGE),

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from arm_client.commands.model_exec.command import group as model_exec
 from hbrt import __version__
 from hbrt.cli.group import ENTRY_POINTS, VERBS, group
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -81,14 +82,14 @@ def test_a_verb_of_a_guest_that_is_not_installed_says_which_extra_brings_it(monk
     assert answer.output == f"Error: {sentence}\n"
 
 
-@pytest.mark.parametrize("name", VERBS)
+@each("name", VERBS)
 def test_a_verb_says_of_itself_what_the_table_says(name: str) -> None:
     command = group.get_command(click.Context(group), name)
     assert command is not None
     assert command.short_help == VERBS[name].help
 
 
-@pytest.mark.parametrize("name", VERBS)
+@each("name", VERBS)
 def test_every_verb_has_help_and_refuses_an_option_that_it_does_not_have(name: str) -> None:
     runner = CliRunner()
     shown = runner.invoke(group, [name, "--help"], prog_name="hbrt")
@@ -125,7 +126,7 @@ def test_an_unknown_verb_is_wrong_usage(shell: Shell) -> None:
     assert "Error: There is no verb 'fly'. 'hbrt --help' lists the verbs." in answer.stderr
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("stat", "status"), ("doctr", "doctor")])
+@each("typed, meant", [("stauts", "status"), ("stat", "status"), ("doctr", "doctor")])
 def test_an_unknown_verb_is_answered_with_the_nearest(typed: str, meant: str) -> None:
     answer = CliRunner().invoke(group, [typed], prog_name="hbrt")
     assert answer.exit_code == 2
@@ -198,7 +199,8 @@ def test_the_version_comes_without_a_verb(shell: Shell) -> None:
 
 
 def test_a_verb_does_the_same_in_a_process_of_its_own(shell: Shell) -> None:
-    shell.good("start", "--cores", 1)
+    started = shell.python("-m", "hbrt", "start", "--cores", 1)
+    assert (started.returncode, started.stderr) == (0, ""), started
     for verb in sorted(shell.ASKING - {"stop"}):
         here, there = shell.hbrt(verb), shell.python("-m", "hbrt", verb)
         assert (there.returncode, there.stderr.split()) == (here.returncode, here.stderr.split()), verb

@@ -9,9 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from hbrt.cli.tables import Column, duration, plain_lines
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -92,8 +91,8 @@ def test_no_color_is_no_escape_sequence_at_all(shell: Shell) -> None:
     assert "\x1b" not in on_terminal(shell, STATUS, 80, NO_COLOR="1")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
+@each(
+    "seconds, text",
     [
         (-0.1, "0.0 s"),
         (0.25, "0.2 s"),

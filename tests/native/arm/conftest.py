@@ -14,7 +14,7 @@ import pytest
 
 from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
-from tests.shared import Once
+from tests.shared import Once, build_c
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -51,8 +51,7 @@ def compiled(once: Once) -> Compile:
 
         def make(target: Path) -> None:
             warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
-            answer = cc(source, "-o", target, *warnings, *flags, cwd=target.parent)
-            assert answer.returncode == 0, answer.stderr
+            build_c(source, "-o", target, *warnings, *flags)
 
         key = hashlib.sha256(repr((name, flags)).encode()).hexdigest()[:8]
         return once(f"arm/{source.stem}-{key}{'.so' if '-shared' in flags else ''}", make)

@@ -31,7 +31,11 @@ def test_a_write_past_the_programs_own_memory_is_found(compiled: Compile, run: R
 
 
 @pytest.mark.parametrize(
-    ("name", "out"), [("threads.c", "0 failures, 8 callbacks, 50 sentences\n"), ("nulls.c", "0 taken\n")]
+    ("name", "out"),
+    [
+        ("threads.c", "0 failures, 8 callbacks, 50 sentences\n"),
+        pytest.param("nulls.c", "0 taken\n", marks=pytest.mark.long),
+    ],
 )
 def test_the_library_itself_is_sound(compiled: Compile, run: Run, name: str, out: str) -> None:
     """Its sources are compiled into the program; forks are left out: this GCC's sanitizer does not survive them."""

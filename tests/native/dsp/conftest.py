@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 
 from arm_client.client import Board
 from hbrt.native.image_flags import is_cpp
-from tests.shared import Once
+from tests.shared import Once, build_c
 
 IMAGES = Path(__file__).parent / "images"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -33,8 +31,7 @@ def build(once: Once) -> Build:
             if isinstance(source, str):
                 path.write_text(source)
             standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
-            command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
-            subprocess.run([*command, "-o", str(target)], check=True)
+            build_c("--dsp", standard, path, *flags, "-o", target)
 
         key = hashlib.sha256(repr((source, flags, suffix)).encode()).hexdigest()[:16]
         return once(f"dsp/{key}/image.so", make)

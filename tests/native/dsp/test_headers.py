@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from dsp_server.hardware import tile_manager, transfers
 from hbrt import status
 from tests.limits import PATIENCE_S
 from tests.native.dsp.conftest import WARNINGS
+from tests.shared import build_c
 
 Build = Callable[..., Path]
 HEADERS = [
@@ -88,8 +88,7 @@ def test_measuring_program_in_plain_c_says_that_nothing_was_charged(
 ) -> None:
     source, program = tmp_path / "plain.c", tmp_path / "plain"
     source.write_text(PLAIN.replace("CHARGE", charge))
-    command = [sys.executable, "-m", "hbrt", "cc", "--dsp", "--sim", str(source), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    build_c("--dsp", "--sim", source, "-o", program)
     ran = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout == f"{cycles}\n"
     assert ran.stderr.startswith(said)
@@ -113,8 +112,7 @@ def test_program_without_a_core_counts_its_own_cycles_and_is_told_what_it_lacks(
           return IVP_RADDN_2XF32(sum) != 0;
         }""")
     program = tmp_path / "sim"
-    command = [sys.executable, "-m", "hbrt", "cc", "--dsp", "--sim", str(source), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    build_c("--dsp", "--sim", source, "-o", program)
     ran = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout == "1 1\n"
     assert (

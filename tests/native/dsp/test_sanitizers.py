@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def line_of(text: str) -> int:
 def image(build: Build) -> Path:
     try:
         return build(SOURCE, "-w", "--sanitize", "address,undefined")
-    except subprocess.CalledProcessError:
+    except AssertionError:
         pytest.skip("the compiler has no sanitizers here")
 
 

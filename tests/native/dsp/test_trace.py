@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from hbrt.samples_dir import samples_dir
 from hbrt.trace.timeline import MODELLED
 from tests.hbrt.trace.reader import read
-from tests.shared import Shell
+from tests.shared import Shell, build_c
 
 PROGRAM = """
 import numpy as np
@@ -22,7 +20,7 @@ with connect() as board:
 
 def test_an_op_in_c_is_traced_as_one_in_python(shell: Shell, tmp_path: Path) -> None:
     source = samples_dir() / "dsp" / "softmax_image.cc"
-    subprocess.run([sys.executable, "-m", "hbrt", "cc", "--dsp", source, "-o", tmp_path / "op.so"], check=True)
+    build_c("--dsp", source, "-o", tmp_path / "op.so")
     (tmp_path / "program.py").write_text(PROGRAM)
     shell.environment["HBRT_IMAGE"] = str(tmp_path / "op.so")
     ran = shell.hbrt("run", "--trace", tmp_path / "c.pftrace", tmp_path / "program.py")

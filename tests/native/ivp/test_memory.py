@@ -10,6 +10,7 @@ import pytest
 from tests.limits import PATIENCE_S
 from tests.native.ivp.conftest import Build
 
+pytestmark = pytest.mark.long  # the sanitizers take ten seconds to compile its formats
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 

@@ -102,6 +102,7 @@ def zeros(kind: str) -> Array:
     return np.zeros(lanes(kind), bool if kind in BOOLS else dtype(kind))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_edge_values_meet(library: ctypes.CDLL, family: str) -> None:
     """The first two registers go through all pairs of edges, the others through edges in other orders."""
@@ -127,6 +128,7 @@ def test_edge_values_meet(library: ctypes.CDLL, family: str) -> None:
             check(library, case, *parted(case, arrays, numbers[turn % len(numbers)]))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 2**63 - 1), shift=st.integers(0, 31))
 @pytest.mark.parametrize("family", FAMILIES)

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CORES = 2, CLIENTS = 2, THREADS = 3, CALLS = 1500, SLOTS = 4096, HEAP_PAGES = 16 };
+enum { CORES = 2, CLIENTS = 2, THREADS = 3, CALLS = 500, SLOTS = 4096, HEAP_PAGES = 16 };
 
 static hbrt_file file;
 static hbrt_client *clients[CLIENTS];

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,14 @@ import fastrpc
 from arm_client.client import Board
 from fastrpc import DspQueue, Interface
 from tests.limits import PATIENCE_S
+from tests.shared import build_c
 
 HERE = Path(__file__).parent
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "--sanitize", "address,undefined", "-fno-sanitize-recover=all"]
 
 
 def build(target: Path, *arguments: object) -> Path:
-    command = [sys.executable, "-m", "hbrt", "cc", *map(str, arguments), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stderr
+    build_c(*arguments, "-o", target)
     return target
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fastrpc.images import plain
 
 import fastrpc
 from arm_client.client import Board
@@ -23,6 +22,7 @@ from fastrpc.wire import types, uri
 from fastrpc.wire.aee import DSP_ERROR
 from fastrpc.wire.message import FASTRPC_CMD
 from fastrpc.wire.scalars import make
+from tests.fastrpc.images import plain
 from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.dsp_board("images/plain.py")

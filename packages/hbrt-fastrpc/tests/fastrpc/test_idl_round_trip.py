@@ -16,9 +16,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fastrpc.wire.aee import DSP_ERROR, Aee, AeeError
 from tests.limits import PATIENCE_S
+from tests.shared import in_process
 
 HERE = Path(__file__).parent / "idl"
-HBRT = [sys.executable, "-m", "hbrt"]
+
+
+def verb(*arguments: object) -> None:
+    answer = in_process(*arguments)
+    assert answer.exit_code == 0, answer.output
 
 
 def run(*command: object) -> str:
@@ -31,13 +36,13 @@ def run(*command: object) -> str:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """Generated files, images in both languages, and a program in C."""
     folder = tmp_path_factory.mktemp("idl")
-    run(*HBRT, "idl", HERE / "all.idl", "--out", folder)
+    verb("idl", HERE / "all.idl", "--out", folder)
     shutil.copy(HERE / "image.py", folder)
     skeletons = [HERE / "all_imp.c", folder / "all_skel.c"]
     stubs = [HERE / "program.c", folder / "all_stub.c"]
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{folder}"]
-    run(*HBRT, "cc", "--dsp", *strict, *skeletons, "-o", folder / "image.so")
-    run(*HBRT, "cc", *strict, *stubs, "-o", folder / "program")
+    verb("cc", "--dsp", *strict, *skeletons, "-o", folder / "image.so")
+    verb("cc", *strict, *stubs, "-o", folder / "program")
     sys.path.insert(0, str(folder))
     yield SimpleNamespace(
         images={"Python": folder / "image.py", "C": folder / "image.so"},
@@ -58,10 +63,10 @@ def test_a_stub_in_c(made: SimpleNamespace, skeleton: str, monkeypatch: pytest.M
 
 
 def test_parameters_that_travel_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(*HBRT, "idl", HERE / "parts.idl", "--out", tmp_path)
+    verb("idl", HERE / "parts.idl", "--out", tmp_path)
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
-    run(*HBRT, "cc", "--dsp", *strict, HERE / "parts_imp.c", tmp_path / "parts_skel.c", "-o", tmp_path / "image.so")
-    run(*HBRT, "cc", *strict, HERE / "parts_program.c", tmp_path / "parts_stub.c", "-o", tmp_path / "program")
+    verb("cc", "--dsp", *strict, HERE / "parts_imp.c", tmp_path / "parts_skel.c", "-o", tmp_path / "image.so")
+    verb("cc", *strict, HERE / "parts_program.c", tmp_path / "parts_stub.c", "-o", tmp_path / "program")
     monkeypatch.setenv("HBRT_IMAGE", str(tmp_path / "image.so"))
     monkeypatch.setenv("HBRT_BOARD", "none-runs")
     assert run(tmp_path / "program") == "all is well\n"
@@ -70,9 +75,9 @@ def test_parameters_that_travel_in_parts(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_kernel_of_a_dsp_over_this_machine(
     tmp_path: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(*HBRT, "idl", HERE / "kernel.idl", "--out", tmp_path)
+    verb("idl", HERE / "kernel.idl", "--out", tmp_path)
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
-    run(*HBRT, "cc", "--dsp", *strict, HERE / "kernel_imp.c", tmp_path / "kernel_skel.c", "-o", tmp_path / "image.so")
+    verb("cc", "--dsp", *strict, HERE / "kernel_imp.c", tmp_path / "kernel_skel.c", "-o", tmp_path / "image.so")
     monkeypatch.syspath_prepend(str(tmp_path))
     with dsp_board_factory(image=tmp_path / "image.so") as board:
         with importlib.import_module("kernel_stub").Kernel() as one:

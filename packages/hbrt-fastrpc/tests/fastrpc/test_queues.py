@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.fastrpc.images import plain
 
 import fastrpc
 from arm_client.client import Board
 from fastrpc import Aee, AeeError, DspQueue, Interface
 from fastrpc.wire import ring
+from tests.fastrpc.images import plain
 from tests.limits import PATIENCE_S
 
 IMAGE = "images/plain.py"

@@ -11,6 +11,7 @@ from arm_client.commands.op.sweep import Sample
 from hbrt.profiles.estimate import Call
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import Work
+from tests.each import each
 from tests.shared import Shell
 
 EXACT = find("j5").with_values(
@@ -28,8 +29,8 @@ def choice(cpu_ms: float, dsp_ms: float, calls: int = 10) -> Choice:
     return choice_of(op(dsp_ms), op(dsp_ms / calls), 1000 * cpu_ms, EXACT, calls, 8, is_relayed=False)
 
 
-@pytest.mark.parametrize(
-    ("cpu_ms", "dsp_ms", "wins", "gain_ms"),
+@each(
+    "cpu_ms, dsp_ms, wins, gain_ms",
     [(1.7, 0.001, "CPU", -0.101), (10, 1.2, "DSP", 7.0), (1.8, 0.001, "CPU", -0.001)],
 )
 def test_a_call_is_worth_it_when_the_cpu_takes_longer_than_the_op_and_the_call(

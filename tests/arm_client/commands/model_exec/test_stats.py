@@ -23,10 +23,11 @@ from arm_client.commands.model_exec.inputs import rois_of
 from arm_client.commands.model_exec.stats import MAX_ROUNDS, Latencies, Rounds, Summary, progress_line, summary_block
 from arm_client.dnn.profile.profiler import StepProfile
 from hbrt.models.run.steps import StepTime
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("given", "taken"),
+@each(
+    "given, taken",
     [
         ("--model_file=a.onnx", "--model_file=a.onnx"),
         ("-model_file a.onnx", "--model_file a.onnx"),
@@ -44,8 +45,8 @@ def test_flags_are_written_as_on_the_board(given: str, taken: str) -> None:
     assert as_click(given.split(), {"roi_infer", "roi"}) == taken.split()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "printed"),
+@each(
+    "arguments, printed",
     [
         ("", "False 1"),
         ("--on", "True 1"),
@@ -124,8 +125,8 @@ def test_no_frame_has_no_summary() -> None:
         summary_of([], 1.0, 1)
 
 
-@pytest.mark.parametrize(
-    ("axis", "lines"),
+@each(
+    "axis, lines",
     [
         (0, ["0 1 2 3 4 5"]),
         (1, ["0 1 2 3 4 5"]),
@@ -227,7 +228,7 @@ def test_rounds_end_when_their_averages_agree() -> None:
     assert not spread_of([1.0, 100.0] * (MAX_ROUNDS // 2))[0].is_open
 
 
-@pytest.mark.parametrize(("count", "quantile"), [(5, 2.776), (10, 2.262), (30, 2.045)])
+@each("count, quantile", [(5, 2.776), (10, 2.262), (30, 2.045)])
 def test_the_spread_has_the_quantile_of_student(count: int, quantile: float) -> None:
     averages = [100.0 + (at % 2) for at in range(count)]
     expected = 100 * quantile * np.std(averages, ddof=1) / count**0.5 / np.mean(averages)
@@ -250,8 +251,8 @@ def test_likeness_against_the_definition(pairs: list[tuple[float, float]]) -> No
         assert found.differs
 
 
-@pytest.mark.parametrize(
-    ("here", "reference", "differs"),
+@each(
+    "here, reference, differs",
     [
         ([1, np.nan], [1, np.nan], False),
         ([1, np.inf], [1, np.inf], False),

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from arm_client.commands.op import cases
+from tests.each import each
 
 F32 = np.dtype(np.float32)
 
@@ -24,9 +25,7 @@ def test_cases_are_the_same_for_the_same_seed() -> None:
     assert all(np.isfinite(case.data).all() for case in first)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64"]
-)
+@each("dtype", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64"])
 def test_cases_have_the_type_asked_for(dtype: str) -> None:
     assert {case.data.dtype for case in cases.cases(14, np.dtype(dtype), 0)} == {np.dtype(dtype)}
 
@@ -51,8 +50,8 @@ def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
     assert [case.data.tobytes() for case in again] == [case.data.tobytes() for case in made]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
+@each(
+    "text, sentence",
     [
         ("", "'' is not a shape: write sides with x between them"),
         ("4x", "'4x' is not a shape"),
@@ -85,8 +84,8 @@ def in_a_block_for(reference: NDArray[Any], written: NDArray[Any]) -> NDArray[An
     return block.view(reference.dtype).reshape(reference.shape)
 
 
-@pytest.mark.parametrize(
-    ("returned", "written", "usual"),
+@each(
+    "returned, written, usual",
     [
         ("float64", "float32", "float32"),
         ("float64", "float16", "float16"),
@@ -97,7 +96,7 @@ def in_a_block_for(reference: NDArray[Any], written: NDArray[Any]) -> NDArray[An
         ("float32", "int32", "float32"),
     ],
 )
-@pytest.mark.parametrize("shape", [(40,), (5, 8)])
+@each("shape", [(40,), (5, 8)])
 def test_the_type_that_an_op_wrote_is_seen_in_its_bytes(
     returned: str, written: str, usual: str, shape: tuple[int, ...]
 ) -> None:
@@ -109,7 +108,7 @@ def test_the_type_that_an_op_wrote_is_seen_in_its_bytes(
     assert found == written
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])
+@each("dtype", ["float64", "float32", "int64", "int32", "uint8"])
 def test_an_op_of_the_references_type_is_never_taken_for_another(dtype: str) -> None:
     for case in cases.cases(30, np.dtype(dtype), 3, special=True):
         got = case.data.copy()
@@ -124,8 +123,8 @@ def test_one_element_is_enough_to_tell_the_floats() -> None:
     assert cases.written_type(in_a_block_for(reference, np.ones(1, F32)), reference, F32) == F32
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "apart"),
+@each(
+    "left, right, apart",
     [
         (1.0, 1.0, 0),
         (1.0, np.nextafter(np.float32(1), np.float32(2)), 1),
@@ -147,7 +146,7 @@ def test_integers_are_apart_by_their_difference() -> None:
     assert list(cases.ulp_apart(left, right)) == [255, 255]
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+@each("dtype", ["int64", "uint64", "float64"])
 def test_the_ends_of_the_widest_types_are_far_apart(dtype: str) -> None:
     limits = np.finfo(dtype) if dtype == "float64" else np.iinfo(dtype)
     ends = np.array([limits.min, limits.max], dtype)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.each import each
+
 if TYPE_CHECKING:
     from tests.shared import Shell
 
@@ -101,26 +103,25 @@ def test_json_has_both_structures_and_the_remarks(shell: Shell, files: Path) -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@each(
+    "arguments, sentence",
     [
         ([], "Missing argument 'A [B]'"),
-        (["param:ImageParam"] * 3, "3 structures were named: name one, or two to compare."),
+        (["param.py:ImageParam"] * 3, "3 structures were named: name one, or two to compare."),
         (["param.py"], "'param.py' names no class; write MODULE:CLASS or FILE.py:CLASS."),
         (["param.h"], "'param.h' names a file; write param.h:STRUCT."),
         (["param.h:nope"], "param.h declares no struct or union 'nope'. It has closed_t, image_param_t."),
         (["gone.h:x"], "No such file or directory: gone.h."),
         (["gone.py:x"], "gone.py cannot be imported:"),
-        (["param:Nope"], "param has no class Nope."),
-        (["param:NUMBER"], "param:NUMBER is not a ctypes.Structure, ctypes.Union or numpy dtype, but 3."),
+        (["param.py:Nope"], "param.py has no class Nope."),
+        (["param.py:NUMBER"], "param.py:NUMBER is not a ctypes.Structure, ctypes.Union or numpy dtype, but 3."),
         (["ctypes:Structure"], "Structure has no fields: give it _fields_."),
         (["param.h:closed_t", "-I", "gone"], "Directory 'gone' does not exist."),
     ],
 )
 def test_wrong_use_is_a_sentence(shell: Shell, files: Path, arguments: list[str], sentence: str) -> None:
-    answer = shell.hbrt("op", "check-layout", *arguments)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert sentence in answer.stderr
+    code, said = shell.refused("op", "check-layout", *arguments)
+    assert (code, sentence in said) == (2, True), said
 
 
 def test_without_libclang_the_extra_is_named(shell: Shell, files: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from arm_client.commands.op.declarations import needed_for
+from tests.each import each
 
 PROGRAM = """
 from __future__ import annotations
@@ -47,8 +46,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
+@each(
+    "name, kept",
     [
         (
             "Param",

@@ -9,6 +9,7 @@ import pytest
 from arm_client.commands.replay.board import blocks_for, span_of
 from hbrt.ddr.layout import plan
 from hbrt.recording.format import BadRecordingError, Call, Range, Recorded
+from tests.each import each
 
 PAGE = 4096
 
@@ -17,8 +18,8 @@ def ranges(*starts_and_ends: tuple[int, int]) -> tuple[Range, ...]:
     return tuple(Range(start, end - start, "before") for start, end in starts_and_ends)
 
 
-@pytest.mark.parametrize(
-    ("used", "blocks"),
+@each(
+    "used, blocks",
     [
         (ranges((5, 6)), [(0, PAGE)]),
         (ranges((5, 6), (100, 200)), [(0, PAGE)]),

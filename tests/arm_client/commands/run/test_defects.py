@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from arm_client.commands.run.defects import Defect, Run, all_defects, naming, spoiling
 from hbrt.findings.record import Finding, Place
+from tests.each import each
 
 
 def test_all_are_named_and_their_twins_are_clean() -> None:
@@ -37,7 +36,7 @@ def test_one_that_does_not_exist_is_refused() -> None:
     assert f"There is no defect 'overun'; there are {next(iter(all_defects()))}," in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("option", ["--check", "--mode", "--board"])
+@each("option", ["--check", "--mode", "--board"])
 def test_options_that_have_no_effect_are_refused(option: str) -> None:
     command = [sys.executable, "-m", "hbrt", "run", option, "dma" if option == "--check" else "direct", "defects"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -53,8 +52,8 @@ def found(kind: str, text: str, site: str | None = SITE) -> Run:
     return Run([Finding(kind, text, (Place("op", site),)).as_dict()], "", 0)
 
 
-@pytest.mark.parametrize(
-    ("run", "is_named"),
+@each(
+    "run, is_named",
     [
         (found("leak", "not freed"), True),
         (found("leak", "not released"), False),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from hbrt.mailbox.table import State
 from hbrt.settings import BadSettingError
 from tests.limits import PATIENCE_S
 from tests.remote_relay import RemoteRelay
+from tests.shared import build_c
 
 # ADD adds a number of the board's own; BUMP adds it to the page that its input points at.
 IMAGE = """
@@ -228,8 +228,7 @@ def test_what_the_other_board_finds_is_told_at_the_end(
 
 def test_a_program_in_c(images: tuple[Path, Path], other: RemoteRelay, tmp_path: Path) -> None:
     binary = tmp_path / "softmax"
-    words = [sys.executable, "-m", "hbrt", "cc", "-std=c11", str(SAMPLES / "softmax.c"), "-o", str(binary)]
-    subprocess.run(words, check=True, capture_output=True)
+    build_c("-std=c11", SAMPLES / "softmax.c", "-o", binary)
 
     def run(**settings: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HBRT_IMAGE": str(images[0]), "HBRT_CORES": "1", **settings}

@@ -21,6 +21,7 @@ from hbrt_farm.commands.output import PLAN as PLAN_FILE, RESULTS, Output
 from hbrt_farm.commands.report import Summary, save_worst
 from hbrt_farm.commands.work import Against, compared
 from hbrt_farm.result import Outcome
+from tests.each import each
 
 PLAN = {"what": "0x1000", "items": 300}
 
@@ -118,8 +119,8 @@ def test_items_are_files_in_order_or_a_sentence_says_why_not(tmp_path: Path) -> 
         items_over(str(tmp_path / "empty"))
 
 
-@pytest.mark.parametrize(
-    ("made", "wanted", "error"),
+@each(
+    "made, wanted, error",
     [([1, 2], [1, 2.5], 0.5), ([np.nan], [np.nan], 0), ([np.inf], [np.inf], 0), ([np.nan], [1], np.inf), ([], [], 0)],
 )
 def test_the_largest_difference_from_a_reference(made: Any, wanted: Any, error: float) -> None:

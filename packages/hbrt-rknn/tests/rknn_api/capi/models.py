@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from onnx import helper
-from tests.rknn_api import nets
 
 from rknn_api.run.custom_ops import get_node_attr
 from rknn_api.toolkit.rknn import RKNN
+from tests.rknn_api import nets
 
 
 def model(kind: str, platform: str = "rk3588") -> bytes:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import NodeProto, helper
-from tests.rknn_api import nets
 
 from rknn_api.container import Container
 from rknn_api.perf.layers import layers_of
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.toolkit.rknn import RKNN
+from tests.rknn_api import nets
 
 
 def conv(read: str, made: str, weight: str = "w") -> NodeProto:

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.rknn_api import nets
 
 from rknn.api import RKNN
 from rknnlite.api import RKNNLite
+from tests.rknn_api import nets
 
 IMAGE = np.zeros((1, 8, 8, 1), np.float32)
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tests.rknn_api import nets
 
 from rknn.api import RKNN
 from rknn_api.container import Container
+from tests.rknn_api import nets
 
 F = np.float32
 RNG = np.random.default_rng(6)

@@ -14,7 +14,6 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
-from tests.rknn_api import nets
 
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
@@ -24,6 +23,7 @@ from rknn_api.toolkit import hybrid, quantize
 from rknn_api.toolkit.accuracy import error_between
 from rknnlite.api import RKNNLite
 from tests.limits import PATIENCE_S
+from tests.rknn_api import nets
 
 F = np.float32
 

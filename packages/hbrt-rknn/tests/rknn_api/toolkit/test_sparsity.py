@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from tests.rknn_api import nets
 
 from rknn_api.toolkit.rknn import RKNN
 from rknn_api.toolkit.sparsity import MODES, is_sparse, kept, with_masks
+from tests.rknn_api import nets
 
 
 def weights(*shape: int) -> np.ndarray:
