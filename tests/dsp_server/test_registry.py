@@ -11,6 +11,7 @@ import pytest
 
 from dsp_server.registry import Registration, RegistrationError, Registry, range_name
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
+from tests.each import each
 
 
 def op(input: memoryview, output: memoryview, tm: object) -> int:
@@ -153,8 +154,8 @@ def test_listing_is_by_number(registry: Registry) -> None:
     assert registry.get(0x401) is None
 
 
-@pytest.mark.parametrize(
-    ("cmd", "name"),
+@each(
+    "cmd, name",
     [
         (0x0, "framework"),
         (0x3FF, "framework"),

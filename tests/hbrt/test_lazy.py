@@ -14,11 +14,12 @@ import pytest
 import arm_client as hb
 from hbrt import cv_types, nn_types, pointcloud_types
 from hbrt.lazy import attach, stub_names
+from tests.each import each
 
 PACKAGES = ("arm_client", "arm_client.dnn", "dsp_server")
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@each("name", PACKAGES)
 def test_every_name_of_a_stub_is_there_and_shown_by_dir(name: str) -> None:
     package = importlib.import_module(name)
     names = stub_names(Path(str(package.__file__)).with_suffix(".pyi"))
@@ -30,7 +31,7 @@ def test_every_name_of_a_stub_is_there_and_shown_by_dir(name: str) -> None:
     assert set(package.__all__) == {one for one, module in names.items() if module != name}
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@each("name", PACKAGES)
 def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
     package = importlib.import_module(name)
     with pytest.raises(AttributeError, match=f"^module '{re.escape(name)}' has no attribute 'hbDSPRcp'$"):
@@ -66,7 +67,7 @@ def test_a_stub_s_submodules_are_loaded_too_and_no_star_brings_them(
     assert {"part", "value"} <= set(lazy.dir())
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@each("name", PACKAGES)
 def test_a_stub_is_read_as_python_reads_it(name: str) -> None:
     stub = Path(str(importlib.import_module(name).__file__)).with_suffix(".pyi")
     imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]

@@ -9,6 +9,7 @@ import pytest
 
 from hbrt import settings
 from hbrt.settings import TABLE, BadSettingError, format_size, parse_size
+from tests.each import each
 
 READERS: dict[str, Callable[[str], Any]] = {
     "bool": settings.flag,
@@ -104,8 +105,8 @@ def test_one_without_a_least_value_has_a_most(monkeypatch: pytest.MonkeyPatch) -
         settings.integer("HBRT_SPIN_US")
 
 
-@pytest.mark.parametrize(
-    ("raw", "value"),
+@each(
+    "raw, value",
     [
         ("1", 1),
         ("4096", 4096),
@@ -123,7 +124,7 @@ def test_sizes(raw: str, value: int) -> None:
     assert parse_size(raw) == value
 
 
-@pytest.mark.parametrize("raw", ["", "0", "-1", "-2G", "G", "2X", "1e999", "nan", "inf", "2GG", "0x10", "1,5G"])
+@each("raw", ["", "0", "-1", "-2G", "G", "2X", "1e999", "nan", "inf", "2GG", "0x10", "1,5G"])
 def test_what_is_no_size(raw: str) -> None:
     with pytest.raises(BadSettingError, match="is not a size; write a number with K, M, G or T"):
         parse_size(raw)
@@ -135,8 +136,8 @@ def test_what_is_more_than_any_memory_holds(raw: str) -> None:
         parse_size(raw)
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
+@each(
+    "count, text",
     [
         (0, "0 B"),
         (1023, "1023 B"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hbrt import status
 from hbrt.status import Status, describe, name_of
+from tests.each import each
 
 
 def test_codes_are_unique() -> None:
@@ -27,7 +26,7 @@ def test_success_is_zero_and_every_error_negative() -> None:
     assert [member for member in Status if member >= 0] == [Status.HB_SYS_SUCCESS]
 
 
-@pytest.mark.parametrize("name", Status.__members__)
+@each("name", Status.__members__)
 def test_flat_name_and_member_are_the_same_object(name: str) -> None:
     assert getattr(status, name) is Status[name]
 

@@ -15,10 +15,11 @@ from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNQuantiScale, hbDNNTaskHandl
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.structures import CStructure, CUnion, initializer
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("structure", "misspelt", "nearest"),
+@each(
+    "structure, misspelt, nearest",
     [
         (hbDSPRpcCtrlParam(), "rpcCMD", "rpcCmd"),
         (hbDSPRpcCtrlParam(), "dsp_core_id", "dspCoreId"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from arm_client.asr import PHONE_NAMES, WORDS, decode, say, voice_of, word_error_rate, word_errors
+from tests.each import each
 
 
-@pytest.mark.parametrize("words", [WORDS, ("two", "two", "two"), ("eight",), ("six", "seven", "six")])
+@each("words", [WORDS, ("two", "two", "two"), ("eight",), ("six", "seven", "six")])
 def test_scores_that_are_sure_give_the_words(words: tuple[str, ...]) -> None:
     sounds = say(words, voice_of(2), 7).sounds
     scores = np.where(np.arange(len(PHONE_NAMES)) == sounds[:, None], 0.0, -9.0)
@@ -19,8 +19,8 @@ def test_silence_has_no_words() -> None:
     assert decode(np.where(np.arange(len(PHONE_NAMES)) == 0, 0.0, -9.0) * np.ones((50, 1))) == ()
 
 
-@pytest.mark.parametrize(
-    ("heard", "errors"),
+@each(
+    "heard, errors",
     [
         ("one two three", 0),
         ("one three", 1),

@@ -12,6 +12,7 @@ import pytest
 
 from arm_client.client import Board
 from hbrt.findings.record import finding_of, lines_of, site_bytes
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 WRAPPERS = """
@@ -67,8 +68,8 @@ def test_a_finding_has_the_lines_that_led_to_a_wrapper(tmp_path: Path, dsp_board
         assert related[:3] == [5, 11, 14]
 
 
-@pytest.mark.parametrize(
-    ("most", "kept"),
+@each(
+    "most, kept",
     [
         (99, "/a/b.py:3 (called from c.py:4, d.py:5)"),
         (37, "/a/b.py:3 (called from c.py:4)"),

@@ -27,6 +27,7 @@ from arm_client.strict.rules import (
 )
 from hbrt.protocol.control import POINTS, READS, WRITES
 from tests.arm_client.conftest import Chip, Hold
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Peer
@@ -69,8 +70,8 @@ class TestRules:
         large = bytes(MAX_PARAMETER_BYTES - 8) + bytes([7] * 16)
         assert [at for at, _ in words(memoryview(large))] == [MAX_PARAMETER_BYTES - 8]
 
-    @pytest.mark.parametrize(
-        ("new", "old", "expected"),
+    @each(
+        "new, old, expected",
         [
             (uses(cores=FIRST), uses(cores=FIRST), True),
             (uses(cores=FIRST), uses(cores=SECOND), False),

@@ -18,6 +18,7 @@ from arm_client.client import Board, connect
 from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES, MAX_UNREAD_BYTES, Backlog, received_bytes
 from hbrt.protocol.remote import Kind, encode
 from hbrt.remote import keys
+from tests.each import each
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
@@ -143,8 +144,8 @@ def test_a_flood_with_a_key_does_not_end_the_relay(
         assert relay.process.poll() is None
 
 
-@pytest.mark.parametrize("size", [0, 1, 222, 223, 255, 256, 1 << 20])
-@pytest.mark.parametrize("has_keys", [False, True])
+@each("size", [0, 1, 222, 223, 255, 256, 1 << 20])
+@each("has_keys", [False, True])
 def test_the_count_of_what_was_read_is_that_of_the_wire(size: int, *, has_keys: bool) -> None:
     body = size + (33 if has_keys else 0)
     header = 2 if body <= 255 else 9

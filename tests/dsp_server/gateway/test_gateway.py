@@ -45,6 +45,7 @@ from hbrt.protocol.remote import (
 from hbrt.remote import keys
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
+from tests.each import each
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
@@ -439,9 +440,7 @@ def test_what_waits_for_a_remote_client_is_bounded() -> None:
 
 
 class TestWhereToListen:
-    @pytest.mark.parametrize(
-        "endpoint", ["tcp://127.0.0.1:0", "tcp://localhost:5", "tcp://127.8.9.1:65535", "tcp://[::1]:7"]
-    )
+    @each("endpoint", ["tcp://127.0.0.1:0", "tcp://localhost:5", "tcp://127.8.9.1:65535", "tcp://[::1]:7"])
     def test_loopback_needs_no_keys(self, endpoint: str) -> None:
         assert parse_endpoint(endpoint, None).keys is None
 
@@ -454,9 +453,7 @@ class TestWhereToListen:
         keys.make_server(tmp_path / "keys")
         assert parse_endpoint(f"tcp://{host}:5557", tmp_path / "keys").host == host
 
-    @pytest.mark.parametrize(
-        "endpoint", ["", "tcp://", "tcp://a", "tcp://a:b", "tcp://a:65536", "ipc://x", "tcp://a:1 b"]
-    )
+    @each("endpoint", ["", "tcp://", "tcp://a", "tcp://a:b", "tcp://a:65536", "ipc://x", "tcp://a:1 b"])
     def test_what_is_no_endpoint(self, endpoint: str) -> None:
         with pytest.raises(WrongUseError, match="is not an address to listen at"):
             parse_endpoint(endpoint, None)

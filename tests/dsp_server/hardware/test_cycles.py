@@ -7,10 +7,11 @@ from dsp_server.hardware.cycles import XT_RSR_CCOUNT, CycleCounter, hb_dsp_charg
 from dsp_server.hardware.descriptors import Idma
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import BUNDLES, NO_WORK, Work, task_cost
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("elements", "lanes", "instructions", "spent"),
+@each(
+    "elements, lanes, instructions, spent",
     [(0, 16, 5, 0), (1, 16, 1, 1), (16, 16, 1, 1), (17, 16, 1, 2), (65, 64, 3, 6), (128, 64, 0, 0)],
 )
 def test_a_vector_loop_costs_by_groups_of_lanes(elements: int, lanes: int, instructions: int, spent: int) -> None:
@@ -20,7 +21,7 @@ def test_a_vector_loop_costs_by_groups_of_lanes(elements: int, lanes: int, instr
     assert counter.work[BUNDLES] == spent
 
 
-@pytest.mark.parametrize(("size_bytes", "loads"), [(0, 0), (1, 1), (64, 1), (65, 2)])
+@each("size_bytes, loads", [(0, 0), (1, 1), (64, 1), (65, 2)])
 def test_ddr_stalls_for_each_load(size_bytes: int, loads: int) -> None:
     counter = CycleCounter()
     counter.charge_ddr(size_bytes)

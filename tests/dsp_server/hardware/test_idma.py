@@ -35,6 +35,7 @@ from dsp_server.hardware.transfers import (
     QueueFull,
     UnknownHandle,
 )
+from tests.each import each
 
 
 @pytest.fixture(autouse=True)
@@ -264,8 +265,8 @@ def test_a_copy_that_cannot_be_is_refused(
         assert idma_last_error().startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    ("row_bytes", "num_rows", "src_pitch", "dst_pitch", "sentence"),
+@each(
+    "row_bytes, num_rows, src_pitch, dst_pitch, sentence",
     [
         (8, 3, 8, 4, "The destination pitch of 4 bytes is shorter than a row of 8: give the pitch in bytes, not"),
         (8, 3, 2, 8, "The source pitch of 2 bytes is shorter than a row of 8: give the pitch in bytes, not in"),

@@ -23,6 +23,7 @@ from dsp_server.hardware.tile_manager import (
     xvFreeBuffer,
     xvGetErrorInfo,
 )
+from tests.each import each
 
 USABLE = 105_472
 
@@ -41,8 +42,8 @@ def test_two_banks_of_103_kib_by_default() -> None:
     assert tm.largest_free_bytes(0) == tm.largest_free_bytes(1) == 0
 
 
-@pytest.mark.parametrize(
-    ("requests", "expected"),
+@each(
+    "requests, expected",
     [
         ([(100, 0, 64), (100, 0, 64)], [(0, 0, 100), (0, 128, 100)]),
         ([(100, 0, 64), (100, 0, 1)], [(0, 0, 100), (0, 100, 100)]),
@@ -175,8 +176,8 @@ def never(tm: TileManager) -> memoryview:
     return tm._banks[1].memory[256:320]
 
 
-@pytest.mark.parametrize(
-    ("give", "sentence"),
+@each(
+    "give, sentence",
     [
         (
             part,
@@ -229,8 +230,8 @@ def test_out_of_tcm_says_asked_bank_free_and_largest() -> None:
     assert (info.value.bank, info.value.free_bytes, info.value.largest_free_bytes) == (None, 1024, 512)
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "color", "align", "sentence"),
+@each(
+    "size_bytes, color, align, sentence",
     [
         (0, 0, 64, "A TCM buffer of 0 bytes cannot be allocated: ask for at least 1 byte."),
         (-4, 0, 64, "A TCM buffer of -4 bytes cannot be allocated: ask for at least 1 byte."),
@@ -248,7 +249,7 @@ def test_arguments_that_no_buffer_can_have(size_bytes: int, color: int, align: i
     assert xvGetErrorInfo(tm) == sentence
 
 
-@pytest.mark.parametrize("pools", [(131_073, 0), (0, 131_073), (-1, 0)])
+@each("pools", [(131_073, 0), (0, 131_073), (-1, 0)])
 def test_a_pool_must_fit_its_bank(pools: tuple[int, int]) -> None:
     with pytest.raises(BadTile, match="does not fit TCM bank"):
         TileManager(*pools)

@@ -21,6 +21,7 @@ from dsp_server.lifecycle.restart_policy import MAX_IDLE_DEATHS, History
 from dsp_server.lifecycle.snapshots import Image
 from hbrt.ddr.layout import ACTIVITY_OFFLINE
 from hbrt.status import Status
+from tests.each import each
 
 IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
 OTHER = Image(Path("other.py"), Path("image-2.py"), 0.0)
@@ -408,8 +409,8 @@ def test_an_action_that_fails_is_a_finding_unless_there_is_no_way_to_report_it()
     assert step(running(), events.Failed(actions.Log("lost"), "why"))[1] == []
 
 
-@pytest.mark.parametrize(
-    ("world", "arguments", "why"),
+@each(
+    "world, arguments, why",
     [
         (running(2), {"index": 2}, "There is no core 2; this board has cores 0 to 1."),
         (running(), {"index": 0, "wants_start": True}, "Core 0 is already running; nothing was changed."),

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-import pytest
 
 from dsp_server.lifecycle.fork_core import is_young
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ def test_the_first_process_may_crash_and_is_replaced(shell: Shell) -> None:
     assert "SIGSEGV" in now["last_crash"]
 
 
-@pytest.mark.parametrize(
-    ("program", "answer"),
+@each(
+    "program, answer",
     [
         ("", "True"),
         ("import zmq", "False"),

@@ -9,17 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from arm_client.client import Board
 from dsp_server.lifecycle import health
 from hbrt.ddr.layout import BEAT_SECONDS
+from tests.each import each
 
 SECOND = 1_000_000_000
 
 
-@pytest.mark.parametrize(
-    ("state", "heartbeat_ns", "word", "starved", "age_s"),
+@each(
+    "state, heartbeat_ns, word, starved, age_s",
     [
         ("running", 10 * SECOND, "ok", "ok", 0.0),
         ("running", 10 * SECOND - SECOND // 10, "ok", "ok", 0.1),
@@ -46,8 +45,8 @@ def test_a_hang_is_told_within_a_tenth_of_a_second() -> None:
     assert 4 * sys.getswitchinterval() <= health.LATE_SECONDS - BEAT_SECONDS
 
 
-@pytest.mark.parametrize(
-    ("word", "run", "is_stopped", "comes_back", "said"),
+@each(
+    "word, run, is_stopped, comes_back, said",
     [
         ("ok", None, False, True, "^$"),
         ("offline", None, False, False, r"^Core 0 is offline\.$"),
@@ -91,8 +90,8 @@ def test_a_problem_is_one_sentence(
     assert re.search(said, sentence)
 
 
-@pytest.mark.parametrize(
-    ("stated_s", "still_s", "cpu_s", "longest_s", "word"),
+@each(
+    "stated_s, still_s, cpu_s, longest_s, word",
     [
         (0.0, 0.0, 0.0, 0.0, "busy"),
         (0.0, 1000.0, 0.0, 0.0, "busy"),  # nobody knows how long it usually takes

@@ -13,6 +13,7 @@ from dsp_server.lifecycle.restart_policy import (
     History,
     after,
 )
+from tests.each import each
 
 STEADY = Death(STEADY_SECONDS, 0, had_task=False)
 USEFUL = Death(0.01, 1, had_task=False)
@@ -46,7 +47,7 @@ def test_core_that_dies_with_no_task_to_blame_stays_down_in_the_end(death: Death
     assert sum(pause for pause in pauses if pause) < 2.0
 
 
-@pytest.mark.parametrize("between", [STEADY, USEFUL, BUSY])
+@each("between", [STEADY, USEFUL, BUSY])
 def test_deaths_that_count_are_deaths_in_a_row(between: Death) -> None:
     deaths = [IDLE] * (MAX_IDLE_DEATHS - 1)
     assert None not in _pauses(*deaths, between, *deaths)

@@ -16,6 +16,7 @@ from arm_client.client import Board
 from dsp_server.core.progress import FEWEST_RUNS, Place, _place_of, _values_of, usable_ns
 from dsp_server.lifecycle import health
 from tests.dsp_server.images import halts
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running
@@ -26,8 +27,8 @@ LOOK_SECONDS = 0.01  # between two looks, which else keep the daemon from its ow
 LIMITS = {"dsp_server.lifecycle.health.COMPUTES_SECONDS": 1.5}
 
 
-@pytest.mark.parametrize(
-    ("wall", "cpu", "delay", "is_runnable", "usable"),
+@each(
+    "wall, cpu, delay, is_runnable, usable",
     [
         (80, 0, 0, False, 80),  # it waits
         (80, 80, 0, False, 80),  # it computes, and waits for the interpreter's lock while the look has it

@@ -3,6 +3,7 @@
 import pytest
 
 from dsp_server.memory.heap import BadSize, Heap, HeapDamaged, NotAllocated, NotFree, OutOfMemory
+from tests.each import each
 
 BASE = 0x8000_0000
 PAGE = 4096
@@ -16,8 +17,8 @@ def page_of(phy_addr: int) -> int:
     return (phy_addr - BASE) // PAGE
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "pages"),
+@each(
+    "size_bytes, pages",
     [(1, 1), (PAGE - 1, 1), (PAGE, 1), (PAGE + 1, 2), (3 * PAGE, 3)],
 )
 def test_a_block_takes_whole_pages_and_a_guard_follows(size_bytes: int, pages: int) -> None:
@@ -30,7 +31,7 @@ def test_a_block_takes_whole_pages_and_a_guard_follows(size_bytes: int, pages: i
     heap.validate()
 
 
-@pytest.mark.parametrize("guard_pages", [0, 1, 3])
+@each("guard_pages", [0, 1, 3])
 def test_an_empty_heap_can_be_given_away_whole(guard_pages: int) -> None:
     heap = heap_of(8, guard_pages)
     assert heap.free_bytes == heap.largest_free_bytes == 8 * PAGE
@@ -59,7 +60,7 @@ def test_the_smallest_range_that_fits_is_taken_and_of_equal_ones_the_lowest() ->
     heap.validate()
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 0, 2)])
+@each("order", [(0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 0, 2)])
 def test_neighbors_that_are_free_become_one_range(order: tuple[int, ...]) -> None:
     heap = heap_of(16)
     blocks = [heap.alloc(2 * PAGE, "a") for _ in range(3)]
@@ -100,8 +101,8 @@ def test_ids_index_a_table_of_half_the_pages_when_there_are_guards() -> None:
     assert ids == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(
-    ("offset", "found", "nearest"),
+@each(
+    "offset, found, nearest",
     [
         (0, 0, 0),
         (1, 0, 0),
@@ -143,7 +144,7 @@ def test_blocks_keep_their_owners_in_address_order() -> None:
     heap.validate()
 
 
-@pytest.mark.parametrize("size_bytes", [0, -1, -PAGE])
+@each("size_bytes", [0, -1, -PAGE])
 def test_a_size_that_no_block_can_have_is_refused(size_bytes: int) -> None:
     heap = heap_of(4)
     with pytest.raises(ValueError, match=rf"^A block of {size_bytes} bytes cannot be allocated: ask for") as info:
@@ -152,8 +153,8 @@ def test_a_size_that_no_block_can_have_is_refused(size_bytes: int) -> None:
     assert heap.free_bytes == 4 * PAGE
 
 
-@pytest.mark.parametrize(
-    ("base", "size_bytes", "page_bytes", "guard_pages"),
+@each(
+    "base, size_bytes, page_bytes, guard_pages",
     [
         (BASE + 1, 4 * PAGE, PAGE, 1),
         (BASE, PAGE + 1, PAGE, 1),
@@ -252,8 +253,8 @@ def test_a_block_at_an_address_splits_a_free_range_and_ends_every_rest() -> None
     heap.validate()
 
 
-@pytest.mark.parametrize(
-    ("at", "error", "why"),
+@each(
+    "at, error, why",
     [
         (BASE + 4 * PAGE, NotFree, "4096 bytes at 0x80004000 are not free in the heap: The block at"),
         (BASE + 3 * PAGE, NotFree, "not free"),  # its guard would lie in the block

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dsp_server.waits.flags import Flags
+from tests.each import each
 
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="its bytecode is another one: nothing is told")
 
@@ -45,8 +46,8 @@ DDR = memoryview(bytearray(4096))
 TABLE = np.frombuffer(DDR, np.uint16, 8, offset=512).reshape(4, 2)
 
 
-@pytest.mark.parametrize(
-    ("way", "flag", "place", "open_it"),
+@each(
+    "way, flag, place, open_it",
     [
         (first, DDR[64:128], (64, 1), lambda flag: flag.__setitem__(0, 1)),
         (first, DDR[64:128].cast("I"), (64, 4), lambda flag: flag.__setitem__(0, 1)),

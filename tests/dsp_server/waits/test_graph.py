@@ -12,6 +12,7 @@ from dsp_server.waits.sentences import Chain, Verdict, chains, cycle_sentences, 
 from dsp_server.waits.span import span
 from hbrt.attach.wait_sites import in_circles
 from hbrt.protocol.stacks import Frame, Wait
+from tests.each import each
 
 MAIN = Frame("/home/arm.py", 63, "main")
 OP = Frame("/home/my_ops.py", 40, "op")
@@ -116,8 +117,8 @@ def test_a_task_that_another_core_may_run_waits_and_does_not_hang() -> None:
     assert bound.verdict is Verdict.HANGS
 
 
-@pytest.mark.parametrize(
-    ("silent_s", "is_stopped", "verdict"),
+@each(
+    "silent_s, is_stopped, verdict",
     [(0.5, False, Verdict.WAITS), (5.5, False, Verdict.HANGS), (0.5, True, Verdict.HANGS)],
 )
 def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
 from dsp_server.waits.inversions import Task, Why, inversions
+from tests.each import each
 
 LEAST = 0.1
 
@@ -18,8 +18,8 @@ def runs(rank: int, core: int, *, ran: float = 1.0, slot: int = 2, age: float = 
     return Task(slot, 20 + slot, rank, 0, 2, age, core, ran)
 
 
-@pytest.mark.parametrize(
-    ("queued", "running", "lower"),
+@each(
+    "queued, running, lower",
     [
         (ready(5), [runs(4, 0), runs(3, 1, slot=3)], 2),
         (ready(5), [runs(4, 0), runs(3, 1, slot=3, ran=1.5)], 3),  # the one that has run longest
@@ -41,8 +41,8 @@ def test_blocked(queued: Task, running: list[Task], lower: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("inner", "between", "is_held"),
+@each(
+    "inner, between, is_held",
     [
         (ready(0, owner=9), runs(50, 1, slot=3, ran=0.2), True),  # it overtook the inner one, again and again
         (ready(0, owner=9), runs(99, 1, slot=3), True),

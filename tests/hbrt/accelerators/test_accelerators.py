@@ -21,12 +21,13 @@ from hbrt.accelerators.figures import Figure, figures
 from hbrt.accelerators.layer import MOVE, Net, Tensor
 from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
+from tests.each import each
 
 CHIP = Chip(1000, 100, 50, 64, 32, 16, 0.5, 1, 2, 5, 32, 16)
 
 
-@pytest.mark.parametrize(
-    ("name", "gigamacs", "megaweights"),
+@each(
+    "name, gigamacs, megaweights",
     [
         ("yolov5s", 8.25, 7.2),
         ("yolov5su", 12.0, 9.1),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import pytest
-
 from hbrt.attach.poll_choice import PollChoice
+from tests.each import each
 
 ASLEEP, POLLED = False, True
 Cost = Callable[[int, int], float]  # of a task in ns: ASLEEP or POLLED, when it begins
@@ -38,8 +37,8 @@ class Run:
         return self.now_ns / sum(self.tasks)
 
 
-@pytest.mark.parametrize(
-    ("asleep_ns", "polled_ns"),
+@each(
+    "asleep_ns, polled_ns",
     [(60_000, 12_000), (30_000, 48_000), (30_000, 4_000_000), (4_000_000, 30_000), (40_000, 42_000)],
 )
 def test_it_costs_little_more_than_the_cheaper_way_whatever_the_other_one_costs(asleep_ns: int, polled_ns: int) -> None:
@@ -52,7 +51,7 @@ def test_tie_is_no_reason_to_poll() -> None:
     assert run.tasks[True] < 0.1 * run.tasks[False]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_where_tasks_now_and_then_wait_for_a_time_slice_it_finds_the_way_with_fewer(seed: int) -> None:
     chance = random.Random(seed)
 
@@ -64,7 +63,7 @@ def test_where_tasks_now_and_then_wait_for_a_time_slice_it_finds_the_way_with_fe
     assert Run(cost).mean_ns() <= 1.1 * best
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_rare_lost_slice_does_not_end_polling_that_pays(seed: int) -> None:
     chance = random.Random(seed)
     run = Run(lambda polls, _: (12_000 if polls else 60_000) + (chance.random() < 0.001) * 4_000_000)
@@ -96,7 +95,7 @@ def test_first_tasks_after_a_change_count_for_nothing() -> None:
     assert run.tasks[False] < 0.1 * run.tasks[True]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_on_a_busy_machine_it_costs_what_sleeping_does_though_a_trial_of_sleeping_looks_dear(seed: int) -> None:
     """Another process takes the CPU during trials, and sleepers share a CPU only some time after they began."""
     chance, last, changed_ns, slow_ns = random.Random(seed), int(POLLED), 0, 0

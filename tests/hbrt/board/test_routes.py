@@ -6,6 +6,7 @@ import pytest
 
 from hbrt.board.routes import route_of, routes_of
 from hbrt.settings import BadSettingError
+from tests.each import each
 
 
 def test_a_command_has_the_board_of_its_entry() -> None:
@@ -16,8 +17,8 @@ def test_a_command_has_the_board_of_its_entry() -> None:
     assert routes_of("") == routes_of(" , ") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@each(
+    "text, why",
     [
         ("0x400", "HBRT_ROUTE has '0x400'; write COMMAND=ADDRESS or FIRST-LAST=ADDRESS"),
         ("softmax=tcp://a:1", "HBRT_ROUTE has 'softmax=tcp://a:1'; write COMMAND=ADDRESS"),

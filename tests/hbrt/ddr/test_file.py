@@ -10,6 +10,7 @@ import pytest
 
 from hbrt.ddr.file import AddressError, Ddr, DdrTables
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, DDR_BASE, PAGE_BYTES, TABLES_GENERATION, LayoutError
+from tests.each import each
 
 OWNER = 5
 
@@ -43,8 +44,8 @@ def test_address_is_the_base_and_the_files_offset(table: Table) -> None:
     view.release()
 
 
-@pytest.mark.parametrize(
-    ("offset", "size_bytes", "is_inside"),
+@each(
+    "offset, size_bytes, is_inside",
     [
         (0, 0, True),
         (0, 1, True),
@@ -72,7 +73,7 @@ def test_range_is_inside_one_block_or_refused(table: Table, offset: int, size_by
             table.ddr.view(table.block + offset, size_bytes)
 
 
-@pytest.mark.parametrize("address", [0, 1, DDR_BASE - 1, DDR_BASE, (1 << 64) - 1, 1 << 63, -1])
+@each("address", [0, 1, DDR_BASE - 1, DDR_BASE, (1 << 64) - 1, 1 << 63, -1])
 def test_address_outside_the_heap_belongs_to_nobody(table: Table, address: int) -> None:
     assert table.ddr.block_at(address) is None
     assert not table.ddr.contains(address, 1)
@@ -170,7 +171,7 @@ def test_file_that_is_no_ddr_is_refused_and_closed() -> None:
         os.fstat(fd)
 
 
-@pytest.mark.parametrize("heap_bytes", [1 << 62, 1 << 63, 1 << 70])
+@each("heap_bytes", [1 << 62, 1 << 63, 1 << 70])
 def test_ddr_that_no_machine_has_is_refused(heap_bytes: int) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(LayoutError, match=f"A DDR of {heap_bytes} bytes cannot be made on this machine: "):

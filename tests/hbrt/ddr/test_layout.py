@@ -41,6 +41,7 @@ from hbrt.ddr.layout import (
 )
 from hbrt.mailbox import table as mailbox
 from hbrt.profiles.work import WORK
+from tests.each import each
 
 LARGE = 0xFEDC_BA98_7654_3210
 SIZES = (PAGE_BYTES, 1 << 20, 2 << 30, 1 << 40)
@@ -65,8 +66,8 @@ def _parts(plan_: Layout) -> list[tuple[str, int, int]]:
     ]
 
 
-@pytest.mark.parametrize("heap_bytes", SIZES)
-@pytest.mark.parametrize("cores", [1, MAX_CORES])
+@each("heap_bytes", SIZES)
+@each("cores", [1, MAX_CORES])
 def test_parts_do_not_overlap_and_fill_no_more_than_the_file(heap_bytes: int, cores: int) -> None:
     plan_ = plan(heap_bytes, cores)
     parts = sorted(_parts(plan_), key=lambda part: part[1])
@@ -76,7 +77,7 @@ def test_parts_do_not_overlap_and_fill_no_more_than_the_file(heap_bytes: int, co
     assert all(start % PAGE_BYTES == 0 for name, start, _ in parts if name not in {"generation", "claim lock"})
 
 
-@pytest.mark.parametrize("heap_bytes", SIZES)
+@each("heap_bytes", SIZES)
 def test_header_tells_the_whole_layout(heap_bytes: int) -> None:
     plan_ = plan(heap_bytes, 2)
     raw = plan_.pack_header()
@@ -141,7 +142,7 @@ def _widths(packed: struct.Struct) -> list[tuple[int, bool]]:
     return [codes[code] for code in packed.format.lstrip("<").replace(" ", "").replace("8s", "")]
 
 
-@pytest.mark.parametrize("name", STRUCTS)
+@each("name", STRUCTS)
 def test_large_value_comes_through_every_field_whole_and_alone(name: str) -> None:
     packed = STRUCTS[name]
     widths = _widths(packed)

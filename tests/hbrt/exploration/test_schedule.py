@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from hbrt.exploration.schedule import BadScheduleError, Preemption, parse, shrunk, text_of
 from hbrt.exploration.seeds import settings_of, simpler
+from tests.each import each
 
 READY = ("program", "core0", "core1")
 
@@ -22,7 +23,7 @@ def test_a_schedule_is_its_preemptions_and_no_more() -> None:
     assert [(step, actor) for step, actor in enumerate(found, 1) if actor != "core0"] == [(3, "core1"), (7, "program")]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_a_seed_draws_the_same_preemptions_each_time(seed: int) -> None:
     found = choices(f"random:{seed}")
     assert found == choices(f"random:{seed}")
@@ -37,9 +38,7 @@ def test_preemptions_as_text(given: list[tuple[int, str]]) -> None:
         assert policy.choose(step, READY, "core0") == actor
 
 
-@pytest.mark.parametrize(
-    "text", ["", "random", "random:x", "random:-1", "steps:3", "steps:x=core1", "steps:3=", "fast"]
-)
+@each("text", ["", "random", "random:x", "random:-1", "steps:3", "steps:x=core1", "steps:3=", "fast"])
 def test_what_is_no_schedule_is_refused(text: str) -> None:
     with pytest.raises(BadScheduleError, match="write"):
         parse(text)

@@ -6,6 +6,7 @@ import pytest
 
 from hbrt.findings.record import Finding, Place, Severity, finding_of
 from hbrt.findings.text import MAX_PLACES, allocated_at, line_of, log_line_of, submitted_at
+from tests.each import each
 
 LEAK = Finding("leak", "2 blocks were not freed.", (Place("allocated", "arm.py:3", client=4, phy_addr=0x8000_1000),), 4)
 
@@ -15,7 +16,7 @@ def test_a_finding_is_the_same_after_its_way_as_plain_data() -> None:
     assert LEAK.as_dict()["places"] == [{"what": "allocated", "site": "arm.py:3", "client": 4, "phy_addr": 0x8000_1000}]
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [{}, {"kind": "leak"}, {"kind": "nothing", "text": ""}, {"kind": "leak", "text": "", "places": [{"no": 1}]}],
 )

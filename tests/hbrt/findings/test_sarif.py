@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import arm_client as hb
 from hbrt.findings.record import KINDS, Finding, Place
 from hbrt.findings.sarif import sarif_of
+from tests.each import each
 from tests.watched import program_with, shared_board
 
 OPS = Path(__file__).parents[2] / "arm_client" / "images" / "ops.py"
@@ -55,7 +54,7 @@ def test_one_result() -> None:
     json.dumps(log)
 
 
-@pytest.mark.parametrize("site", [None, "", "<stdin>:1", "a.py", "a.py:0", "a.py:x"])
+@each("site", [None, "", "<stdin>:1", "a.py", "a.py:0", "a.py:x"])
 def test_no_line(site: str | None) -> None:
     (result,) = sarif_of([Finding("leak", "Left.", (Place("allocated", site),))])["runs"][0]["results"]
     assert result["locations"] == []

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hbrt.injection.fault import WORDS, BadFaultError, Fault, Trigger, parse
+from tests.each import each
 
 FAULTS = st.builds(
     Fault,
@@ -44,8 +45,8 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
     assert 400 < sum(drawn) < 600
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ("", "'' is not a fault; there are kill-core,"),
         ("kill", "'kill' is not a fault"),

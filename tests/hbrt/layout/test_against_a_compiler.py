@@ -108,7 +108,7 @@ def bytes_of_fields(kind: Any, base: int = 0) -> set[int]:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.lists(RECORD, min_size=30, max_size=40))
 def test_a_compiler_ctypes_and_libclang_agree(declared: list[Declared]) -> None:
     names = {f"s{at}": one for at, one in enumerate(declared)}
@@ -126,7 +126,7 @@ def test_a_compiler_ctypes_and_libclang_agree(declared: list[Declared]) -> None:
     assert [one for name in names for one in differences(in_python[name], in_c[name])] == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(RECORD)
 def test_holes_are_the_bytes_that_no_field_has(declared: Declared) -> None:
     structure = of_class(declared.kind)
@@ -140,7 +140,7 @@ def test_holes_are_the_bytes_that_no_field_has(declared: Declared) -> None:
     assert all(hole.before is None or hole.before.end == hole.offset for hole in holes)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(SCALAR, min_size=2, max_size=6), st.data())
 def test_another_type_of_a_field_is_always_found(types: list[Declared], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(types) - 1))

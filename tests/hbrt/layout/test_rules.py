@@ -15,6 +15,7 @@ from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.numpy_dtype import of_dtype
 from hbrt.layout.rules import differences, remarks_on
 from hbrt.layout.structure import LayoutError, Structure
+from tests.each import each
 
 
 class TileParam(ctypes.Structure):
@@ -98,8 +99,8 @@ def test_bit_fields_lie_where_ctypes_puts_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("other", "expected"),
+@each(
+    "other, expected",
     [
         ([("a", INT), ("b", FLOAT), ("c", INT * 4)], []),
         ([("a", ctypes.c_uint32), ("b", FLOAT), ("c", INT * 4)], [("sign", "a")]),
@@ -152,8 +153,8 @@ def test_dtypes_are_read_as_ctypes_are() -> None:
     assert of_dtype(dtype, "D").holes()[0].size_bytes == 7
 
 
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
+@each(
+    "kind, sentence",
     [
         (type("E", (ctypes.Structure,), {}), "E has no fields: give it _fields_."),
         (

@@ -1,7 +1,5 @@
 """The order of tasks, core masks and the rules for waking, by table."""
 
-import pytest
-
 from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
@@ -13,6 +11,7 @@ from hbrt.mailbox.schedule import (
     rank,
     task_key,
 )
+from tests.each import each
 
 FIRST_TO_LAST = [
     (255, 5, 90),
@@ -34,8 +33,8 @@ def test_priority_then_custom_id_then_submission() -> None:
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize(
-    ("priority", "sequence", "aging_ns", "expected"),
+@each(
+    "priority, sequence, aging_ns, expected",
     [
         (7, 10**18, 0, 7),  # no aging
         (7, 99, 100, 7),
@@ -58,8 +57,8 @@ def test_a_task_that_waits_gains_a_level_a_tick_against_those_that_come() -> Non
     assert rank(254, 10**9, 100) > old
 
 
-@pytest.mark.parametrize(
-    ("mask", "cores_of_2", "cores_of_4"),
+@each(
+    "mask, cores_of_2, cores_of_4",
     [
         (0, (0, 1), (0, 1, 2, 3)),
         (0b1, (0,), (0,)),
@@ -79,8 +78,8 @@ def test_eligible_cores(mask: int, cores_of_2: tuple[int, ...], cores_of_4: tupl
 A, L, R = ASLEEP, LOOKING, RUNNING
 
 
-@pytest.mark.parametrize(
-    ("mask", "activity", "woken"),
+@each(
+    "mask, activity, woken",
     [
         (0, (A, A), (0,)),
         (0, (L, A), ()),
@@ -100,8 +99,8 @@ def test_whom_a_submitter_wakes(mask: int, activity: tuple[int, ...], woken: tup
     assert cores_to_wake(mask, activity) == woken
 
 
-@pytest.mark.parametrize(
-    ("claimer", "masks", "activity", "rung"),
+@each(
+    "claimer, masks, activity, rung",
     [
         (0, [], (R, A), None),
         (0, [0], (R, A), 1),

@@ -13,6 +13,7 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.mailbox.submission import block_refusal, refusal
 from hbrt.mailbox.table import Request
 from hbrt.status import Status
+from tests.each import each
 
 US, OTHER, CORES = 5, 6, 2
 
@@ -34,7 +35,7 @@ def submitted(ddr: Ddr, **changed: int) -> tuple[int, str] | None:
     return refusal(CORES, request._replace(**{**changed, **offsets}), partial(block_refusal, ddr, US))
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         {},
@@ -54,8 +55,8 @@ def test_no_block_at_all_is_not_refused(ddr: Ddr) -> None:
     assert refusal(CORES, Request(1, 0, 0, 0, 0, US, US, 0, 0, 0, 0), partial(block_refusal, ddr, US)) is None
 
 
-@pytest.mark.parametrize(
-    ("changed", "status", "text"),
+@each(
+    "changed, status, text",
     [
         ({"core_mask": 4}, Status.HB_DSP_INVALID_CORE, "dspCoreId is 4; this board has 2 cores"),
         ({"core_mask": -1}, Status.HB_DSP_INVALID_CORE, "dspCoreId is -1"),

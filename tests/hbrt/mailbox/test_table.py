@@ -26,6 +26,7 @@ from hbrt.mailbox.table import (
     State,
     shorten,
 )
+from tests.each import each
 
 SLOT = 7
 STORY = Request(5, -3, 0x1000, 9, 1, 2, 2, 0x8000_1000, 64, 0x8000_2000, 128)
@@ -47,14 +48,14 @@ def _put(table: Mailbox, state: State) -> bytes:
     return bytes(table.map[record : record + 256])
 
 
-@pytest.mark.parametrize(("start", "end", "actor"), sorted(LEGAL))
+@each("start, end, actor", sorted(LEGAL))
 def test_move_that_the_table_has_is_made(table: Mailbox, start: State, end: State, actor: Actor) -> None:
     _put(table, start)
     table.move(SLOT, end, actor)
     assert table.state(SLOT) is end
 
 
-@pytest.mark.parametrize(("start", "end", "actor"), sorted(ALL - LEGAL))
+@each("start, end, actor", sorted(ALL - LEGAL))
 def test_move_that_the_table_has_not_raises_and_changes_nothing(
     table: Mailbox, start: State, end: State, actor: Actor
 ) -> None:
@@ -100,7 +101,7 @@ def test_slots_are_found_by_state(table: Mailbox) -> None:
         table.map[table.states + slot] = State.EMPTY
 
 
-@pytest.mark.parametrize("size", [0, 1, SLOT_TEXT_BYTES - 1, SLOT_TEXT_BYTES])
+@each("size", [0, 1, SLOT_TEXT_BYTES - 1, SLOT_TEXT_BYTES])
 def test_text_that_fits_is_kept_whole(table: Mailbox, size: int) -> None:
     table.write_answer(SLOT, Answer(0, 1, 0, 0, 0, 0, 0, 0), "x" * size)
     assert table.text(SLOT) == "x" * size

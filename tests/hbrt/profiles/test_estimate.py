@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from hbrt.profiles.estimate import Call, calls_of, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import NO_WORK, Work, task_cost
+from tests.each import each
 
 J5 = find("j5")
 COPY = Work(descriptors=1, dma_bytes=16_000, dma_cycles=1064, wait_cycles=1064)
@@ -16,8 +17,8 @@ def test_under_its_own_profile_an_op_costs_what_it_charged() -> None:
     assert op_cost(OP, J5, J5) == task_cost(OP.charged, OP.work, 64, J5, is_done=True)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "vector", "wait"),
+@each(
+    "key, value, vector, wait",
     [
         ("vector.schedule", 3.0, 6000, 1064),
         ("idma.bytes_per_cycle", 8, 3000, 2064),

@@ -3,18 +3,18 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given, strategies as st
 
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import NO_WORK, Operations, Work, task_cost
+from tests.each import each
 
 J5 = find("j5")
 CYCLES_H = Path(__file__).resolve().parents[3] / "native" / "include" / "dsp" / "hbrt" / "cycles.h"
 
 
-@pytest.mark.parametrize(
-    ("operations", "bundles_milli"),
+@each(
+    "operations, bundles_milli",
     [
         (Operations(), 0),
         (Operations(load=2), 1000),  # two loads an instruction

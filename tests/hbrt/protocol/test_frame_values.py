@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hbrt.protocol.frame_values import acquired, held, read_in_loop, variables
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="its bytecode is another one: nothing is told")
@@ -83,8 +84,8 @@ def standing_in(way: Callable[..., None], *arguments: Any) -> Iterator[Callable[
     thread.join()
 
 
-@pytest.mark.parametrize("make", LOCKS)
-@pytest.mark.parametrize(("way", "text"), [("by_with", "self.lock"), ("by_acquire", "lock")])
+@each("make", LOCKS)
+@each("way, text", [("by_with", "self.lock"), ("by_acquire", "lock")])
 def test_the_lock_that_a_thread_waits_for(make: Callable[[], Any], way: str, text: str) -> None:
     box = Box(make())
     box.lock.acquire()
@@ -110,9 +111,7 @@ def test_a_lock_is_held_inside_of_its_block_alone() -> None:
         assert acquired(frame()) is None
 
 
-@pytest.mark.parametrize(
-    ("way", "part"), [(Box.polls, 0), (Box.polls_by_variable, 3), (Box.polls_a_slice, slice(2, 4))]
-)
+@each("way, part", [(Box.polls, 0), (Box.polls_by_variable, 3), (Box.polls_a_slice, slice(2, 4))])
 def test_what_a_loop_reads(way: Callable[..., None], part: object) -> None:
     box, view = Box(), bytearray(8)
     with standing_in(way.__get__(box), view) as frame:

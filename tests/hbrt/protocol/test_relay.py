@@ -10,6 +10,7 @@ from hbrt.mailbox.table import REQUEST as DESCRIPTOR
 from hbrt.protocol import relay
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import CLIENT_SAYS, RELAY_SAYS, SUBMIT, SUBMIT_HEAD, TASK_REQUEST, Kind, decode, encode
+from tests.each import each
 
 U64 = (1 << 64) - 1
 V = relay.VERSION
@@ -30,8 +31,8 @@ def test_the_frame_of_a_call_is_msgpack_like_the_others() -> None:
     assert raw[relay.REQUEST_AT :] == DESCRIPTOR.pack(*REQUEST)
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields"),
+@each(
+    "kind, fields",
     [
         (Kind.HELLO, [5, "n" * 32, "p" * 64]),
         (Kind.PING, [U64]),
@@ -44,8 +45,8 @@ def test_what_a_program_says(kind: Kind, fields: list[object]) -> None:
         decode(encode(kind, *fields), RELAY_SAYS)
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields"),
+@each(
+    "kind, fields",
     [
         (Kind.WELCOME, [1, U64]),
         (Kind.REFUSED, [-5, "why"]),
@@ -60,8 +61,8 @@ def test_what_a_relay_says(kind: Kind, fields: list[object]) -> None:
         decode(encode(kind, *fields), CLIENT_SAYS)
 
 
-@pytest.mark.parametrize(
-    ("raw", "why"),
+@each(
+    "raw, why",
     [
         (b"", "not msgpack"),
         (b"\xc1", "not msgpack"),

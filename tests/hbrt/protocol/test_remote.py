@@ -24,6 +24,7 @@ from hbrt.protocol.remote import (
     encode,
 )
 from hbrt.remote.send_window import SendWindow
+from tests.each import each
 
 
 def test_what_was_encoded_is_decoded() -> None:
@@ -39,8 +40,8 @@ def test_the_largest_change_fits_a_frame() -> None:
     assert decode(frame, RELAY_SAYS).kind == Kind.DATA
 
 
-@pytest.mark.parametrize(
-    ("frame", "why"),
+@each(
+    "frame, why",
     [
         (b"", "is not msgpack"),
         (b"\xc1", "is not msgpack"),

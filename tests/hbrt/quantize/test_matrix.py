@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hbrt.quantize import matrix as qm
 from hbrt.quantize.matrix import Division, Matrix, Sums
+from tests.each import each
 
 
 def matrix(values: object, scale: float = 1.0, zero_point: int = 0) -> Matrix:
@@ -52,7 +53,7 @@ REQUANTIZED = {
 }
 
 
-@pytest.mark.parametrize(("power", "division"), REQUANTIZED)
+@each("power, division", REQUANTIZED)
 def test_requantization_by_a_multiplier_and_a_shift(power: int, division: Division) -> None:
     found = qm.requantize(Sums(np.array([-5000, 0, 20000], np.int32), 0.001), 1 << power, division)
     assert_array_equal(found.values, REQUANTIZED[power, division])
@@ -91,7 +92,7 @@ def test_a_sum_that_may_leave_int32_is_refused() -> None:
     assert qm.add(a, b, 1 << 12).real()[1] == 255 * 129
 
 
-@pytest.mark.parametrize("bad", [[np.nan], [np.inf], []])
+@each("bad", [[np.nan], [np.inf], []])
 def test_numbers_that_no_scale_covers_are_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match=r"quantize by|no scale covers"):
         qm.quantize(bad)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dsp_server.ops.nn import channels as channels_module
 from hbrt.quantize import dequantize, quantize, round_half_away
+from tests.each import each
 
 DTYPES = [np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32")]
 NARROW = DTYPES[:4]
@@ -30,8 +31,8 @@ def one(value: float, scale: float = 1.0, zero_point: int = 0, dtype: str = "int
     return int(result[0])
 
 
-@pytest.mark.parametrize(
-    ("value", "even", "away"),
+@each(
+    "value, even, away",
     [
         (0.5, 0, 1),
         (1.5, 2, 2),
@@ -54,8 +55,8 @@ def test_the_zero_point_is_added_before_the_rounding() -> None:
     assert one(1.5, zero_point=1) == 2
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
-@pytest.mark.parametrize("half_away", [False, True])
+@each("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
+@each("half_away", [False, True])
 def test_saturation_and_infinities(dtype: str, half_away: bool) -> None:  # noqa: FBT001 - a pytest parameter
     limits = np.iinfo(dtype)
     for low in (float(limits.min) * 2 - 1, -3e38, -math.inf):
@@ -65,7 +66,7 @@ def test_saturation_and_infinities(dtype: str, half_away: bool) -> None:  # noqa
     assert one(3e38, scale=1e-30, dtype=dtype, half_away=half_away) == limits.max  # the division overflows
 
 
-@pytest.mark.parametrize("zero_point", [0, 7, 127])
+@each("zero_point", [0, 7, 127])
 def test_nan_becomes_the_zero_point(zero_point: int) -> None:
     assert one(math.nan, scale=0.1, zero_point=zero_point) == zero_point
     assert one(math.nan, scale=0.1, zero_point=zero_point, half_away=True) == zero_point
@@ -107,7 +108,7 @@ def test_round_half_away_agrees_with_exact_arithmetic(values: NDArray[np.float32
     np.testing.assert_array_equal(round_half_away(small), [exact(float(value)) for value in small])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("dtype", DTYPES)
 def test_dequantize_every_limit(dtype: np.dtype[Any]) -> None:
     limits = np.iinfo(dtype)
     values = np.array([limits.min, limits.min + 1, 0, 1, limits.max], dtype)
@@ -117,8 +118,8 @@ def test_dequantize_every_limit(dtype: np.dtype[Any]) -> None:
         np.testing.assert_array_equal(got, expected, strict=True)
 
 
-@pytest.mark.parametrize("dtype", NARROW)
-@pytest.mark.parametrize("shift", [0, 1, 7, 31, 126])
+@each("dtype", NARROW)
+@each("shift", [0, 1, 7, 31, 126])
 def test_a_shift_is_exact_both_ways(dtype: np.dtype[Any], shift: int) -> None:
     scale = np.ldexp(np.float32(1), np.array([-shift]))
     limits = np.iinfo(dtype)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import struct
 
-import pytest
 from hypothesis import given, strategies as st
 
 from hbrt.recording.compare import difference
+from tests.each import each
 
 
 @given(st.lists(st.tuples(st.integers(-128, 127), st.integers(-128, 127)), max_size=40), st.integers(0, 255))
@@ -30,12 +30,12 @@ def floats(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -0.0])
+@each("value", [math.nan, math.inf, -math.inf, 0.0, -0.0])
 def test_special_values_equal_themselves(value: float) -> None:
     assert difference(floats(1.0, value), floats(1.5, value), "float32", 1.0) is None
 
 
-@pytest.mark.parametrize(("old", "new"), [(math.nan, 1.0), (math.inf, 1.0), (math.inf, -math.inf)])
+@each("old, new", [(math.nan, 1.0), (math.inf, 1.0), (math.inf, -math.inf)])
 def test_special_values_differ_from_others_by_any_tolerance(old: float, new: float) -> None:
     found = difference(floats(1.0, old), floats(1.0, new), "float32", 1e30)
     assert found is not None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hbrt.recording.format import CALL, CALLS, HEAD, INDEX, BadRecordingError, Call, Range, begin, read, uncovered
+from tests.each import each
 from tests.limits import full_disk
 
 BLOCK = {"phy_addr": 0x9000_0000, "size_bytes": 4}
@@ -121,8 +122,8 @@ def test_a_file_of_another_size_is_named(recording: Path) -> None:
         call.bytes_of(call.call.ranges[0])
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "left"),
+@each(
+    "start, end, left",
     [
         (0, 5, [(0, 5)]),
         (0, 30, [(0, 10), (12, 20), (25, 30)]),

@@ -12,6 +12,7 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import CHUNK_BYTES
 from hbrt.remote.shadow import Bits, Bytes, Change, accept, changed_runs, merge, spread, take
+from tests.each import each
 
 PLACES = (0, 7, 4095)
 
@@ -140,7 +141,7 @@ def test_runs_of_pages_hold_every_difference() -> None:
     assert runs == [(0, 4), (20, 21), (39, 40)]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         Change(0, b"", b""),

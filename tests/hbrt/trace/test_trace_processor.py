@@ -11,7 +11,6 @@ from arm_client import nn
 from arm_client.client import Board
 from hbrt.control.ask import ask
 from hbrt.trace.save import save
-from tests.hbrt.trace.processor import TraceProcessor
 
 COUNT = 20
 ON_TRACKS = (  # a track of Chrome's JSON is a thread
@@ -46,6 +45,8 @@ def traced(dsp_board: Board) -> Path:
 
 @pytest.mark.parametrize("ending", [".pftrace", ".json"])
 def test_a_trace_answers_in_sql(traced: Path, tmp_path: Path, ending: str) -> None:
+    from tests.hbrt.trace.processor import TraceProcessor  # imports pandas: half a second of collecting
+
     file = tmp_path / f"t{ending}"
     save(traced, file)
     trace = TraceProcessor(file)

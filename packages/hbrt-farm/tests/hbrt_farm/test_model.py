@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from benchmarks._farm_model import Model, Overheads
+from tests.each import each
 
 FREE = Overheads(0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("boards", [1, 7, 50])
+@each("boards", [1, 7, 50])
 def test_without_overheads_each_board_brings_as_much_as_the_first(boards: int) -> None:
     run = Model(boards, [0.05], FREE).run()
     assert run.rate == pytest.approx(boards / 0.05)

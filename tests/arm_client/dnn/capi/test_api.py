@@ -23,6 +23,7 @@ from hbrt import dnn_types
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, f32, good
 from tests.arm_client.test_no_call_raises import ANYTHING, NUMBERS
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 Load = Callable[[bytes], Net]
@@ -324,7 +325,7 @@ def test_a_star_brings_every_name_that_can_be_had(missing: str, wanted: str) -> 
     assert said == f"{wanted} hbDNNTensor hbDSPRpc 8 <class 'arm_client.client.Board'>\n"
 
 
-@pytest.mark.parametrize("name", ["hb.hbDNNInfer", "dnn.load", "hb.hbDNNRoiInfer"])
+@each("name", ["hb.hbDNNInfer", "dnn.load", "hb.hbDNNRoiInfer"])
 def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(name: str) -> None:
     program = (
         f"import sys; sys.modules['onnxruntime'] = None; import arm_client as hb; from arm_client import dnn; {name}"

@@ -26,6 +26,7 @@ from hbrt.models.run.stop import Stop
 from hbrt.models.spec.graph import NodeInfo
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import Net, ctrl, f32, good, model_bytes
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 F32 = TensorProto.FLOAT
@@ -368,7 +369,7 @@ def test_a_creator_as_a_function_pointer(load: Load) -> None:
     assert hb.hbDNNRegisterLayerCreator("Softmax", hb.hbDNNLayerCreator()) == Status.HB_DNN_INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize("layer_type", ["", None, 5])
+@each("layer_type", ["", None, 5])
 def test_a_type_must_be_a_name(layer_type: Any) -> None:
     assert hb.hbDNNRegisterLayerCreator(layer_type, Doubling) == Status.HB_DNN_INVALID_ARGUMENT
     assert hb.hbDNNUnregisterLayerCreator(layer_type) == Status.HB_DNN_INVALID_ARGUMENT

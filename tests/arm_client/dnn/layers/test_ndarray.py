@@ -10,6 +10,7 @@ from arm_client.client import Board
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.layers.ndarray import NDArray, TShape
 from arm_client.dnn.run.device import Device
+from tests.each import each
 
 
 def test_shapes() -> None:
@@ -43,7 +44,7 @@ def test_an_axis_that_is_none(axis: int, said: str) -> None:
         NDArray(np.zeros((2, 3, 4))).CanonicalAxis(axis)
 
 
-@pytest.mark.parametrize("shape", [(5,), (-1, 6), (2, 3, 2)])
+@each("shape", [(5,), (-1, 6), (2, 3, 2)])
 def test_a_view_has_as_many_elements(shape: tuple[int, ...]) -> None:
     with pytest.raises(ModelError, match="has 6 elements and cannot be seen as"):
         NDArray(np.zeros((2, 3))).Reshape(TShape(shape))

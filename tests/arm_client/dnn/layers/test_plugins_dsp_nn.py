@@ -17,6 +17,7 @@ from arm_client.dnn.layers import dsp_layer, layer, plugins_dsp_nn
 from arm_client.dnn.run.plan import Plan
 from hbrt.models.run.stop import Stop
 from tests.arm_client.dnn.nets import model_bytes
+from tests.each import each
 
 F32, F64 = TensorProto.FLOAT, TensorProto.DOUBLE
 INT8, UINT8, INT16, UINT16, INT32 = (
@@ -285,8 +286,8 @@ def constant(name: str, value: Any, dtype: Any) -> TensorProto:
     return numpy_helper.from_array(np.array(value, dtype), name)
 
 
-@pytest.mark.parametrize(
-    ("node", "in_type", "out_type", "constants", "why"),
+@each(
+    "node, in_type, out_type, constants, why",
     [
         (helper.make_node("Softmax", ["x"], ["y"]), F64, F64, [], "the DSP's op computes float32, not float64"),
         (

@@ -21,6 +21,7 @@ from hbrt.models.loading import model_file
 from hbrt.models.spec.graph_edits import graph_inputs
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import F32, Net, ctrl, good, model_bytes
+from tests.each import each
 
 Load = Callable[[bytes], Net]
 T = hbDNNDataType
@@ -307,8 +308,8 @@ def test_what_the_file_says_of_values_inside_does_not_hold_for_a_batch() -> None
     assert [info.name for info in found.proto.graph.value_info] == []
 
 
-@pytest.mark.parametrize(
-    ("data", "text", "says"),
+@each(
+    "data, text, says",
     [
         (reshape_to(1, 2, -1), "input_batch: 4", "fixes its own batch"),
         (identity(2, 3), "input_batch: 4", "has the shape [2, 3]"),

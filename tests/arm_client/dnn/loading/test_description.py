@@ -14,6 +14,7 @@ from arm_client.dnn.loading.description import Description
 from arm_client.dnn.loading.description_file import INPUT_KEYS, beside, parse, read
 from hbrt.dnn_types import hbDNNTensorLayout
 from hbrt.status import Status
+from tests.each import each
 
 NHWC, NCHW, _ = hbDNNTensorLayout
 COMPILER = """
@@ -106,13 +107,13 @@ def test_the_emulators_own_key_stands_at_the_top_or_among_the_inputs(section: st
     assert parse(f"{section}quanti_type: shift", ["x"]).prefers_shift
 
 
-@pytest.mark.parametrize("text", ["", "# nothing", "model_parameters:\n  march: bayes", "input_parameters:"])
+@each("text", ["", "# nothing", "model_parameters:\n  march: bayes", "input_parameters:"])
 def test_nothing_said(text: str) -> None:
     assert parse(text, ["x", "y"]) == Description()
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
+@each(
+    "text, says",
     [
         ("a: [", "is not YAML"),
         ("- 1", "holds a list"),

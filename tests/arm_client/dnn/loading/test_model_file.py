@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from tests.arm_client.dnn.nets import F32, double, endless, model_bytes
+from tests.each import each
 
 X, Y = ("x", F32, [2]), ("y", F32, [2])
 
@@ -76,14 +77,14 @@ INCOMPATIBLE = {
 }
 
 
-@pytest.mark.parametrize("sign", INVALID)
+@each("sign", INVALID)
 def test_a_bad_model_is_refused_with_the_reason(sign: str) -> None:
     status, sentence = refusal(INVALID[sign])
     assert status == hb.HB_DNN_INVALID_MODEL, sentence
     assert sign in sentence
 
 
-@pytest.mark.parametrize("sign", INCOMPATIBLE)
+@each("sign", INCOMPATIBLE)
 def test_a_model_that_this_runtime_cannot_carry_is_refused_with_the_reason(sign: str) -> None:
     status, sentence = refusal(INCOMPATIBLE[sign])
     assert status == hb.HB_DNN_INCOMPATIBLE_MODEL, sentence

@@ -24,6 +24,7 @@ from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.question import Question
 from hbrt.status import Status
 from tests.arm_client.dnn.exact import exact
+from tests.each import each
 from tests.remote_relay import RemoteRelay
 
 DIGITS = Path(__file__).resolve().parents[4] / "samples" / "dnn"
@@ -362,8 +363,8 @@ def test_a_schedule_that_there_is_none_of(dsp_board: Board, schedule: dict[str, 
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
+@each(
+    "source, said",
     [
         (None, "The source is None; pass a model's file, a list of files, or the bytes of one model."),
         ([DIGITS / "digits_int8.onnx", 5], "a list of files, or the bytes of one model."),

@@ -25,6 +25,7 @@ from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout, hbDNNTensorProperti
 from hbrt.models.spec.quantization import as_shift
 from hbrt.models.spec.spec import DYNAMIC, Quantization, QuantizationKind
 from hbrt.status import Status
+from tests.each import each
 
 NHWC, NCHW, NONE = hbDNNTensorLayout
 T = hbDNNDataType
@@ -42,8 +43,8 @@ def test_rows_of_the_bpu(size: int) -> None:
     assert bayes_row_bytes(size) == min(row for row in allowed if row >= size)
 
 
-@pytest.mark.parametrize(
-    ("shape", "layout", "item_bytes", "is_input", "expected"),
+@each(
+    "shape, layout, item_bytes, is_input, expected",
     [
         ((1, 3, 5, 7), NCHW, 1, True, (1, 3, 5, 16)),
         ((1, 3, 5, 17), NCHW, 1, False, (1, 3, 5, 32)),
@@ -111,8 +112,8 @@ def test_scalars_bools_and_empty_tensors() -> None:
     assert (empty.valid_shape, empty.aligned_bytes) == ((0, 4), 0)
 
 
-@pytest.mark.parametrize(
-    ("given_value", "says"),
+@each(
+    "given_value, says",
     [
         (value(TensorProto.FLOAT, [1] * 9), "9 dimensions"),
         (value(TensorProto.FLOAT, None), "does not say how many dimensions"),
@@ -127,8 +128,8 @@ def test_what_the_structure_has_no_field_for(given_value: ValueInfoProto, says: 
     assert error.value.status == Status.HB_DNN_INCOMPATIBLE_MODEL
 
 
-@pytest.mark.parametrize(
-    ("tensor_type", "sides", "aligned", "stride", "size"),
+@each(
+    "tensor_type, sides, aligned, stride, size",
     [
         # Sides from a log of the vendor's in its manual.
         (T.HB_DNN_IMG_TYPE_Y, (721, 1836), (1, 1, 721, 1840), (1326640, 1326640, 1840, 1), 721 * 1840),
@@ -152,8 +153,8 @@ def test_images(
     assert spec.graph_shape == (1, channels, *sides)
 
 
-@pytest.mark.parametrize(
-    ("tensor_type", "shape", "says"),
+@each(
+    "tensor_type, shape, says",
     [
         (T.HB_DNN_IMG_TYPE_NV12, [1, 3, 5, 8], "both must be even"),
         (T.HB_DNN_IMG_TYPE_NV12, [1, 1, 4, 8], "1 channels"),

@@ -18,6 +18,7 @@ from arm_client.dnn.tensors.images import encode, graph_input
 from arm_client.dnn.tensors.pictures import Picture, pictures_of, type_given
 from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
 from hbrt.status import Status
+from tests.each import each
 
 NHWC, NCHW, _ = hbDNNTensorLayout
 T = hbDNNDataType
@@ -81,8 +82,8 @@ def full_chroma(luma: Bytes, pairs: Bytes) -> Bytes:
     return np.stack([luma, *(plane.repeat(2, 0).repeat(2, 1) for plane in (u, v))], -1)
 
 
-@pytest.mark.parametrize("train_type", ["rgb", "bgr"])
-@pytest.mark.parametrize("video_range", [False, True])
+@each("train_type", ["rgb", "bgr"])
+@each("video_range", [False, True])
 def test_nv12_is_bt601(train_type: str, *, video_range: bool) -> None:
     low, high = (16, 236) if video_range else (0, 256)
     luma, pairs = random_bytes(6, 20, low=low, high=high), random_bytes(3, 20, low=low, high=high)
@@ -118,10 +119,10 @@ def test_nv12_for_a_graph_trained_on_yuv444() -> None:
     np.testing.assert_array_equal(found, full_chroma(luma, pairs).transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("layout", [NHWC, NCHW])
-@pytest.mark.parametrize("train_layout", [NHWC, NCHW])
-@pytest.mark.parametrize(
-    ("given", "train_type"),
+@each("layout", [NHWC, NCHW])
+@each("train_layout", [NHWC, NCHW])
+@each(
+    "given, train_type",
     [(RGB, "rgb"), (RGB, "bgr"), (BGR, "rgb"), (BGR, "bgr"), (YUV444, "yuv444"), (YUV444, "bgr")],
 )
 def test_three_channels(
@@ -148,8 +149,8 @@ def test_gray() -> None:
     np.testing.assert_array_equal(found[0], luma * np.float32(2))
 
 
-@pytest.mark.parametrize("train_layout", [NHWC, NCHW])
-@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE])
+@each("train_layout", [NHWC, NCHW])
+@each("element", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE])
 def test_mean_then_scale_for_each_channel(train_layout: hbDNNTensorLayout, element: int) -> None:
     pixels = random_bytes(4, 6, 3)
     mean, scale = (103.94, 116.78, 123.68), (0.017, 0.5, 1 / 3)
@@ -202,8 +203,8 @@ def test_encoding_pads_rows() -> None:
     assert not found[:, 18:].any()
 
 
-@pytest.mark.parametrize("layout", [NHWC, NCHW])
-@pytest.mark.parametrize(("tensor_type", "train_type"), [(RGB, "rgb"), (BGR, "bgr"), (YUV444, "rgb")])
+@each("layout", [NHWC, NCHW])
+@each("tensor_type, train_type", [(RGB, "rgb"), (BGR, "bgr"), (YUV444, "rgb")])
 def test_encoding_other_types_comes_back(
     tensor_type: hbDNNDataType, train_type: str, layout: hbDNNTensorLayout
 ) -> None:
@@ -274,8 +275,8 @@ def test_colors_in_both_layouts() -> None:
     assert [tuple(plane) for plane in planes.planes] == [(BASE + 35 * channel, 5, 7, 7) for channel in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("tensor_type", "valid", "aligned", "addresses", "says"),
+@each(
+    "tensor_type, valid, aligned, addresses, says",
     [
         (NV12, (1, 3, 3, 16), (1, 3, 3, 16), (0, 0), "make them even"),
         (NV12, (1, 3, 4, 15), (1, 3, 4, 16), (0, 0), "make them even"),
@@ -304,7 +305,7 @@ def test_rules(
     assert error.value.status == Status.HB_DNN_INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize(("tensor_type", "index"), [(NV12, 0), (SEPARATE, 0), (SEPARATE, 1), (Y, 0)])
+@each("tensor_type, index", [(NV12, 0), (SEPARATE, 0), (SEPARATE, 1), (Y, 0)])
 def test_a_block_that_is_a_byte_too_small(tensor_type: hbDNNDataType, index: int) -> None:
     channels = 1 if tensor_type == Y else 3
     valid = aligned = (2, channels, 4, 16)

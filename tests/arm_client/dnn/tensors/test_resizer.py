@@ -26,6 +26,7 @@ from arm_client.dnn.tensors.resizer import (
 )
 from hbrt.dnn_types import hbDNNDataType
 from hbrt.status import Status
+from tests.each import each
 
 NV12 = hbDNNDataType.HB_DNN_IMG_TYPE_NV12
 
@@ -43,8 +44,8 @@ def test_the_manuals_example() -> None:
     assert output_batch(batch, 2) == 4
 
 
-@pytest.mark.parametrize(
-    ("resizers", "rois", "says"),
+@each(
+    "resizers, rois, says",
     [
         (0, 1, "no input whose source is the resizer"),
         (2, 1, "roiCount is 1"),
@@ -65,7 +66,7 @@ def test_the_largest_batch() -> None:
     assert data_batch(3, 765) == 255
 
 
-@pytest.mark.parametrize(("target", "largest"), [(128, 508), (224, 892), (256, 1020), (2, 4)])
+@each("target, largest", [(128, 508), (224, 892), (256, 1020), (2, 4)])
 def test_largest_regions_as_the_reference_has_them(target: int, largest: int) -> None:
     assert largest_source(target) == largest
 
@@ -87,8 +88,8 @@ def test_steps() -> None:
 OK = Region(0, 0, 99, 99)
 
 
-@pytest.mark.parametrize(
-    ("region", "source", "target", "says"),
+@each(
+    "region, source, target, says",
     [
         (Region(0, 0, 0, 99), picture(), (64, 64), "1 pixels wide"),
         (Region(0, 5, 99, 5), picture(), (64, 64), "1 pixels high"),
@@ -113,8 +114,8 @@ def test_limits(region: Region, source: Picture, target: tuple[int, int], says: 
     assert error.value.status == Status.HB_DNN_INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize(
-    ("region", "source", "target"),
+@each(
+    "region, source, target",
     [
         (Region(3, 4, 4, 5), picture(), (64, 64)),
         (Region(0, 0, 4095, 4095), picture(), (1025, 1025)),

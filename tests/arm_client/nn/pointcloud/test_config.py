@@ -11,6 +11,7 @@ import pytest
 from arm_client.errors import CallerError
 from arm_client.nn import CENTERPOINT, POINTPILLARS, PillarConfig
 from hbrt.pointcloud_types import POINTCLOUD_ENCODE_POINTS
+from tests.each import each
 
 
 def test_the_presets() -> None:
@@ -75,8 +76,8 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         assert config.grid == (int(public), int(public))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({"dims": 6}, r"dims is 6: a point has 4 or 5 numbers\."),
         ({"voxel_size": (0.2, 0.0)}, r"voxel_size is \(0\.2, 0\.0\): give finite numbers above 0\."),

@@ -23,6 +23,7 @@ from arm_client.nn.pointcloud.sweep import (
     SENSOR_HEIGHT_M,
     SWEEP_SECONDS,
 )
+from tests.each import each
 
 
 def test_a_seed_makes_a_sweep() -> None:
@@ -33,8 +34,8 @@ def test_a_seed_makes_a_sweep() -> None:
     assert np.array_equal(lidar_sweep(7, sweeps=2, azimuths=200, max_points=100), first[:100])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         ({"dims": 3}, r"^dims is 3: a point has 4 or 5 numbers\."),
         ({"seed": -1}, r"^seed is -1: give 0 or more\."),

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from dsp_server.ops.cv import corner_harris
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv_types import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
 
 Array = NDArray[Any]
 SIZES = [(37, 53), (96, 80), (1, 41), (29, 1), (1, 1), (2, 3)]
-every_size = pytest.mark.parametrize("size", SIZES)
+every_size = each("size", SIZES)
 SMOOTHING = {1: [1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1], 7: [1, 6, 15, 20, 15, 6, 1]}
 
 
@@ -40,10 +41,8 @@ def sobel_kernel(dx: int, dy: int, side: int) -> NDArray[np.float64]:
 
 
 @every_size
-@pytest.mark.parametrize("border", [0, 1])
-@pytest.mark.parametrize(
-    ("dx", "dy", "side"), [(1, 0, 3), (0, 1, 3), (1, 1, 3), (2, 0, 3), (1, 0, 1), (0, 2, 1), (1, 0, 5), (0, 1, 7)]
-)
+@each("border", [0, 1])
+@each("dx, dy, side", [(1, 0, 3), (0, 1, 3), (1, 1, 3), (2, 0, 3), (1, 0, 1), (0, 2, 1), (1, 0, 5), (0, 1, 7)])
 def test_sobel_is_exact_and_saturates(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, dx: int, dy: int, side: int
 ) -> None:
@@ -91,8 +90,8 @@ def allowed(trace: float, side: int) -> float:
 
 
 @every_size
-@pytest.mark.parametrize("border", [0, 1])
-@pytest.mark.parametrize(("block", "side", "bits"), [(3, 3, 30), (1, 3, 30), (5, 5, 23), (3, 7, 16)])
+@each("border", [0, 1])
+@each("block, side, bits", [(3, 3, 30), (1, 3, 30), (5, 5, 23), (3, 7, 16)])
 def test_corner_harris(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, block: int, side: int, bits: int
 ) -> None:
@@ -157,8 +156,8 @@ def low_contrast() -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("name", low_contrast())
-@pytest.mark.parametrize("side", [3, 5, 7])
+@each("name", low_contrast())
+@each("side", [3, 5, 7])
 def test_corner_harris_on_low_contrast(ddr: Ddr, oracle: SimpleNamespace, name: str, side: int) -> None:
     image = low_contrast()[name].astype(np.uint8)
     src, dst = ddr.image(image), ddr.blank(image.shape, np.float32)
@@ -258,8 +257,8 @@ def canny(image: Array, low: float, high: float, side: int, norm: int, lenience:
 
 
 @every_size
-@pytest.mark.parametrize(
-    ("low", "high", "side", "norm"),
+@each(
+    "low, high, side, norm",
     [
         (100, 400, 3, 1),
         (60, 120, 3, 2),
@@ -294,7 +293,7 @@ def test_canny_is_exact(
     np.testing.assert_array_equal(results[0], canny(image, low, high, side, norm))
 
 
-@pytest.mark.parametrize(("side", "norm"), [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (7, 2)])
+@each("side, norm", [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (7, 2)])
 def test_canny_of_black_and_white_noise(ddr: Ddr, side: int, norm: int) -> None:
     lenience = 2.0**-22 if (side, norm) == (5, 2) else 0.0
     is_reached = False

@@ -27,6 +27,7 @@ from hbrt.cv_types import (
     hbDSPCvWarpPerspectiveParam,
 )
 from tests.dsp_server.ops.cv.conftest import correlated, op_of, padded
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -36,8 +37,8 @@ METHODS = [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR]
 INTEGERS = [np.uint8, np.int16]
 
 
-@pytest.mark.parametrize("window", [(1, 2), (2, 1)])
-@pytest.mark.parametrize("width", [1, 2, 3, 40])
+@each("window", [(1, 2), (2, 1)])
+@each("width", [1, 2, 3, 40])
 def test_a_mean_of_two_pixels_does_not_overflow(ddr: Ddr, window: tuple[int, int], width: int) -> None:
     rows, columns = window
     values = np.array([0, 0, 255, 255, 254, 255, 1, 0, 128, 129], np.uint8).repeat(width).reshape(-1, width)
@@ -57,8 +58,8 @@ def test_a_mean_of_two_pixels_does_not_overflow(ddr: Ddr, window: tuple[int, int
         assert np.abs(ddr.run(param)[0] - mean).max() < 1
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize(("weight", "delta"), [(1, 3e9), (1, -3e9), (1, 1e300), (1e8, 0), (-1e8, 0), (3e38, -1e300)])
+@each("dtype", INTEGERS)
+@each("weight, delta", [(1, 3e9), (1, -3e9), (1, 1e300), (1e8, 0), (-1e8, 0), (3e38, -1e300)])
 def test_filters_saturate_whatever_the_sum(
     ddr: Ddr, photo: SimpleNamespace, dtype: Any, weight: float, delta: float
 ) -> None:
@@ -78,7 +79,7 @@ def test_filters_saturate_whatever_the_sum(
     np.testing.assert_array_equal(ddr.run(parts)[0], expected)
 
 
-@pytest.mark.parametrize(("scale", "delta"), [(1e7, 0), (-1e7, 0), (1e300, 5), (1, 3e9), (1, -1e300), (1e308, 1e308)])
+@each("scale, delta", [(1e7, 0), (-1e7, 0), (1e300, 5), (1, 3e9), (1, -1e300), (1e308, 1e308)])
 def test_sobel_saturates_whatever_the_scale(ddr: Ddr, photo: SimpleNamespace, scale: float, delta: float) -> None:
     image = photo.gray(9, 21)
     param = hbDSPCvSobelParam(
@@ -111,7 +112,7 @@ def test_a_mask_of_zeros_is_refused(ddr: Ddr, photo: SimpleNamespace, structure:
     refused(ddr, param, "kernel is a mask of 6 zeros, under which no pixel is: set an element of it.")
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@each("wrong", [np.nan, np.inf, -np.inf])
 def test_a_weight_that_is_no_number_is_refused(ddr: Ddr, photo: SimpleNamespace, wrong: float) -> None:
     good, bad = np.ones((1, 3), np.float32), np.array([[1, wrong, 1]], np.float32)
     how: Any = {
@@ -148,9 +149,9 @@ def look_up(
     return ddr.run(param)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 3e38, 1e300])
-@pytest.mark.parametrize("value", [0, 7])
+@each("method", METHODS)
+@each("wrong", [np.nan, np.inf, -np.inf, 3e38, 1e300])
+@each("value", [0, 7])
 def test_a_place_of_no_number_lies_outside_among_good_ones(
     ddr: Ddr, photo: SimpleNamespace, method: int, wrong: float, value: int
 ) -> None:
@@ -217,8 +218,8 @@ def warped(ddr: Ddr, image: Any, matrix: Array, size: tuple[int, int], method: i
     return ddr.run(param)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("divisor", [[1, 0, -3], [0, 1, -20], [0.05, 0.03, -0.7], [-1, 0, 2], [0, 0, 1e-320]])
+@each("method", METHODS)
+@each("divisor", [[1, 0, -3], [0, 1, -20], [0.05, 0.03, -0.7], [-1, 0, 2], [0, 0, 1e-320]])
 def test_a_horizon_inside_the_result(ddr: Ddr, photo: SimpleNamespace, method: int, divisor: list[float]) -> None:
     """Both sides of w = 0 are looked up, and what lies on it is outside."""
     matrix = np.array([[2, 0, 3], [0, 2, 5], divisor])

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 import scipy.ndimage as nd
 from numpy.typing import NDArray
 
@@ -23,6 +22,7 @@ from hbrt.cv_types import (
     hbDSPCvMedianBlurParam,
     hbDSPCvSepFilter2DParam,
 )
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -31,8 +31,8 @@ Array = NDArray[Any]
 SIZES = [(37, 53), (64, 48), (1, 41), (29, 1), (1, 1), (2, 3)]
 BORDERS = [0, 1]
 MODES = {0: "constant", 1: "nearest"}
-every_size = pytest.mark.parametrize("size", SIZES)
-every_border = pytest.mark.parametrize("border", BORDERS)
+every_size = each("size", SIZES)
+every_border = each("border", BORDERS)
 
 
 def weights(*shape: int) -> Array:
@@ -42,7 +42,7 @@ def weights(*shape: int) -> Array:
 
 @every_size
 @every_border
-@pytest.mark.parametrize(("side", "kernel"), [(3, [1, 2, 1]), (5, [1, 4, 6, 4, 1])])
+@each("side, kernel", [(3, [1, 2, 1]), (5, [1, 4, 6, 4, 1])])
 def test_gaussian_blur_is_exact(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, side: int, kernel: list[int]
 ) -> None:
@@ -57,7 +57,7 @@ def test_gaussian_blur_is_exact(
 
 @every_size
 @every_border
-@pytest.mark.parametrize(("width", "height", "x", "y"), [(3, 3, -1, -1), (4, 2, -1, -1), (5, 1, 0, 0), (1, 7, 0, 6)])
+@each("width, height, x, y", [(3, 3, -1, -1), (4, 2, -1, -1), (5, 1, 0, 0), (1, 7, 0, 6)])
 def test_box_filter_is_within_one_of_the_mean(
     ddr: Ddr,
     photo: SimpleNamespace,
@@ -105,7 +105,7 @@ def extreme(image: Array, mask: Array, anchor: tuple[int, int], border: int, tak
 
 @every_size
 @every_border
-@pytest.mark.parametrize("mask", MASKS)
+@each("mask", MASKS)
 def test_dilate_and_erode(ddr: Ddr, photo: SimpleNamespace, size: Any, border: int, mask: str) -> None:
     image, kernel = photo.gray(*size), MASKS[mask]
     src, held = ddr.image(image, padding=1), ddr.kernel(kernel)
@@ -131,9 +131,7 @@ def test_dilate_and_erode_as_scipy_does(ddr: Ddr, photo: SimpleNamespace) -> Non
 
 @every_size
 @every_border
-@pytest.mark.parametrize(
-    ("shape", "anchor"), [((3, 3), (-1, -1)), ((5, 5), (-1, -1)), ((2, 4), (0, 1)), ((13, 15), (-1, -1))]
-)
+@each("shape, anchor", [((3, 3), (-1, -1)), ((5, 5), (-1, -1)), ((2, 4), (0, 1)), ((13, 15), (-1, -1))])
 def test_filter2d_is_within_a_rounding(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, shape: Any, anchor: Any
 ) -> None:
@@ -160,7 +158,7 @@ def test_filter2d_is_within_a_rounding(
 
 @every_size
 @every_border
-@pytest.mark.parametrize(("columns", "rows"), [(3, 5), (4, 1), (1, 7)])
+@each("columns, rows", [(3, 5), (4, 1), (1, 7)])
 def test_sep_filter2d_is_within_a_rounding(
     ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, columns: int, rows: int
 ) -> None:
@@ -184,7 +182,7 @@ def test_sep_filter2d_is_within_a_rounding(
 
 
 @every_size
-@pytest.mark.parametrize("side", [1, 3, 5, 9])
+@each("side", [1, 3, 5, 9])
 def test_median_blur_is_scipys(ddr: Ddr, photo: SimpleNamespace, size: Any, side: int) -> None:
     for image in (photo.gray(*size), photo.color(*size)):
         if side == 1:

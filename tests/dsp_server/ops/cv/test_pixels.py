@@ -17,6 +17,7 @@ from hbrt.cv_types import (
     hbDSPCvIntegralParam,
     hbDSPCvThresholdParam,
 )
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 SIZES = [(37, 53), (64, 48), (1, 41), (29, 1), (1, 1)]
 EVEN_SIZES = [(36, 54), (2, 40), (28, 2), (2, 2)]
-every_size = pytest.mark.parametrize("size", SIZES)
+every_size = each("size", SIZES)
 
 
 def in_order(image: Array, name: str) -> Array:
     return image if name == "rgb" else image[..., ::-1]
 
 
-@pytest.mark.parametrize("size", EVEN_SIZES)
-@pytest.mark.parametrize("name", ["rgb", "bgr"])
+@each("size", EVEN_SIZES)
+@each("name", ["rgb", "bgr"])
 def test_to_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
     image = photo.color(*size)
     param = hbDSPCvCvtColorParam(
@@ -44,8 +45,8 @@ def test_to_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: An
     assert np.abs(uv - exact[::2, ::2, 1:]).max() <= 1
 
 
-@pytest.mark.parametrize("size", EVEN_SIZES)
-@pytest.mark.parametrize("name", ["rgb", "bgr"])
+@each("size", EVEN_SIZES)
+@each("name", ["rgb", "bgr"])
 def test_from_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
     exact = skimage.color.rgb2ycbcr(photo.color(*size))
     y, uv = np.rint(exact[..., 0]).astype(np.uint8), np.rint(exact[::2, ::2, 1:]).astype(np.uint8)
@@ -59,7 +60,7 @@ def test_from_nv12_as_scikit_image_does(ddr: Ddr, photo: SimpleNamespace, size: 
 
 
 @every_size
-@pytest.mark.parametrize("name", ["rgb", "bgr"])
+@each("name", ["rgb", "bgr"])
 def test_to_and_from_gray(ddr: Ddr, photo: SimpleNamespace, size: Any, name: str) -> None:
     image, gray = photo.color(*size), photo.gray(*size)
     src = ddr.image(in_order(image, name), name, padding=5)
@@ -137,7 +138,7 @@ def above(image: Array, thresh: float, most: float, kind: int) -> Array:
 
 
 @every_size
-@pytest.mark.parametrize("kind", range(5))
+@each("kind", range(5))
 def test_threshold_is_exact_also_in_place(ddr: Ddr, photo: SimpleNamespace, size: Any, kind: int) -> None:
     gray = photo.gray(*size)
     for image, thresh, most in (

@@ -42,6 +42,7 @@ from hbrt.cv_types import (
     hbVPImage,
 )
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -118,7 +119,7 @@ GOOD: dict[str, Callable[..., CvParam]] = {
 }
 
 
-@pytest.mark.parametrize("op", GOOD)
+@each("op", GOOD)
 def test_a_good_structure_is_good(op: str) -> None:
     GOOD[op]().check()
 
@@ -324,7 +325,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("op", "wrong", "sentence"), WRONG)
+@each("op, wrong, sentence", WRONG)
 def test_a_wrong_structure_is_named(op: str, wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(CvRuleError) as caught:
         GOOD[op](**wrong).check()
@@ -364,8 +365,8 @@ def test_every_plane_is_kept_apart() -> None:
             GOOD["resize"](src=src, dst=dst).check()
 
 
-@pytest.mark.parametrize(
-    ("roi", "why"),
+@each(
+    "roi, why",
     [
         ((3, 0, 2, 5), "is empty: its right and bottom are inside it, and not before its left and top."),
         ((0, 0, 8, 5), "leaves src, whose last pixel is (7, 5)."),

@@ -21,6 +21,7 @@ from hbrt.cv_types import (
     hbDSPCvRoiResizeParam,
 )
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -63,9 +64,9 @@ def hold(got: Array, image: Array, method: int, tolerance: float = 1.0) -> None:
         assert np.abs(got - linear(image, height, width)).max() <= tolerance
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("result", RESULTS)
-@pytest.mark.parametrize("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
+@each("size", SIZES)
+@each("result", RESULTS)
+@each("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
 def test_resize(ddr: Ddr, photo: SimpleNamespace, size: Any, result: Any, method: int) -> None:
     gray = photo.gray(*size)
     for image, tolerance in (
@@ -82,9 +83,9 @@ def test_resize(ddr: Ddr, photo: SimpleNamespace, size: Any, result: Any, method
         hold(ddr.run(param)[0], image, method, tolerance)
 
 
-@pytest.mark.parametrize("size", EVEN_SIZES)
-@pytest.mark.parametrize("result", EVEN_RESULTS)
-@pytest.mark.parametrize("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
+@each("size", EVEN_SIZES)
+@each("result", EVEN_RESULTS)
+@each("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
 def test_resize_nv12(ddr: Ddr, photo: SimpleNamespace, size: Any, result: Any, method: int) -> None:
     planes = photo.nv12(*size)
     param = hbDSPCvResizeParam(
@@ -118,7 +119,7 @@ def twice(image: Array) -> Array:
     return rounded
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_pyramids_are_exact(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
     for image in (photo.gray(*size), photo.color(*size)):
         src = ddr.image(image, padding=5)
@@ -133,7 +134,7 @@ def test_pyramids_are_exact(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None
             hold(ddr.run(param)[0], image, HB_VP_INTER_LINEAR)
 
 
-@pytest.mark.parametrize("size", EVEN_SIZES)
+@each("size", EVEN_SIZES)
 def test_pyramids_of_nv12(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
     planes = photo.nv12(*size)
     src = ddr.image(planes, "nv12", padding=6)
@@ -149,8 +150,8 @@ def test_pyramids_of_nv12(ddr: Ddr, photo: SimpleNamespace, size: Any) -> None:
 ROIS = [(0, 0, 51, 35), (4, 2, 5, 3), (50, 34, 51, 35), (10, 6, 41, 29)]
 
 
-@pytest.mark.parametrize("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
-@pytest.mark.parametrize("name", ["y", "rgb", "nv12"])
+@each("method", [HB_VP_INTER_NEAREST, HB_VP_INTER_LINEAR])
+@each("name", ["y", "rgb", "nv12"])
 def test_roi_resize_looks_at_nothing_else(ddr: Ddr, photo: SimpleNamespace, method: int, name: str) -> None:
     size, result = (36, 52), (12, 20)
     planes: Any = {"y": (photo.gray(*size),), "rgb": (photo.color(*size),), "nv12": photo.nv12(*size)}[name]

@@ -9,13 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import hbrt.cv_types as types
 from dsp_server.builtin_ops import CV_OPS
 from dsp_server.registry import Registry
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.types import HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "cv-ops.md"
@@ -74,7 +73,7 @@ def test_every_op_is_where_its_name_says() -> None:
         assert f"Input block: hbDSPCv{MANUAL[cmd - 0x800]}Param." in (op.__doc__ or "")
 
 
-@pytest.mark.parametrize("cmd", CV_OPS)
+@each("cmd", CV_OPS)
 def test_every_op_says_what_it_takes_what_lies_outside_and_whose_it_is(cmd: int) -> None:
     name, source = CV_OPS[cmd]
     module, _, attribute = source.partition(":")
@@ -93,7 +92,7 @@ def field_rows(name: str) -> list[tuple[int, str]]:
     return [(int(at), field) for at, field in re.findall(r"^\| (\d+) \| [^|]+ \| `(\w+)` \|", section[1], re.MULTILINE)]
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@each("name", STRUCTURES)
 def test_layout_as_documented(name: str) -> None:
     if name == "CvParam":
         return
@@ -108,7 +107,7 @@ def test_layout_as_documented(name: str) -> None:
     assert f"`{name}`, {ctypes.sizeof(structure)} bytes" in DOCS.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@each("name", STRUCTURES)
 def test_a_large_address_survives_every_64_bit_field(name: str) -> None:
     address = 0xFEDC_BA98_7654_3210
     structure = STRUCTURES[name]

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from hbrt.cv_types import (
@@ -22,6 +21,7 @@ from hbrt.cv_types import (
     hbDSPCvRotateParam,
     hbDSPCvTransposeParam,
 )
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -40,8 +40,8 @@ TURNS: dict[str, tuple[Callable[[], CvParam], Turn]] = {
 }
 
 
-@pytest.mark.parametrize("turn", TURNS)
-@pytest.mark.parametrize("size", [(37, 53), (48, 48), (1, 41), (29, 1), (1, 1)])
+@each("turn", TURNS)
+@each("size", [(37, 53), (48, 48), (1, 41), (29, 1), (1, 1)])
 def test_one_plane(ddr: Ddr, photo: SimpleNamespace, turn: str, size: Any) -> None:
     make, expected = TURNS[turn]
     gray = photo.gray(*size)
@@ -58,8 +58,8 @@ def test_one_plane(ddr: Ddr, photo: SimpleNamespace, turn: str, size: Any) -> No
         np.testing.assert_array_equal(ddr.run(param)[0], turned)
 
 
-@pytest.mark.parametrize("turn", TURNS)
-@pytest.mark.parametrize("size", [(36, 52), (2, 40), (2, 2)])
+@each("turn", TURNS)
+@each("size", [(36, 52), (2, 40), (2, 2)])
 def test_nv12(ddr: Ddr, photo: SimpleNamespace, turn: str, size: Any) -> None:
     make, expected = TURNS[turn]
     planes = photo.nv12(*size)

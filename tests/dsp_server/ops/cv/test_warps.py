@@ -18,6 +18,7 @@ from hbrt.cv_types import (
     hbDSPCvWarpAffineParam,
     hbDSPCvWarpPerspectiveParam,
 )
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.cv.conftest import Ddr
@@ -28,8 +29,8 @@ MODES = {0: "grid-constant", 1: "nearest"}
 warping: Any = skimage.transform  # its functions have no types
 AFFINE = np.array([[0.9, 0.2, 3.3], [-0.15, 1.1, 2.7]])
 PERSPECTIVE = np.array([[1.05, 0.1, -2.4], [-0.08, 0.95, 1.6], [0.0006, -0.0004, 1.0]])
-every_size = pytest.mark.parametrize("size", SIZES)
-every_border = pytest.mark.parametrize(("border", "value"), [(0, 0), (0, 90), (1, 0)])
+every_size = each("size", SIZES)
+every_border = each("border, value", [(0, 0), (0, 90), (1, 0)])
 
 
 def looked_up(image: Array, x: Array, y: Array, border: int, value: int, order: int = 1) -> NDArray[np.float64]:
@@ -68,7 +69,7 @@ def remap_param(ddr: Ddr, values: Array, **fields: Any) -> hbDSPCvRemapParam:
 
 @every_size
 @every_border
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@each("dtype", [np.float64, np.float32])
 def test_remap_is_within_a_rounding(
     ddr: Ddr, photo: SimpleNamespace, size: Any, border: int, value: int, dtype: Any
 ) -> None:

@@ -19,6 +19,7 @@ from dsp_server.ops.nn.pointcloud_tiles import Rectangle
 from hbrt.jit import Kernel, numba_module
 from hbrt.pointcloud_types import hbDSPPointCloudParam
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.nn.conftest import FakeDdr, Op
@@ -115,7 +116,7 @@ def test_words_of_points(ddr: FakeDdr) -> None:
 
 
 @both_ways
-@pytest.mark.parametrize(
+@each(
     "outside",
     [
         [8, 0, 0],  # the far end is outside
@@ -195,11 +196,11 @@ def planes(values: NDArray[np.int8], op: Op, voxels: int, points: int) -> NDArra
 
 
 @both_ways
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("dims", [4, 5])
-@pytest.mark.parametrize(("first", "count"), [(0, 40), (3, 30), (39, 1), (7, 0)])
-@pytest.mark.parametrize("pool_bytes", [103 * 1024, 600, 300])
-@pytest.mark.parametrize("flags", [0, 1])
+@each("op", OPS)
+@each("dims", [4, 5])
+@each("first, count", [(0, 40), (3, 30), (39, 1), (7, 0)])
+@each("pool_bytes", [103 * 1024, 600, 300])
+@each("flags", [0, 1])
 def test_planes_of_some_pillars(
     ddr: FakeDdr, op: Op, dims: int, first: int, count: int, pool_bytes: int, flags: int
 ) -> None:
@@ -265,8 +266,8 @@ def test_through_tcm_costs_fewer_modelled_cycles_than_straight_from_ddr(ddr: Fak
     assert spent[0] < spent[1]
 
 
-@pytest.mark.parametrize(
-    ("rectangle", "most"),
+@each(
+    "rectangle, most",
     [
         (Rectangle(0, 1, 10, 10), 3),
         (Rectangle(5, 4, 3, 20), 7),
@@ -291,8 +292,8 @@ def test_no_points_and_no_pillars(ddr: FakeDdr) -> None:
     assert not ddr.run(hb_dsp_pointpillars, asked, 90, INT8).any()
 
 
-@pytest.mark.parametrize(
-    ("step", "fields", "message"),
+@each(
+    "step, fields, message",
     [
         (0, {}, r"step 0 is none: use 1 \(encode points\), 2 \(encode pillars\) or 3 \(transpose\)\."),
         (POINTS, {"dims": 3}, r"dims is 3: a point has 4 or 5 numbers\."),
@@ -317,7 +318,7 @@ def test_a_wrong_field(ddr: FakeDdr, step: int, fields: dict[str, Any], message:
         hb_dsp_centerpoint(memoryview(bytearray(param(step, **fields))), memoryview(b""), ddr.tile_manager)
 
 
-@pytest.mark.parametrize("step", [POINTS, PILLARS, TRANSPOSE])
+@each("step", [POINTS, PILLARS, TRANSPOSE])
 def test_blocks_that_do_not_fit(ddr: FakeDdr, step: int) -> None:
     asked = param(step, count=18)
     asked.input = 0x1000

@@ -20,6 +20,7 @@ from hbrt.nn_types import (
     hbDSPSoftmaxParam,
 )
 from hbrt.structures import CStructure
+from tests.each import each
 
 OFFSETS = {
     hbDSPSoftmaxParam: (16, {"data_size": 0, "input": 8}),
@@ -51,7 +52,7 @@ def test_layout(structure: type[CStructure]) -> None:
     assert {field[0]: getattr(structure, field[0]).offset for field in structure._fields_} == offsets
 
 
-@pytest.mark.parametrize("structure", [hbDSPQuantizeParam, hbDSPDequantizeParam, hbDSPSoftmaxParam])
+@each("structure", [hbDSPQuantizeParam, hbDSPDequantizeParam, hbDSPSoftmaxParam])
 def test_a_large_address_survives_every_64_bit_field(structure: type[ctypes.Structure]) -> None:
     address = 0xFEDC_BA98_7654_3210
     for field in structure._fields_:
@@ -84,8 +85,8 @@ def test_per_tensor() -> None:
     assert (got.scales.of(0, 6).tolist(), got.zero_points.of(0, 6).tolist()) == ([0.5], [-7])
 
 
-@pytest.mark.parametrize(
-    ("shape", "axis", "channels"),
+@each(
+    "shape, axis, channels",
     [
         ((3,), 0, [0, 1, 2]),
         ((3, 2), 0, [0, 0, 1, 1, 2, 2]),
@@ -105,7 +106,7 @@ def test_per_axis(shape: tuple[int, ...], axis: int, channels: list[int]) -> Non
     np.testing.assert_array_equal(got.zero_points.of(1, got.count - 1), zero_points[1:])
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((3, 0), 0), ((0, 3), 1), ((2, 3, 0, 5), 1), ((2, 0), 1)])
+@each("shape, axis", [((3, 0), 0), ((0, 3), 1), ((2, 3, 0, 5), 1), ((2, 0), 1)])
 def test_a_tensor_of_no_elements_has_a_plan(shape: tuple[int, ...], axis: int) -> None:
     got = plan(param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200), load)
     assert got is not None
@@ -125,7 +126,7 @@ def test_a_shift_is_a_scale() -> None:
     assert got.zero_points.of(0, 3).tolist() == [0]
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"axis": 0, "scale_data": 0x666},
@@ -141,8 +142,8 @@ AXES = "give 0..1, or -1 for one scale for the whole tensor."
 TYPES = "use one of 8 int8, 9 uint8, 11 int16, 12 uint16, 14 int32."
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"scale": 0.0}, "The scale of channel 0 is 0.0: allowed are finite numbers above 0."),
         ({"scale": -1.0}, "The scale of channel 0 is -1.0: allowed are finite numbers above 0."),
@@ -186,7 +187,7 @@ def with_dimensions(count: int) -> hbDSPQuantizeParam:
     return result
 
 
-@pytest.mark.parametrize("count", [-1, 0, 9])
+@each("count", [-1, 0, 9])
 def test_a_wrong_number_of_dimensions(count: int) -> None:
     with pytest.raises(ValueError, match=f"^dimension_count is {count}: give between 1 and 8.$"):
         plan(with_dimensions(count), load)

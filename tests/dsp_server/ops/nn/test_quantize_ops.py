@@ -29,6 +29,7 @@ from hbrt.nn_types import (
     hbDSPQuantizeParam,
 )
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.nn.conftest import FakeDdr
@@ -67,8 +68,8 @@ def around_a_tile(item_bytes: int) -> int:
 
 
 # quantize takes 4 bytes of TCM an element, results in place; dequantize those of both types.
-@pytest.mark.parametrize(("tensor_type", "item_bytes"), [(S8, 4), (S8, 5), (U8, 5), (S16, 6), (U16, 6), (S32, 4)])
-@pytest.mark.parametrize("off", [-1, 0, 1])
+@each("tensor_type, item_bytes", [(S8, 4), (S8, 5), (U8, 5), (S16, 6), (U16, 6), (S32, 4)])
+@each("off", [-1, 0, 1])
 def test_around_a_tile(ddr: FakeDdr, tensor_type: int, item_bytes: int, off: int) -> None:
     dtype = DTYPES[tensor_type]
     zero_point = int(np.iinfo(dtype).max) // 4
@@ -83,7 +84,7 @@ def test_around_a_tile(ddr: FakeDdr, tensor_type: int, item_bytes: int, off: int
     np.testing.assert_array_equal(back, differences * np.float32(0.05), strict=True)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@each("count", [0, 1, 2])
 def test_few_elements(ddr: FakeDdr, count: int) -> None:
     values = np.full(count, 1.0, np.float32)
     got = quantize_both_ways(ddr, values, axis=-1, quanti_type=SHIFT, shift=4, tensor_type=S8)
@@ -160,7 +161,7 @@ def test_per_axis_agrees_with_broadcasting(
     np.testing.assert_array_equal(back, (got - zero_point).astype(np.float32) * scale, strict=True)
 
 
-@pytest.mark.parametrize("shape", [(3, 30_000), (30_000, 3), (7, 11, 1300)])
+@each("shape", [(3, 30_000), (30_000, 3), (7, 11, 1300)])
 def test_channels_across_tiles(ddr: FakeDdr, shape: tuple[int, ...]) -> None:
     values = real(math.prod(shape)).reshape(shape)
     shifts = np.arange(shape[1], dtype=np.int32) % 7
@@ -193,10 +194,8 @@ def test_larger_results_over_their_input_are_refused(ddr: FakeDdr) -> None:
         hb_dsp_dequantize(memoryview(bytearray(param)), block, ddr.tile_manager)
 
 
-@pytest.mark.parametrize(
-    ("op", "structure"), [(hb_dsp_quantize, hbDSPQuantizeParam), (hb_dsp_dequantize, hbDSPDequantizeParam)]
-)
-@pytest.mark.parametrize("fields", [{}, {"axis": 0}])
+@each("op, structure", [(hb_dsp_quantize, hbDSPQuantizeParam), (hb_dsp_dequantize, hbDSPDequantizeParam)])
+@each("fields", [{}, {"axis": 0}])
 def test_an_address_outside_every_block(ddr: FakeDdr, op: Any, structure: Any, fields: dict[str, int]) -> None:
     param = structure(**{**PER_TENSOR, "tensor_type": S32, "input": 0x1000, "scale_data": 0x2000, **fields})
     param.set_shape((4,))

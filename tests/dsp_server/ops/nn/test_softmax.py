@@ -17,6 +17,7 @@ from dsp_server.ops.nn import softmax, tiles
 from dsp_server.ops.nn.softmax import hb_dsp_softmax, make_softmax, softmax_row
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.nn.conftest import FakeDdr
@@ -46,7 +47,7 @@ def row(count: int, spread: float = 4.0) -> NDArray[np.float32]:
 TILE = 103 * 1024 // 4 // tiles.BLOCK_ELEMENTS * tiles.BLOCK_ELEMENTS
 
 
-@pytest.mark.parametrize(("count", "expected"), [(TILE - 1, 1), (TILE, 1), (TILE + 1, 2), (2 * TILE + 1, 3)])
+@each("count, expected", [(TILE - 1, 1), (TILE, 1), (TILE + 1, 2), (2 * TILE + 1, 3)])
 def test_the_sizes_below_lie_around_a_tile(count: int, expected: int) -> None:
     seen: list[int] = []
     values = np.zeros(count, np.float32)
@@ -54,7 +55,7 @@ def test_the_sizes_below_lie_around_a_tile(count: int, expected: int) -> None:
     assert seen == [TILE * i for i in range(expected)]
 
 
-@pytest.mark.parametrize(
+@each(
     "count",
     [
         1,
@@ -104,9 +105,9 @@ def test_no_elements(ddr: FakeDdr, path: Literal["ping_pong", "ddr"]) -> None:
     assert make_softmax(path)(memoryview(bytearray(hbDSPSoftmaxParam())), memoryview(b""), ddr.tile_manager) == 0
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(
-    ("values", "expected"),
+@each("path", PATHS)
+@each(
+    "values, expected",
     [
         ([0.0], [1.0]),
         ([3.4e38], [1.0]),
@@ -222,7 +223,7 @@ def test_without_room_in_tcm(ddr: FakeDdr) -> None:
     assert len(run(ddr, row(5000), "ddr")) == 5000
 
 
-@pytest.mark.parametrize("pool_bytes", [4 * 5000, 4 * 5000 + 64, 103 * 1024])
+@each("pool_bytes", [4 * 5000, 4 * 5000 + 64, 103 * 1024])
 def test_a_row_that_fits_a_bank_crosses_the_bus_once(ddr: FakeDdr, pool_bytes: int) -> None:
     values = row(5000)
     expected = run(ddr, values, "ddr")

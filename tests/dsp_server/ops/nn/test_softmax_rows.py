@@ -18,6 +18,7 @@ from dsp_server.registry import Registry
 from dsp_server.runtime import context
 from hbrt.nn_types import hbDSPSoftmaxParam, hbDSPSoftmaxRowsParam
 from hbrt.status import Status
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.dsp_server.ops.nn.conftest import FakeDdr
@@ -90,7 +91,7 @@ def test_in_place(ddr: FakeDdr) -> None:
     assert bytes(block) == each_row(ddr, values).tobytes()
 
 
-@pytest.mark.parametrize(("size", "rows"), [(0, 5), (8, 0), (0, 0)])
+@each("size, rows", [(0, 5), (8, 0), (0, 0)])
 def test_no_elements(ddr: FakeDdr, size: int, rows: int) -> None:
     block = memoryview(bytearray(hbDSPSoftmaxRowsParam(size, rows, 0)))
     assert hb_dsp_softmax_rows(block, memoryview(b""), ddr.tile_manager) == 0
@@ -100,8 +101,8 @@ def test_the_structure_as_a_c_program_packs_it() -> None:
     assert bytes(hbDSPSoftmaxRowsParam(12, 7, 1 << 40)) == struct.pack("<iiQ", 12, 7, 1 << 40)
 
 
-@pytest.mark.parametrize(
-    ("size", "rows", "offset", "room", "said"),
+@each(
+    "size, rows, offset, room, said",
     [
         (-4, 2, 0, 32, "data_size is -4 bytes"),
         (6, 2, 0, 32, "data_size is 6 bytes"),

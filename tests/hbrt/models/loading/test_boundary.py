@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from hbrt.models.loading.boundary import quantized_boundary
 from hbrt.models.spec.quantization import dequantize
 from hbrt.models.spec.spec import QuantizationKind
+from tests.each import each
 
 CONSTANTS = "<float s = {0.5}, int8 z = {3}, float t = {0.25}, uint8 u = {200}>"
 WHOLE = """
@@ -260,9 +261,7 @@ def test_microsofts_16_bit_nodes_and_constants_that_are_nodes() -> None:
     assert found.quantization["x"].zero_point.tolist() == [100]
 
 
-@pytest.mark.parametrize(
-    ("kind", "zero", "is_told"), [("int16", -128, True), ("int16", 3634, False), ("uint16", 128, False)]
-)
+@each("kind, zero, is_told", [("int16", -128, True), ("int16", 3634, False), ("uint16", 128, False)])
 def test_a_zero_point_that_the_c_structure_would_tell_wrongly_stays_in_the_graph(
     kind: str,
     zero: int,

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from hbrt.models.run.exact_integers import exact_integers
 from hbrt.models.run.ort_session import make_session
+from tests.each import each
 
 TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8}
 SCALES = {"as": 0.01, "bs": 0.02, "ys": 4.0}
@@ -62,10 +63,10 @@ def products(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-KINDS = pytest.mark.parametrize(("first", "second"), list(product((np.int8, np.uint8), repeat=2)))
+KINDS = each("first, second", list(product((np.int8, np.uint8), repeat=2)))
 
 
-@pytest.mark.parametrize("is_constant", [True, False])
+@each("is_constant", [True, False])
 @KINDS
 def test_matmul_integer(first: Any, second: Any, *, is_constant: bool) -> None:
     a, b = operand(first, (ROWS, DEPTH), 1), operand(second, (DEPTH, COLUMNS), 2)
@@ -82,9 +83,9 @@ def test_matmul_integer_without_zero_points() -> None:
     np.testing.assert_array_equal(run(model, a, b), a.astype(np.int64) @ b.astype(np.int64))
 
 
-@pytest.mark.parametrize("opset", [13, 21])
-@pytest.mark.parametrize("is_constant", [True, False])
-@pytest.mark.parametrize(("first", "second"), [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
+@each("opset", [13, 21])
+@each("is_constant", [True, False])
+@each("first, second", [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
 def test_qlinear_matmul(first: Any, second: Any, *, is_constant: bool, opset: int) -> None:
     a, b = operand(first, (ROWS, DEPTH), 1), operand(second, (DEPTH, COLUMNS), 2)
     node = helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
@@ -92,8 +93,8 @@ def test_qlinear_matmul(first: Any, second: Any, *, is_constant: bool, opset: in
     np.testing.assert_array_equal(run(model, a, b), requantized(products(a, b), a.dtype))
 
 
-@pytest.mark.parametrize("is_constant", [True, False])
-@pytest.mark.parametrize(("first", "second"), [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
+@each("is_constant", [True, False])
+@each("first, second", [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
 def test_qlinear_conv(first: Any, second: Any, *, is_constant: bool) -> None:
     a, b = operand(first, (1, 8, 5, 7), 1), operand(second, (4, 8, 3, 3), 2)
     node = helper.make_node("QLinearConv", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
@@ -103,8 +104,8 @@ def test_qlinear_conv(first: Any, second: Any, *, is_constant: bool) -> None:
     np.testing.assert_array_equal(run(model, a, b), requantized(sums, a.dtype))
 
 
-@pytest.mark.parametrize("opset", [13, 21])
-@pytest.mark.parametrize("is_constant", [True, False])
+@each("opset", [13, 21])
+@each("is_constant", [True, False])
 @KINDS
 def test_between_quantize_and_dequantize(first: Any, second: Any, *, is_constant: bool, opset: int) -> None:
     a, b = operand(first, (ROWS, DEPTH), 1), operand(second, (DEPTH, COLUMNS), 2)

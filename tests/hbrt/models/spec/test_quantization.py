@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
 from arm_client.dnn.spec.dtypes import LIMITS
 from hbrt.dnn_types import hbDNNDataType
 from hbrt.models.spec.quantization import as_shift, dequantize, quantize
 from hbrt.models.spec.spec import Quantization, QuantizationKind
+from tests.each import each
 
 SCALE, SHIFT = QuantizationKind.SCALE, QuantizationKind.SHIFT
 
@@ -48,7 +48,7 @@ def test_ties_away_from_zero() -> None:
     assert quantize(values, rule(1.0), np.int8, half_away=True).tolist() == [1, -1, 3, -3, 0]
 
 
-@pytest.mark.parametrize("tensor_type", list(LIMITS))
+@each("tensor_type", list(LIMITS))
 def test_limits_infinities_and_nan(tensor_type: hbDNNDataType) -> None:
     low, high = LIMITS[tensor_type]
     dtype = np.int64  # wider than each: the limits alone clip
@@ -81,7 +81,7 @@ def test_shift_is_the_scale_that_it_stands_for(shifts: list[int], axis: int) -> 
     np.testing.assert_array_equal(quantize(real, shift, np.int8), stored)
 
 
-@pytest.mark.parametrize("kept", [rule(0.3), rule(0.5, zero=(1,)), rule(2.0), rule(0.5, 0.3, zero=(0, 0))])
+@each("kept", [rule(0.3), rule(0.5, zero=(1,)), rule(2.0), rule(0.5, 0.3, zero=(0, 0))])
 def test_what_is_no_shift_stays(kept: Quantization) -> None:
     assert as_shift(kept) is kept
 

@@ -6,6 +6,7 @@ import pytest
 
 from hbrt.errors import WrongUseError
 from hbrt_farm.leases.pools import Pool, parse_pool
+from tests.each import each
 
 
 def test_a_pool_with_its_options(tmp_path: Path) -> None:
@@ -15,8 +16,8 @@ def test_a_pool_with_its_options(tmp_path: Path) -> None:
     assert parse_pool(f"big=3,profile=sd865,image={image}") == Pool("big", 3, str(image), "sd865")
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
+@each(
+    "text, part",
     [
         ("big", "'' of the pool 'big' is not a number"),
         ("=2", "'' of the pool '=2' is not a name"),

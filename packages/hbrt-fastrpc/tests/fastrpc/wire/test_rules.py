@@ -11,8 +11,8 @@ from fastrpc.wire.message import HEAD, INVOKE, pack_invoke
 from fastrpc.wire.scalars import Scalars, make, split
 
 
-@pytest.mark.parametrize(
-    ("method", "inputs", "outputs", "word"),
+@each(
+    "method, inputs, outputs, word",
     [(0, 3, 1, 0x0003_0100), (2, 3, 1, 0x0203_0100), (4, 2, 2, 0x0402_0200), (99, 1, 0, 0x1F01_0000)],
 )
 def test_words_of_the_reference(method: int, inputs: int, outputs: int, word: int) -> None:
@@ -34,8 +34,8 @@ def test_a_word_says_what_it_was_made_of(scalars: Scalars) -> None:
     assert split(scalars.word()) == scalars
 
 
-@pytest.mark.parametrize(
-    ("scalars", "code"),
+@each(
+    "scalars, code",
     [
         (Scalars(0, 256, 0), Aee.AEE_EMAXBUFS),
         (Scalars(0, 0, 256), Aee.AEE_EMAXBUFS),
@@ -59,8 +59,8 @@ def test_a_uri_names_skeleton_domain_and_session() -> None:
     assert uri.split_domain(11) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("written", "code"),
+@each(
+    "written, code",
     [
         ("", Aee.AEE_EBADPARM),
         ("calc", Aee.AEE_EBADPARM),
