@@ -9,6 +9,7 @@ from fastrpc.wire import uri
 from fastrpc.wire.aee import DSP_ERROR, Aee, AeeError, name_of, of_status, on_dsp
 from fastrpc.wire.message import HEAD, INVOKE, pack_invoke
 from fastrpc.wire.scalars import Scalars, make, split
+from tests.each import each
 
 
 @each(
