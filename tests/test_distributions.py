@@ -1,4 +1,4 @@
-"""hbrt-rknn and hbrt-rdk, installed: their names are there, and the vendors' go first where they are."""
+"""The guests' wheels: they hold their packages, and the vendors' names go first where they are."""
 
 import subprocess
 import sys
@@ -17,6 +17,32 @@ print([importlib.util.find_spec(name).origin for name in sys.argv[2:]])
 """
 
 
+def built(name: str, target: Path) -> Path:
+    """The wheel of a guest."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)],
+        cwd=PACKAGES / f"hbrt-{name}",
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    (wheel,) = target.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.parametrize(("name", "package"), [("farm", "hbrt_farm"), ("fastrpc", "fastrpc"), ("rknn", "rknn_api")])
+def test_a_wheel_holds_every_file_of_its_package_and_stands_on_the_core(
+    tmp_path: Path, name: str, package: str
+) -> None:
+    with zipfile.ZipFile(built(name, tmp_path)) as archive:
+        held = {one for one in archive.namelist() if one.startswith(f"{package}/")}
+        (metadata,) = (archive.read(one).decode() for one in archive.namelist() if one.endswith("/METADATA"))
+    source = PACKAGES / f"hbrt-{name}" / "src"
+    files = (file for file in (source / package).rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    assert held == {file.relative_to(source).as_posix() for file in files}
+    assert "Requires-Dist: hbrt" in metadata
+
+
 @pytest.mark.parametrize(
     ("name", "modules"),
     [
@@ -25,17 +51,8 @@ print([importlib.util.find_spec(name).origin for name in sys.argv[2:]])
     ],
 )
 def test_the_vendors_names_go_first(tmp_path: Path, name: str, modules: tuple[str, str]) -> None:
-    wheel = tmp_path / "wheel"
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheel)],
-        cwd=PACKAGES / f"hbrt-{name}",
-        check=True,
-        capture_output=True,
-        timeout=PATIENCE_S,
-    )
-    (built,) = wheel.glob("*.whl")
     site = tmp_path / "site"
-    with zipfile.ZipFile(built) as archive:
+    with zipfile.ZipFile(built(name, tmp_path / "wheel")) as archive:
         archive.extractall(site)
 
     def found() -> str:

@@ -37,8 +37,6 @@ def command(ctx: click.Context, file: Path, out: Path, folders: tuple[Path, ...]
     except (IdlError, UnicodeDecodeError) as error:
         show_text(f"{error}" if isinstance(error, IdlError) else f"{file} is not UTF-8 text: {error}.", err=True)
         ctx.exit(Exit.FAILED)
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"{error.name} is missing; install it: pip install 'hbrt[idl]'.") from None
     out.mkdir(parents=True, exist_ok=True)
     writers = [writer for name, writer in (("python", python_writer), ("c", c_writer)) if lang in {None, name}]
     for writer in writers:
