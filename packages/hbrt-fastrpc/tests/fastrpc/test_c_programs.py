@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fastrpc.images.plain import QUEUE
 
 import fastrpc
 from arm_client.client import Board
 from fastrpc import DspQueue, Interface
+from tests.fastrpc.images.plain import QUEUE
 from tests.limits import PATIENCE_S
 from tests.shared import build_c
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fastrpc.test_c_programs import HERE, STRICT, build
 
 import fastrpc
 from arm_client.client import private_board
 from fastrpc import remote_arg, remote_handle64
 from fastrpc.wire import uri
 from fastrpc.wire.scalars import make
+from tests.fastrpc.test_c_programs import HERE, STRICT, build
 
 URI = uri.of_interface("careless") + "&_dom=cdsp"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.rknn_api.capi.models import model
 
 from rknn_api.container import Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, RknnStatus
+from tests.rknn_api.capi.models import model
 
 TENSOR = TensorInfo("x", (1, 3, 8, 8), "float32", "int8", 0.5, -3, "NCHW", (103.94,), (58.8,), "x_q")
 METADATA = Metadata(

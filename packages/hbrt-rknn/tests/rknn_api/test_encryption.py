@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.rknn_api.capi.models import model
 
 from rknn_api.container import Container
 from rknn_api.encryption import decrypted, encrypted
 from rknn_api.errors import RknnError, RknnStatus
 from rknn_api.lite.rknn_lite import RKNNLite
 from rknn_api.toolkit.rknn import RKNN
+from tests.rknn_api.capi.models import model
 
 
 def results(path: Path) -> list[np.ndarray]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rknn_api.capi.test_functions import attr_of, contexts, memory  # noqa: F401 - a fixture, and what makes use of it
 
 import rknn_api as rk
 from tests.limits import PATIENCE_S
+from tests.rknn_api.capi.test_functions import attr_of, contexts, memory  # noqa: F401 - a fixture, and what makes use of it
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")
 

@@ -13,11 +13,11 @@ import numpy as np
 import psutil
 import pytest
 from onnx import helper
-from tests.rknn_api.capi.models import exported, model
 
 from tests.arm_client.dnn.nets import endless
 from tests.limits import PATIENCE_S
 from tests.rknn_api import nets
+from tests.rknn_api.capi.models import exported, model
 from tests.shared import Shell
 from tests.waiting import until
 

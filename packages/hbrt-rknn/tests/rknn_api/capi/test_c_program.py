@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tests.rknn_api.capi.models import model
-from tests.rknn_api.capi.test_functions import picture, reference
 
 from hbrt.native.files import include_dir
 from rknn_api import c_names, types
@@ -19,6 +17,8 @@ from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
+from tests.rknn_api.capi.models import model
+from tests.rknn_api.capi.test_functions import picture, reference
 from tools import abi
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.rknn_api.capi.models import CstScale, model
 
 from hbrt.native.files import include_dir
 from rknn_api.commands.benchmark import command as benchmark
@@ -19,6 +18,7 @@ from rknn_api.toolkit.rknn import RKNN
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
 from tests.rknn_api import nets
+from tests.rknn_api.capi.models import CstScale, model
 
 SANITIZE = ("--sanitize", "address,undefined", "-fno-sanitize-recover=all")
 PLUGIN = """

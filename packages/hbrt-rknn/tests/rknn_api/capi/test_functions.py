@@ -16,7 +16,6 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from onnx import helper
-from tests.rknn_api.capi.models import exported, model
 
 import rknn_api as rk
 from arm_client.client import Board
@@ -29,6 +28,7 @@ from rknn_api.errors import RknnStatus
 from rknn_api.layouts import from_native, to_native, with_strides
 from rknn_api.toolkit.build import without_weights
 from tests.rknn_api import nets
+from tests.rknn_api.capi.models import exported, model
 from tests.waiting import until
 
 Factory = Callable[..., AbstractContextManager[Board]]

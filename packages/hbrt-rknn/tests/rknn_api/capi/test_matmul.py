@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 import rknn_api as rk
 from arm_client.client import Board
@@ -26,6 +25,7 @@ from rknn_api.capi.matrices import (
 )
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
+from tests.rknn_api.capi.test_custom_ops import SANITIZE
 from tests.waiting import until
 
 pytestmark = pytest.mark.dsp_board(profile="rk3588")

@@ -9,11 +9,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 from rknn_api.rga.engine import Picture, process, refusal
 from rknn_api.rga.formats import FORMATS, byte_count, matrix
 from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
+from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT = 16, 8
