@@ -40,6 +40,11 @@ def is_hexagon(raw: bytes) -> bool:
     return len(raw) >= HEADER_BYTES and is_elf(raw) and ident_and_kind(raw) == (_CLASS_32, _EXECUTABLE, _HEXAGON)
 
 
+def version_of(raw: bytes) -> int:
+    """Version of the code of a Hexagon's program: 0x67 for v67."""
+    return int(struct.unpack_from("<I", raw, 36)[0]) & 0xFF
+
+
 def ident_and_kind(raw: bytes) -> tuple[int, int, int]:
     """Class, type and machine of an ELF file."""
     kind, machine = struct.unpack_from("<HH", raw, 16)

@@ -18,7 +18,7 @@ from hbrt.cc.toolchain import (
 )
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
-from hbrt.native.hexagon_flags import hexagon_compiler, hexagon_flags
+from hbrt.native.hexagon_flags import hexagon_compiler, hexagon_flags, version_in
 from hbrt.native.image_flags import image_flags
 
 _OURS = {
@@ -101,8 +101,13 @@ def command(
     is_hexagon = target == "hexagon"
     if is_hexagon and (not is_image or is_sim or sanitize):
         raise click.UsageError("--target hexagon goes with --dsp alone: it makes an image.")
+    version = 0
     if is_hexagon:
-        flags = Flags(*hexagon_flags())
+        try:
+            version, arguments = version_in(arguments)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        flags = Flags(*hexagon_flags(version))
     else:
         flags = Flags(*image_flags(sources, is_program=is_sim)) if is_image else arm_flags()
     if print_flags:
@@ -114,7 +119,7 @@ def command(
     remember_python()
     if is_image:  # a finding then names a file that is found from everywhere
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
-    compiler = hexagon_compiler(sources) if is_hexagon else compiler_of(sources)
+    compiler = hexagon_compiler(sources, version) if is_hexagon else compiler_of(sources)
     line = command_line(compiler, flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
     try:
         source = SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None

@@ -9,6 +9,7 @@
 
 #include "AEEStdErr.h"
 #include "HAP_compute_res.h"
+#include "HAP_etm_config.h"
 #include "HAP_farf.h"
 #include "HAP_mem.h"
 #include "HAP_perf.h"
@@ -151,6 +152,9 @@ EXPORT int HAP_power_set_bus_corner(void *context, uint32 target_corner, uint32 
 EXPORT int HAP_power_set_sleep_mode(void *context, boolean sleep_disable) {
   return set_v3(context, &(HAP_power_dcvs_v3_payload){.set_sleep_disable = TRUE, .sleep_disable = sleep_disable});
 }
+
+EXPORT int HAP_user_etm_enable(void) { return AEE_EUNSUPPORTED; }
+EXPORT int HAP_user_etm_disable(void) { return AEE_EUNSUPPORTED; }
 
 /* -- memory */
 
@@ -386,6 +390,8 @@ EXPORT int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int 
 EXPORT int HAP_compute_res_release_cached(unsigned int context_id) { return known(context_id); }
 EXPORT int HAP_compute_res_hmx_lock(unsigned int context_id) { return known(context_id); }
 EXPORT int HAP_compute_res_hmx_unlock(unsigned int context_id) { return known(context_id); }
+EXPORT int HAP_compute_res_hmx_lock2(unsigned int context_id, unsigned char type) { return (void)type, known(context_id); }
+EXPORT int HAP_compute_res_hmx_unlock2(unsigned int context_id, unsigned char type) { return (void)type, known(context_id); }
 EXPORT int HAP_compute_res_check_release_request(unsigned int context_id) { return (void)context_id, 0; }
 
 /* -- the process */

@@ -346,6 +346,10 @@ EXPORT int qurt_hvx_get_units(void) { return 0x200; }
 EXPORT int qurt_hvx_reserve(int num_units) { return num_units; }
 EXPORT int qurt_hvx_cancel_reserve(void) { return QURT_EOK; }
 
+EXPORT void qurt_pmu_enable(int enable) { (void)enable; }
+EXPORT void qurt_pmu_set(int reg_id, unsigned int reg_value) { (void)reg_id, (void)reg_value; }
+EXPORT unsigned int qurt_pmu_get(int red_id) { return (void)red_id, 0; }
+
 EXPORT int qurt_mem_cache_clean(qurt_addr_t addr, qurt_size_t size, qurt_mem_cache_op_t opcode, qurt_mem_cache_type_t type) {
   return (void)addr, (void)size, (void)opcode, (void)type, QURT_EOK;
 }

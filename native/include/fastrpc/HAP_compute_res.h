@@ -46,6 +46,10 @@ int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int timeout
 int HAP_compute_res_release_cached(unsigned int context_id);
 int HAP_compute_res_hmx_lock(unsigned int context_id);
 int HAP_compute_res_hmx_unlock(unsigned int context_id);
+#define HAP_COMPUTE_RES_HMX_NON_SHARED 0
+#define HAP_COMPUTE_RES_HMX_SHARED 1
+int HAP_compute_res_hmx_lock2(unsigned int context_id, unsigned char type);
+int HAP_compute_res_hmx_unlock2(unsigned int context_id, unsigned char type);
 int HAP_compute_res_check_release_request(unsigned int context_id);
 
 /* Names that programs ask for, to learn whether there are such functions. */

@@ -6,6 +6,10 @@
 #ifndef HBRT_FASTRPC_HAP_FARF_H
 #define HBRT_FASTRPC_HAP_FARF_H
 
+/* Programs have these by this header. */
+#include <stdio.h>
+#include <string.h>
+
 #include "HAP_debug.h"
 
 /* What a file does not define is compiled or not as here: FARF(HIGH, ...) takes FARF_HIGH defined as 1 before this header.

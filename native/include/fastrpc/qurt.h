@@ -8,6 +8,7 @@
 #define HBRT_FASTRPC_QURT_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,11 +35,14 @@ typedef uint64_t qurt_paddr_64_t;
 /* -- threads */
 
 typedef unsigned int qurt_thread_t;
+#define QURT_MAX_HTHREAD_LIMIT 8
 #define QURT_THREAD_ATTR_NAME_MAXLEN 16
 #define QURT_THREAD_ATTR_PRIORITY_DEFAULT 254
 #define QURT_THREAD_ATTR_CREATE_LEGACY 0
 #define QURT_THREAD_ATTR_CREATE_JOINABLE 1
 #define QURT_THREAD_ATTR_CREATE_DETACHED 2
+#define QURT_THREAD_AUTOSTACK_DISABLED 0
+#define QURT_THREAD_AUTOSTACK_ENABLED 1
 #define QURT_THREAD_ATTR_TCB_PARTITION_RAM 0
 #define QURT_THREAD_ATTR_TCB_PARTITION_TCM 1
 typedef struct {
@@ -164,6 +168,8 @@ void qurt_pipe_attr_init(qurt_pipe_attr_t *attr);
 void qurt_pipe_attr_set_buffer(qurt_pipe_attr_t *attr, qurt_pipe_data_t *buffer);
 void qurt_pipe_attr_set_elements(qurt_pipe_attr_t *attr, unsigned int elements);
 void qurt_pipe_attr_set_buffer_partition(qurt_pipe_attr_t *attr, unsigned char mem_partition);
+#define QURT_PIPE_ATTR_MEM_PARTITION_RAM 0
+#define QURT_PIPE_ATTR_MEM_PARTITION_TCM 1
 int qurt_pipe_create(qurt_pipe_t **pipe, qurt_pipe_attr_t *attr);
 int qurt_pipe_init(qurt_pipe_t *pipe, qurt_pipe_attr_t *attr);
 void qurt_pipe_destroy(qurt_pipe_t *pipe);
@@ -183,6 +189,8 @@ int qurt_hvx_try_lock(qurt_hvx_mode_t lock_mode);
 int qurt_hvx_get_mode(void);
 /* As for two units of 128 bytes: 0x200. */
 int qurt_hvx_get_units(void);
+#define QURT_HVX_RESERVE_ALL 4
+#define QURT_HVX_RESERVE_ALL_AVAILABLE 0xff
 int qurt_hvx_reserve(int num_units);
 int qurt_hvx_cancel_reserve(void);
 
@@ -205,6 +213,23 @@ void *qurt_malloc(unsigned int size);
 void *qurt_calloc(unsigned int elsize, unsigned int num);
 void *qurt_realloc(void *ptr, int newsize);
 void qurt_free(void *ptr);
+
+/* -- counters of events: none here, so that they stay 0 */
+
+#define QURT_PMUCNT0 0
+#define QURT_PMUCNT1 1
+#define QURT_PMUCNT2 2
+#define QURT_PMUCNT3 3
+#define QURT_PMUCFG 4
+#define QURT_PMUEVTCFG 5
+#define QURT_PMUCNT4 6
+#define QURT_PMUCNT5 7
+#define QURT_PMUCNT6 8
+#define QURT_PMUCNT7 9
+#define QURT_PMUEVTCFG1 10
+void qurt_pmu_enable(int enable);
+void qurt_pmu_set(int reg_id, unsigned int reg_value);
+unsigned int qurt_pmu_get(int red_id);
 
 /* -- clocks and the system */
 

@@ -97,7 +97,7 @@ class DspQueue:
         self._told = QueueStatistics()
         self._asked = threading.Event()
         self._watcher: threading.Thread | None = None
-        self.is_closed = False
+        self.is_closed = self._is_ending = False
         self._here.queues.add(self)
 
     def write(
@@ -193,14 +193,15 @@ class DspQueue:
                 if task == self._oldest_waking():  # else the watcher has released it
                     self._waking.popleft()
                     self._tasks.release(task)
+        self._is_ending = True
+        self._asked.set()
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join()  # a callback that is under way may still read
         with self._lock:
             if self.is_closed:
                 return
             self.is_closed = True
         self._here.queues.discard(self)
-        self._asked.set()
-        if self._watcher is not None and self._watcher is not threading.current_thread():
-            self._watcher.join()
         self._block.free()
 
     def __enter__(self) -> Self:
@@ -263,9 +264,9 @@ class DspQueue:
 
     def _watch(self) -> None:
         """Tell of responses, and of an end, while the image has been asked for some."""
-        while self._asked.wait() and not self.is_closed:
+        while self._asked.wait() and not self._is_ending:
             self._asked.clear()
-            while self._waking and not self.is_closed:
+            while self._waking and not self._is_ending:
                 self._reap()
                 self._tell()
                 time.sleep(_PAUSE_S)
@@ -276,7 +277,7 @@ class DspQueue:
                 return
 
     def _tell(self) -> None:
-        if self._on_ready is not None and not self.is_closed and self._queue.responses.peek() is not None:
+        if self._on_ready is not None and not self._is_ending and self._queue.responses.peek() is not None:
             self._on_ready()
 
     def _reap(self) -> None:

@@ -57,8 +57,8 @@ def dspqueue_close(queue: int) -> None:
     found = _of(queue)
     if found.is_imported:
         raise AeeError(Aee.AEE_ERPC, "The image has the queue open: have it call dspqueue_close first.")
-    del _queues[queue]
-    found.close()
+    found.close()  # until then a callback may read
+    _queues.pop(queue, None)
 
 
 @returns_code

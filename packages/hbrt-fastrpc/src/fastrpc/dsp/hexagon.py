@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from dsp_server import runtime
+from dsp_server.c_images.elf import version_of
 from dsp_server.errors import ImageError
 from dsp_server.hardware.buffers import address_of
 from dsp_server.registry import Op
@@ -27,7 +28,8 @@ HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _STATUS: Final = struct.Struct("<i")
 QEMU: Final = "qemu-hexagon"
-CPU: Final = "v67"
+OLDEST: Final = 0x67
+"""Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
 MISSING: Final = (
     f"An image as Hexagon code runs by {QEMU}, which is not here: install QEMU's user programs (Debian: apt install "
     "qemu-user), or build the image for this machine: hbrt cc --dsp --target native."
@@ -64,6 +66,7 @@ class Program:
 
     def __init__(self, qemu: str, snapshot: str, origin: str) -> None:
         self._origin = origin
+        self._version = max(version_of(Path(snapshot).read_bytes()), OLDEST)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ddr = runtime.context.ddr
         if ddr is None:
@@ -80,7 +83,7 @@ class Program:
                     "HBRT_HEXAGON_BYTES": str(ddr.layout.file_bytes),
                 }
                 self._process = subprocess.Popen(
-                    [qemu, "-cpu", CPU, "-0", Path(origin).name, snapshot],
+                    [qemu, "-cpu", f"v{self._version:x}", "-0", Path(origin).name, snapshot],
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     pass_fds=(fd, theirs.fileno()),
@@ -101,7 +104,8 @@ class Program:
             if kind == REGISTER:
                 runtime.hb_dsp_register_fn(word, _op(self, word), latency)
             elif kind == 0:
-                raise ImageError(f"The image {self._origin} does not start: its program {self._ending()}.")
+                code = f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+                raise ImageError(f"The image {self._origin} does not start: its program {self._ending()}.{code}")
 
     def end(self) -> None:
         """Have the program end."""

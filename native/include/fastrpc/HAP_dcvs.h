@@ -1,0 +1,2 @@
+/* A part of HAP_power.h. */
+#include "HAP_power.h"
