@@ -35,6 +35,7 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
 _CC = [sys.executable, "-m", "hbrt", "cc", "-w"]
+LINK_TIMEOUT_S = 600.0  # the first program as Hexagon code has the compiler build its C library
 HEAD = "| repository | path | commit | result |\n|---|---|---|---|\n"
 
 
@@ -62,14 +63,15 @@ class Result:
         return self.text in {"builds", "runs"}
 
 
-def check_out(clone: Path, commit: str, target: Path) -> None:
-    """Write the files of a commit that the clone has, but for large ones.
+def check_out(clone: Path, commit: str, target: Path, folders: list[str]) -> None:
+    """Write the files of a commit that the clone has, but for large ones; of these folders alone, when there are some.
 
     Raises:
         FileNotFoundError: there is no such clone, or it has not the commit.
     """
     git_of = ["git", "-C", str(clone)]
-    tree = subprocess.run([*git_of, "ls-tree", "-r", "-z", commit], check=False, capture_output=True, text=True)
+    listing = [*git_of, "ls-tree", "-r", "-z", commit, "--", *folders]
+    tree = subprocess.run(listing, check=False, capture_output=True, text=True)
     if tree.returncode:
         raise FileNotFoundError(f"{clone} has no commit {commit}: {tree.stderr.strip()}")
     rows = [row.split(maxsplit=3) for row in tree.stdout.split("\0") if row]
@@ -124,7 +126,7 @@ def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:
 def build(folder: Path, path: str, given: list[str]) -> str:
     """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
     command = [*_CC, "-c", *given, path, "-o", os.devnull]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
     return "builds" if done.returncode == 0 else first_error(done.stderr)
 
 
@@ -132,6 +134,13 @@ def first_error(text: str) -> str:
     """What a compiler or linker said first."""
     errors = [line for line in text.splitlines() if "error" in line or "undefined reference" in line]
     return _cell((errors or text.splitlines() or ["no error was printed"])[0].rpartition("error: ")[2])
+
+
+def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
+    """Run one program: with an image, as Hexagon code, or as ``run`` does."""
+    if "image" in program or "--dsp" in program.get("flags", ()):
+        return run_fastrpc(folder, program)
+    return run(folder, program, repository)
 
 
 def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
@@ -206,6 +215,35 @@ def convert(source: Path, file: Path, target: str) -> None:
     rknn.release()
 
 
+def run_fastrpc(folder: Path, program: dict[str, Any]) -> str:
+    """Run a program with the stubs of its interfaces on its image; without an image, it is Hexagon code for QEMU."""
+    with tempfile.TemporaryDirectory() as made:
+        main, image = Path(made, "program"), Path(made, "image.so")
+        parts: dict[str, tuple[list[str], str]] = {"sources": (program.get("flags", []), "stub")}
+        if "image" in program:
+            parts["image"] = (["--dsp", *program.get("image_flags", [])], "skel")
+        for part, (given, kind) in parts.items():
+            generated = [f"hbrt_generated/{one}_{kind}.c" for one in program.get("interfaces", ())]
+            out = ["-o", str(image if part == "image" else main)]
+            command = [*_CC, *given, "-Ihbrt_generated", *program[part], *generated, *out]
+            done = subprocess.run(
+                command, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S
+            )
+            if done.returncode:
+                return first_error(done.stderr)
+        environment = {**os.environ, "HBRT_IMAGE": str(image)} | program.get("environment", {})
+        command = [*(["qemu-hexagon"] if "image" not in program else []), str(main), *program.get("arguments", ())]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired:
+            return f"did not end within {TIMEOUT_S:.0f} s"
+    if done.returncode:
+        return f"exit code {done.returncode}"
+    return "runs" if program["prints"] in done.stdout else _cell(f"did not print {program['prints']}")
+
+
 def _cell(text: str) -> str:
     return text.strip().replace("|", "\\|")[:120]
 
@@ -216,14 +254,14 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
         name, commit = repository["name"], repository["commit"]
         with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(2) as pool:
             folder = Path(made)
-            check_out(mirror / name, commit, folder)
+            check_out(mirror / name, commit, folder, repository.get("folders", []))
             builds, runs = repository.get("build", []), repository.get("run", [])
             for path in repository.get("idl", ()):
                 command = [sys.executable, "-m", "hbrt", "idl", path, "--lang", "c", "--out", "hbrt_generated"]
                 subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
             texts = [
                 *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023 - ends here
-                *pool.map(lambda program: run(folder, program, repository), runs),  # noqa: B023
+                *pool.map(lambda program: run_any(folder, program, repository), runs),  # noqa: B023
             ]
             for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):
                 yield Result(repository["vendor"], name, path, commit, text)

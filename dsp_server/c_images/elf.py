@@ -14,7 +14,9 @@ from dsp_server.hardware.tcm import BANK_RAW_BYTES
 
 MAGIC: Final = b"\x7fELF"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_HEADER_32 = struct.Struct("<16sHHIIIIIHHHHHH")
 _PROGRAM = struct.Struct("<IIQQQQQQ")
+_PROGRAM_32 = struct.Struct("<IIIIIIII")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _ENTRY = struct.Struct("<QQ")
 HEADER_BYTES: Final = _HEADER.size
@@ -64,11 +66,12 @@ def check(raw: bytes, name: str) -> None:
         name: The file's name, for the advice.
 
     Raises:
-        NotLoadableError: it is cut off, built for another CPU, or no shared library.
+        NotLoadableError: it is truncated, built for another CPU, or no shared library.
     """
     if len(raw) < _HEADER.size:
-        raise NotLoadableError(f"is cut off: an ELF file of {len(raw)} bytes has no header.")
+        raise NotLoadableError(f"is truncated: an ELF file of {len(raw)} bytes has no header.")
     if is_hexagon(raw):
+        _check_whole(raw, [(offset, size) for kind, offset, _, _, size, *_ in _segments_32(raw) if kind == _LOAD])
         return
     ident, kind, machine, *_ = _HEADER.unpack_from(raw)
     build = _BUILD.format(name=name)
@@ -86,15 +89,20 @@ def check(raw: bytes, name: str) -> None:
         raise NotLoadableError(f"is not a shared library. {build}")
     if kind == _EXECUTABLE or any(one[0] == _INTERPRETER for one in segments):
         raise NotLoadableError(f"is an executable, and an image is a shared library. {build}")
-    end = max((offset + size for _, _, offset, _, _, size, *_ in segments), default=0)
-    if not segments or end > len(raw):
-        raise NotLoadableError(f"is cut off: it has {len(raw)} bytes, and its parts need {end}. Build it again.")
+    _check_whole(raw, [(offset, size) for _, _, offset, _, _, size, *_ in segments])
     for section, size in _sections(raw):
         if (bank := _TCM.get(section)) is not None and size > BANK_RAW_BYTES:
             raise NotLoadableError(
                 f"puts {size} bytes into {section.decode()}, and TCM bank {bank} has {BANK_RAW_BYTES}: declare smaller "
                 "pools (HB_DSP_DRAM0_POOL_SIZE), or fewer other variables with _HB_LOCAL_DRAM0_ or _HB_LOCAL_DRAM1_."
             )
+
+
+def _check_whole(raw: bytes, parts: list[tuple[int, int]]) -> None:
+    """Refuse a file that has not all bytes of its segments, given by offset and size."""
+    end = max((offset + size for offset, size in parts), default=0)
+    if not parts or end > len(raw):
+        raise NotLoadableError(f"is truncated: it has {len(raw)} bytes, and its parts need {end}. Build it again.")
 
 
 def needed(raw: bytes) -> list[str]:
@@ -128,8 +136,17 @@ def _sections(raw: bytes) -> Iterator[tuple[bytes, int]]:
 def _segments(raw: bytes) -> Iterator[tuple[int, ...]]:
     """Program headers: type, flags, offset, address, physical address, bytes in the file and in memory, alignment."""
     header = _HEADER.unpack_from(raw)
-    at, size, count = header[5], header[9], header[10]
+    return _rows(raw, header[5], header[9], header[10], _PROGRAM)
+
+
+def _segments_32(raw: bytes) -> Iterator[tuple[int, ...]]:
+    """Program headers of a 32-bit file: type, offset, address, physical address, bytes in the file and in memory."""
+    header = _HEADER_32.unpack_from(raw)
+    return _rows(raw, header[5], header[9], header[10], _PROGRAM_32)
+
+
+def _rows(raw: bytes, at: int, size: int, count: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
     for index in range(count):
-        if at + index * size + _PROGRAM.size > len(raw):
+        if at + index * size + form.size > len(raw):
             raise NotLoadableError("is truncated: its segment table is missing. Build it again.")
-        yield _PROGRAM.unpack_from(raw, at + index * size)
+        yield form.unpack_from(raw, at + index * size)

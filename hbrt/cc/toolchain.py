@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,6 +41,10 @@ class Flags(NamedTuple):
     link: tuple[str, ...]
 
 
+_ARM_TYPES = () if platform.machine() in {"aarch64", "arm64"} else ("-D__fp16=_Float16",)
+"""What a compiler for ARM has by itself."""
+
+
 def arm_flags() -> Flags:
     """Flags of an ARM program; it finds the library without an environment variable.
 
@@ -51,7 +56,10 @@ def arm_flags() -> Flags:
     folder = library("libhbrt.so").parent
     headers = include_dir("arm")
     return Flags(
-        tuple(f"-isystem{one}" for one in (*(headers / name for name in _FOLDERS), *map(include_dir, _OTHERS))),
+        (
+            *(f"-isystem{one}" for one in (*(headers / name for name in _FOLDERS), *map(include_dir, _OTHERS))),
+            *_ARM_TYPES,
+        ),
         (
             f"-L{folder}",
             f"-Wl,-rpath,{folder}",

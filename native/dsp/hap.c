@@ -392,6 +392,7 @@ EXPORT int HAP_compute_res_hmx_lock(unsigned int context_id) { return known(cont
 EXPORT int HAP_compute_res_hmx_unlock(unsigned int context_id) { return known(context_id); }
 EXPORT int HAP_compute_res_hmx_lock2(unsigned int context_id, unsigned char type) { return (void)type, known(context_id); }
 EXPORT int HAP_compute_res_hmx_unlock2(unsigned int context_id, unsigned char type) { return (void)type, known(context_id); }
+EXPORT int HAP_compute_res_update_priority(unsigned int context_id, unsigned int priority) { return (void)priority, known(context_id); }
 EXPORT int HAP_compute_res_check_release_request(unsigned int context_id) { return (void)context_id, 0; }
 
 /* -- the process */

@@ -74,6 +74,7 @@ static void end(const char *why) {
 static void send_packet(const struct message *head, const char *text, size_t size) {
   struct iovec parts[] = {{(void *)(uintptr_t)head, sizeof *head}, {(void *)(uintptr_t)text, size}};
   const struct msghdr all = {.msg_iov = parts, .msg_iovlen = 2};
+  if (channel < 0) end("it asks for a board: hbrt start --image FILE");
   if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core is gone */
 }
 
@@ -222,11 +223,12 @@ int hbrt_dsp_register_fn(const char *site, const char *name, int cmd, hb_dsp_fn 
 
 static uint64_t number(const char *name) {
   const char *text = getenv(name);
-  if (!text) end("it runs as the image of a board alone: hbrt start --image FILE");
-  return strtoull(text, NULL, 0);
+  return text ? strtoull(text, NULL, 0) : 0;
 }
 
+/* Without a board, a program with a main() of its own runs by itself, until it asks for one. */
 __attribute__((constructor(101))) static void begin(void) {
+  if (!getenv("HBRT_HEXAGON_SOCKET")) return;
   const int fd = (int)number("HBRT_HEXAGON_DDR");
   channel = (int)number("HBRT_HEXAGON_SOCKET");
   core = (int)number("HBRT_HEXAGON_CORE");

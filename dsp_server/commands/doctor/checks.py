@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
@@ -118,6 +119,17 @@ def extras() -> Iterator[Check]:
         requirements = importlib.metadata.requires("hbrt") or []
         for name, (use, without) in EXTRAS.items():
             yield extra(name, use, requirements, without)
+    yield _hexagon()
+
+
+def _hexagon() -> Check:
+    """The compiler and the QEMU of images as Hexagon code; a board is whole without them."""
+    has_compiler = importlib.util.find_spec("ziglang") is not None
+    qemu = shutil.which("qemu-hexagon") or shutil.which("qemu-hexagon-static")
+    missing = [] if has_compiler else ["pip install 'hbrt[hexagon]'"]
+    missing += [] if qemu else ["install qemu-hexagon (Debian: apt install qemu-user)"]
+    found = f"ziglang, and {qemu}" if not missing else f"for images as Hexagon code: {', and '.join(missing)}"
+    return Check("hexagon", Level.OK, found)
 
 
 def extra(name: str, use: str, requirements: list[str], without: str = _UNUSABLE) -> Check:

@@ -50,6 +50,8 @@ int HAP_compute_res_hmx_unlock(unsigned int context_id);
 #define HAP_COMPUTE_RES_HMX_SHARED 1
 int HAP_compute_res_hmx_lock2(unsigned int context_id, unsigned char type);
 int HAP_compute_res_hmx_unlock2(unsigned int context_id, unsigned char type);
+/* Accepted: who asks first has it. */
+int HAP_compute_res_update_priority(unsigned int context_id, unsigned int priority);
 int HAP_compute_res_check_release_request(unsigned int context_id);
 
 /* Names that programs ask for, to learn whether there are such functions. */

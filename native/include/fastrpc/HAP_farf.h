@@ -7,6 +7,7 @@
 #define HBRT_FASTRPC_HAP_FARF_H
 
 /* Programs have these by this header. */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 

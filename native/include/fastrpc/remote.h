@@ -96,10 +96,13 @@ typedef union {
 #define GDSP1_DOMAIN "&_dom=gdsp1"
 
 #define MAX_DOMAIN_URI_SIZE 12
+/* More than any URI's part of a domain has. */
+#define MAX_DOMAIN_NAMELEN 30
 typedef struct domain {
   int id;
   char uri[MAX_DOMAIN_URI_SIZE];
 } domain_t;
+typedef domain_t domain;
 
 /* -- programs: calls. Each returns 0, or a code of AEEStdErr.h. */
 

@@ -40,15 +40,15 @@ FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "cut off": (
         lambda path: changed(path, "half.so", lambda raw: raw.__delitem__(slice(2000, None))),
-        "is cut off: it",
+        "is truncated: it",
     ),
     "cut off in the header": (
         lambda path: changed(path, "start.so", lambda raw: raw.__delitem__(slice(20, None))),
-        "is cut off: an ELF file of 20 bytes",
+        "is truncated: an ELF file of 20 bytes",
     ),
     "cut off in the table": (
         lambda path: changed(path, "table.so", lambda raw: raw.__delitem__(slice(100, None))),
-        "is cut off: its table of segments",
+        "is truncated: its segment table",
     ),
     "an object file": (
         lambda path: changed(path, "image.o", lambda raw: raw.__setitem__(slice(16, 18), b"\1\0")),

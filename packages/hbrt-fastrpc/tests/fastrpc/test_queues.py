@@ -64,6 +64,25 @@ def test_packets_go_there_and_back_without_a_call_each(dsp_board: Board) -> None
 
 
 @pytest.mark.dsp_board(IMAGE)
+def test_a_callback_may_read_until_close_has_returned(dsp_board: Board) -> None:
+    began, closing, read = threading.Event(), threading.Event(), list[Any]()
+
+    def callback() -> None:
+        if not began.is_set():
+            began.set()
+            closing.wait(PATIENCE_S)
+            read.append(queue.take())
+            read.append(queue.peek())
+
+    with Calc() as calc, DspQueue(on_ready=callback) as queue:
+        calc.call(plain.QUEUE, queue.id)
+        queue.write(b"ab", timeout=PATIENCE_S)
+        assert began.wait(PATIENCE_S)
+        threading.Timer(0.05, closing.set).start()
+    assert ([one and one.message for one in read[:1]], read[1:]) == ([b"ba"], [None])
+
+
+@pytest.mark.dsp_board(IMAGE)
 def test_odd_arguments_are_refused_with_a_sentence(dsp_board: Board) -> None:
     queues = [DspQueue(request_bytes=64, response_bytes=64) for _ in range(ring.MAX_QUEUES)]
     with pytest.raises(AeeError, match="at most 64 queues; close one first"):

@@ -104,7 +104,9 @@ class Program:
             if kind == REGISTER:
                 runtime.hb_dsp_register_fn(word, _op(self, word), latency)
             elif kind == 0:
-                code = f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+                code = (
+                    f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+                )
                 raise ImageError(f"The image {self._origin} does not start: its program {self._ending()}.{code}")
 
     def end(self) -> None:

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "HAP_compute_res.h"
+#include "HAP_etm_config.h"
 #include "HAP_farf.h"
 #include "HAP_mem.h"
 #include "HAP_perf.h"
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "qurt.h"
+#include "worker_pool.h"
 
 #define MUST(is_so) \
   do {              \
@@ -107,6 +109,41 @@ static int vector_memory(int32_t *line) {
   return 1;
 }
 
+enum { JOBS = 64 };
+
+typedef struct {
+  worker_pool_context_t pool;
+  worker_synctoken_t left;
+  unsigned int done;
+} work_of_pool_t;
+
+static void inner_job(void *argument) {
+  work_of_pool_t *all = argument;
+  worker_pool_atomic_inc_return(&all->done);
+  worker_pool_synctoken_jobdone(&all->left);
+}
+
+static void outer_job(void *argument) {
+  work_of_pool_t *all = argument;
+  worker_pool_submit(all->pool, (worker_pool_job_t){inner_job, all}); /* of a worker: run at once, so that nobody waits for itself */
+}
+
+static int workers(int32_t *line) {
+  work_of_pool_t all = {0};
+  MUST(worker_pool_submit(NULL, (worker_pool_job_t){NULL, NULL}) == AEE_EBADPARM && worker_pool_available(NULL) == 1);
+  for (int own = 0; own < 2; ++own) {
+    MUST(!own || worker_pool_init_with_stack_size(&all.pool, 128 << 10) == 0);
+    worker_pool_synctoken_init(&all.left, JOBS);
+    for (int at = 0; at < JOBS; ++at) MUST(worker_pool_submit(all.pool, (worker_pool_job_t){at % 2 ? outer_job : inner_job, &all}) == 0);
+    worker_pool_synctoken_wait(&all.left);
+    MUST(all.done == JOBS * (own + 1u));
+  }
+  unsigned int priority = 0;
+  MUST(worker_pool_set_thread_priority(all.pool, 100) == 0 && worker_pool_get_thread_priority(all.pool, &priority) == 0 && priority == 100);
+  worker_pool_deinit(&all.pool);
+  return !all.pool;
+}
+
 int kernel_check(remote_handle64 h, int32_t *line) {
   (void)h;
   char text[200];
@@ -114,7 +151,8 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   text[40] = '?', text[199] = 0;
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
-  if (!threads(line) || !vector_memory(line)) return 0;
+  if (!threads(line) || !vector_memory(line) || !workers(line)) return 0;
+  MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);
   MUST(HAP_perf_get_time_us() >= begin + 2000 && HAP_perf_get_pcycles() >= cycles + 1440 * 1999);
