@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 
-from hbrt.accelerators.chips import FAMILIES, FITTED, band_of, chips, family_of_chip, judged, spread_of
+from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
 from hbrt.accelerators.figures import figures
+from hbrt.accelerators.judging import band_of, judged, spread_of
 from hbrt.accelerators.time_model import Chip
 from tools.markdown import table
 

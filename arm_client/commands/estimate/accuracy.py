@@ -10,8 +10,9 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from arm_client.commands.estimate.report import us
-from hbrt.accelerators.chips import Judged, band_of, chips, family_of_chip, judged, order_of, run_of, spread_of
+from hbrt.accelerators.chips import chips, family_of_chip, run_of
 from hbrt.accelerators.figures import figures
+from hbrt.accelerators.judging import Judged, band_of, judged, order_of, spread_of
 from hbrt.cli.tables import Column, numbers, show_table, show_text
 
 LAYERS: Final = 300
