@@ -123,14 +123,14 @@ def test_a_verb_that_is_known_does_not_look_through_installed_packages(shell: Sh
 def test_an_unknown_verb_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("fly")
     assert answer.returncode == 2
-    assert "Error: There is no verb 'fly'. 'hbrt --help' lists the verbs." in answer.stderr
+    assert "Error: Unknown command 'fly'. 'hbrt --help' lists the verbs." in answer.stderr
 
 
 @each("typed, meant", [("stauts", "status"), ("stat", "status"), ("doctr", "doctor")])
 def test_an_unknown_verb_is_answered_with_the_nearest(typed: str, meant: str) -> None:
     answer = CliRunner().invoke(group, [typed], prog_name="hbrt")
     assert answer.exit_code == 2
-    assert f"Error: There is no verb {typed!r}. Did you mean {meant!r}?" in answer.output
+    assert f"Error: Unknown command {typed!r}. Did you mean {meant!r}?" in answer.output
 
 
 def _commands(command: click.Command, words: list[str]) -> Iterator[tuple[list[str], click.Command]]:
@@ -158,7 +158,7 @@ def test_every_help_has_an_example_that_is_well_formed(tool: str, root: click.Gr
     ("arguments", "code", "sentence"),
     [
         (["status", "--board", "nobody", "--json"], 2, "There is no board nobody in "),
-        (["stauts", "--json"], 2, "There is no verb 'stauts'. Did you mean 'status'?"),
+        (["stauts", "--json"], 2, "Unknown command 'stauts'. Did you mean 'status'?"),
         (["mem", "--json", "--blocks", "many"], 2, "Invalid value for '--blocks'"),
     ],
 )
