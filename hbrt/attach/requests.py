@@ -115,7 +115,10 @@ class Requests:
 
     def close(self) -> None:
         """Hang up."""
-        self._lib.hbrt_lease_close(self._lease)
+        lease, self._lease = self._lease, self._ffi.NULL
+        if lease:
+            self._lib.hbrt_lease_close(lease)
+            self._ffi.release(lease)  # now: a program in C ends without a collector
 
     def _refuse_if_faulty(self) -> None:
         if self._link.fault and not self._link.is_detaching:
@@ -142,6 +145,8 @@ class Requests:
             self._take(number, question)
 
     def _take(self, number: int, question: Question) -> None:
+        if not self._lease:
+            return
         size = self._ffi.new("uint64_t *")
         message = self._lib.hbrt_answer(self._lease, number, size)
         if message:

@@ -157,11 +157,11 @@ typedef struct hbrt_lease hbrt_lease;
 
 /* The requests of a lease, over its connection `fd`; NULL without memory. */
 hbrt_lease *hbrt_lease_new(int fd);
-/* Hang up: whoever is in a call returns, and calls answer HBRT_GONE from now on. The caller closes `fd`. */
+/* Hang up; returns when nobody is in hbrt_exchange any more. The caller closes `fd`. */
 void hbrt_lease_close(hbrt_lease *lease);
 void hbrt_lease_free(hbrt_lease *lease);
 
-/* Send a request, unless `is_sent` says that it is, and wait for its answer; with the number 0 nobody waits for it. Of
+/* Send a request over a lease, NULL for one that is closed, unless `is_sent` says that it is, and wait for its answer; with the number 0 nobody waits for it. Of
  * any thread; called again, it goes on. timeout_ns: < 0 waits for ever.
  * Returns 1: the answer is there, or the request with the number 0 is sent; HBRT_TIMEOUT, _INTERRUPTED or _GONE. */
 int hbrt_exchange(hbrt_lease *lease, uint64_t number, const void *request, uint64_t bytes, int *is_sent, int64_t timeout_ns);
