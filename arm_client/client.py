@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import index
 from pathlib import Path
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from arm_client.transport.routed.tasks import RoutedTasks
     from hbrt.profiles.profile import Profile
 
 ANY = HB_DSP_CORE_ANY
@@ -42,17 +41,8 @@ class Board:
         self._session = session
         self.is_closed = False
         self._parameters = ParameterBlocks(session)
-        if session.checker is not None and session.checker.structures is not None:
-            watched = session.checker.structures.watched(self._parameter_block)
-            self._parameter_block = watched  # type: ignore[method-assign, assignment]
-        if session.routing.compares and session.routing.routes:
-            queue, tasks = self._queue, cast("RoutedTasks", session.tasks)
-
-            def named(cmd: int, params: Params, output: Output, *order: int) -> Any:
-                tasks.name_output(getattr(output, "dtype", None))
-                return queue(cmd, params, output, *order)
-
-            self._queue = named  # type: ignore[assignment, method-assign]
+        self._structures = None if session.checker is None else session.checker.structures
+        self._compares = session.routing.compares and bool(session.routing.routes)
 
     def __repr__(self) -> str:
         """The board's name, its cores, and where it is."""
@@ -236,6 +226,8 @@ class Board:
         else:
             in_phy, in_bytes = place(held, "params", session)
         out_phy, out_bytes = place(output, "output", session)
+        if self._compares:
+            session.tasks.carrier.name_output(getattr(output, "dtype", None))
         submit_ns = monotonic_ns()
         cmd = index(cmd)
         handle = session.tasks.submit(
@@ -265,7 +257,7 @@ class Board:
     def ops(self) -> dict[int, str]:
         """Registered commands: number -> name."""
         session = self._live()
-        if (own := session.tasks.own_ops()) is not None:
+        if (own := session.tasks.carrier.own_ops()) is not None:
             return own
         rows: list[dict[str, Any]] = asked(lambda: session.link.request("ops"))
         return {row["cmd"]: row["name"] for row in rows}
@@ -332,6 +324,8 @@ class Board:
     def _parameter_block(self, params: Params) -> BoardArray | Buffer | ParameterBlock | None:
         if params is None or isinstance(params, (BoardArray, Buffer)):
             return params
+        if self._structures is not None and isinstance(params, (ctypes.Structure, ctypes.Union)):
+            self._structures.check_class(type(params))
         try:
             raw = bytes(memoryview(params).cast("B") if not isinstance(params, bytes) else params)
         except TypeError:

@@ -187,7 +187,7 @@ class Task(concurrent.futures.Future[Any]):
         tasks, output = self._session.tasks, self._output
         status = tasks.wait(self._handle, 1)
         text = self._session.why(status) if status else ""
-        cause = tasks.cause(self._handle) if status else None
+        cause = tasks.carrier.cause(self._handle) if status else None
         if tasks.state(self._handle) is not None:
             self._record, self._work = tasks.answer(self._handle), tasks.work(self._handle)
             self._block_bytes = tasks.mailbox.block_bytes(slot_of(self._handle))

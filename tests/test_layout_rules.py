@@ -108,13 +108,7 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
 
 MAX_FILES = 15
 # For a type alone: the C names are light, since they load the one and not the other; engines hold what notes events.
-TYPE_ONLY = {
-    ("arm_client.session.process", "arm_client.session.session"),
-    *(
-        (f"dsp_server.hardware.{name}", "dsp_server.hardware.engine_trace")
-        for name in ("cycles", "descriptors", "tile_manager")
-    ),
-}
+TYPE_ONLY = {("arm_client.session.process", "arm_client.session.session")}
 
 
 def test_no_imports_go_in_a_circle_neither_lazy_ones_nor_those_for_types() -> None:

@@ -12,7 +12,7 @@ from dsp_server.hardware import cycles, descriptors, frame, tcm, tile_manager, t
 from dsp_server.lifecycle import restart_policy
 from dsp_server.memory import heap
 from hbrt import settings, types
-from hbrt.attach import task_slots
+from hbrt.attach import tasks as hbrt_tasks
 from hbrt.board import launch
 from hbrt.ddr import layout
 from hbrt.mailbox import table as mailbox
@@ -143,7 +143,7 @@ TASKS = (
     Choice(
         "task slots",
         f"{layout.SLOT_COUNT} a board, {clients.MAX_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
-        f"{task_slots.SLOTS_AT_ONCE} at a time",
+        f"{hbrt_tasks.SLOTS_AT_ONCE} at a time",
         "finding work is one scan of so many bytes",
     ),
     Choice("processes", f"{layout.CLIENT_COUNT - 1} a board", "a table of records"),

@@ -101,7 +101,7 @@ def _board() -> BoardSession | None:
         session = attached()
     except RequestRefusedError:
         return None
-    return session if session.tasks.reaches_accelerators and session.link.accelerators else None
+    return session if session.tasks.carrier.reaches_accelerators and session.link.accelerators else None
 
 
 class OnBoard:

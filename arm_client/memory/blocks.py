@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from arm_client.memory.beside import Beside
     from hbrt.attach.link import Link
-    from hbrt.attach.task_slots import TaskSlots
+    from hbrt.attach.tasks import Tasks
     from hbrt.trace.ring import Ring
 
 SIZE_LIMIT = (1 << 32) - 1
@@ -43,7 +43,7 @@ SIZE_LIMIT = (1 << 32) - 1
 class Blocks:
     """All blocks that this process allocated or registered on one board."""
 
-    def __init__(self, link: Link, tasks: TaskSlots, *, is_strict: bool = False) -> None:
+    def __init__(self, link: Link, tasks: Tasks, *, is_strict: bool = False) -> None:
         """``is_strict``: whether cached memory has an image of the CPU's own."""
         self._link = link
         self._tasks = tasks
@@ -109,10 +109,11 @@ class Blocks:
                     block.invalidate(0, size_bytes)
         except BaseException:
             self._blocks.pop(phy_addr, None)
-            self._tasks.forget_block(phy_addr)
+            self._tasks.carrier.forget_block(phy_addr)
             self._link.give_back("free", phy_addr)
             raise
-        self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
+        if self.trace is not None:  # no call otherwise: an interrupt there would lose the block
+            self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
         return block
 
     def _note(self, kind: Kind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:
@@ -182,7 +183,7 @@ class Blocks:
         start_ns = monotonic_ns()
         notice()
         freed_at = freed_at or call_site(MAX_SITE)
-        self._tasks.forget_block(phy_addr)
+        self._tasks.carrier.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
         using = [] if block is None else self._users_of(block, freed_at)
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
@@ -206,7 +207,8 @@ class Blocks:
             let_go = functools.partial(self._forgo, phy_addr, last, freed_at)
             if block is not None and not one.keep(phy_addr, block.size_bytes, let_go):
                 let_go()
-        self._note(Kind.FREE, start_ns, phy_addr)
+        if self.trace is not None:
+            self._note(Kind.FREE, start_ns, phy_addr)
 
     def _users_of(self, block: Block, freed_at: str) -> list[BlockUser]:
         """What still uses a block that is about to be freed."""

@@ -16,7 +16,7 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
-    from hbrt.attach.task_slots import TaskSlots
+    from hbrt.attach.tasks import Tasks
 
 _IDLE_SECONDS = 0.5
 Callback = Callable[[int], None]
@@ -25,7 +25,7 @@ Callback = Callable[[int], None]
 class Notifier:
     """Calls the callbacks of tasks that have ended, in the order in which it finds them."""
 
-    def __init__(self, link: Link, tasks: TaskSlots) -> None:
+    def __init__(self, link: Link, tasks: Tasks) -> None:
         self._link = link
         self._tasks = tasks
         self.watched: dict[int, list[Callback]] = {}  # by handle

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import tell_callers
 from arm_client.cabi.last_error import RequestRefusedError
@@ -33,9 +33,7 @@ from hbrt.trace.switch import Recorder
 
 if TYPE_CHECKING:
     from arm_client.strict.checker import TaskChecker
-    from arm_client.transport.inline_tasks import InlineTasks
     from hbrt.attach.link import Link
-    from hbrt.attach.task_slots import TaskSlots
     from hbrt.findings.record import Finding
     from hbrt.profiles.profile import Profile
 
@@ -111,18 +109,14 @@ class Session:
             wanted = checks_of(settings.words("HBRT_CHECK", check))
             is_strict = settings.choice("HBRT_CACHE") == "strict"
 
-            def watch(link: Link, kind: type[TaskSlots]) -> tuple[type[TaskSlots], bool]:
+            def watch(link: Link) -> bool:
                 self._recording = _record(link)
                 self.checks = Check(link.watch_tasks(wanted))
-                if not (is_strict or self.checks & OF_SUBMISSIONS):
-                    return kind, False
-                from arm_client.strict.checker import checked  # a program without checks does not pay for it
-
-                return checked(kind), is_strict or Check.COHERENCE in self.checks
+                return is_strict or Check.COHERENCE in self.checks
 
             self.link, self.tasks, self.blocks = attach(paths, watch, self.routing, is_inline=inline is not None)
             if is_strict or self.checks & OF_SUBMISSIONS:
-                from arm_client.strict.checker import TaskChecker
+                from arm_client.strict.checker import TaskChecker  # a program without checks does not pay for it
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
             if self.checks & ~Check.HOOKS:
@@ -157,7 +151,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Whether a request of this process is under way: a finalizer that runs inside it must not send another."""
-        return self.link.is_asking or self.tasks.is_asking
+        return self.link.is_asking or self.tasks.carrier.is_asking
 
     @cached_property
     def profile(self) -> Profile:
@@ -173,11 +167,10 @@ class Session:
         return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
 
     def _be_the_core(self, inline: Inline) -> None:
-        tasks = cast("InlineTasks", self.tasks)
         try:
-            tasks.load(inline.image, self._report, self._recording)
+            self.tasks.carrier.load(inline.image, self._report, self._recording)
         except BaseException:
-            tasks.close()
+            self.tasks.close()
             self.link.close()
             raise
 
@@ -221,7 +214,7 @@ class Session:
             self.blocks.keep_views()
             self.blocks.free_managed()
             exit_report.report_findings(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
-            for link in self.tasks.leave():
+            for link in self.tasks.carrier.leave():
                 exit_report.report_findings(link, is_private=False, is_silent=self.is_silent)
         self.link.detach()
         self.blocks.keep_views()

@@ -9,12 +9,11 @@ docs/what-is-emulated.md lists the findings; rules.py has the rules.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from bisect import bisect_right, insort
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.memory.block import block_users
@@ -48,7 +47,7 @@ from arm_client.strict.rules import (
 from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
 from hbrt import settings
-from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.watcher import Watcher
 from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.findings.checks import Check
 from hbrt.findings.record import lines_of
@@ -58,16 +57,16 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from types import FrameType
 
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
     from hbrt.attach.link import Link
-    from hbrt.mailbox.submission import Refusal
-    from hbrt.mailbox.table import State
+    from hbrt.attach.tasks import Tasks
 
 FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a search of all at once
 _LOWEST_VIRTUAL = 1 << 32
+_TASKS = "hbrt.attach.tasks"
 MAX_KNOWN = 1024  # calls
 
 _OF_THE_CORE = frozenset({HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT})
@@ -75,87 +74,33 @@ _OF_THE_CORE = frozenset({HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT})
 
 
 class _Entry:
-    """A submitted task; its handle is 0 while its thread submits it.
+    """A submitted task.
 
     ``is_over``: the program has seen that it ended.
     """
 
-    __slots__ = ("footprint", "handle", "is_over", "site", "thread")
+    __slots__ = ("footprint", "handle", "is_over", "site")
 
-    def __init__(self, footprint: TaskFootprint) -> None:
+    def __init__(self, handle: int, footprint: TaskFootprint) -> None:
         self.footprint = footprint
         self.site = ""  # of the submission, under the check coherence
-        self.handle = 0
+        self.handle = handle
         self.is_over = False
-        self.thread = threading.get_ident()
 
 
-class _Here(threading.local):
-    """The task that this thread submits."""
-
-    entry: _Entry | None = None
-
-
-class CheckedTasks(TaskSlots):
-    """Tasks that are checked before they are submitted, in whichever mode ``checked`` adds this to."""
-
-    checker: TaskChecker | None = None
-
-    def submit(self, *given: int) -> int:
-        """As ``TaskSlots.submit``, after a check."""
-        submit: Callable[..., int] = super().submit
-        return submit(*given) if self.checker is None else self.checker.submit(submit, *given)
-
-    def wait(self, handle: int, timeout_ms: float) -> int:
-        """As ``TaskSlots.wait``; the checker notes the end that the program sees."""
-        if timeout_ms <= 0 and self.checker is not None:
-            self.checker.note_endless_wait(sys._getframe(1).f_code.co_name)  # noqa: SLF001 - the caller
-        status = super().wait(handle, timeout_ms)
-        self.has_ended(handle)
-        return status
-
-    def lend(self) -> int:
-        """As ``TaskSlots.lend``: no task passes by the checks."""
-        return 0
-
-    def finish(self, handle: int) -> int:
-        """As ``TaskSlots.finish``; the checker notes the end that the program sees."""
-        status = super().finish(handle)
-        self.has_ended(handle)
-        return status
-
-    def state(self, handle: int) -> State | None:
-        """As ``TaskSlots.state``; the checker notes an end that the program sees."""
-        found = super().state(handle)
-        self.has_ended(handle)
-        return found
-
-    def has_ended(self, handle: int) -> bool:
-        """As ``TaskSlots.has_ended``; the checker notes an end that the program sees."""
-        ended = super().has_ended(handle)
-        if ended and self.checker is not None:
-            self.checker.note_end(handle)
-        return ended
-
-
-def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
-    """A class of tasks that are checked, so that a process without checks does not test for them at each call."""
-    return type(kind.__name__, (CheckedTasks, kind), {})
-
-
-class TaskChecker:
+class TaskChecker(Watcher):
     """Checks each task that a process submits, and reports a mistake once a block.
 
     Args:
         link: The process's attachment.
-        tasks: Where it submits, of a class that ``checked`` has made.
+        tasks: Where it submits.
         blocks: Its memory.
         checks: What is watched.
     """
 
-    def __init__(self, link: Link, tasks: TaskSlots, blocks: Blocks, checks: Check) -> None:
+    def __init__(self, link: Link, tasks: Tasks, blocks: Blocks, checks: Check) -> None:
         self._link = link
-        self._tasks = cast("CheckedTasks", tasks)
+        self._tasks = tasks
         self._blocks = blocks
         self._checks = checks
         self._looks_for_races = bool(checks & Check.RACE)
@@ -180,50 +125,36 @@ class TaskChecker:
             blocks.before_free = self._look_at_free
             self._late_views = LateViews(report)
             blocks.views.on_kept = self._late_views.close_kept
-        self._here = _Here()
         self._known: dict[tuple[int, ...], tuple[bytes, bytes, TaskFootprint]] = {}  # with generation and parameters
-        self._tasks.note_each(self._note)
-        self._tasks.checker = self
+        tasks.watchers.append(self)
 
-    def submit(self, submit: Callable[..., int], *given: int) -> int:
-        """Check a task, then submit it."""
+    def submitted(self, handle: int, given: tuple[int, ...]) -> int:
+        """As ``Watcher.submitted``: check the task; note its line, and which dirty bytes its core watches."""
         try:
-            entry = self._check(*given)
+            entry = self._check(handle, given)
         except MistakeError as error:
             return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
-        here = self._here
-        before, here.entry = here.entry, entry  # a signal's handler may submit in the middle
-        handle = 0
-        try:
-            handle = submit(*given)
-        finally:
-            here.entry = before
-            if entry is not None and handle <= 0:
-                self._forget(entry)
         if entry is not None:
-            entry.handle = handle
-        return handle
-
-    def _note(self, slot: int) -> None:
-        """Note in a task's slot where it was submitted, and which dirty bytes the core watches."""
-        entry = self._here.entry
-        if entry is None:
-            return
-        mailbox, footprint = self._link.mailbox, entry.footprint
-        mailbox.note_site(slot, call_site())
-        if self._lists_dirty and footprint.cmd not in _OF_THE_CORE:
-            found = dirty_ranges_of(footprint, self._block_of)
-            mailbox.note_dirty(slot, key_of(self._link.client_id, footprint), found)
+            mailbox, footprint, slot = self._link.mailbox, entry.footprint, handle & SLOT_MASK
+            mailbox.note_site(slot, call_site())
+            if self._lists_dirty and footprint.cmd not in _OF_THE_CORE:
+                found = dirty_ranges_of(footprint, self._block_of)
+                mailbox.note_dirty(slot, key_of(self._link.client_id, footprint), found)
+        return 0
 
     def _is_for_core(self, entry: _Entry) -> bool:
         """Whether the core that runs a task watches its use of dirty memory."""
         return self._cores_watch and entry.footprint.cmd not in _OF_THE_CORE
 
-    def note_endless_wait(self, caller: str) -> None:
-        """Advise a timeout to a C call that waits without one; the Python API has the watchdog."""
-        if Check.ADVICE not in self._checks or caller != "hbDSPWaitTaskDone":
-            return
-        self._advise(ENDLESS_WAIT)
+    def waiting(self, handle: int, timeout_ms: float) -> int:  # noqa: ARG002 - of any task
+        """As ``Watcher.waiting``: advise a timeout to a C call that waits without one; Python's has the watchdog."""
+        if timeout_ms <= 0 and Check.ADVICE in self._checks:
+            frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - which call waits
+            while frame is not None and frame.f_globals.get("__name__") == _TASKS:
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_name == "hbDSPWaitTaskDone":
+                self._advise(ENDLESS_WAIT)
+        return 0
 
     def _advise_on_flush(self, block: Block, start: int, end: int, flag: int) -> None:
         """Advise against a flush that moves nothing."""
@@ -241,8 +172,7 @@ class TaskChecker:
 
     def close(self) -> None:
         """Check nothing anymore, and drop the references between this object, the tasks and the memory."""
-        self._tasks.checker = None
-        self._tasks.note_each(None)
+        self._tasks.watchers.remove(self)
         for watch in (self.stale, self._late_views):
             if watch is not None:
                 watch.close()
@@ -289,8 +219,8 @@ class TaskChecker:
         if self.stale is not None:
             self.stale.note_flush(block)
 
-    def note_end(self, handle: int) -> None:
-        """Note that the program has seen the end of a task: its later tasks run after that one."""
+    def ended(self, handle: int) -> None:
+        """As ``Watcher.ended``: the program's later tasks run after this one."""
         for entry in list(self._entries):
             if entry.handle == handle and not entry.is_over:
                 entry.is_over = True
@@ -311,9 +241,7 @@ class TaskChecker:
 
     def _is_unfinished(self, entry: _Entry) -> bool:
         """Whether nothing orders a task before the next one; a task that happens to end early counts as unfinished."""
-        if entry.handle:
-            return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
-        return entry.thread != threading.get_ident()  # else an interrupt came before it got its handle
+        return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
 
     def _look_at_free(self, block: Block, freed_at: str) -> None:
         """Report a block that is freed before the program has seen the end of a task that uses it."""
@@ -327,7 +255,7 @@ class TaskChecker:
                 or span.common(footprint.output)
                 or any(span.holds(address) for _, address in footprint.pointers)
             )
-            if uses and entry.handle and self._is_unfinished(entry):
+            if uses and self._is_unfinished(entry):
                 site = self._link.mailbox.site(entry.handle & SLOT_MASK)
                 whose = f"a task of command {footprint.cmd:#x}"
                 report_mistake(self._link, freed_in_use(block, freed_at, whose, site, footprint.cmd))
@@ -336,19 +264,15 @@ class TaskChecker:
             if (use := one.user_of(block.phy_addr, block.size_bytes)) is not None:
                 report_mistake(self._link, freed_in_use(block, freed_at, *use))
 
-    def _forget(self, entry: _Entry) -> None:
-        with self._lock, contextlib.suppress(ValueError):
-            self._entries.remove(entry)
-
-    def _check(self, *given: int) -> _Entry | None:
-        """Report the mistakes of a task that is about to be submitted; None for one that will be refused."""
+    def _check(self, handle: int, given: tuple[int, ...]) -> _Entry | None:
+        """Report the mistakes of a task that is about to be queued; None for one of another board alone."""
         cmd, _, _, _, input_phy, input_bytes, _, _ = given
-        footprint = self._footprint(given)
+        footprint = self._footprint(handle, given)
         if footprint is None:
             return None
         if self.structures is not None and (block := self._blocks.holding(input_phy)) is not None:
             self.structures.check_input(cmd, block.address + input_phy - block.phy_addr, input_bytes)
-        entry = _Entry(footprint)
+        entry = _Entry(handle, footprint)
         if self._blocks.is_strict:
             self._note_given(footprint)
             if not self._is_for_core(entry):
@@ -363,23 +287,20 @@ class TaskChecker:
             self._entries = [one for one in self._entries if self._is_unfinished(one)]
             others = [one.footprint for one in self._entries] if may_race else []
             self._entries.append(entry)
-        try:
-            for other in others:
-                if (found := data_race(footprint, other)) is not None:
-                    self._report_shared(footprint, other, found)
-        except BaseException:
-            self._forget(entry)
-            raise
+        for other in others:
+            if (found := data_race(footprint, other)) is not None:
+                self._report_shared(footprint, other, found)
         return entry
 
-    def _look_at_refused(self, cmd: int, refusal: Refusal, blocks: tuple[int, ...]) -> None:
-        """Report what is wrong with the block for which a task is refused."""
-        if Check.MEMORY not in self._checks or refusal[0] != Status.HB_DSP_INVALID_ADDRESS:
+    def refused(self, given: tuple[int, ...], status: int, why: str) -> None:
+        """As ``Watcher.refused``: report what is wrong with the block for which a task is refused."""
+        if Check.MEMORY not in self._checks or status != Status.HB_DSP_INVALID_ADDRESS:
             return
+        cmd, blocks = given[0], given[4:]
         ddr, client = self._link.ddr, self._link.client_id
         for phy_addr, size_bytes in (blocks[:2], blocks[2:]):
             if (phy_addr or size_bytes) and ddr.refusal(phy_addr, size_bytes, client) is not None:
-                report_mistake(self._link, refused_block(ddr, self._blocks, cmd, phy_addr, size_bytes, refusal[1]))
+                report_mistake(self._link, refused_block(ddr, self._blocks, cmd, phy_addr, size_bytes, why))
                 return
 
     def _find(self, mistake: Mistake) -> None:
@@ -392,8 +313,8 @@ class TaskChecker:
         if Check.FAIL_FAST in self._checks:
             raise MistakeError(mistake.text)
 
-    def _footprint(self, given: tuple[int, ...]) -> TaskFootprint | None:
-        """The footprint of a task; None for one that will be refused.
+    def _footprint(self, handle: int, given: tuple[int, ...]) -> TaskFootprint | None:
+        """The footprint of a task; None for one whose blocks this board does not have.
 
         That of the same call before holds until a block is allocated, registered or freed.
         """
@@ -402,8 +323,7 @@ class TaskChecker:
         if known is not None and known[0] == generation and known[1] == self._parameters(*given[4:6]):
             return known[2]
         cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
-        if (refusal := self._tasks.refusal(*given)) is not None:
-            self._look_at_refused(cmd, refusal, given[4:])
+        if self._tasks.is_held(handle & SLOT_MASK) and self._tasks.refusal(*given) is not None:
             return None
         into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         raw = self._parameters(input_phy, input_bytes)

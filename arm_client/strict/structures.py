@@ -14,7 +14,7 @@ import gc
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi import call_site
 from arm_client.cabi.call_site import LIBRARIES
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from hbrt.layout.structure import Structure
 
 _log = logging.getLogger("hbrt")
-_Given = TypeVar("_Given")
-_Held = TypeVar("_Held")
 
 
 class StructureWatch:
@@ -82,16 +80,6 @@ class StructureWatch:
                 self._known.add(known_by)
                 for mistake in _mistakes_in(structure, structure.site):
                     self._report(mistake)
-
-    def watched(self, hold: Callable[[_Given], _Held]) -> Callable[[_Given], _Held]:
-        """A function that checks a structure, and then makes a parameter block of it."""
-
-        def check_and_hold(params: _Given) -> _Held:
-            if isinstance(params, ctypes.Structure | ctypes.Union):
-                self.check_class(type(params))
-            return hold(params)
-
-        return check_and_hold
 
     def check_class(self, kind: type[Any]) -> None:
         """Check a class of ctypes structures; the runtime's own classes are the same on both sides."""

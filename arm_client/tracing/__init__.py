@@ -1,1 +1,1 @@
-"""What a program notes while its board is traced. See hbrt/trace for the files."""
+"""The trace of a program, for the parts of it that no session has. See hbrt/trace for the files."""

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.memory.blocks import Blocks
 from hbrt import settings
 from hbrt.attach.link import Link, LocalLink
-from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import Carrier, Tasks
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.board.routes import Routing
 from hbrt.errors import WrongUseError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from arm_client.transport.remote_link import RemoteLink
     from arm_client.transport.remote_memory import RemoteMemory
     from hbrt.ddr.file import Ddr
 
-Kind: TypeAlias = type[TaskSlots]
+CARRIERS = {
+    "direct": ("hbrt.attach.tasks", "Direct"),
+    "relay": ("arm_client.transport.relay", "Relay"),
+    "inline": ("arm_client.transport.inline", "Inline"),
+    "scheduled": ("arm_client.transport.scheduled", "Scheduled"),
+    "remote": ("arm_client.transport.remote", "Remote"),
+}
+"""The carrier of each mode: its module, loaded when the mode is taken, and its class."""
+_HERE = "arm_client.transport"
+_ALONE = ("HBRT_RECORD", "HBRT_SCHEDULE")
 _NO_ROUTES = Routing()
 
 
@@ -27,83 +38,99 @@ class Attachment(NamedTuple):
     """What a process has of a board."""
 
     link: Link
-    tasks: TaskSlots
+    tasks: Tasks
     blocks: Blocks
 
 
 def attach(
     board: BoardRef,
-    watch: Callable[[Link, Kind], tuple[Kind, bool]],
+    watch: Callable[[Link], bool],
     routing: Routing = _NO_ROUTES,
     *,
     is_inline: bool = False,
 ) -> Attachment:
-    """Attach to a board; the loads of a way that is not taken are not paid for.
+    """Attach to a board.
 
     Args:
         board: The board.
-        watch: Takes the link and a class of tasks. Returns the class that this process uses, with checks perhaps, and
-            whether cached memory is strict.
+        watch: Takes the link, begins what watches this process's tasks, and returns whether cached memory is strict.
         routing: The commands that other boards run.
         is_inline: Whether this process runs the ops itself.
 
     Raises:
-        BoardError: the board cannot be reached, or refuses this process. BadSettingError: the mode is not one.
+        BoardError: the board, or one of a route, cannot be reached, or refuses this process. BadSettingError: the mode
+            is not one. WrongUseError: a setting goes with no route.
     """
+    mode = _mode(board, is_inline=is_inline)
+    if routing.routes:
+        _check_routes(board)
     with contextlib.ExitStack() as undo:
+        link: Link
         if isinstance(board, RemoteBoard):
-            from arm_client.transport.remote_blocks import RemoteBlocks
-            from arm_client.transport.remote_memory import RemoteMemory
-            from arm_client.transport.remote_tasks import RemoteTasks
-
-            if routing.routes:
-                raise WrongUseError(
-                    f"HBRT_ROUTE sends commands from a board of this machine to another one, and this program's board "
-                    f"is {board.name}: name a board of this machine in HBRT_BOARD, or none for a private one."
-                )
-            remote = _dial(board, RemoteMemory)
-            undo.callback(remote.close)
-            kind, is_strict = watch(remote, RemoteTasks)
-            tasks = kind(remote)
-            found = Attachment(remote, tasks, RemoteBlocks(remote, tasks, is_strict=is_strict))
+            link = _dial(board, _load(f"{_HERE}.remote_memory", "RemoteMemory"))
         else:
             link = LocalLink(board)
-            undo.callback(link.close)
-            kind = _local_tasks(is_inline=is_inline)
-            if routing.routes:
-                from arm_client.transport.routed.attach import attach_routed
-
-                found = Attachment(link, *attach_routed(link, kind, routing, watch, _dial))
-            else:
-                kind, is_strict = watch(link, kind)
-                tasks = kind(link)
-                found = Attachment(link, tasks, Blocks(link, tasks, is_strict=is_strict))
+        undo.callback(link.close)
+        is_strict = watch(link)
+        carrier: Carrier = _load(*CARRIERS[mode])()
+        polls = mode in {"direct", "relay"}
+        if routing.routes:
+            tasks, blocks = _attach_routed(link, carrier, routing, polls=polls, is_strict=is_strict)
+        else:
+            tasks = Tasks(link, carrier, polls=polls)
+            kind = _load(f"{_HERE}.remote_blocks", "RemoteBlocks") if mode == "remote" else Blocks
+            blocks = kind(link, tasks, is_strict=is_strict)
         undo.pop_all()
-    return found
+    return Attachment(link, tasks, blocks)
+
+
+def _mode(board: BoardRef, *, is_inline: bool) -> str:
+    if isinstance(board, RemoteBoard):
+        return "remote"
+    if is_inline:
+        return "scheduled" if settings.is_given("HBRT_SCHEDULE") else "inline"
+    return "relay" if settings.is_relayed() else "direct"
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 def _dial(board: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory]) -> RemoteLink:
     """Attach to a board on another machine."""
-    if board.is_leased:
-        from arm_client.transport.leased.link import LeasedLink
-
-        return LeasedLink(board, new_memory)
-    from arm_client.transport.remote_link import RemoteLink
-
-    return RemoteLink(board, new_memory)
+    kind = (
+        _load(f"{_HERE}.leased.link", "LeasedLink") if board.is_leased else _load(f"{_HERE}.remote_link", "RemoteLink")
+    )
+    link: RemoteLink = kind(board, new_memory)
+    return link
 
 
-def _local_tasks(*, is_inline: bool) -> Kind:
-    if is_inline and settings.is_given("HBRT_SCHEDULE"):
-        from arm_client.transport.scheduled_tasks import ScheduledTasks
+def _check_routes(board: BoardRef) -> None:
+    if isinstance(board, RemoteBoard):
+        raise WrongUseError(
+            f"HBRT_ROUTE sends commands from a board of this machine to another one, and this program's board "
+            f"is {board.name}: name a board of this machine in HBRT_BOARD, or none for a private one."
+        )
+    for name in _ALONE:
+        if settings.is_given(name):
+            raise WrongUseError(
+                f"{name} and HBRT_ROUTE do not go together: what another board runs is not seen here. Unset one."
+            )
 
-        return ScheduledTasks
-    if is_inline:
-        from arm_client.transport.inline_tasks import InlineTasks
 
-        return InlineTasks
-    if not settings.is_relayed():
-        return TaskSlots
-    from arm_client.transport.relay_tasks import RelayTasks
+def _attach_routed(
+    link: Link, inner: Carrier, routing: Routing, *, polls: bool, is_strict: bool
+) -> tuple[Tasks, Blocks]:
+    """Attach to the boards of the routes, too."""
+    from arm_client.transport.routed.blocks import RoutedBlocks
+    from arm_client.transport.routed.carrier import Routed
 
-    return RelayTasks
+    carrier = Routed(inner)
+    tasks = Tasks(link, carrier, polls=polls)
+    blocks = RoutedBlocks(link, tasks, carrier, is_strict=is_strict)
+    try:
+        carrier.follow(routing, _dial, blocks.all)
+    except BaseException:
+        tasks.close()
+        raise
+    return tasks, blocks

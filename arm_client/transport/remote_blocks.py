@@ -9,13 +9,13 @@ from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from arm_client.transport.remote_link import RemoteLink
-    from hbrt.attach.task_slots import TaskSlots
+    from hbrt.attach.tasks import Tasks
 
 
 class RemoteBlocks(Blocks):
     """As ``Blocks``, on a board of another machine: a flush moves bytes, of memory that is not cached, too."""
 
-    def __init__(self, link: RemoteLink, tasks: TaskSlots, *, is_strict: bool = False) -> None:
+    def __init__(self, link: RemoteLink, tasks: Tasks, *, is_strict: bool = False) -> None:
         super().__init__(link, tasks, is_strict=is_strict)
         self._remote = link
 

@@ -29,6 +29,7 @@ from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
 from hbrt.errors import BoardError, RefusedError, WrongUseError
 from hbrt.findings.checks import without_cores
+from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
@@ -42,6 +43,7 @@ from hbrt.trace.switch import Switch
 
 _MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
 BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
+MAX_TASKS = 1024  # as many as the slots that one client of a board may lease
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
 
 
@@ -49,6 +51,7 @@ class RemoteLink(Link):
     """This process's attachment to a board of another machine."""
 
     paths: RemoteBoard
+    leases_slots = False
     is_watched = False
 
     def __init__(self, paths: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory] = RemoteMemory) -> None:
@@ -81,7 +84,7 @@ class RemoteLink(Link):
             channel.close()
             raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None
         self.mailbox = Mailbox(self.ddr)
-        self.first_slots = []
+        self.first_slots = list(range(MAX_TASKS))
         self.core_doorbells = [-1] * self.core_count  # cores are rung on their own machine
         self.urgent_bells = []
         self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
@@ -120,6 +123,16 @@ class RemoteLink(Link):
             )
         return checks
 
+    def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
+        """As ``Link.block_refusal``; the board knows blocks of others, and says it better."""
+        if super().block_refusal(what, phy_addr, size_bytes) is None:
+            return None
+        try:
+            status, why = self.check(what, phy_addr, size_bytes)
+        except RequestRefusedError as error:
+            status, why = error.status, str(error)
+        return (status, why) if status else None
+
     # -- requests
 
     @property
@@ -143,7 +156,8 @@ class RemoteLink(Link):
         try:
             return self._request(verb, question or Question(), **args)
         finally:
-            self.note_request(start_ns, verb)
+            if self.events is not None:
+                self.note_request(start_ns, verb)
 
     def _request(self, verb: str, question: Question, **args: Any) -> Any:
         question.on_answer, question.undo = self._effects(verb, args)

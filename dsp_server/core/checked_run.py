@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dsp_server import runtime
 from dsp_server.core.builtin import as_status, explain
-from dsp_server.core.op_checks import sweep
+from dsp_server.core.op_effects import sweep
 from dsp_server.detectors.call import Call
 from dsp_server.detectors.run import run_checked
 from dsp_server.hardware import cycles
@@ -14,27 +14,10 @@ from hbrt.findings.checks import Check
 from hbrt.profiles.work import Work
 
 if TYPE_CHECKING:
-    from dsp_server.hardware.cycles import CycleCounter
-    from dsp_server.hardware.descriptors import Idma
-    from dsp_server.hardware.engines import Engines
-    from dsp_server.hardware.tile_manager import TileManager
+    from dsp_server.core.core_mailbox import Host
     from dsp_server.registry import Op, Registration
-    from hbrt.mailbox.table import Mailbox
 
 _HOOKS, _OF_DIRTY = int(Check.HOOKS), int(Check.COHERENCE | Check.MEMORY)  # plain integers: a flag's ``&`` costs more
-
-
-class Host(Protocol):
-    """The parts of a core that this uses."""
-
-    mailbox: Mailbox
-    engines: Engines
-
-    def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
-        """Have the op use these engines."""
-
-    def read_messages(self) -> None:
-        """Handle every message of the supervisor that has come."""
 
 
 def run_op(
@@ -51,7 +34,8 @@ def run_op(
         slot: The task's slot.
     """
     if checks_on & _HOOKS:  # what the core is to do was sent before this bit was set
-        core.read_messages()
+        while core.mailbox.listen():
+            pass
         if (recorder := runtime.context.recorders.get(runtime.context.client_id)) is not None:
             return _run_recorded(recorder, core, op, function, views, checks_on, slot)
     return _run(core, op, function, views, checks_on, slot)
@@ -67,7 +51,7 @@ def _run_recorded(
     slot: int,
 ) -> int:
     """As ``_run``, with the call and its outcome in the program's recording."""
-    with recorder.recording(core.mailbox, slot, op.name) as record:
+    with recorder.recording(core.mailbox.table, slot, op.name) as record:
         counter, tile_manager = core.engines.counter, core.engines.tile_manager
         before, work_before = counter.cycles, list(counter.work)
         tile_manager.peak_bytes = sum(tile_manager.used_bytes)
@@ -93,8 +77,8 @@ def _run(
     engines = core.engines
     has_raised = True
     try:
-        site = core.mailbox.site(slot)
-        dirty = core.mailbox.take_dirty(slot) if checks_on & _OF_DIRTY else ()
+        site = core.mailbox.table.site(slot)
+        dirty = core.mailbox.table.take_dirty(slot) if checks_on & _OF_DIRTY else ()
         call = Call(op.cmd, op.name, views, engines, core.use_engines, Check(checks_on), site, dirty)
         result = run_checked(function, call)
         has_raised = False

@@ -1,13 +1,17 @@
-"""Exceptions of ops in the board's log: each traceback once, and then its count."""
+"""What a core says once and then by its count: exceptions of ops in the log, findings to the daemon."""
 
 from __future__ import annotations
 
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from hbrt.findings.record import Finding
 
 MAX_KINDS = 64
+MAX_MISTAKES = 256
 _MAX_FRAMES = 20
 Kind: TypeAlias = tuple[str, type[BaseException], tuple[tuple[str, int], ...]]
 
@@ -59,3 +63,30 @@ class FaultLog:
 
 def _last(text: str) -> str:
     return text.splitlines()[-1] if text else "no text"
+
+
+class FindingReports:
+    """Sends findings to the daemon. An op with a mistake in each call costs a few messages, not the daemon's time.
+
+    Beyond MAX_MISTAKES mistakes, the oldest one is forgotten for a new one.
+    """
+
+    def __init__(self, send: Callable[[Finding], bool]) -> None:
+        """``send`` sends a finding; it returns False when there is no room now."""
+        self._send = send
+        self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # the count, and how many of it were not sent
+
+    def forget(self, client: int) -> None:
+        """Forget the mistakes of a program that is gone: the next one with its id has its own."""
+        self._seen = {key: counts for key, counts in self._seen.items() if key[0] != client}
+
+    def report(self, found: Finding) -> None:
+        """Send a finding, or count it for later."""
+        key = (found.client, found.fingerprint)
+        total, unsent = self._seen.get(key, (0, 0))
+        total, unsent = total + 1, unsent + 1
+        if total & total - 1 == 0 and self._send(found._replace(times=unsent)):
+            unsent = 0
+        if total == 1 and len(self._seen) >= MAX_MISTAKES:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (total, unsent)

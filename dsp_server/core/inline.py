@@ -86,7 +86,7 @@ class InlineCore:
             from dsp_server.detectors.recording import Recorder
 
             runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
-        self._core = Core(index, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
+        self._core = Core(index, ddr, doorbells, self._control, lambda: False, {client_id: doorbell}, self)
         self._core.count_apart()
 
     @property

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from dsp_server import runtime
-from dsp_server.core import forked, image_loader, op_output
-from dsp_server.core.fault_log import FaultLog
-from dsp_server.core.finding_reports import FindingReports
+from dsp_server.core import forked, image_loader, op_effects
+from dsp_server.core.fault_log import FaultLog, FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
@@ -80,11 +79,11 @@ class CoreProcess:
         if not self._is_stopping:
             faults = FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
             self.core = Core(
-                self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells, faults
+                self.index, self.ddr, self.doorbells, CONTROL_FD, self.listen, self.client_doorbells, faults
             )
             self.core.is_stopping = self._is_stopping
             self._follow_trace()
-            self.core.serve()
+            self.core.serve(URGENT_FD)
         os._exit(0)
 
     def give_up(self, problem: str) -> NoReturn:
@@ -159,7 +158,7 @@ class CoreProcess:
         self._reports.forget(client)
         runtime.context.recorders.pop(client, None)
         if self.core is not None:
-            self.core.forget_client(client)
+            self.core.mailbox.forget_client(client)
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
             with doorbells_in_use:
@@ -208,7 +207,7 @@ def main() -> NoReturn:
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
-    op_output.install()
+    op_effects.install()
     process = CoreProcess(index, core_count, BoardPaths(Path(snapshot).parent), origin)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.shared_memory import RemoteClientMemory
 from hbrt.attach.link import LocalLink
-from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import Tasks
+from hbrt.attach.waiting import Waiters
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.errors import RequestRefusedError
@@ -68,14 +68,13 @@ class RemoteClient(ConnectionHandler):
         super().__init__(identity, name, paths, send_queue, log)
         self.unread_bytes = 0
         self._inbox: deque[bytes] = deque()
-        self._doorbell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._doorbell_lock = threading.Lock()  # so that no thread rings a closed descriptor
         self._window = SendWindow()
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
         self._trace: Ring | None = None
         self._link: LocalLink
-        self._tasks: TaskSlots
+        self._tasks: Tasks
+        self._waiters: Waiters | None = None
         self._memory: RemoteClientMemory
 
     # -- the gateway's thread calls these
@@ -95,9 +94,8 @@ class RemoteClient(ConnectionHandler):
         self._ring()
 
     def _ring(self) -> None:
-        with self._doorbell_lock:
-            if self._doorbell >= 0:
-                os.eventfd_write(self._doorbell, 1)
+        if (waiters := self._waiters) is not None:
+            waiters.nudge()
 
     # -- its own thread
 
@@ -111,12 +109,11 @@ class RemoteClient(ConnectionHandler):
         """Become a client of the board until ``stack`` closes."""
         self._link = LocalLink(self._paths, self.program)
         stack.callback(self._link.close)
-        self._tasks = TaskSlots(self._link, spins=False)
+        self._tasks = Tasks(self._link, polls=False)
+        self._waiters = self._tasks.waiters
         stack.callback(self._tasks.close)
         self._memory = RemoteClientMemory(self._link, self._tasks, self._window.next_number)
         stack.callback(self._memory.close)
-        self._tasks.waiters.watch(self._doorbell, self._clear_doorbell)
-        stack.callback(self._tasks.waiters.unwatch, self._doorbell)
         self._recorder = Recorder(self._link.trace, "gateway", self.program)
         self._link.on_asked = self._follow_trace
         stack.callback(setattr, self._link, "on_asked", None)
@@ -136,15 +133,6 @@ class RemoteClient(ConnectionHandler):
         super()._send(frame)
         self._note(start_ns, len(frame), "to the program")
 
-    def _close(self) -> None:
-        with self._doorbell_lock:
-            os.close(self._doorbell)
-            self._doorbell = -1
-
-    def _clear_doorbell(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._doorbell)
-
     def _welcome(self) -> None:
         link = self._link
         self._send(
@@ -162,7 +150,7 @@ class RemoteClient(ConnectionHandler):
     def _serve_frames(self) -> None:
         """Pass the program's frames to the board, and the results to the program."""
         while not self._is_over:
-            self._tasks.waiters.sleep_until(self._has_work, POLL_MS)
+            self._tasks.waiters.sleep_until_any(self._numbers, self._has_work, POLL_MS)
             if self._link.fault:
                 self._send(encode(Kind.GONE, int(self._link.fault), self._link.why_faulty()))
                 return

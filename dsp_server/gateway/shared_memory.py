@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hbrt.attach.link import Link
-from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import Tasks
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import ControlRequest, MalformedMessageError
 from hbrt.protocol.remote import Kind, encode
@@ -23,7 +23,7 @@ class RemoteClientMemory:
         next_number: Returns the number of the next DATA.
     """
 
-    def __init__(self, link: Link, tasks: TaskSlots, next_number: Callable[[], int]) -> None:
+    def __init__(self, link: Link, tasks: Tasks, next_number: Callable[[], int]) -> None:
         self._link = link
         self._tasks = tasks
         self._holdings = Holdings(link.ddr.layout.phy_end)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from hbrt.profiles.profile import active
 from hbrt.profiles.work import (
@@ -32,9 +32,6 @@ from hbrt.profiles.work import (
     LoopCost,
     Operations,
 )
-
-if TYPE_CHECKING:
-    from dsp_server.hardware.engine_trace import EngineTrace
 
 _PROFILE: Final = active()
 CLOCK_HZ: Final = _PROFILE.clock_hz if "dsp" in _PROFILE.cores else 0
@@ -81,6 +78,16 @@ def cycles_to_ns(cycles: int) -> float:
     return _PROFILE.ns(cycles)
 
 
+class CycleTrace(Protocol):
+    """What notes cycles while the board is traced."""
+
+    def note_stall(self, before: int, after: int, size_bytes: int) -> None:
+        """Note that the op waited for DDR between two cycles."""
+
+    def note_overlapped(self, before: int, size_bytes: int) -> None:
+        """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
+
+
 class CycleCounter:
     """Counts the modelled cycles of one core, which only go forward, and what they were spent on."""
 
@@ -89,7 +96,7 @@ class CycleCounter:
     def __init__(self, cycles: int = 0) -> None:
         self.cycles = cycles
         self.work: list[int] = [*NO_WORK]
-        self.trace: EngineTrace | None = None
+        self.trace: CycleTrace | None = None
 
     def take_work(self) -> list[int]:
         """The work since the last time, in the order of Work."""
@@ -149,7 +156,7 @@ class CycleCounter:
         self.work[DDR_LOADS] += loads
         self.charge(loads * DDR_STALL_CYCLES)
         if self.trace is not None:
-            self.trace.note_stall(before, self, size_bytes)
+            self.trace.note_stall(before, self.cycles, size_bytes)
 
 
 _current = CycleCounter()

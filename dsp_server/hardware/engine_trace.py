@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dsp_server.hardware import cycles
 from hbrt.trace.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dsp_server.hardware.cycles import CycleCounter
-    from dsp_server.hardware.descriptors import Idma
-    from dsp_server.hardware.tile_manager import TileManager
+    from dsp_server.hardware.transfers import Shape
     from hbrt.trace.ring import Ring
+
+
+class Copy(Protocol):
+    """The parts of an issued copy that are noted."""
+
+    @property
+    def handle(self) -> int:
+        """Its handle."""
+
+    @property
+    def shape(self) -> Shape | None:
+        """Its rows; None for one."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its bytes."""
+
+    @property
+    def end_cycle(self) -> int:
+        """Its modelled end."""
+
+
+class Engine(Protocol):
+    """The parts of an iDMA engine that are noted."""
+
+    @property
+    def counter(self) -> CycleCounter:
+        """By which it times copies."""
+
+    @property
+    def queue(self) -> Sequence[Copy]:
+        """What has not completed."""
 
 
 class EngineTrace:
@@ -23,22 +56,22 @@ class EngineTrace:
         # Of each iDMA engine, by handle: when it was issued, its modelled start and end, size and lane.
         self._copies: dict[int, dict[int, tuple[int, int, int, int, int]]] = {}
 
-    def note_use(self, tile_manager: TileManager) -> None:
-        """Note the bytes of TCM in use."""
+    def note_use(self, used_bytes: tuple[int, int]) -> None:
+        """Note the bytes of TCM in use, of each bank."""
         now_ns = monotonic_ns()
-        self.ring.note(Kind.TCM, now_ns, now_ns, *tile_manager.used_bytes, cycles.current().cycles)
+        self.ring.note(Kind.TCM, now_ns, now_ns, *used_bytes, cycles.current().cycles)
 
-    def note_stall(self, before: int, counter: CycleCounter, size_bytes: int) -> None:
-        """Note that the op waited for DDR since a cycle."""
+    def note_stall(self, before: int, after: int, size_bytes: int) -> None:
+        """Note that the op waited for DDR between two cycles."""
         now_ns = monotonic_ns()
-        self.ring.note(Kind.STALL, now_ns, now_ns, before, counter.cycles, size_bytes)
+        self.ring.note(Kind.STALL, now_ns, now_ns, before, after, size_bytes)
 
     def note_overlapped(self, before: int, size_bytes: int) -> None:
         """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
         now_ns = monotonic_ns()
         self.ring.note(Kind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
 
-    def note_issued(self, idma: Idma) -> None:
+    def note_issued(self, idma: Engine) -> None:
         """Note the newest copy; its event follows when it has completed."""
         one, copies = idma.queue[-1], self._copies.setdefault(id(idma), {})
         lanes = {copy[4] for copy in copies.values()}
@@ -47,17 +80,17 @@ class EngineTrace:
         start = one.end_cycle - cycles.idma_cycles(one.size_bytes, rows)
         copies[one.handle] = monotonic_ns(), start, one.end_cycle, one.size_bytes, lane
 
-    def begin_wait(self, idma: Idma) -> tuple[int, int]:
+    def begin_wait(self, idma: Engine) -> tuple[int, int]:
         """The time and the cycle at which a wait begins, for ``note_wait``."""
         return monotonic_ns(), idma.counter.cycles
 
-    def note_wait(self, idma: Idma, start_ns: int, before: int) -> None:
+    def note_wait(self, idma: Engine, start_ns: int, before: int) -> None:
         """Note a wait, and the copies that it has completed."""
         end_ns = monotonic_ns()
         self.ring.note(Kind.DMA_WAIT, start_ns, end_ns, before, idma.counter.cycles)
         self.note_completed(idma, end_ns)
 
-    def note_completed(self, idma: Idma, end_ns: int = 0) -> None:
+    def note_completed(self, idma: Engine, end_ns: int = 0) -> None:
         """Note the copies that have completed since the last time."""
         copies = self._copies.get(id(idma), {})
         if len(copies) == len(idma.queue):

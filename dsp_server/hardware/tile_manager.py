@@ -117,7 +117,7 @@ class TileManager:
                     if self.peak_bytes is not None:
                         self.peak_bytes = max(self.peak_bytes, sum(self.used_bytes))
                     if self.trace is not None:
-                        self.trace.note_use(self)
+                        self.trace.note_use(self.used_bytes)
                     return view
         asked_of = [self._banks[bank] for bank in self._banks_of(color)]
         raise OutOfTcm(
@@ -181,7 +181,7 @@ class TileManager:
             self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
         self.live_count = 0
         if self.trace is not None:
-            self.trace.note_use(self)
+            self.trace.note_use(self.used_bytes)
         return leaked
 
     def resume(self, live: Iterable[Tile], freed: Iterable[Tile]) -> None:
@@ -243,7 +243,7 @@ class TileManager:
         self._freed.append(self._banks[bank].remove(offset_bytes))
         self.live_count -= 1
         if self.trace is not None:
-            self.trace.note_use(self)
+            self.trace.note_use(self.used_bytes)
 
     def _banks_of(self, color: int) -> tuple[int, ...]:
         if color == XV_MEM_BANK_COLOR_ANY:

@@ -23,6 +23,7 @@ from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
 from hbrt.mailbox.native import native
+from hbrt.mailbox.submission import Refusal, block_refusal
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
@@ -47,6 +48,7 @@ class Link(Protocol):
     request_ms: int = REQUEST_MS  # for the daemon to answer a request
     can_import: bool = False  # whether the board can map memory of this process's other libraries
     knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
+    leases_slots: bool = True  # whether the daemon grants more than ``first_slots``
     is_watched: bool = True  # whether cores can watch this program's tasks
     is_detaching: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
@@ -87,6 +89,10 @@ class Link(Protocol):
         Raises:
             RequestRefusedError: it refused, does not answer, or is gone.
         """
+
+    def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
+        """The refusal of a task for a block, None for a good one; as ``submission.block_refusal``."""
+        return block_refusal(self.ddr, self.client_id, what, phy_addr, size_bytes)
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo a grant that reached no caller: "free" or "unregister"; this does not wait for the answer."""
@@ -229,7 +235,8 @@ class LocalLink(Link):
         try:
             reply = self.requests.ask(question or Question(), verb, args)
         finally:
-            self.note_request(start_ns, verb)
+            if self.events is not None:  # no call of ours otherwise: an interrupt there would lose the reply
+                self.note_request(start_ns, verb)
         if self.mailbox.map[self._asked_at] and self.on_asked is not None:
             self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
         if reply.status:

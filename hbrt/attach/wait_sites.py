@@ -14,7 +14,7 @@ from hbrt.borders.guests import PACKAGES
 from hbrt.protocol.frame_values import acquired, held
 from hbrt.protocol.stacks import NO_SLOT, Frame, Wait
 
-_WAITING = {"hbrt.attach.waiting", "hbrt.attach.task_slots", "hbrt.attach.native_waiting"}
+_WAITING = {"hbrt.attach.waiting", "hbrt.attach.tasks"}
 _RUNTIME = {*PACKAGES, "ctypes", "numpy"}
 _MAX_FRAMES = 12
 _CORE = "dsp_server.core."  # below a program that is an op

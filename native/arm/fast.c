@@ -39,10 +39,11 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   /* Python runs signal handlers in its main thread alone, and not in here: so that thread waits in Python. */
   if (atomic_load_explicit(&hbrt_in_python, memory_order_relaxed) && gettid() == getpid()) is_limited = false, left_ns = 0;
   int64_t end_ns = (int64_t)hbrt_now_ns() + left_ns;
-  int state, polled;
+  int state, polls = 1;
   int32_t wait = hbrt_wait_begins(site, (uint64_t)(intptr_t)task);
   do {
-    state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, left_ns ? -1 : 0, &polled);
+    state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, polls);
+    polls = 0;
     if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
   } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait continues */
   hbrt_wait_ends(wait);

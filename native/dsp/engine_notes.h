@@ -1,4 +1,4 @@
-/* What the engine of ops in C notes while its board is traced; dsp_server/tracing/core_trace.py has the same for Python. */
+/* What the engine of ops in C notes while its board is traced; dsp_server/hardware/engine_trace.py has the same for Python. */
 #ifndef HBRT_DSP_ENGINE_NOTES_H
 #define HBRT_DSP_ENGINE_NOTES_H
 

@@ -1,4 +1,4 @@
-/* The side that submits and releases: hbrt/attach/tasks.py is its readable twin. wait.c waits for what it submits. */
+/* The side that submits and releases; wait.c waits for what it submits. hbrt/attach/tasks.py has the rare cases. */
 #define _GNU_SOURCE
 #include "client.h"
 
@@ -117,18 +117,21 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     return 1;
 }
 
-/* Cancel a task that no core will claim; 0 when one has, or the claim lock cannot be had. */
-static int take_back(hbrt_client *client, uint32_t slot) {
+static int lock_claims(hbrt_client *client) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 100000000; /* its holder needs microseconds, and may wait for a CPU */
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_mutex_t *claim_lock = client->file.claim_lock;
-    if (!hbrt_is_locked(claim_lock, pthread_mutex_timedlock(claim_lock, &until))) return 0;
+    return hbrt_is_locked(client->file.claim_lock, pthread_mutex_timedlock(client->file.claim_lock, &until));
+}
+
+/* Cancel a task that no core will claim; 0 when one has, or the claim lock cannot be had. */
+static int take_back(hbrt_client *client, uint32_t slot) {
+    if (!lock_claims(client)) return 0;
     int is_ready = hbrt_load(client->file.states + slot) == HBRT_READY;
     if (is_ready) hbrt_store(client->file.states + slot, HBRT_CANCELLED);
-    pthread_mutex_unlock(claim_lock);
+    pthread_mutex_unlock(client->file.claim_lock);
     return is_ready;
 }
 
@@ -148,7 +151,7 @@ static int release(hbrt_client *client, int64_t handle) {
 static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checked) {
     hbrt_file *file = &client->file;
     if (task->cmd < 0 || task->cmd > 0xffff || task->priority < 0 || task->priority > HBRT_PREEMPT ||
-        task->core_mask < 0 || task->core_mask >> file->at.core_count)
+        task->core_mask < 0 || (is_checked != HBRT_ELSEWHERE && task->core_mask >> file->at.core_count))
         return HBRT_ASK;
     if (!is_checked && !(hbrt_is_usable(file, client->id, task->input_phy, task->input_bytes) &&
                          hbrt_is_usable(file, client->id, task->output_phy, task->output_bytes)))
@@ -276,6 +279,31 @@ int hbrt_forget(hbrt_client *client, int64_t handle) {
                                                      __ATOMIC_ACQUIRE)
                ? 1
                : HBRT_ASK;
+}
+
+int hbrt_cancel(hbrt_client *client, uint32_t slot, int32_t status, const char *text) {
+    hbrt_file *file = &client->file;
+    hbrt_slot_record *record = hbrt_record(file, slot);
+    int answer = HBRT_NOTHING;
+    HBRT_KILL_POINT("client-X01");
+    if (!lock_claims(client)) return HBRT_LOCKED;
+    HBRT_KILL_POINT("client-X02");
+    uint8_t state = hbrt_load(file->states + slot);
+    if (state == HBRT_SENT || state == HBRT_READY) {
+        record->core = -1;
+        record->result = status;
+        record->text_bytes = (uint32_t)strlen(text);
+        record->has_work = 0;
+        record->claim_ns = record->start_ns = record->cycles = 0;
+        record->done_ns = hbrt_now_ns();
+        memcpy((char *)record + HBRT_SLOT_TEXT, text, record->text_bytes);
+        HBRT_KILL_POINT("client-X03");
+        hbrt_store(file->states + slot, HBRT_CANCELLED);
+        HBRT_KILL_POINT("client-X04");
+        answer = 1;
+    }
+    pthread_mutex_unlock(file->claim_lock);
+    return answer;
 }
 
 int hbrt_release(hbrt_client *client, int64_t handle) {

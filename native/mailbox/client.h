@@ -3,10 +3,10 @@
 #define HBRT_CLIENT_H
 
 #include "clock.h"
-#include "habit.h"
 #include "layout.h"
 #include "mailbox.h"
 #include "note.h"
+#include "polling.h"
 
 /* A thread that waits: for one of some tasks to end, or for a nudge. */
 typedef struct waiter {
@@ -30,7 +30,9 @@ struct hbrt_client {
     uint64_t serial, sequence;
     int has_leader; /* one of the threads that wait sleeps on the doorbell, and wakes the others */
     waiter followers; /* the list's head */
-    hbrt_habit polling;
+    hbrt_habit polling, late; /* late: in the poll window around an expected end */
+    hbrt_choice choice;
+    hbrt_times times;
     /* Read without it. */
     uint32_t follower_count, waiting, inside, nudges;
     int has_left;

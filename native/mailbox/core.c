@@ -1,4 +1,4 @@
-/* The side that runs: dsp_server/core/loop.py is its readable twin, hbrt/mailbox/schedule.py has the order. */
+/* The side that runs; hbrt/mailbox/schedule.py has the order in words. */
 #define _GNU_SOURCE
 #include "mailbox.h"
 
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "habit.h"
 #include "kill.h"
 #include "layout.h"
+#include "polling.h"
 
 enum {
     POLLS_PER_YIELD = 40,
@@ -67,6 +67,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
         core->control_fd = control_fd;
         core->is_alone = is_alone;
         core->running = HBRT_NOTHING;
+        core->polling = (hbrt_habit){.most_skipped = SKIPPED_IN_VAIN, .most_skipped_cpu_lost = SKIPPED_CPU_LOST};
         memcpy(core->core_doorbells, core_doorbells, core->file.at.core_count * sizeof *core_doorbells);
         for (uint32_t client = 0; client < HBRT_CLIENTS; client++) core->client_doorbells[client] = -1;
         core->announced = hbrt_announced(&core->file, index);

@@ -24,6 +24,7 @@
 #define HBRT_URGENT 254
 #define HBRT_PING 0 /* commands that no op serves */
 #define HBRT_BUTT 0xffff
+#define HBRT_SLOT_TEXT 256
 #define HBRT_SLOT_WORK 3968
 
 enum { HBRT_HEADER_BYTES = 148 };

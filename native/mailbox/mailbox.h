@@ -70,7 +70,7 @@ void hbrt_client_free(hbrt_client *client);
 uint64_t *hbrt_client_handles(hbrt_client *client);
 uint64_t hbrt_client_serial(hbrt_client *client);
 
-/* For waits that poll by habit: for how long at the most, 0 for never. */
+/* From now on waits poll where that pays, for so long at the most; 0, for never, and cores do not poll for it either. */
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
 
 /* From now on, every call answers HBRT_GONE or HBRT_ASK, and every wait returns. */
@@ -121,18 +121,14 @@ int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64
 
 /* Wait until a task has ended, or its slot has another handle.
  *
- * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping, < 0 as the habit has it (hbrt_client_polls);
- * `polled` gets the outcome. After polling in vain for `poll_ns` it returns HBRT_INTERRUPTED: of a signal that came
- * while it polled, no sleep would know.
+ * timeout_ns: < 0 waits for ever. polls: poll first where that pays (hbrt_client_polls). After polling in vain it returns
+ * HBRT_INTERRUPTED: of a signal that came while it polled, no sleep would know. The caller goes on without a poll.
  * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
  * _ASKED. */
-int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls);
 
-/* The state of the slot of a task that has ended, else HBRT_NOTHING, or hbrt_wait without a limit or a poll; HBRT_ASK. */
-int hbrt_end(hbrt_client *client, int64_t handle, int waits);
-
-/* hbrt_wait without a limit, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
-int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
+/* hbrt_wait without a limit, with a poll, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
+int hbrt_finish(hbrt_client *client, int64_t handle);
 
 /* Wait until one of the tasks has ended or its slot has another handle, or hbrt_nudge was called more often than `seen`.
  * Returns 1; HBRT_TIMEOUT, _INTERRUPTED, _GONE or _ASKED. */
@@ -146,6 +142,9 @@ void hbrt_wake(hbrt_client *client);
 int hbrt_release(hbrt_client *client, int64_t handle);
 /* Take a handle out of the table: 1, or HBRT_ASK when it is not a live one. */
 int hbrt_forget(hbrt_client *client, int64_t handle);
+/* Cancel the task of a slot that no core has claimed, with this sentence: 1. HBRT_NOTHING for one that runs or has ended,
+ * HBRT_LOCKED when another process keeps the claim lock. */
+int hbrt_cancel(hbrt_client *client, uint32_t slot, int32_t status, const char *text);
 
 /* Note submissions and waits into the records of a ring file of hbrt/trace, which stay mapped as long as the client is
  * there; NULL for no more. 0 without memory. */

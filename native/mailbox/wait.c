@@ -1,4 +1,7 @@
-/* The side that waits for its tasks: hbrt/attach/waiting.py is its readable twin. */
+/* The side that waits for its tasks.
+ *
+ * Of many threads that wait, one (the leader) sleeps on the process's one doorbell. It wakes the others (followers) whose
+ * tasks have ended. When the leader leaves, a follower takes the lead. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -159,75 +162,120 @@ static int64_t deadline_of(int64_t timeout_ns) {
     return timeout_ns < 0 ? -1 : (int64_t)hbrt_now_ns() + timeout_ns;
 }
 
-void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) { client->polling.budget_ns = budget_ns; }
+/* -- when to poll --------------------------------------------------------------------------------------------------- */
 
-static int64_t begin_polling(hbrt_client *client) {
-    if (client->polling.budget_ns <= 0) return 0;
-    pthread_mutex_lock(&client->lock);
-    int64_t poll_ns = hbrt_habit_begin(&client->polling);
-    pthread_mutex_unlock(&client->lock);
-    return poll_ns;
+void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) {
+    /* No poll is skipped for a lost CPU: the choice measures what that costs. A poll window is a small part of the call
+     * that it waits for, even when it is vain. */
+    client->polling = (hbrt_habit){.budget_ns = budget_ns, .most_skipped = SKIPPED_IN_VAIN};
+    client->late = (hbrt_habit){.most_skipped = 1};
+    hbrt_choice_begin(&client->choice, budget_ns > 0);
+    hbrt_store(&client->record->sleeps, budget_ns <= 0);
 }
 
-static void note_polling(hbrt_client *client, int polled) {
+/* Poll as a habit has it, for `window_ns` or, with 0, its budget: 1 when due, HBRT_ASK without a poll, HBRT_INTERRUPTED
+ * after one in vain. */
+static int poll_by(hbrt_client *client, const waiter *me, hbrt_habit *habit, int64_t window_ns) {
     pthread_mutex_lock(&client->lock);
-    hbrt_habit_note(&client->polling, polled);
+    if (window_ns) habit->budget_ns = window_ns;
+    int64_t poll_ns = hbrt_habit_begin(habit);
+    pthread_mutex_unlock(&client->lock);
+    int polled = HBRT_POLL_NONE;
+    if (poll_ns <= 0) return HBRT_ASK;
+    int due = poll_until_due(client, me, poll_ns, &polled);
+    pthread_mutex_lock(&client->lock);
+    hbrt_habit_note(habit, polled);
+    pthread_mutex_unlock(&client->lock);
+    return due ? 1 : HBRT_INTERRUPTED;
+}
+
+/* Sleep until a task is about to end, then poll: as poll_by, or the end of the sleep. */
+static int doze(hbrt_client *client, waiter *me, int64_t expected_ns, int64_t timeout_ns) {
+    enum { MIN_DOZE_NS = 50000 }; /* setting a timer and waking by it takes as long */
+    uint32_t slot = slot_of(client, (int64_t)*me->handles);
+    const uint8_t *state = client->file.states + slot;
+    int64_t poll_ns, sleep_ns = hbrt_window(expected_ns, &poll_ns);
+    if (hbrt_load(state) == HBRT_RUNNING)
+        sleep_ns -= (int64_t)(hbrt_now_ns() - HBRT_GET(hbrt_record(&client->file, slot)->claim_ns));
+    if (timeout_ns >= 0 && timeout_ns < sleep_ns + poll_ns) return HBRT_ASK;
+    if (sleep_ns >= MIN_DOZE_NS) {
+        int answer = sleep_until_due(client, me, (int64_t)hbrt_now_ns() + sleep_ns);
+        if (answer != HBRT_TIMEOUT) return answer;
+    }
+    if (hbrt_load(state) < HBRT_RUNNING) return HBRT_INTERRUPTED; /* one that no core has claimed by now ends much later */
+    return poll_by(client, me, &client->late, poll_ns);
+}
+
+/* Learn from the end of a task for which a thread waited that may poll. */
+static void learn(hbrt_client *client, const hbrt_slot_record *record, int has_succeeded, uint64_t since_ns) {
+    int64_t now_ns = (int64_t)hbrt_now_ns(), done_ns = (int64_t)HBRT_GET(record->done_ns);
+    pthread_mutex_lock(&client->lock);
+    if (!client->choice.measures) {
+        hbrt_choice_skip(&client->choice);
+    } else if (has_succeeded && __atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE) == 0) {
+        /* From the submission on, because a core is rung there; without the op, whose time varies. */
+        int64_t op_ns = done_ns - (int64_t)HBRT_GET(record->start_ns);
+        hbrt_choice_note(&client->choice, now_ns - (int64_t)HBRT_GET(record->sequence) - op_ns, now_ns);
+        hbrt_store(&client->record->sleeps, !client->choice.polls);
+    }
+    if (has_succeeded && (now_ns - (int64_t)since_ns > MIN_EXPECTED_NS || hbrt_times_of(&client->times, &record->cmd)))
+        hbrt_times_note(&client->times, &record->cmd, done_ns - (int64_t)HBRT_GET(record->claim_ns));
     pthread_mutex_unlock(&client->lock);
 }
 
-static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+/* -- wait ----------------------------------------------------------------------------------------------------------- */
+
+static int wait_for(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls) {
     uint32_t slot = slot_of(client, handle);
     uint64_t wanted = (uint64_t)handle;
-    *polled = HBRT_POLL_NONE;
     if (handle <= 0 || live(client, slot) != wanted) return HBRT_ASK;
+    const hbrt_slot_record *record = hbrt_record(&client->file, slot);
     uint8_t state = hbrt_load(client->file.states + slot);
     if (state < HBRT_DONE) {
         waiter me = {.handles = &wanted, .count = 1};
-        int is_alone = __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0; /* others need the CPU, or the lead */
-        int by_habit = poll_ns < 0;
-        if (by_habit) poll_ns = is_alone ? begin_polling(client) : 0;
-        int has_ended = poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled);
-        if (by_habit && *polled) note_polling(client, *polled);
-        if (!has_ended && poll_ns > 0 && !by_habit && *polled) return HBRT_INTERRUPTED;
-        if (!has_ended) {
-            int answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
-            if (answer != 1) return answer;
+        int answer = HBRT_ASK;
+        /* Other threads that wait need the CPU, or the lead. */
+        if (polls && client->polling.budget_ns > 0 && timeout_ns != 0 &&
+            __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0) {
+            pthread_mutex_lock(&client->lock);
+            int pays = client->choice.polls;
+            int64_t expected_ns = hbrt_times_of(&client->times, &record->cmd);
+            pthread_mutex_unlock(&client->lock);
+            if (pays) answer = expected_ns ? doze(client, &me, expected_ns, timeout_ns) : poll_by(client, &me, &client->polling, 0);
         }
+        if (answer == HBRT_ASK) answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
+        if (answer != 1) return answer;
         state = hbrt_load(client->file.states + slot);
     }
     HBRT_KILL_POINT("client-W05");
     return live(client, slot) == wanted ? state : HBRT_ASK;
 }
 
-int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
-    /* One wait of a program may be several calls, between which a signal's handler runs: it is noted once, from its begin. */
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int polls) {
+    /* One wait of a program may be several calls, between which a signal's handler runs: it begins with the first one. */
     static _Thread_local struct {
         int64_t handle;
         uint64_t since_ns;
     } begun;
-    uint64_t start_ns = begin_note(client);
-    int answer = wait_for(client, handle, timeout_ns, poll_ns, polled);
+    uint64_t noted_ns = begin_note(client), start_ns = noted_ns;
+    int may_poll = client->polling.budget_ns > 0;
+    if (may_poll && start_ns == 0) start_ns = hbrt_now_ns();
+    int answer = wait_for(client, handle, timeout_ns, polls);
     if (start_ns == 0) return answer;
     if (begun.handle == handle) start_ns = begun.since_ns;
     begun.handle = 0;
     if (answer == HBRT_INTERRUPTED || answer == HBRT_ASKED) {
         begun.handle = handle;
         begun.since_ns = start_ns;
+    } else if (may_poll && answer >= HBRT_DONE) {
+        learn(client, hbrt_record(&client->file, slot_of(client, handle)), answer == HBRT_DONE, start_ns);
     }
-    hbrt_note_wait(client, handle, start_ns, answer);
+    if (noted_ns) hbrt_note_wait(client, handle, start_ns, answer);
     return answer;
 }
 
-int hbrt_end(hbrt_client *client, int64_t handle, int waits) {
-    int polled;
-    uint32_t slot = slot_of(client, handle);
-    if (!waits && live(client, slot) == (uint64_t)handle && hbrt_load(client->file.states + slot) < HBRT_DONE)
-        return HBRT_NOTHING;
-    return hbrt_wait(client, handle, -1, 0, &polled);
-}
-
-int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {
-    int state = hbrt_wait(client, handle, -1, poll_ns, polled);
+int hbrt_finish(hbrt_client *client, int64_t handle) {
+    int state = hbrt_wait(client, handle, -1, 1);
     if (state == HBRT_DONE && hbrt_release(client, handle) != 1) return HBRT_ASK;
     return state;
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from arm_client.session import session
-from arm_client.transport.choose import Attachment, Kind, attach
+from arm_client.transport.choose import Attachment, attach
 from hbrt.attach.link import Link
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardRef, RemoteBoard
@@ -24,7 +24,7 @@ _relays: dict[tuple[Path, int], RemoteRelay] = {}
 
 def attach_by_tcp(
     paths: BoardRef,
-    watch: Callable[[Link, Kind], tuple[Kind, bool]],
+    watch: Callable[[Link], bool],
     _routing: Routing,
     *,
     is_inline: bool = False,

@@ -51,9 +51,9 @@ class Point(NamedTuple):
 
 SOURCES = Path(__file__).resolve().parents[2] / "native" / "mailbox"
 _CORE, _CLIENT, _WAIT = "core.c", "client.c", "wait.c"
-_RUN = "dsp_server.core.loop:Core._run"
+_RUN = "dsp_server.core.loop:Core.run"
 _OP = "tests.faults.ops:gated"
-_CANCEL, _MORE = (f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("_cancel", "lease_more"))
+_MORE = "hbrt.attach.tasks:Tasks.lease_more"
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _TAKE, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
@@ -73,11 +73,11 @@ POINTS = [
     Point("core", "C06", "claim: the slot is marked", _CORE, "", "done", has_lock=True),
     Point("core", "C07", "claim: RUNNING, the lock still held", _CORE, "", "lost", has_lock=True),
     Point("core", "C08", "claim: RUNNING, the lock let go", _CORE, "", "lost"),
-    Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, self._priority, owner", "lost"),
+    Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, now.priority, owner", "lost"),
     Point("core", "C10", "run: the op is about to start", _RUN, "function(*views, tile_m", "lost"),
     Point("core", "C11", "op: it has started", _OP, "input[0] = 1", "lost"),
     Point("core", "C12", "op: it has done its work", _OP, "return 0", "lost"),
-    Point("core", "C13", "run: the op has returned", _RUN, "self._is_in_op = False", "lost"),
+    Point("core", "C13", "run: the op has returned", _RUN, "now.is_in_op = False", "lost"),
     Point("core", "C14", "answer: about to be written", _CORE, "", "lost"),
     Point("core", "C15", "answer: written and in the history, the end state is not", _CORE, "", "lost"),
     Point("core", "C16", "answer: the end state is written", _CORE, "", "done"),
@@ -105,10 +105,10 @@ POINTS = [
     Point("client", "S04", "submit: READY, not announced", _CLIENT, ""),
     Point("client", "S05", "submit: announced, nobody rung", _CLIENT, ""),
     Point("client", "S06", "submit: rung", _CLIENT, ""),
-    Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
-    Point("client", "X02", "cancel: the lock is taken", _CANCEL, "if mailbox.state(slot)", has_lock=True),
-    Point("client", "X03", "cancel: the answer is written", _CANCEL, "mailbox.move(", has_lock=True),
-    Point("client", "X04", "cancel: CANCELLED, the lock still held", _CANCEL, "return True", has_lock=True),
+    Point("client", "X01", "cancel: about to take the lock", _CLIENT, ""),
+    Point("client", "X02", "cancel: the lock is taken", _CLIENT, "", has_lock=True),
+    Point("client", "X03", "cancel: the answer is written", _CLIENT, "", has_lock=True),
+    Point("client", "X04", "cancel: CANCELLED, the lock still held", _CLIENT, "", has_lock=True),
     Point("client", "W01", "wait: about to say that it sleeps", _WAIT, ""),
     Point("client", "W02", "wait: said so, about to look once more", _WAIT, ""),
     Point("client", "W03", "wait: about to sleep", _WAIT, ""),

@@ -29,7 +29,7 @@ def test_every_macro_in_c_has_a_point() -> None:
 @pytest.mark.parametrize(
     ("key", "text"),
     [
-        ("core-C09", r"core-C09: dsp_server\.core\.loop:Core\._run has no line 1 with 'no such line'"),
+        ("core-C09", r"core-C09: dsp_server\.core\.loop:Core\.run has no line 1 with 'no such line'"),
         ("core-C01", r"core-C99: core\.c has 0 lines with HBRT_KILL_POINT\(\"core-C99\"\);"),
     ],
 )

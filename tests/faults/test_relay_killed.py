@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest  # noqa: TC002 - the fixtures' types
 
 from arm_client.session.session import Session
-from arm_client.transport.relay_tasks import RelayTasks
+from arm_client.transport.relay import Relay
 from hbrt.board.files import lock_holder
 from hbrt.mailbox.table import State
 from hbrt.status import Status
@@ -45,8 +45,8 @@ def traced_relay(world: World) -> Iterator[subprocess.Popen[str]]:
 
 def relay_of(session: Session) -> int | None:
     """Process of the relay that a client uses."""
-    assert isinstance(session.tasks, RelayTasks)
-    return session.tasks.relay_pid
+    assert isinstance(session.tasks.carrier, Relay)
+    return session.tasks.carrier.relay_pid
 
 
 def test_killed(

@@ -62,7 +62,7 @@ def test_the_queue_goes_by_effective_priority(bench: Bench, drawn: list[Task], f
 
     def claim(kept: int) -> None:
         while len(left) > kept:
-            slot = bench.core._claim()
+            slot = bench.core.mailbox.claim()
             best = min(left, key=lambda one: (-effective(left[one], now_ns), left[one].custom_id, left[one].submit_ns))
             assert slot == best
             del left[slot]
@@ -73,7 +73,7 @@ def test_the_queue_goes_by_effective_priority(bench: Bench, drawn: list[Task], f
             left[bench.submit(slot, priority=task.priority, custom_id=task.custom_id)] = task
             now_ns = task.submit_ns
         claim(kept)
-    assert bench.core._claim() < 0
+    assert bench.core.mailbox.claim() < 0
 
 
 def test_what_waits_passes_what_comes_but_not_what_is_urgent(bench: Bench) -> None:
@@ -81,6 +81,6 @@ def test_what_waits_passes_what_comes_but_not_what_is_urgent(bench: Bench) -> No
     bench.sequence = 200 * TICK_NS
     for slot, priority in ((2, 200), (3, 202), (4, 254)):
         bench.submit(slot, priority=priority)
-    assert bench.core._claim(254) == 4
-    assert bench.core._claim(254) < 0
+    assert bench.core.mailbox.claim(254) == 4
+    assert bench.core.mailbox.claim(254) < 0
     assert bench.claim_all() == [3, 1, 2]

@@ -13,7 +13,7 @@ from hbrt.exploration.schedule import Choice, Preemption, deeper, shrunk, text_o
 from hbrt.exploration.seeds import BOARD, LOG, SCHEDULE, settings_of, simpler
 
 TIMED_OUT = 124
-_LOADED = ("numpy", "arm_client.client", "arm_client.transport.scheduled_tasks", "dsp_server.scheduled.cores")
+_LOADED = ("numpy", "arm_client.client", "arm_client.transport.scheduled", "dsp_server.scheduled.cores")
 """By name: this package does not import that of the cores."""
 _FINDING = re.compile(r"^hbrt: \w+: ([a-z-]+): ", re.MULTILINE)
 _ERROR = re.compile(r"^([A-Za-z_.]+(?:Error|Exception|Exit|Interrupt)\b)", re.MULTILINE)

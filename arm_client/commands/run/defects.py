@@ -25,7 +25,7 @@ from hbrt.samples_dir import samples_dir
 
 GROUP = "defects"
 _SHARED = ("calls", "image")
-_LOADED = ("numpy", "arm_client.client", "arm_client.sample", "arm_client.strict.checker", "hbrt.attach.task_slots")
+_LOADED = ("numpy", "arm_client.client", "arm_client.sample", "arm_client.strict.checker", "hbrt.attach.tasks")
 _POLL_SECONDS = 0.01
 
 

@@ -12,16 +12,17 @@ from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
-    from arm_client.transport.routed.tasks import RoutedTasks
+    from arm_client.transport.routed.carrier import Routed
     from hbrt.attach.link import Link
+    from hbrt.attach.tasks import Tasks
 
 
 class RoutedBlocks(Blocks):
     """As ``Blocks``; a block that finds no such address is one of this board alone, and a routed task cannot use it."""
 
-    def __init__(self, link: Link, tasks: RoutedTasks, *, is_strict: bool = False) -> None:
+    def __init__(self, link: Link, tasks: Tasks, routed: Routed, *, is_strict: bool = False) -> None:
         super().__init__(link, tasks, is_strict=is_strict)
-        self._routed = tasks
+        self._routed = routed
 
     def all(self) -> list[Block]:
         """Every block of this process."""

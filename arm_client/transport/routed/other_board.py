@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.transport.remote_tasks import RemoteTasks
+from arm_client.transport.remote import Remote
 from arm_client.transport.routed.memory import MirroredMemory
-from hbrt.protocol.remote import TASK_END
+from hbrt.attach.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,16 +35,6 @@ class Ended(NamedTuple):
     status: int
     text: str
     is_refused: bool = False
-
-
-class TasksThere(RemoteTasks):
-    """The tasks on the other board; ``on_ended(handle)`` is called by the connection's thread."""
-
-    on_ended: Callable[[int], None]
-
-    def _on_end(self, raw: bytes, text: bytes) -> None:
-        super()._on_end(raw, text)
-        self.on_ended(TASK_END.unpack(raw)[0])
 
 
 class OtherBoard:
@@ -71,8 +61,8 @@ class OtherBoard:
     ) -> None:
         self.name = board.name
         self.link = dial(board, partial(MirroredMemory, here=here))
-        self.tasks = TasksThere(self.link)
-        self.tasks.on_ended = partial(on_ended, self)
+        self._carrier = Remote(partial(on_ended, self))
+        self.tasks = Tasks(self.link, self._carrier, polls=False)
         self.memory: MirroredMemory = self.link.memory  # type: ignore[assignment]  # as made above
         self._blocks: set[int] = set()
         self._leaving: set[int] = set()
@@ -145,7 +135,7 @@ class OtherBoard:
             self.link.push(phy_addr)
 
     def run(self, *given: int) -> Ended:
-        """Run a task there and wait for its end; arguments as of ``TaskSlots.submit``."""
+        """Run a task there and wait for its end; arguments as of ``Tasks.submit``."""
         tasks = self.tasks
         handle = tasks.submit(*given)
         if handle < 0:
@@ -191,7 +181,7 @@ class OtherBoard:
         self.link.on_fault = None
         self.tasks.close()
         self.link.close()
-        self.tasks.on_ended = lambda _: None  # no cycle keeps this object
+        self._carrier.on_ended = lambda _: None  # no cycle keeps this object
 
     def abandon_in_child(self) -> None:
         """In a fork's child: the connection is the parent's."""

@@ -150,12 +150,9 @@ def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip
 
 
 @by_each_fork
-def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(
-    chip: Chip, monkeypatch: pytest.MonkeyPatch, fork: Callable[[], int]
-) -> None:
+def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(chip: Chip, fork: Callable[[], int]) -> None:
     held = chip.hold_all()
-    posted, waiters = chip.board.post(chip.ECHO), chip.board.session.tasks.waiters
-    monkeypatch.setattr(waiters, "polls", False)
+    posted = chip.board.post(chip.ECHO)
     asleep = chip.board.session.link.ddr.layout.client(chip.board.session.link.client_id) + CLIENT_ASLEEP
     mm = chip.board.session.link.ddr.map
     mm[asleep] = 1  # as by a thread of the parent that sleeps

@@ -24,7 +24,7 @@ from arm_client.arrays import Buffer
 from arm_client.client import Board
 from arm_client.memory.block import block_users
 from arm_client.session.session import set_default
-from hbrt.attach import task_slots as slots, waiting
+from hbrt.attach import tasks as slots
 from hbrt.mailbox import spin
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip
@@ -197,9 +197,8 @@ def release_queued(board: Board, output: Buffer) -> None:
 
 @pytest.mark.parametrize("action", [call, call_in_time, wait_for_a_future, release_queued])
 def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
-    board: Board, action: Callable[[Board, Buffer], None], monkeypatch: pytest.MonkeyPatch
+    board: Board, action: Callable[[Board, Buffer], None]
 ) -> None:
-    monkeypatch.setattr(waiting, "FOLLOWER_BEAT_SECONDS", 0.01)  # who interrupted the leader waits for a beat
     outputs, visited = [board.alloc(len(MICROSECONDS)) for _ in range(2)], []
 
     def visit() -> None:

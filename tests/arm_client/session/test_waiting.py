@@ -13,7 +13,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board, private_board
-from hbrt.ddr.layout import ACTIVITY_ASLEEP, CORE_ACTIVITY
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, CLIENT_SLEEPS, CORE_ACTIVITY
 from hbrt.mailbox import spin
 from tests.arm_client.conftest import Chip
 from tests.limits import PATIENCE_S
@@ -27,7 +27,8 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
     """A board whose callers look before they sleep, also on a machine with one CPU."""
     monkeypatch.setattr(spin, "usable_cpus", lambda: 2)
     with private_board(IMAGE, cores=1) as board:
-        assert board.session.tasks.waiters.polls
+        link = board.session.link
+        assert link.ddr.map[link.ddr.layout.client(link.client_id) + CLIENT_SLEEPS] == 0
         yield board
 
 
@@ -57,11 +58,8 @@ def test_core_does_not_poll_for_a_client_whose_tasks_are_cheaper_without(monkeyp
     monkeypatch.setattr(spin, "usable_cpus", lambda: 2)
     monkeypatch.setenv("HBRT_SPIN_US", str(int(PATIENCE_S * 2e6)))  # of this process and of the core
     with private_board(IMAGE, cores=1) as board:
-        rest, link, choice = Rest(board), board.session.link, board.session.tasks.waiters.choice
-        now_ns = time.monotonic_ns()
-        while choice.polls:
-            now_ns += 1_000_000_000
-            choice.note(1_000_000_000, now_ns)
+        rest, link, tasks = Rest(board), board.session.link, board.session.tasks
+        tasks.lib.hbrt_client_polls(tasks.client, 0)
         rest(10)  # tells the core
         rest(11)
         activity = link.ddr.layout.core(0) + CORE_ACTIVITY

@@ -8,49 +8,36 @@ from pathlib import Path
 import pytest
 
 import arm_client as hb
-from arm_client.transport.relay_tasks import RelayTasks
-from hbrt.attach.task_slots import TaskSlots
 from hbrt.board.paths import BoardPaths
 from hbrt.mailbox.table import Mailbox
 from tests.arm_client.conftest import Chip
 from tests.watched import findings_of, program_with
 
-MODES = [
-    pytest.param(("direct", TaskSlots), id="direct"),
-    pytest.param(("relay", RelayTasks), id="relay"),
-]
 
-
-@pytest.fixture(params=MODES)
-def chip(
-    request: pytest.FixtureRequest, watched_board: BoardPaths, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Chip, type[TaskSlots]]]:
-    mode, kind = request.param
-    monkeypatch.setenv("HB_DSP_RPC_MODE", mode)
+@pytest.fixture(params=["direct", "relay"])
+def chip(request: pytest.FixtureRequest, watched_board: BoardPaths, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chip]:
+    monkeypatch.setenv("HB_DSP_RPC_MODE", request.param)
     with program_with(watched_board, "memory") as board:
         chip = Chip(board)
-        yield chip, kind
+        yield chip
         chip.free_all()
 
 
-def test_findings_name_the_submission(chip: tuple[Chip, type[TaskSlots]]) -> None:
-    program, kind = chip
-    assert type(program.board.session.tasks).__bases__[1] is kind
-    out = program.mem()
-    assert program.outcome(program.ECHO, program.mem(64, bytes(64)), out)[0] == 0
-    assert findings_of(program.board) == []
-    assert program.outcome(program.ECHO, program.mem(), out)[0] == 0
-    (found,) = findings_of(program.board)
+def test_findings_name_the_submission(chip: Chip) -> None:
+    out = chip.mem()
+    assert chip.outcome(chip.ECHO, chip.mem(64, bytes(64)), out)[0] == 0
+    assert findings_of(chip.board) == []
+    assert chip.outcome(chip.ECHO, chip.mem(), out)[0] == 0
+    (found,) = findings_of(chip.board)
     assert found.kind == "unwritten-read"
     assert f"submitted at {Path(__file__).parents[1] / 'conftest.py'}:" in found.text
 
 
 def test_an_interrupt_before_the_task_is_handed_over_leaves_nothing(
-    chip: tuple[Chip, type[TaskSlots]], monkeypatch: pytest.MonkeyPatch
+    chip: Chip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, _ = chip
-    mem, tasks = program.mem(64, bytes(64)), program.board.session.tasks
-    assert program.outcome(program.ECHO, mem, mem)[0] == 0  # with a relay, it runs now
+    mem, tasks = chip.mem(64, bytes(64)), chip.board.session.tasks
+    assert chip.outcome(chip.ECHO, mem, mem)[0] == 0  # with a relay, it runs now
     free = len(tasks.free)
 
     def interrupted(*_: object) -> None:
@@ -59,7 +46,7 @@ def test_an_interrupt_before_the_task_is_handed_over_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Mailbox, "note_site", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            hb.hbDSPRpc(hb.hbDSPTask_t(), mem, mem, program.ctrl(program.ECHO))
+            hb.hbDSPRpc(hb.hbDSPTask_t(), mem, mem, chip.ctrl(chip.ECHO))
     assert tasks.live_count() == 0
     assert len(tasks.free) == free
-    assert program.outcome(program.ECHO, mem, mem)[0] == 0
+    assert chip.outcome(chip.ECHO, mem, mem)[0] == 0

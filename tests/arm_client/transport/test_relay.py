@@ -21,10 +21,8 @@ import arm_client as hb
 from arm_client.client import Board
 from arm_client.errors import BoardLostError
 from arm_client.session.session import Session
-from arm_client.transport import relay_tasks
-from arm_client.transport.relay_tasks import RelayTasks
+from arm_client.transport import relay
 from hbrt import settings
-from hbrt.attach.task_slots import TaskSlots
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -126,8 +124,6 @@ def kill(chip: Chip, number: int = signal.SIGKILL) -> int:
 
 @both_modes
 def test_the_mode_says_who_carries_tasks(mode: str, chip: Chip) -> None:
-    kinds: dict[str, type[TaskSlots]] = {"direct": TaskSlots, "relay": RelayTasks}
-    assert isinstance(chip.board.session.tasks, kinds[mode])
     assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
     held = Hold(chip).await_running()
     (me,) = (client for client in chip.board.status()["clients"] if client["pid"] == os.getpid())
@@ -260,8 +256,8 @@ class TestTheRelayDies:
         held.let_go()
 
     def test_one_that_hangs_is_given_up(self, chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(relay_tasks, "LOST_SECONDS", 0.3)
-        monkeypatch.setattr(relay_tasks, "BEAT_SECONDS", 0.05)
+        monkeypatch.setattr(relay, "LOST_SECONDS", 0.3)
+        monkeypatch.setattr(relay, "BEAT_SECONDS", 0.05)
         held = Hold(chip).await_running()
         kill(chip, signal.SIGSTOP)
         assert hb.hbDSPWaitTaskDone(held.task, 0) == hb.HB_DSP_RELAY_LOST

@@ -290,9 +290,7 @@ def test_a_flag_that_an_op_polls_and_a_lock_that_a_program_waits_for(scene: Scen
 
 def test_a_task_that_a_stopped_relay_has_not_queued(scene: Scene) -> None:
     scene.shell.environment["HB_DSP_RPC_MODE"] = "relay"
-    relay = scene.begin(
-        "relayed.py", with_limits({"arm_client.transport.relay_tasks.LOST_SECONDS": PATIENCE_S}, RELAYED)
-    )
+    relay = scene.begin("relayed.py", with_limits({"arm_client.transport.relay.LOST_SECONDS": PATIENCE_S}, RELAYED))
     scene.pids["relay"] = relay
     chain = scene.chain("relayed.py", hangs)
     assert f"relayed.py, at {scene.line('relayed.py', 'task.result()')}) waits for task" in chain["text"]

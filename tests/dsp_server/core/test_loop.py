@@ -66,7 +66,6 @@ class Bench:
             0,
             self.ddr,
             self.bells[:2],
-            self.bells[2],
             self.control.fileno(),
             lambda: False,
             {CLIENT: self.client_bell},
@@ -98,13 +97,13 @@ class Bench:
 
     def claim_all(self) -> list[int]:
         claimed = []
-        while (slot := self.core._claim()) >= 0:
+        while (slot := self.core.mailbox.claim()) >= 0:
             claimed.append(slot)
         return claimed
 
     def run(self, slot: int) -> tuple[State, int, str]:
-        assert self.core._claim() == slot
-        self.core._run(slot)
+        assert self.core.mailbox.claim() == slot
+        self.core.run(slot)
         return self.mailbox.state(slot), self.mailbox.answer(slot).result, self.mailbox.text(slot)
 
     def is_rung(self, bell: int) -> bool:
@@ -119,7 +118,7 @@ class Bench:
             os.close(fd)
         self.control.close()
         self.peer.close()
-        self.core._epoll.close()
+        self.core.close()
         self.ddr.close()
 
 
@@ -149,7 +148,7 @@ def test_claim_clears_what_an_earlier_task_left_in_the_slot(bench: Bench) -> Non
     earlier = bench.mailbox.answer(1)._replace(has_work=1, claim_ns=1, start_ns=2, done_ns=3, cycles=4)
     bench.mailbox.write_answer(1, earlier, "")
     bench.submit(1)
-    assert bench.core._claim() == 1
+    assert bench.core.mailbox.claim() == 1
     answer = bench.mailbox.answer(1)
     assert answer.claim_ns > 1
     assert (answer.has_work, answer.start_ns, answer.done_ns, answer.cycles) == (0, 0, 0, 0)
@@ -158,7 +157,7 @@ def test_claim_clears_what_an_earlier_task_left_in_the_slot(bench: Bench) -> Non
 def test_task_that_comes_later_may_be_first(bench: Bench) -> None:
     bench.submit(1)
     bench.submit(2)
-    assert bench.core._claim() == 1
+    assert bench.core.mailbox.claim() == 1
     bench.submit(3, priority=1)
     assert bench.claim_all() == [3, 2]
 
@@ -178,7 +177,7 @@ def test_hint_of_an_earlier_task_brings_none_that_is_for_another_core(
 ) -> None:
     bench.submit(1)  # for any core: the other one runs it, and its owner uses the slot again
     if is_collected:
-        bench.core._best_rank()
+        bench.core.mailbox.best_rank()
     bench.submit(1, mask=2)
     assert bench.claim_all() == []
     assert bench.mailbox.state(1) is State.READY
@@ -187,16 +186,16 @@ def test_hint_of_an_earlier_task_brings_none_that_is_for_another_core(
 def test_only_an_urgent_task_interrupts(bench: Bench) -> None:
     bench.submit(1, priority=255)
     bench.submit(2, priority=254)
-    bench.core._best_rank()
+    bench.core.mailbox.best_rank()
     bench.set_state(1, State.CANCELLED)
-    assert bench.core._claim(255) < 0
+    assert bench.core.mailbox.claim(255) < 0
     assert bench.claim_all() == [2]
 
 
 def test_time_of_an_interruption_counts_once(bench: Bench) -> None:
     def interrupted(input: memoryview, output: memoryview, tm: object) -> int:
         bench.submit(2, priority=255)
-        bench.core._preempt()
+        bench.core.preemption.preempt()
         return 0
 
     runtime.context.registry.register(0x1004, interrupted)
@@ -211,7 +210,7 @@ def test_time_of_an_interruption_counts_once(bench: Bench) -> None:
 @pytest.mark.parametrize("state", [State.RUNNING, State.CANCELLED, State.EMPTY, State.DONE])
 def test_task_that_somebody_else_moved_meanwhile_is_left(bench: Bench, state: State) -> None:
     bench.submit(1)
-    bench.core._best_rank()
+    bench.core.mailbox.best_rank()
     bench.set_state(1, state)
     assert bench.claim_all() == []
     assert bench.mailbox.state(1) is state
@@ -220,7 +219,7 @@ def test_task_that_somebody_else_moved_meanwhile_is_left(bench: Bench, state: St
 def test_slot_that_is_used_again_is_claimed_once_and_in_its_new_place(bench: Bench) -> None:
     bench.submit(1, priority=5)
     bench.submit(2, priority=3)
-    bench.core._best_rank()  # and then the owner cancels 1 and submits anew
+    bench.core.mailbox.best_rank()  # and then the owner cancels 1 and submits anew
     bench.submit(1, priority=0)
     assert bench.claim_all() == [2, 1]
 
@@ -231,7 +230,7 @@ def test_task_whose_hint_was_lost_is_found_by_its_state(bench: Bench) -> None:
         for core in range(2):
             bench.ddr.map[bench.ddr.layout.announced(core) + slot] = 0
     assert bench.claim_all() == []
-    bench.core._announce_all()
+    bench.core.mailbox.announce_all()
     assert bench.claim_all() == [1, 2]
 
 
@@ -253,7 +252,7 @@ def test_core_that_is_busy_now_wakes_a_sleeper_for_what_it_leaves(
     bench.activity(1, other)
     bench.submit(1, priority=9, mask=1)
     bench.submit(2, mask=mask)
-    assert bench.core._claim() == 1
+    assert bench.core.mailbox.claim() == 1
     assert bench.activity(0) == RUNNING
     assert bench.is_rung(bench.bells[1]) == is_rung
 
@@ -343,14 +342,14 @@ def test_last_task_before_a_stop_is_counted(start: Start) -> None:
 
 def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(bench: Bench) -> None:
     """The daemon's message waits in a full socket: the core keeps running, and loses no wake-up."""
-    bench.core._client_doorbells.clear()
+    bench.core.mailbox.client_doorbells.clear()
     bench.ddr.map[bench.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
     assert bench.run(bench.submit(4)) == (State.DONE, 0, "")
     for _ in range(2):  # beats before the message
-        bench.core._rescan()
+        bench.core._repairs.rescan()
     assert not bench.is_rung(bench.client_bell)
-    bench.core._client_doorbells[CLIENT] = bench.client_bell
-    bench.core._rescan()
+    bench.core.mailbox.client_doorbells[CLIENT] = bench.client_bell
+    bench.core._repairs.rescan()
     assert bench.is_rung(bench.client_bell)
-    bench.core._rescan()
+    bench.core._repairs.rescan()
     assert not bench.is_rung(bench.client_bell)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dsp_server import runtime
-from dsp_server.core import loop
+from dsp_server.core import core_mailbox
 from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.loop import Core
 from dsp_server.core.views import RangeRefused, Views
@@ -47,7 +47,6 @@ class CoreInC:
             0,
             self.ddr,
             self.bells[:1],
-            self.bells[1],
             self.control.fileno(),
             lambda: False,
             {CLIENT: self.bells[2]},
@@ -59,15 +58,15 @@ class CoreInC:
         self.ffi, self.lib = module.ffi, module.lib
         self.is_core = bytearray(b"\1")
         self._call = self.ffi.callback("hbrt_call", self.call)
-        self.lib.hbrt_core_calls(self.core._core, self._call, self.ffi.from_buffer(self.is_core))
-        self.lib.hbrt_core_op(self.core._core, CMD, self.ffi.cast("void *", 1))
-        self.lib.hbrt_core_client(self.core._core, CLIENT, self.bells[2])
+        self.lib.hbrt_core_calls(self.core.mailbox.core, self._call, self.ffi.from_buffer(self.is_core))
+        self.lib.hbrt_core_op(self.core.mailbox.core, CMD, self.ffi.cast("void *", 1))
+        self.lib.hbrt_core_client(self.core.mailbox.core, CLIENT, self.bells[2])
 
     def call(self, _code: Any, input: Any, output: Any, *given: Any) -> int:
         *_, result, spent = given
         self.blocks.append((int(self.ffi.cast("uintptr_t", input)), int(self.ffi.cast("uintptr_t", output))))
         result[0], spent[0] = self.result, 11
-        self.lib.hbrt_core_interrupt(self.core._core)  # else it would wait for the next task
+        self.lib.hbrt_core_interrupt(self.core.mailbox.core)  # else it would wait for the next task
         return 0
 
     def next(self, *blocks: int, client: int = CLIENT) -> int:
@@ -82,7 +81,7 @@ class CoreInC:
         self.ddr.map[self.ddr.layout.announced(0) + slot] = 1
 
     def serve(self) -> int:
-        found: int = self.lib.hbrt_core_next(self.core._core)
+        found: int = self.lib.hbrt_core_next(self.core.mailbox.core)
         return found
 
     def close(self) -> None:
@@ -96,7 +95,7 @@ class CoreInC:
 
 @pytest.fixture
 def on_one_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "usable_cpus", lambda: 1)
+    monkeypatch.setattr(core_mailbox, "usable_cpus", lambda: 1)
 
 
 @pytest.fixture
@@ -149,8 +148,8 @@ def test_answer_of_an_op_in_c_is_counted_and_rings_a_sleeper(in_c_core: CoreInC)
     assert (answer.core, answer.result, answer.cycles) == (0, 0, 11)
     assert 0 < answer.claim_ns <= answer.start_ns <= answer.done_ns
     assert os.eventfd_read(in_c_core.bells[2]) == 1
-    assert in_c_core.lib.hbrt_core_cycles(in_c_core.core._core) == 11
-    assert in_c_core.lib.hbrt_core_running(in_c_core.core._core) < 0
+    assert in_c_core.lib.hbrt_core_cycles(in_c_core.core.mailbox.core) == 11
+    assert in_c_core.lib.hbrt_core_running(in_c_core.core.mailbox.core) < 0
 
 
 @pytest.mark.usefixtures("on_one_cpu")
@@ -160,7 +159,7 @@ def test_on_one_cpu_an_owner_does_not_wait_for_an_op_that_hangs_later(in_c_core:
         in_c_core.submit(slot, 0, 0, 0, 0)
     assert in_c_core.serve() == INTERRUPTED
     # The next op has not begun, and may be the one that does not end: the heartbeat is to ring.
-    assert CLIENT in in_c_core.core._take_unrung()
+    assert CLIENT in in_c_core.core.mailbox.take_unrung()
 
 
 @pytest.mark.parametrize("why", ["result", "fork"])
@@ -171,6 +170,6 @@ def test_op_in_c_that_fails_or_forks_is_pythons_to_answer(in_c_core: CoreInC, wh
         in_c_core.is_core[0] = 0
     assert in_c_core.next(0, 0, 0, 0) == RAN
     assert in_c_core.mailbox.state(SLOT) is State.RUNNING
-    assert in_c_core.lib.hbrt_core_running(in_c_core.core._core) == SLOT
-    assert in_c_core.lib.hbrt_core_adopt(in_c_core.core._core) == SLOT
-    assert in_c_core.lib.hbrt_core_running(in_c_core.core._core) < 0
+    assert in_c_core.lib.hbrt_core_running(in_c_core.core.mailbox.core) == SLOT
+    assert in_c_core.lib.hbrt_core_adopt(in_c_core.core.mailbox.core) == SLOT
+    assert in_c_core.lib.hbrt_core_running(in_c_core.core.mailbox.core) < 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from arm_client.errors import HbrtError
-from dsp_server.core.finding_reports import MAX_MISTAKES, FindingReports
+from dsp_server.core.fault_log import MAX_MISTAKES, FindingReports
 from dsp_server.core.image_loader import uncalled_macros
 from hbrt.findings.record import Finding
 

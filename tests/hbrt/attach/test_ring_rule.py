@@ -6,14 +6,13 @@ import itertools
 import os
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dsp_server.relay.dispatch import RelayDispatcher, Result
-from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import Tasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
 from hbrt.mailbox.schedule import (
@@ -77,7 +76,7 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
 def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    tasks = TaskSlots(link)  # type: ignore[arg-type]
+    tasks = Tasks(link)  # type: ignore[arg-type]
     cores = link.core_count
     states = link.ddr.layout.states
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
@@ -102,31 +101,6 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
         assert told == list(eligible_cores(mask, cores))
         assert tasks.release(handle) == 0
         assert link.ddr.map[states + slot] == State.EMPTY
-    tasks.close()
-
-
-def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks, lock = TaskSlots(link), link.mailbox.claim_lock  # type: ignore[arg-type]
-    lock.initialize()
-    try_acquire = lock.try_acquire
-    handle = tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
-
-    def interrupted(mutex: Any) -> int:
-        assert try_acquire(mutex) == 0
-        raise KeyboardInterrupt  # as by the handler of a signal that comes now
-
-    with monkeypatch.context() as patched:
-        patched.setattr(lock, "try_acquire", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            tasks.cancel(handle)
-    with ThreadPoolExecutor(1) as others:
-        assert others.submit(lambda: (try_acquire(lock.handle), lock.release(lock.handle))).result() == (0, 0)
-        assert others.submit(try_acquire, lock.handle).result() == 0
-        lock.release(lock.handle)  # this thread does not hold it
-        assert lock.try_acquire(lock.handle)
-        others.submit(lock.release, lock.handle).result()
-    assert tasks.cancel(handle)
-    tasks.release(handle)
     tasks.close()
 
 
@@ -157,7 +131,7 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:
-    tasks = TaskSlots(link)  # type: ignore[arg-type]
+    tasks = Tasks(link)  # type: ignore[arg-type]
     handle = tasks.submit(0x1234, 200, 1, -7, 0, 0, 0, 0)
     (slot,) = link.mailbox.slots_in(State.READY)
     request = link.mailbox.request(slot)

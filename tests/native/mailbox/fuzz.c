@@ -154,14 +154,13 @@ static void run_client(hbrt_client *client) {
     const uint64_t place = BASE + file.at.heap + draw(BLOCKS) * 5 * 4096;
     const hbrt_request task = {draw(4) ? FIRST_CMD + (int64_t)draw(5) : (int64_t)word(), draw(4) ? (int64_t)draw(256) : (int64_t)word(), draw(4) ? (int64_t)draw(8) : (int64_t)word(),
                                (int64_t)draw(3), draw(3) ? place : word(), draw(3) ? draw(4096) : word(), 0, 0};
-    int polled;
     const int64_t given = draw(8) ? *handle : (int64_t)word();
     switch (draw(8)) {
-    case 0: *handle = hbrt_noted_submit(client, &task, 0); break;
+    case 0: *handle = hbrt_submit(client, &task, 0); break;
     case 1: *handle = hbrt_prepare(client, &task, draw(2) ? 0 : HBRT_ELSEWHERE); break;
     case 2: hbrt_publish(client, given); break;
-    case 3: hbrt_noted_wait(client, given, 0, 0, &polled); break;
-    case 4: hbrt_end(client, given, 0); break;
+    case 3: hbrt_wait(client, given, 0, 1); break;
+    case 4: hbrt_cancel(client, (uint32_t)given % SLOTS, -9, "away"); break;
     case 5: hbrt_release(client, given); break;
     case 6: hbrt_newest(client, task.cmd, task.input_phy, 0); break;
     default: hbrt_forget(client, given);

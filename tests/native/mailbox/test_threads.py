@@ -1,4 +1,4 @@
-"""The mailbox in C under the sanitizers: clients of several threads, and cores, on one table."""
+"""The mailbox in C under the sanitizers: clients of several threads, and cores, on one table; and when they poll."""
 
 import shutil
 import subprocess
@@ -10,6 +10,17 @@ from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MAILBOX = REPOSITORY / "native" / "mailbox"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")
+def test_when_a_waiter_polls(tmp_path: Path) -> None:
+    program = tmp_path / "polling"
+    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", f"-I{MAILBOX}"]
+    subprocess.run(
+        ["gcc", *flags, str(Path(__file__).with_name("polling.c")), "-o", str(program)], check=True, timeout=PATIENCE_S
+    )
+    answer = subprocess.run([str(program)], check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (answer.returncode, answer.stdout) == (0, "good\n"), answer.stderr
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")

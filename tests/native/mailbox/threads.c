@@ -109,7 +109,6 @@ static void *core_main(void *given) {
 static void *client_main(void *given) {
     uint32_t number = (uint32_t)(uintptr_t)given;
     hbrt_client *client = clients[number / THREADS];
-    int polled;
     for (int call = 0; call < CALLS; call++) {
         int fails = call % 7 == 3;
         int in_steps = call % 3 == 0;
@@ -117,15 +116,16 @@ static void *client_main(void *given) {
         int64_t handle = (in_steps ? hbrt_prepare : hbrt_submit)(client, &task, 0);
         assert(handle > 0 && (!in_steps || hbrt_publish(client, handle) == handle));
         int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
-        int state;
+        int state, polls = call % 11 == 0;
         do {
-            state = hbrt_wait(client, handle, patience_ns, call % 11 == 0 ? 20000 : 0, &polled);
-            assert(state != HBRT_INTERRUPTED || polled == HBRT_POLL_VAIN || polled == HBRT_POLL_VAIN_LOST_CPU);
+            state = hbrt_wait(client, handle, patience_ns, polls);
+            assert(state != HBRT_INTERRUPTED || polls); /* no signal comes: it has polled in vain */
+            polls = 0;
         } while (state == HBRT_TIMEOUT || state == HBRT_INTERRUPTED);
         assert(state == (fails ? HBRT_FAILED : HBRT_DONE));
         assert(hbrt_release(client, handle) == 1);
         assert(hbrt_release(client, handle) == HBRT_ASK);
-        assert(hbrt_wait(client, handle, -1, 0, &polled) == HBRT_ASK);
+        assert(hbrt_wait(client, handle, -1, 0) == HBRT_ASK);
     }
     return NULL;
 }
@@ -186,11 +186,12 @@ static void test_newest(hbrt_client *client) {
     int64_t handle = hbrt_rpc(client, (uintptr_t)&how, none, none);
     assert(handle > 0 && hbrt_newest(client, 7, 0, 0) == handle && hbrt_newest(client, 8, 0, 0) == HBRT_ASK);
     assert(hbrt_rpc(client, (uintptr_t)&wrong, none, none) == HBRT_ASK && hbrt_newest(client, 7, 0, 0) == HBRT_ASK);
-    assert(hbrt_end(client, handle, 0) == HBRT_NOTHING && hbrt_end(client, handle + 1, 1) == HBRT_ASK);
+    assert(hbrt_wait(client, handle, 0, 1) == HBRT_TIMEOUT && hbrt_wait(client, handle + 1, -1, 0) == HBRT_ASK);
     assert(hbrt_publish(client, handle) == HBRT_ASK && hbrt_publish(client, handle + 1) == HBRT_ASK); /* it is READY */
     uint32_t slot = (uint32_t)handle & (SLOTS - 1);
-    hbrt_store(file.states + slot, HBRT_CANCELLED);
-    assert(hbrt_end(client, handle, 1) == HBRT_CANCELLED && hbrt_release(client, handle) == 1);
+    assert(hbrt_cancel(client, slot, -5, "gone") == 1 && hbrt_cancel(client, slot, -5, "gone") == HBRT_NOTHING);
+    assert(hbrt_wait(client, handle, -1, 1) == HBRT_CANCELLED && hbrt_record(&file, slot)->result == -5);
+    assert(memcmp((char *)hbrt_record(&file, slot) + HBRT_SLOT_TEXT, "gone", 4) == 0 && hbrt_release(client, handle) == 1);
     for (uint32_t core = 0; core < CORES; core++) hbrt_store(hbrt_announced(&file, core) + slot, 0);
 }
 
@@ -206,6 +207,7 @@ int main(void) {
         client_bells[client] = eventfd(0, 0);
         clients[client] = hbrt_client_new(map, bytes, map, client + 1, client_bells[client], core_bells, NULL, 100);
         assert(clients[client] != NULL);
+        hbrt_client_polls(clients[client], client % 2 * 20000);
         for (uint32_t n = 0; n < THREADS; n++) hbrt_slots_give(clients[client], (uint32_t[]){client * 64 + n}, 1);
     }
     test_newest(clients[0]);

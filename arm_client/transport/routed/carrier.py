@@ -18,12 +18,12 @@ from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.routed.compare import first_difference, unlike_ends
 from arm_client.transport.routed.other_board import Ended, OtherBoard
-from hbrt.attach.task_slots import TaskSlots
-from hbrt.board.forked import mark
+from hbrt.attach.tasks import Carrier
 from hbrt.board.routes import Route, Routing, route_of
 from hbrt.errors import BoardError
 from hbrt.findings.record import Finding, Place
-from hbrt.mailbox.handle import SLOT_MASK
+from hbrt.mailbox.handle import slot_of
+from hbrt.mailbox.schedule import OF_ANOTHER_BOARD
 from hbrt.mailbox.table import Answer, State
 from hbrt.profiles.work import NO_WORK, Work
 from hbrt.protocol.control import MAX_SITE
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.transport.routed.other_board import Dial
     from hbrt.attach.link import Link
+    from hbrt.attach.tasks import Tasks
     from hbrt.board.paths import RemoteBoard
-    from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
+    from hbrt.trace.ring import Ring
 
 
 MAX_TRIES = 8  # addresses of another board, for a block that wants one that is free on all
@@ -48,16 +49,20 @@ class _Ride(NamedTuple):
     handle: int  # there
 
 
-class RoutedTasks(TaskSlots):
-    """Tasks some of which another board runs, in whichever mode ``routed`` adds this to; ``follow`` it first."""
+class Routed(Carrier):
+    """Has other boards run the tasks of some commands, and this board's carrier the others; ``follow`` it first.
+
+    Args:
+        inner: Carries the tasks of the commands without a route, and of those that are compared.
+    """
 
     _routing = Routing()
-    _note_held: Callable[[int], None] | None = None
     _dial: Dial
     _blocks: Callable[[], Iterable[Block]]
 
-    def __init__(self, link: Link) -> None:
-        super().__init__(link)
+    def __init__(self, inner: Carrier) -> None:
+        self._inner = inner
+        self.reaches_accelerators = inner.reaches_accelerators
         self._boards: dict[RemoteBoard, OtherBoard] = {}
         self._dialling = threading.RLock()
         self._rides: dict[int, _Ride] = {}  # by handle here
@@ -67,6 +72,11 @@ class RoutedTasks(TaskSlots):
         self._compared: Counter[int] = Counter()  # tasks, by command
         self._told: set[tuple[int, str]] = set()
         self._outputs = threading.local()
+
+    def carry(self, tasks: Tasks) -> None:
+        """As ``Carrier.carry``."""
+        super().carry(tasks)
+        self._inner.carry(tasks)
 
     def follow(self, routing: Routing, dial: Dial, blocks: Callable[[], Iterable[Block]]) -> None:
         """Attach to the boards of the routes.
@@ -126,52 +136,43 @@ class RoutedTasks(TaskSlots):
                 del self._boards[route.board]
                 there = None
             if there is None:
-                there = OtherBoard(route.board, self.link.ddr, self._dial, self._on_ended, self._on_lost)
+                there = OtherBoard(route.board, self.tasks.link.ddr, self._dial, self._on_ended, self._on_lost)
                 self._boards[route.board] = there
             return there
 
-    # -- submit
+    # -- publish
 
-    def submit(self, *given: int) -> int:
-        """As ``TaskSlots.submit``; to the board of the command's route, where it has one."""
+    def elsewhere(self, cmd: int) -> int:
+        """As ``Carrier.elsewhere``."""
+        if not self._routing.compares and route_of(cmd, self._routing.routes) is not None:
+            return OF_ANOTHER_BOARD
+        return self._inner.elsewhere(cmd)
+
+    def publish(self, handle: int, given: tuple[int, ...]) -> int:
+        """As ``Carrier.publish``; to the board of the command's route, where it has one."""
         route = route_of(given[0], self._routing.routes)
         if route is None:
-            return super().submit(*given)
-        if (self.link.fault or not mark[0]) and (found := self._refusal(*given)) is not None:
-            return self.refuse(*found)
+            return self._inner.publish(handle, given)
+        run = self._compare if self._routing.compares else self._run_there
         try:
             there = self._board_of(route)
             with self._comparing if self._routing.compares else nullcontext():
                 there.follow(self._blocks())
-                return (
-                    self._compare(route, there, *given)
-                    if self._routing.compares
-                    else self._run_there(route, there, *given)
-                )
+                return run(route, there, handle, given)
         except (BoardError, RequestRefusedError) as error:
             status = getattr(error, "status", Status.HB_DSP_RELAY_LOST)
-            return self.refuse(int(status), on_route(route, str(error)))
+            return self.tasks.refuse(int(status), on_route(route, str(error)))
 
-    def _run_there(self, route: Route, there: OtherBoard, *given: int) -> int:
-        """Have a task run there; arguments and answer as of ``submit``."""
-        handle = self.hold(*given)
-        if handle < 0:
-            return handle
-        try:
-            if self._note_held is not None:
-                self._note_held(handle & SLOT_MASK)
-            handle_there = there.tasks.submit(*given)
-            if handle_there > 0:
-                self._rides[handle] = _Ride(route, there, handle_there)
-                self._riders[there, handle_there] = handle
-                if there.tasks.has_ended(handle_there) or there.link.fault:
-                    self._settle(there, handle_there)
-                return handle
-        except BaseException:
-            self.release(handle)
-            raise
-        self.release(handle)
-        return self._refuse_there(route, there, handle_there, *given)
+    def _run_there(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
+        """Have a task run there; the answer as of ``publish``."""
+        handle_there = there.tasks.submit(*given)
+        if handle_there < 0:
+            return self._refuse_there(route, there, handle_there, *given)
+        self._rides[handle] = _Ride(route, there, handle_there)
+        self._riders[there, handle_there] = handle
+        if there.tasks.has_ended(handle_there) or there.link.fault:
+            self._settle(there, handle_there)
+        return handle
 
     def _refuse_there(self, route: Route, there: OtherBoard, status: int, *given: int) -> int:
         """Refuse a task that the other board has refused."""
@@ -179,31 +180,27 @@ class RoutedTasks(TaskSlots):
         for phy_addr in (given[4], given[6]):
             if phy_addr in there.refused:
                 why = f"It does not have the block {phy_addr:#x} at this address: {there.refused[phy_addr]}"
-        return self.refuse(status, on_route(route, why))
+        return self.tasks.refuse(status, on_route(route, why))
 
-    def _compare(self, route: Route, there: OtherBoard, *given: int) -> int:
+    def _compare(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
         """Run a task there, then here, from the same bytes; the program continues with what this board made."""
-        keep_apart, dtype = there.memory.keep_apart, self._outputs.__dict__.pop("dtype", None)
+        tasks, keep_apart, dtype = self.tasks, there.memory.keep_apart, self._outputs.__dict__.pop("dtype", None)
         keep_apart(is_on=True)
         try:
             ended = there.run(*given)
             if ended.is_refused:
                 return self._refuse_there(route, there, ended.status, *given)
             if there.link.fault:
-                return self.refuse(there.link.fault, on_route(route, there.link.why_faulty()))
+                return tasks.refuse(there.link.fault, on_route(route, there.link.why_faulty()))
             changed = keep_apart(is_on=True)
-            handle = super().submit(*given)
-            if handle < 0:
-                return handle
-            try:
-                here = Ended(super().wait(handle, 0), self.text(handle))
-            except BaseException:  # an interrupt: the caller never gets this handle
-                self.release(handle)
-                raise
+            published = self._inner.publish(handle, given)
+            if published < 0:
+                return published
+            here = Ended(tasks.wait(handle, 0), tasks.text(handle))
         finally:
             keep_apart(is_on=False)
         self._compared[given[0]] += 1
-        if self.link.fault:
+        if tasks.link.fault:
             return handle
         if here.status != ended.status:
             self._tell(route, given[0], unlike_ends(here, ended))
@@ -236,29 +233,11 @@ class RoutedTasks(TaskSlots):
         task = f"Task {self._compared[cmd]} of command {cmd:#x}"
         text = f"{site}: {task} gave another result on the board of the route {route}: {what}."
         say.tell(Finding("route-difference", text))
-        self.link.find("route-difference", text, (place or Place("submitted", cmd=cmd))._replace(site=site))
+        self.tasks.link.find("route-difference", text, (place or Place("submitted", cmd=cmd))._replace(site=site))
 
     def name_output(self, dtype: Any) -> None:
         """Say what the elements are of the output block of this thread's next task; None for bytes."""
         self._outputs.dtype = dtype
-
-    def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
-        """As ``TaskSlots.rpc``."""
-        return 0 if route_of(ctrl.rpcCmd, self._routing.routes) else super().rpc(ctrl, input, output)
-
-    def note_each(self, note: Callable[[int], None] | None) -> None:
-        """As ``TaskSlots.note_each``."""
-        self._note_held = note
-        super().note_each(note)
-
-    def lend(self) -> int:
-        """As ``TaskSlots.lend``: each task is checked."""
-        return 0
-
-    def forget_block(self, phy_addr: int) -> None:
-        """As ``TaskSlots.forget_block``."""
-        for there in list(self._boards.values()):
-            there.let_go(phy_addr)
 
     # -- the threads of the connections
 
@@ -284,7 +263,7 @@ class RoutedTasks(TaskSlots):
             state, answer = State.LOST, Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
         else:
             answer, text, work = tasks.answer(handle_there), tasks.text(handle_there), tasks.work(handle_there)
-        self.end_held(handle, state, answer, on_route(ride.route, text) if state is not State.DONE else "", work)
+        self.tasks.end_held(handle, state, answer, on_route(ride.route, text) if state is not State.DONE else "", work)
         self._rides.pop(handle, None)
         tasks.release(handle_there)
 
@@ -292,52 +271,77 @@ class RoutedTasks(TaskSlots):
 
     @property
     def is_asking(self) -> bool:  # type: ignore[override]  # changes
-        """As ``TaskSlots.is_asking``."""
+        """As ``Carrier.is_asking``."""
         return any(there.link.is_asking for there in list(self._boards.values()))
 
-    def state(self, handle: int) -> State | None:
-        """As ``TaskSlots.state``; asks the other board about its own task that has not ended."""
-        ride, found = self._rides.get(handle), super().state(handle)
-        if ride is not None and found in {State.SENT, State.READY}:
-            is_running = ride.there.tasks.state(ride.handle) is State.RUNNING
-            found = super().state(handle)
-            if is_running and found in {State.SENT, State.READY}:
-                return State.RUNNING
-        return State.READY if found is State.SENT else found
+    def forget_block(self, phy_addr: int) -> None:
+        """As ``Carrier.forget_block``."""
+        for there in list(self._boards.values()):
+            there.let_go(phy_addr)
 
-    def _cancel(self, slot: int) -> bool:
-        ride = self._rides.get(self.handles[slot])
+    def state(self, handle: int, found: State) -> State:
+        """As ``Carrier.state``; asks the other board about its own task."""
+        ride = self._rides.get(handle)
         if ride is None:
-            return super()._cancel(slot)
-        ride.there.tasks.cancel(ride.handle)
-        return self.map[self.states + slot] == State.CANCELLED
+            return self._inner.state(handle, found)
+        is_running = ride.there.tasks.state(ride.handle) is State.RUNNING
+        found = State(self.tasks.map[self.tasks.states + slot_of(handle)])
+        return State.RUNNING if is_running and found is State.SENT else found
 
-    def _let_go(self, slot: int, handle: int) -> None:
+    def cancel(self, slot: int) -> bool:
+        """As ``Carrier.cancel``."""
+        tasks = self.tasks
+        ride = self._rides.get(tasks.handles[slot])
+        if ride is None:
+            return self._inner.cancel(slot)
+        ride.there.tasks.cancel(ride.handle)
+        return tasks.map[tasks.states + slot] == State.CANCELLED
+
+    def drop(self, slot: int, handle: int) -> None:
+        """As ``Carrier.drop``."""
         ride = self._rides.pop(handle, None)
         if ride is not None:
             self._riders.pop((ride.there, ride.handle), None)
             ride.there.tasks.release(ride.handle)
             self._left.add(ride.there)
-        super()._let_go(slot, handle)
+        self._inner.drop(slot, handle)
+
+    def load(
+        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
+    ) -> None:
+        """As ``Carrier.load``."""
+        self._inner.load(image, report, recording)
+
+    def cause(self, handle: int) -> BaseException | None:
+        """As ``Carrier.cause``."""
+        return self._inner.cause(handle)
+
+    def own_ops(self) -> dict[int, str] | None:
+        """As ``Carrier.own_ops``."""
+        return self._inner.own_ops()
+
+    def follow_trace(self, ring: Ring | None) -> None:
+        """As ``Carrier.follow_trace``."""
+        self._inner.follow_trace(ring)
 
     def leave(self) -> list[Link]:
-        """As ``TaskSlots.leave``."""
+        """As ``Carrier.leave``."""
         boards = [there for there in self._boards.values() if not there.link.fault]
         for there in boards:
             there.leave()
         return [there.link for there in boards]
 
     def close(self) -> None:
-        """As ``TaskSlots.close``, and detach from the other boards."""
-        super().close()
+        """As ``Carrier.close``, and detach from the other boards."""
+        self._inner.close()
         for there in self._boards.values():
             there.close()
         self._boards.clear()
         self._blocks = tuple  # no cycle keeps this board's memory
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: as ``TaskSlots.abandon_in_child``; the connections are the parent's."""
-        super().abandon_in_child()
+        """As ``Carrier.abandon_in_child``; the connections are the parent's."""
+        self._inner.abandon_in_child()
         self._dialling, self._comparing = threading.RLock(), threading.RLock()
         for there in self._boards.values():
             there.abandon_in_child()
@@ -346,8 +350,3 @@ class RoutedTasks(TaskSlots):
 def on_route(route: Route, text: str) -> str:
     """A sentence of the other board, which names the route."""
     return f"On the board of the route {route}: {text}"
-
-
-def routed(kind: type[TaskSlots]) -> type[RoutedTasks]:
-    """A class of tasks with routes, so that a process without them does not look for one at each call."""
-    return type(kind.__name__, (RoutedTasks, kind), {})

@@ -1,8 +1,8 @@
-"""The life of a task on the caller's side in relay mode: a relay queues it.
+"""Relay mode: a relay queues the tasks.
 
-The slots are this process's own, as in direct mode. Submitting writes the descriptor into one, marks it SENT, and sends
-the descriptor to the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this
-process, which waits, reads and releases by itself.
+The slots are this process's own, as in direct mode. Publishing sends the descriptor, which is in its slot and SENT, to
+the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this process, which waits,
+reads and releases by itself.
 
 A relay that dies is noticed by its process's end, one that hangs by a beat that it does not answer; either way every
 task under way ends as HB_DSP_RELAY_LOST at once, and the next submission finds or starts another relay. The handle of a
@@ -17,17 +17,16 @@ import threading
 import time
 from os import eventfd_write
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import zmq
 
-from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.relay_channel import RelayChannel, open_channel
+from hbrt.attach.tasks import Carrier, Lost, Tasks
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.handle import SLOT_MASK
-from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
-from hbrt.profiles.work import NO_WORK, Work
+from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -46,43 +45,30 @@ TRIES = 2
 TAKES_NO_MORE = "The relay takes no more messages of this process."
 
 
-class _Lost:
-    """The end of tasks that a relay took along."""
+class Relay(Carrier):
+    """Sends tasks to the relay of the board."""
 
-    __slots__ = ("answer", "status", "why")
+    _link: LocalLink
 
-    def __init__(self, status: int, why: str) -> None:
-        self.status = status
-        self.why = why
-        self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
-
-
-class RelayTasks(ForwardedTasks):
-    """The tasks of this process on one board, queued by its relay."""
-
-    link: LocalLink
-
-    def __init__(self, link: LocalLink) -> None:
-        super().__init__(link)
+    def __init__(self) -> None:
+        # Between the threads that send and the one that finds the relay gone. Reentrant, since a signal's handler may
+        # submit a task in the middle, in the same thread.
+        self.table = threading.RLock()
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None
         self._opening = threading.RLock()
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no answer is due
-        self._lost: dict[int, _Lost] = {}  # by handle, until it is released
 
-    # -- submit
+    def carry(self, tasks: Tasks) -> None:
+        """As ``Carrier.carry``."""
+        super().carry(tasks)
+        self._link = cast("LocalLink", tasks.link)
 
-    def submit(self, *given: int) -> int:
-        """As ``TaskSlots.submit``."""
-        before = self._last_serial()
-        try:
-            return self._submit(*given)
-        except BaseException:
-            self._release_newest(*given, since=before)
-            raise
-
-    def _submit(self, *given: int) -> int:
+    def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
+        """Send a task to a relay that lives; finds or starts one."""
+        tasks = self.tasks
+        record = tasks.records + (handle & SLOT_MASK) * SLOT_RECORD_BYTES
         for _ in range(TRIES):
             if self._channel is None and (refused := self._connect()):
                 return refused
@@ -90,44 +76,33 @@ class RelayTasks(ForwardedTasks):
                 channel = self._channel
                 if channel is None:  # it was lost while this thread came here
                     continue
-                handle = super().submit(*given)
-                if handle < 0:
+                if handle in tasks.lost:  # with the relay before this one, which never had it
                     return handle
-                slot = handle & SLOT_MASK
-                record = self.records + slot * SLOT_RECORD_BYTES
                 try:
-                    self._send(channel, handle, self.map[record : record + REQUEST_BYTES])
+                    self._send(channel, handle, tasks.map[record : record + REQUEST_BYTES])
                 except OSError as error:
-                    self._forget(slot, handle)
                     why = error
                 else:
                     return handle
-            self.drop(slot)  # no message of it is under way, but its state is SENT
-            if not self._is_gone(channel, why):
+            if not self._is_gone(channel, handle, why):
                 break
-        return self._refuse_unreached()
-
-    def _queue_task(self, *given: int) -> int:
-        return super(ForwardedTasks, self)._queue_task(*given)  # C prepares it
+        return tasks.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
 
     @staticmethod
     def _send(channel: RelayChannel, handle: int, request: bytes) -> None:
         channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request)
 
-    def _is_gone(self, channel: RelayChannel, error: OSError) -> bool:
+    def _is_gone(self, channel: RelayChannel, unsent: int, error: OSError) -> bool:
         """End the tasks of a relay that took no message; whether it is gone, so that another one may be had."""
         is_gone = not isinstance(error, BlockingIOError)
-        self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel) if is_gone else TAKES_NO_MORE)
+        self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel) if is_gone else TAKES_NO_MORE, unsent)
         return is_gone
 
     def _has_gone(self, channel: RelayChannel) -> str:
         return (
-            f"The relay of board {self.link.paths.name} (process {channel.pid}) died, and the task with it; the "
+            f"The relay of board {self._link.paths.name} (process {channel.pid}) died, and the task with it; the "
             "board keeps running, and the next call starts or finds a new relay."
         )
-
-    def _refuse_unreached(self) -> int:
-        return self.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self.link.paths.name} cannot be reached.")
 
     # -- the relay
 
@@ -143,9 +118,9 @@ class RelayTasks(ForwardedTasks):
             if self._channel is not None:
                 return 0
             try:
-                channel = open_channel(self.link)
+                channel = open_channel(self._link)
             except RequestRefusedError as error:
-                return self.refuse(error.status, str(error))
+                return self.tasks.refuse(error.status, str(error))
             try:
                 with self.table:
                     if self._channel is None:
@@ -170,7 +145,7 @@ class RelayTasks(ForwardedTasks):
             self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
             return False
         if kind == Kind.END:
-            eventfd_write(self.link.doorbell, 1)  # a waiting thread reads the slot
+            eventfd_write(self._link.doorbell, 1)  # a waiting thread reads the slot
         elif kind in {Kind.GONE, Kind.REFUSED}:
             is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
             status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
@@ -195,77 +170,39 @@ class RelayTasks(ForwardedTasks):
                         channel.send(encode(Kind.PING, 0), _NOBLOCK)
 
     def _has_tasks(self) -> bool:
-        mm, states = self.map, self.states
-        return any(handle and mm[states + slot] < _DONE for slot, handle in enumerate(self.handles))
+        tasks = self.tasks
+        return any(handle and tasks.map[tasks.states + slot] < _DONE for slot, handle in enumerate(tasks.handles))
 
     def _on_death(self, channel: RelayChannel) -> None:
         while self._take_in(channel):
             pass  # its last messages
         self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel))
 
-    def _lose(self, channel: RelayChannel, status: int, why: str) -> None:
-        """End every task under way, since nobody says any more what the relay did with it."""
+    def _lose(self, channel: RelayChannel, status: int, why: str, unsent: int = 0) -> None:
+        """End every task under way but one that it never got, since nobody says what the relay did with them."""
+        tasks = self.tasks
         if status == Status.HB_DSP_BOARD_LOST:
-            self.link.lose()
-        elif self.link.is_lost():
-            status, why = self.link.fault, self.link.why_faulty()
-        end, slots = _Lost(status, why), []
+            self._link.lose()
+        elif self._link.is_lost():
+            status, why = self._link.fault, self._link.why_faulty()
+        end = Lost(status, why, Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0))
+        slots: list[int] = []
         with self.table:
             if self._channel is not channel:
                 return
             self._channel = None
-            for slot, handle in enumerate(self.handles):
-                if handle and self.map[self.states + slot] < _DONE and not self.is_held(slot):
-                    self._lost[handle] = end
-                    if self._forget(slot, handle):
-                        slots.append(slot)
-                    else:  # it has ended, and was released meanwhile
-                        del self._lost[handle]
-        eventfd_write(self.link.doorbell, 1)
+            for slot, handle in enumerate(tasks.handles):
+                is_under_way = handle and tasks.map[tasks.states + slot] < _DONE and not tasks.is_held(slot)
+                if is_under_way and handle != unsent and tasks.lose(handle, end):
+                    slots.append(slot)
+        eventfd_write(self._link.doorbell, 1)
         for slot in slots:
-            if not self.link.fault:
-                self.drop(slot)  # after the callers wake: a relay that was stopped may hold the claim lock
+            if not self._link.fault:
+                tasks.drop(slot)  # after the callers wake: a relay that was stopped may hold the claim lock
         channel.close()
 
-    # -- wait, look, release
-
-    def state(self, handle: int) -> State | None:
-        """State of a task, None when the handle is not a live one; one on its way to the relay is READY."""
-        state = super().state(handle)
-        if state is None and handle in self._lost:
-            return State.LOST
-        return State.READY if state is State.SENT else state
-
-    def answer(self, handle: int) -> Answer:
-        """Core, result, times and cycles of a task."""
-        lost = self._lost.get(handle)
-        return super().answer(handle) if lost is None else lost.answer
-
-    def work(self, handle: int) -> Work:
-        """What the op of a task charged."""
-        return NO_WORK if handle in self._lost else super().work(handle)
-
-    def text(self, handle: int) -> str:
-        """Text that a failed task's core, or the end of its relay, left."""
-        lost = self._lost.get(handle)
-        return super().text(handle) if lost is None else lost.why
-
-    def release(self, handle: int) -> int:
-        """Release a task; as ``TaskSlots.release``."""
-        status = super().release(handle)
-        return 0 if status and self._lost.pop(handle, None) is not None else status
-
-    def live_handles(self) -> list[int]:
-        """Handles that were not released."""
-        return super().live_handles() + list(self._lost)
-
-    def refuse_handle(self, handle: int) -> int:
-        """As ``TaskSlots.refuse_handle``; a task that a relay took along has its own reason."""
-        lost = self._lost.get(handle)
-        return super().refuse_handle(handle) if lost is None else self.refuse(lost.status, lost.why)
-
     def close(self) -> None:
-        """Say goodbye to the relay, and close what this object opened."""
+        """As ``Carrier.close``; say goodbye to the relay."""
         with self.table:
             channel, self._channel = self._channel, None
             if channel is not None:
@@ -273,12 +210,8 @@ class RelayTasks(ForwardedTasks):
                     channel.send(encode(Kind.BYE), _NOBLOCK)
         if channel is not None:
             channel.close(BYE_LINGER_MS)
-        self._lost.clear()
-        super().close()
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: as ``TaskSlots.abandon_in_child``; the channel is the parent's."""
-        super().abandon_in_child()
-        self._lost.clear()
-        self._opening = threading.RLock()
+        """As ``Carrier.abandon_in_child``; the channel is the parent's."""
+        self.table, self._opening = threading.RLock(), threading.RLock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

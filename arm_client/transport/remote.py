@@ -1,0 +1,120 @@
+"""Remote mode: a board of another machine runs the tasks, by way of the relay there.
+
+The task table is this process's own, laid out like the board's: publishing marks a slot there READY and sends the
+descriptor; its end is written into it as a core writes into the board's. What looks at tasks (futures, callbacks, the C
+names) finds them there and knows no difference.
+"""
+
+from __future__ import annotations
+
+import time
+from os import eventfd_write
+from typing import TYPE_CHECKING, cast
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.transport.remote_link import BOARD_LOST
+from arm_client.transport.remote_times import by_local_clock
+from hbrt.attach.tasks import Carrier
+from hbrt.ddr.layout import SLOT_RECORD_BYTES
+from hbrt.errors import RefusedError
+from hbrt.mailbox.handle import SLOT_MASK, slot_of
+from hbrt.mailbox.table import ANSWER, FIRST_END, SUBMISSION, Answer, State
+from hbrt.profiles.work import WORK
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from arm_client.transport.remote_link import RemoteLink
+    from hbrt.attach.tasks import Tasks
+    from hbrt.remote.send_window import FrameSource
+
+_ENDS = frozenset(state for state in State if state >= FIRST_END)
+_EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
+
+
+class Remote(Carrier):
+    """Carries tasks over the connection to one remote board.
+
+    Args:
+        on_ended: Called with the handle of each task that has ended, by the connection's thread.
+    """
+
+    _link: RemoteLink
+
+    def __init__(self, on_ended: Callable[[int], None] = lambda _: None) -> None:
+        self.on_ended = on_ended
+
+    def carry(self, tasks: Tasks) -> None:
+        """As ``Carrier.carry``."""
+        super().carry(tasks)
+        self._link = cast("RemoteLink", tasks.link)
+        self._link.on_end = self._on_end
+
+    def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
+        """Send a task to the board, and before it what this process wrote."""
+        tasks, slot = self.tasks, handle & SLOT_MASK
+        record = tasks.records + slot * SLOT_RECORD_BYTES
+        request = tasks.map[record : record + SUBMISSION.size]
+        tasks.map[tasks.states + slot] = _READY
+        self._link.submit(TASK_NUMBER.pack(handle) + request)
+        return handle
+
+    def state(self, handle: int, found: State) -> State:
+        """As ``Carrier.state``; asks the relay about a task that has not ended."""
+        if found is not State.READY or self._link.fault:
+            return found
+        there = self._ask_of(Kind.ASK, handle)
+        found = State(self.tasks.map[self.tasks.states + slot_of(handle)])
+        return there if found is State.READY and there is State.RUNNING else found
+
+    def cancel(self, slot: int) -> bool:
+        """As ``Carrier.cancel``; the relay is asked to."""
+        tasks = self.tasks
+        at = tasks.states + slot
+        if tasks.map[at] != _READY or self._link.fault:
+            return False
+        self._ask_of(Kind.CANCEL, tasks.handles[slot])
+        return tasks.map[at] == State.CANCELLED
+
+    def drop(self, slot: int, handle: int) -> None:
+        """As ``Carrier.drop``."""
+        tasks = self.tasks
+        tasks.map[tasks.states + slot] = _EMPTY
+        self._ask_of(Kind.DROP, handle)  # and wait for it: a queued task must not run any more from here on
+        tasks.waiters.wake()
+        tasks.free.append(slot)
+
+    def _ask_of(self, kind: Kind, handle: int) -> State | None:
+        """State of a task at the relay, after it has done what the frame asks; None when the connection is gone."""
+
+        def frames_for(number: int) -> FrameSource:
+            yield 0, encode(kind, number, handle)
+
+        try:
+            return State(self._link.ask(frames_for, what=kind.name.lower()))
+        except RequestRefusedError:
+            return None
+
+    def _on_end(self, raw: bytes, text: bytes) -> None:
+        """A task has ended, says the relay, and what it wrote has come: in the connection's thread.
+
+        Raises:
+            RefusedError: no core has had it, since the board is lost. MalformedMessageError: it is no end of a task.
+        """
+        tasks = self.tasks
+        handle, state, packed, work = TASK_END.unpack(raw)
+        if state not in _ENDS or slot_of(handle) >= len(tasks.handles):
+            raise MalformedMessageError(f"It says that task {handle:#x} ended in state {state}.")
+        slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
+        if answer.core < 0 and answer.result in BOARD_LOST:  # an op may return any status
+            raise RefusedError(answer.result, text.decode("utf-8", "replace"))
+        # A task that is released now keeps its slot until this thread has answered DROP.
+        if tasks.handles[slot] == handle and tasks.map[tasks.states + slot] < _DONE:
+            answer = by_local_clock(answer, self._link.ahead_ns, tasks.mailbox.request(slot).sequence, now_ns)
+            tasks.mailbox.write_work(slot, WORK.unpack(work))
+            tasks.mailbox.write_answer(slot, answer, text.decode("utf-8", "replace"))
+            tasks.map[tasks.states + slot] = state
+            eventfd_write(self._link.doorbell, 1)
+        self.on_ended(handle)

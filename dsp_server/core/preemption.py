@@ -1,0 +1,112 @@
+"""Urgent tasks, of priority 254 and 255, that interrupt the op of a core, which goes on afterwards."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from dsp_server import runtime
+from dsp_server.core import forked
+from dsp_server.core.op_effects import unknown_handle
+from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.hardware.engines import Engines, make_engines
+from dsp_server.hardware.tile_manager import TileManager
+from hbrt.ddr.layout import CORE_ACTIVITY
+from hbrt.mailbox.schedule import PRIORITY_PREEMPT, PRIORITY_URGENT, RUNNING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from dsp_server.core.core_mailbox import Host
+    from dsp_server.core.ops_in_c import OpsInC
+
+PREEMPT_SIGNAL = signal.SIGUSR1
+_IMPORTS = "<frozen importlib._bootstrap>"  # the file of the interpreter's own frames of an import
+_LOOP = "dsp_server.core.loop"
+
+
+class Preemption:
+    """What interrupts the ops of one core.
+
+    Attributes:
+        depth: How many ops are interrupted.
+        is_due: An urgent task waits for the end of an import: the next heartbeat interrupts again.
+        spare_engines: For ops that interrupt, by depth.
+    """
+
+    def __init__(self, core: Host, ops_in_c: OpsInC) -> None:
+        self._core, self._ops_in_c = core, ops_in_c
+        self._own = forked.mark
+        self._main_thread = 0
+        self.depth = 0
+        self.is_due = False
+        self.spare_engines: list[Engines] = []
+
+    def begin(self) -> int:
+        """Have the signal interrupt this thread from now on; returns the thread."""
+        self._main_thread = threading.get_ident()
+        signal.signal(PREEMPT_SIGNAL, lambda *_: self.preempt())
+        return self._main_thread
+
+    def interrupt(self) -> None:
+        """Send the main thread a signal: an urgent task may interrupt its op. Of any thread."""
+        self._ops_in_c.call()
+        signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
+
+    def preempt(self) -> None:
+        """Run an urgent task in the middle of an op of lower priority, which then continues.
+
+        A signal calls this between two bytecodes of the main thread; a long call into C ends first. The interrupting op
+        has its own TCM, iDMA engine and cycle counter. One of 255 also interrupts one of 254 that interrupts another.
+        None interrupts an import: it would be given the module that is being imported, of which half is there.
+        """
+        core, now = self._core, self._core.now
+        self._ops_in_c.adopt()
+        # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
+        while self._own[0] and now.is_in_op and now.priority < PRIORITY_PREEMPT:
+            if _is_importing():
+                self.is_due = True
+                return
+            least = max(PRIORITY_URGENT, now.priority + 1)
+            if core.mailbox.best_rank() < least or not self._run_nested(least):
+                return  # with no claim, the next heartbeat rescans
+
+    def _run_nested(self, least: int) -> bool:
+        """Run one task of a priority inside the running op; False when none could be claimed."""
+        core, now, context = self._core, self._core.now, runtime.context
+        before = now.claim_ns, context.task, context.client_id, context.map_failure, now.priority
+        mapped_bytes = context.mapped_bytes
+        mappings, context.mappings = context.mappings, []
+        engines = core.engines
+        now.is_in_op = False
+        if len(self.spare_engines) == self.depth:
+            spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter(), unknown_handle)
+            self.spare_engines.append(spare)
+        spare = self.spare_engines[self.depth]
+        self.depth += 1
+        core.use_engines(*spare)
+        try:
+            slot = core.mailbox.claim(least)
+            if slot >= 0:
+                core.run(slot)
+        finally:
+            core.use_engines(*engines)
+            now.claim_ns, context.task, context.client_id, context.map_failure, now.priority = before
+            context.mappings, context.mapped_bytes = mappings, mapped_bytes
+            self.depth -= 1
+            now.is_in_op = True
+            ddr = core.mailbox.ddr
+            ddr.map[ddr.layout.core(core.index) + CORE_ACTIVITY] = RUNNING
+        return slot >= 0
+
+
+def _is_importing() -> bool:
+    """Whether the running op, or what the core loads for it, is in the middle of an import."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no public way
+    while frame is not None and not (frame.f_globals.get("__name__") == _LOOP and frame.f_code.co_name == "serve"):
+        if frame.f_code.co_filename == _IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
