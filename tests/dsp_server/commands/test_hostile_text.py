@@ -30,6 +30,7 @@ def main():
         hb_dsp_register_fn(0x1000 + at, one)
     hb_dsp_start()
 """
+BARE = "from dsp_server import hb_dsp_env_init, hb_dsp_start\ndef main():\n    hb_dsp_env_init()\n    hb_dsp_start()\n"
 PROGRAM = f"""
 import contextlib, json, signal
 from arm_client import connect
@@ -48,7 +49,8 @@ with connect() as board:
 # Of the verbs that show what others have written; each with a board that has all of it.
 SHOWN = (
     ("status",), ("status", "--clients"), ("log",), ("ops",), ("tasks",), ("ps",), ("mem",), ("mem", "owners"),
-    ("mem", "leaks"), ("why",), ("doctor",), ("replay", "rec"),
+    ("mem", "leaks"), ("why",), ("doctor",),
+    ("replay", "rec", "--image", "bare.py"),  # an op of another image prints what it prints
 )  # fmt: skip
 
 
@@ -56,6 +58,7 @@ SHOWN = (
 def hostile(running: Shell) -> Iterator[Shell]:
     """A board whose image, program, findings and log are somebody else's."""
     (running.cwd / "image.py").write_text(IMAGE)
+    (running.cwd / "bare.py").write_text(BARE)
     running.good("restart", "--image", "image.py")
     program = running.cwd / f"bad{TITLE}.py"
     program.write_text(PROGRAM)
