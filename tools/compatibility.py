@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -146,33 +147,16 @@ def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -
 def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
     """Run one program on stand-ins of its models; "runs", or the last line that it printed.
 
-    A program in C or C++ is built first, of its ``sources``, its ``path`` by default, with its ``libraries``. A model
-    whose file ends with .rknn is converted by the toolkit, for the program's ``target``. What it ``prints`` shows that
-    it got to its end, where its exit code does not.
+    What it ``prints`` shows that it got to its end, where its exit code does not.
     """
     cwd = folder / program.get("cwd", Path(program["path"]).parent)
-    for model in program.get("models", ()):
-        file = cwd / model["file"]
-        source = file.with_suffix(".onnx") if file.suffix == ".rknn" else file
-        write_model(source, model["inputs"], model["outputs"])
-        if source != file:
-            convert(source, file, program.get("target", "rk3588"))
+    prepare(folder, cwd, program)
     command = [sys.executable, str(folder / program["path"])]
     if not program["path"].endswith(".py"):
         command = [str(cwd / "hbrt_program")]
-        given = [*flags(folder, program["path"], repository), *program.get("flags", ())]
-        objects = []
-        lines = []
-        for source in program.get("sources", [program["path"]]):
-            objects.append(f"{folder / source}.o")
-            lines.append(["-c", *given, source, "-o", objects[-1]])
-        lines.append([*objects, "-o", command[0], *program.get("libraries", ()), "-lstdc++", "-lm"])
-        for line in lines:
-            built = subprocess.run(
-                [*_CC, *line], cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S * 5
-            )
-            if built.returncode:
-                return first_error(built.stderr)
+        wrong = link(folder, command[0], program, flags(folder, program["path"], repository))
+        if wrong:
+            return wrong
     environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", **program.get("environment", {})}
     try:
         done = subprocess.run(
@@ -187,12 +171,43 @@ def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> st
         )
     except subprocess.TimeoutExpired:
         return f"did not end within {TIMEOUT_S:.0f} s"
-    if program.get("prints", "") not in done.stdout:
-        return _cell(f"did not print {program['prints']}: {done.stderr or done.stdout}"[:200].replace("\n", " "))
-    if done.returncode == 0:
-        return "runs"
     said = [line for line in done.stderr.splitlines() if line.strip()]
-    return _cell(said[-1] if said else f"exit code {done.returncode}")
+    if done.returncode < 0:
+        return f"ended by signal {-done.returncode}"
+    if done.returncode or program.get("prints", "") not in done.stdout:
+        return _cell(said[-1] if said else f"exit code {done.returncode}")
+    return "runs"
+
+
+def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
+    """Put stand-ins of a program's models, and ``copies`` of files of the repository, where it looks for them.
+
+    A model whose file ends with .rknn is converted by the toolkit, for the program's ``target``.
+    """
+    for model in program.get("models", ()):
+        file = cwd / model["file"]
+        source = file.with_suffix(".onnx") if file.suffix == ".rknn" else file
+        write_model(source, model["inputs"], model["outputs"])
+        if source != file:
+            convert(source, file, program.get("target", "rk3588"))
+    for target, own in program.get("copies", {}).items():
+        (cwd / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / own, cwd / target)
+
+
+def link(folder: Path, file: str, program: dict[str, Any], given: list[str]) -> str:
+    """Build a program of its ``sources``, its ``path`` by default, with its ``libraries``; "", or the first error."""
+    objects, lines = [], []
+    for source in program.get("sources", [program["path"]]):
+        objects.append(f"{folder / source}.o")
+        lines.append(["-c", *given, source, "-o", objects[-1]])
+    lines.append([*objects, "-o", file, *program.get("libraries", ()), "-lstdc++", "-lm"])
+    for line in lines:
+        command = [*_CC, *line]
+        built = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=TIMEOUT_S * 5)
+        if built.returncode:
+            return first_error(built.stderr)
+    return ""
 
 
 def convert(source: Path, file: Path, target: str) -> None:

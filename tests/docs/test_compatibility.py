@@ -19,6 +19,7 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
     for name, text in {
         "good.c": '#include "dnn/hb_dnn.h"\nint main(void) { return !hbDNNGetVersion(); }\n',
         "bad.c": "#include <no/such.h>\n",
+        "say.c": '#include <stdio.h>\nint main(void) { return puts(fopen("in/x", "r") ? "end" : "no file") < 0; }\n',
         "py/run.py": RUN,
         "py/stop.py": "raise SystemExit('no | camera')\n",
     }.items():
@@ -35,6 +36,7 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     folder, commit = mirror
     net = {"file": "net.bin", "inputs": [{"shape": [1, 3, 32, 32], "type": "nv12"}], "outputs": [{"shape": [1, 4]}]}
     runs = [{"path": "py/run.py", "models": [net]}, {"path": "py/stop.py"}]
+    runs += [{"path": "say.c", "prints": "end", "copies": {"in/x": "bad.c"}}, {"path": "say.c", "prints": "more"}]
     repository = {"vendor": "RDK", "name": "author/name", "commit": commit, "build": ["good.c", "bad.c"], "run": runs}
     rows = list(results(folder, [repository]))
     assert [(row.path, row.text) for row in rows] == [
@@ -42,8 +44,10 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("bad.c", "no/such.h: No such file or directory"),
         ("py/run.py", "runs"),
         ("py/stop.py", "no \\| camera"),
+        ("say.c", "runs"),
+        ("say.c", "exit code 0"),
     ]
-    assert table(rows).startswith("2 of 4 build or run; 1 lack a header of others.")
+    assert table(rows).startswith("3 of 6 build or run; 1 lack a header of others.")
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
 
