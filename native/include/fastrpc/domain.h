@@ -1,4 +1,17 @@
-/* A part of remote.h. */
+/* The domains that a program may ask for, with their parts of a URI.
+ *
+ * Source: programs that use it, https://github.com/ggml-org/ggml, for names
+ */
+#ifndef HBRT_FASTRPC_DOMAIN_H
+#define HBRT_FASTRPC_DOMAIN_H
+
 #include "remote.h"
 
-static domain supported_domains[] = {{ADSP_DOMAIN_ID, ADSP_DOMAIN}, {MDSP_DOMAIN_ID, MDSP_DOMAIN}, {SDSP_DOMAIN_ID, SDSP_DOMAIN}, {CDSP_DOMAIN_ID, CDSP_DOMAIN}};
+__attribute__((unused)) static domain supported_domains[] = {
+    {ADSP_DOMAIN_ID, ADSP_DOMAIN},
+    {MDSP_DOMAIN_ID, MDSP_DOMAIN},
+    {SDSP_DOMAIN_ID, SDSP_DOMAIN},
+    {CDSP_DOMAIN_ID, CDSP_DOMAIN},
+};
+
+#endif
