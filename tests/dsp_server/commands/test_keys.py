@@ -26,7 +26,7 @@ def test_a_name_that_is_taken_and_a_directory_without_keys(shell: Shell) -> None
     assert (again.returncode, "has a key named alice already" in again.stderr) == (2, True)
     none = shell.hbrt("keys", "list", "elsewhere")
     assert none.returncode != 0
-    assert "There is no key" in none.stderr
+    assert "No such key" in none.stderr
 
 
 def test_a_name_that_is_none_makes_nothing(shell: Shell) -> None:
@@ -61,7 +61,7 @@ def test_flags_that_do_not_fit(shell: Shell) -> None:
         (("--listen", "tcp://*:0"), "Without keys a relay listens on loopback only"),
         (("--listen", "here"), "is not an address to listen at"),
         (("--keys", "keys"), "give --listen tcp://HOST:PORT as well"),
-        (("--listen", "tcp://*:0", "--keys", "keys"), "There is no key"),
+        (("--listen", "tcp://*:0", "--keys", "keys"), "No such key"),
     ):
         answer = shell.hbrt("relay", *arguments)
         assert answer.returncode != 0

@@ -25,4 +25,4 @@ def test_prune_removes_all_stopped_boards_and_nothing_else(shell: Shell) -> None
     (mine / "model-a.onnx").write_text("")
     assert shell.json("prune") == {"home": str(shell.home), "removed": ["one"], "kept": []}
     assert sorted(path.name for path in shell.home.iterdir()) == ["mine", "two"]
-    assert "no stopped board" in shell.good("prune")
+    assert "No stopped board" in shell.good("prune")
