@@ -107,13 +107,12 @@ class Blocks:
                     block.base[:] = bytes(size_bytes)
                 else:  # what the CPU reads first comes from there
                     block.invalidate(0, size_bytes)
+            self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
         except BaseException:
             self._blocks.pop(phy_addr, None)
             self._tasks.carrier.forget_block(phy_addr)
             self._link.give_back("free", phy_addr)
             raise
-        if self.trace is not None:  # no call otherwise: an interrupt there would lose the block
-            self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
         return block
 
     def _note(self, kind: Kind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:

@@ -231,12 +231,7 @@ class LocalLink(Link):
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """As ``Link.request``."""
-        start_ns = monotonic_ns()
-        try:
-            reply = self.requests.ask(question or Question(), verb, args)
-        finally:
-            if self.events is not None:  # no call of ours otherwise: an interrupt there would lose the reply
-                self.note_request(start_ns, verb)
+        reply = self.requests.ask(question or Question(), verb, args)
         if self.mailbox.map[self._asked_at] and self.on_asked is not None:
             self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
         if reply.status:

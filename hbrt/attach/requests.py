@@ -43,6 +43,9 @@ class Attachment(Protocol):
     def why_faulty(self) -> str:
         """Sentence for ``fault``."""
 
+    def note_request(self, start_ns: int, verb: str) -> None:
+        """As ``Link.note_request``."""
+
 
 class Requests:
     """The requests of one attachment.
@@ -73,6 +76,7 @@ class Requests:
         Raises:
             RequestRefusedError: the daemon does not answer, or is gone.
         """
+        start_ns = time.monotonic_ns()
         notice()
         self._refuse_if_faulty()
         number = next(self._numbers)
@@ -87,6 +91,7 @@ class Requests:
             if len(self._open) > 1:
                 self._undo_left()
             self._exchange(number, question, request, self._link.request_ms / 1000)
+            self._link.note_request(start_ns, verb)
             self._refuse_unanswered(question, verb)
         except BaseException:
             question.is_left = True

@@ -37,6 +37,9 @@ class Link:
     def why_faulty(self) -> str:
         return "The daemon has gone."
 
+    def note_request(self, start_ns: int, verb: str) -> None:
+        """Not traced."""
+
     def ask(self, verb: str, question: Question | None = None, **args: Any) -> ControlReply:
         return self.requests.ask(question or Question(), verb, args)
 
