@@ -19,7 +19,7 @@ def refusal(sentence: str) -> CallerError:
 
 
 def need_known(options: Mapping[str, object], kind: type) -> None:
-    """Refuse a keyword argument that is no option: a misspelt one would be left out in silence.
+    """Refuse a keyword argument that is not an option: a misspelt one would be left out in silence.
 
     Args:
         options: What the caller gave.

@@ -171,7 +171,7 @@ class Board:
             priority: 0..255.
             core: Core mask.
             custom_id: Smaller first.
-            timeout: Seconds; None waits for ever.
+            timeout: Seconds; None waits forever.
             keep: What must stay alive for as long as a core may touch it, even when this call ends before.
 
         Raises:
@@ -361,7 +361,7 @@ def connect(
 
     Raises:
         BoardError: no such board runs, or the private one does not start, or the board of a route cannot be reached;
-            says why. WrongUseError: this process is attached already, with other checks or routes. BadSettingError:
+            says why. WrongUseError: this process is already attached, with other checks or routes. BadSettingError:
             ``check`` has a word that is none, or ``route`` an entry that is none.
     """
     return Board(sessions.acquire(board, check, is_inline=inline, routing=sessions.routing_of(route, compare=compare)))

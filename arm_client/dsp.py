@@ -103,7 +103,7 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     for name, given in (("input", input), ("output", output)):
         block = as_mem(given)
         if block is None and given is not None:
-            raise _refusal(f"The {name} is {short_repr(given)}; pass an hbSysMem, or None for none.")
+            raise _refusal(f"The {name} is {short_repr(given)}; pass an hbSysMem or None.")
         blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
     if out is None or how is None:
         name, given, kind = ("task", task, "hbDSPTask_t") if out is None else ("ctrl", ctrl, "hbDSPRpcCtrlParam")
@@ -136,7 +136,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
 
     Args:
         task: Handle that hbDSPRpc filled.
-        timeout: Milliseconds; <= 0 waits for ever (as hbDNNWaitTaskDone).
+        timeout: Milliseconds; <= 0 waits forever (as hbDNNWaitTaskDone).
 
     Returns:
         0 when the op returned 0; HB_DSP_TIMEOUT, and the task keeps running; the op's own value when it is not 0;
@@ -215,13 +215,13 @@ def hbDSPGetVersion() -> str:
 
 
 def hbDSPGetErrorDesc(code: int) -> str:
-    """Sentence for a status code; a value that is no code of the runtime came from an op."""
+    """Sentence for a status code; a value that is not a code of the runtime came from an op."""
     number = integer(code)
     return codes.describe(number) if number is not None else f"{short_repr(code)} is not a status code."
 
 
 def _milliseconds(timeout: object) -> int | None:
-    """Whole milliseconds of what is not a plain small integer; None when it is no number."""
+    """Whole milliseconds of what is not a plain small integer; None when it is not a number."""
     whole = integer(timeout)
     try:
         limit_ms = float(cast("Any", timeout)) if whole is None and not isinstance(timeout, (str, bytes)) else whole

@@ -109,7 +109,7 @@ class Task(concurrent.futures.Future[Any]):
         """The output given to submit, once the op has returned 0.
 
         Args:
-            timeout: Seconds; None waits for ever.
+            timeout: Seconds; None waits forever.
 
         Raises:
             TimeoutError: not yet; the task keeps running. CancelledError: it was cancelled. HbrtError: it failed.

@@ -192,7 +192,7 @@ def attached() -> Session:
     """
     notice()
     try:
-        with process.lock:  # a fork waits for it: a module that is half loaded there would be so for ever in the child
+        with process.lock:  # a fork waits for it: a module that is half loaded there would be so forever in the child
             from arm_client.session import session
     except (OSError, ImportError) as error:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"hbrt cannot be loaded: {error}.") from None

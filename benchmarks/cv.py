@@ -5,7 +5,7 @@
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
 dsp_server/ops/cv/opencv.py): OpenCV in a process, and the op through a remote call of the same process whose parameters
-are filled already. They take turns block by block, each block some 30 ms of the same call over and over, as a program
+are filled already. They take turns block by block, each block about 30 ms of the same call over and over, as a program
 would make it; which comes first changes from round to round. Of a block counts the median call.
 
 How fast OpenCV is in a process also depends on where the kernel has put the memory that it works in, for as long as

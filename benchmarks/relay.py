@@ -34,7 +34,7 @@ def relay_goals(regime: str, results: dict[str, _report.Result]) -> list[_report
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="About 10 s instead of a minute, with 4 clients at the most.")
+@click.option("--quick", is_flag=True, help="About 10 s instead of a minute, with 4 clients at most.")
 @click.option("--regime", type=click.Choice(["one", "free", "both"]), default="both", show_default=True)
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 def main(*, quick: bool, regime: str, markdown: bool) -> None:

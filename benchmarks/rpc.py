@@ -77,7 +77,7 @@ def choose_peers(names: str | None) -> list[Peer]:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="About 30 s instead of six minutes, with 4 clients at the most.")
+@click.option("--quick", is_flag=True, help="About 30 s instead of six minutes, with 4 clients at most.")
 @click.option("--regime", type=click.Choice([*_report.REGIMES, "all"]), default="all", show_default=True)
 @click.option("--peers", "names", help="Only these, by name, with commas between them.")
 @click.option("--idle-seconds", default=10.0, show_default=True, help="How long to watch idle cores; 0 to skip it.")

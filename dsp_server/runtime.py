@@ -372,7 +372,7 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
 
 
 def write_log(text: str) -> None:
-    """Write to the board's log, after the time, the core and the command that it runs; text that is no op's own."""
+    """Write to the board's log, after the time, the core and the command that it runs; text that is not an op's own."""
     who = f"core{context.index}" if context.index >= 0 else "dsp"
     cmd = f" {context.task[0]:#x}" if context.task else ""
     stamp = time.strftime("%H:%M:%S", time.localtime())

@@ -5,7 +5,7 @@ caller anew only when the caller's file has changed). Each user of one has a way
 numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported
 or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
 
-Machine code lies in the first of these directories that can be had: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
+Machine code lies in the first of these directories that is available: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
 (`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. Not beside the source, which may be
 read-only. When there is none, each process compiles for itself.
 """
@@ -115,7 +115,7 @@ def _numba_cache(config: Any, directory: Path | None) -> Iterator[None]:
 
 
 def cache_directory() -> Path | None:
-    """Where machine code is kept; None when no directory can be had."""
+    """Where machine code is kept; None when no directory is available."""
     configured = os.environ.get("NUMBA_CACHE_DIR")
     if configured:
         return Path(configured)

@@ -46,7 +46,7 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "HBRT_ROUTE_COMPARE", "bool", "0", "run each task of HBRT_ROUTE on both boards, and name the first difference"
     ),
-    Setting("HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 for ever", 0),
+    Setting("HBRT_LEASE_WAIT_S", "int", "3600", "seconds that a program waits for a board of a farm; 0 forever", 0),
     Setting(
         "HBRT_KEYS",
         "path",
@@ -198,7 +198,7 @@ def integer(name: str, most: int | None = None) -> int:
     """Value of an integer setting.
 
     Raises:
-        BadSettingError: it is no whole number, or not within the bounds: the table's, and ``most``.
+        BadSettingError: it is not a whole number, or not within the bounds: the table's, and ``most``.
     """
     raw = text(name)
     least = _BY_NAME[name].least

@@ -62,7 +62,7 @@ class RawPeer:
         return flags, self._take(size)
 
     def hear(self) -> Message:
-        """The next message that is no beat; answers signs of life that are asked for."""
+        """The next message that is not a beat; answers signs of life that are asked for."""
         while True:
             flags, body = self.hear_frame()
             if flags & _COMMAND:

@@ -1,4 +1,4 @@
-"""What Python and libhbrt.so have of a vendor's headers: ``python -m tools.abi`` writes it anew.
+"""What Python and libhbrt.so have of a vendor's headers: ``python -m tools.abi`` writes it again.
 
 The headers in native/include are the one place where structures, constants and functions are declared, with their
 comments. Out of them come the module of ctypes structures, enums and prototypes, the entries of libhbrt.so, and the
@@ -47,7 +47,7 @@ class Api(NamedTuple):
         macros: Enum to make -> what the names of its macros begin with.
         behavior: Structure -> its base in ``behavior``, beside the structure's.
         handles: Types of numbers that are classes in ``behavior``.
-        refusal: What a function returns when its body cannot be had.
+        refusal: What a function returns when its body is not available.
     """
 
     folder: str

@@ -12,7 +12,7 @@ ANSWERS = {
     "sram": "start and bytes of each range of the NPU's SRAM that programs had before. `do` is take, give or look",
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
     "range of that size. `site` is the `file:line` that asks, which findings name; `use` is the model that a "
-    "runtime keeps it for, which is no leak",
+    "runtime keeps it for, which is not a leak",
     "free": "nil. `HB_SYS_NOT_ALLOCATED` when no block of this client starts at `phy`. `site` is the `file:line` that "
     "frees, which the finding of a later use of the address names",
     "register": "int: address of the block that holds the range. From then on tasks of this client may use the block, "
@@ -20,7 +20,7 @@ ANSWERS = {
     "not inside one live block",
     "import": "int: address of a block whose bytes are those of a file that this client has open as `fd`, from "
     "`offset` on: the same address for the same range, while anybody has it registered. It counts as a registration. "
-    "`HB_SYS_INVALID_ARGUMENT` when it is no memory, or smaller; `HB_SYS_REGISTER_MEM_FAILED` when it cannot be mapped",
+    "`HB_SYS_INVALID_ARGUMENT` when it is not memory or too small; `HB_SYS_REGISTER_MEM_FAILED`: not mappable",
     "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
     "client",
     "found": "nil. The client reports its own mistake, which only its process can see: `kind` and `text` as in "

@@ -414,7 +414,7 @@ class BoundOnBoard:
         self._begun = None
         for name in self._fixed:
             buffer = self._buffers[name]
-            if values[name] is not buffer:  # it is no device memory
+            if values[name] is not buffer:  # it is not device memory
                 buffer[...] = values[name]
                 values[name] = buffer
 
@@ -490,7 +490,7 @@ def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
 
 
 def _kind_of(entry: ValueInfoProto, declared: ValueInfoProto | None) -> _Output | None:
-    """What is known of an output; None for one that is no tensor of numbers, or of four bits."""
+    """What is known of an output; None for one that is not a tensor of numbers, or of four bits."""
     kind = entry.type.tensor_type.elem_type
     if kind not in NUMPY_TYPES or kind in FOUR_BITS:
         return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from arm_client.asr.speech import PHONE_NAMES, PRONUNCIATIONS, WORDS
 
 STATES: Final = 3
-"""States of a sound: it lasts as many frames at the least."""
+"""States of a sound: it lasts as many frames at least."""
 WORD_COST: Final = 6.0
 """What a further word costs, as a logarithm."""
 STAY: Final = float(np.log(0.7))

@@ -213,7 +213,7 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The Python function of a C name that is no guest's: the client's, or one of the emulator's own."""
+    """The Python function of a C name that is not a guest's: the client's, or one of the emulator's own."""
     if name == "hbrt_last_error":
         return last_error
     if name == "hbrt_register_layer":

@@ -1,4 +1,4 @@
-"""``hbrt bisect``: the first commit for which a command fails, by ``git bisect run`` in a work tree of its own."""
+"""``hbrt bisect``: the first commit for which a command fails, by ``git bisect run`` in its own work tree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SKIPPED = {2, 3, 125}
 def command(good: str, words: tuple[str, ...], bad: str, *, as_json: bool) -> None:
     """Find the first commit between GOOD and --bad for which COMMAND fails, by 'git bisect run'.
 
-    COMMAND runs in a work tree of its own, in the folder that you are in. Files that git does not have are not there:
+    COMMAND runs in its own work tree, in the folder that you are in. Files that git does not have are not there:
     name recordings by their full paths. A commit for which it ends with 2 or 3, as hbrt does for wrong usage and a
     broken environment, is skipped.
     """

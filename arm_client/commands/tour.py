@@ -19,7 +19,7 @@ _FILE = re.compile(r"^```python\n# ([\w-]+\.py)\n.*?^```$", re.DOTALL | re.MULTI
 def command(directory: Path) -> None:
     """Write the programs and the page of the five-minute tour into DIR, which is made if it does not exist.
 
-    Files that exist already are kept: it is an error if one differs.
+    Files that already exist are kept: it is an error if one differs.
     """
     page = tour_page()
     files = {found[1]: found[0].removeprefix("```python\n").removesuffix("```") for found in _FILE.finditer(page)}
@@ -27,7 +27,7 @@ def command(directory: Path) -> None:
     for name, text in files.items():
         file = directory / name
         if file.exists() and file.read_text(encoding="utf-8") != text:
-            raise WrongUseError(f"{file} exists already and differs: name another directory.")
+            raise WrongUseError(f"{file} already exists and differs: name another directory.")
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")

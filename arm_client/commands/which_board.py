@@ -32,7 +32,7 @@ def say_where(board: BoardRef, *, as_json: bool) -> None:
 
 
 def say_private(image: str | Path | None, profile: str = "", *, as_json: bool) -> None:
-    """Say that a verb uses a board of its own.
+    """Say that a verb uses its own board.
 
     Args:
         image: Its DSP image; nothing for the packaged ops.

@@ -162,7 +162,7 @@ def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel
 
 def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:
     if values.ndim != 2 or not values.size:
-        raise refusal(f"A kernel of shape {values.shape} is none: use (rows, columns).")
+        raise refusal(f"A kernel of shape {values.shape} is not a kernel: use (rows, columns).")
     with np.errstate(over="ignore"):  # what is infinite then is refused by the op's rules
         held = board.from_array(values.astype(dtype))
     return hbVPFilterKernel(values.shape[1], values.shape[0], number, held.phy_addr), held

@@ -151,7 +151,7 @@ def log_level() -> int:
     """HB_DNN_LOG_LEVEL: records of this level and above are shown; 0 for none.
 
     Raises:
-        ModelError: HB_DNN_INVALID_ARGUMENT: it is no level.
+        ModelError: HB_DNN_INVALID_ARGUMENT: it is not a level.
     """
     text = os.environ.get("HB_DNN_LOG_LEVEL") or str(int(Level.WARNING))
     if text not in {"0", *(str(int(level)) for level in Level)}:
@@ -175,7 +175,7 @@ def trace_file() -> Path | None:
     """The file of the trace that HB_DNN_ENABLE_PERFETTO asks for; None for no trace.
 
     Raises:
-        ModelError: HB_DNN_INVALID_ARGUMENT: it is no yes or no, or the configuration cannot be read.
+        ModelError: HB_DNN_INVALID_ARGUMENT: it is not a yes or no, or the configuration cannot be read.
     """
     text = os.environ.get("HB_DNN_ENABLE_PERFETTO") or "false"
     if text.lower() not in {"0", "1", "true", "false"}:

@@ -65,7 +65,7 @@ def _parts(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) ->
         if block is None or len(block.marks) > MAX_MARKS:
             continue
         near, end = (block.phy_addr + offset for offset in reach_of(block, address - block.phy_addr))
-        what = f"the memory whose address stands at offset {at} of its input block"
+        what = f"the memory whose address is at offset {at} of its input block"
         yield what, address, near, True
         yield what, near, end, False
 

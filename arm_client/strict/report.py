@@ -94,7 +94,7 @@ def missing_clean_behind_pointer(span: Span, count: int, params: int, at: int) -
         at: Offset of the address in the input block.
     """
     return _missing_clean_of(
-        f"The memory at {span.start:#x}, whose address stands at offset {at} of the input block {params:#x}, holds "
+        f"The memory at {span.start:#x}, whose address is at offset {at} of the input block {params:#x}, holds "
         f"{counted(count, 'byte')} that the CPU changed and did not clean: what memory held before is read, or, if the "
         "DSP writes there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
         "writing.",

@@ -14,7 +14,7 @@ _BYTES = len(PAYLOAD)
 
 
 def answer(page: mmap.mmap, asked: int, answered: int) -> None:
-    """Copy each request into the reply, for ever."""
+    """Copy each request into the reply, forever."""
     while True:
         eventfd_read(asked)
         page[_BYTES : 2 * _BYTES] = page[:_BYTES]

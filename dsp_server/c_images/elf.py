@@ -34,7 +34,7 @@ _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
 
 
 class NotLoadableError(ValueError):
-    """A file that is no image in C for this machine; the message continues a sentence that begins with its path."""
+    """A file that is not an image in C for this machine; the message continues a sentence that begins with its path."""
 
 
 def is_hexagon(raw: bytes) -> bool:

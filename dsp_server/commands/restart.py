@@ -15,7 +15,7 @@ from hbrt.control.daemon import Daemon
 
 
 @click.command(
-    short_help="Load the image anew, or another one, on running cores.",
+    short_help="Load the image again, or another one, on running cores.",
     epilog="Example: hbrt restart --image my_image.py",
 )
 @board_option

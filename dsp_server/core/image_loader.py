@@ -50,7 +50,7 @@ def load_and_run(snapshot: str, origin: str) -> None:
     for name, line in uncalled_macros(tree):
         runtime.find(
             "image",
-            f"{name} at {origin}:{line} stands without its parentheses, which registers nothing. A macro of C is a "
+            f"{name} at {origin}:{line} lacks its parentheses and so registers nothing. A macro of C is a "
             f"call here: write {name}().",
             Place("image", f"{origin}:{line}"),
         )

@@ -203,7 +203,7 @@ class Control:
         ):
             raise RequestRefusedError(
                 Status.HB_DSP_PERMISSION,
-                f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
+                f"Client {args['peer']} is not attached with the token that was shown; connect again.",
             )
         return {"pid": peer.pid, "name": peer.name}
 

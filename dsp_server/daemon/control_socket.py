@@ -61,7 +61,7 @@ class ControlSocket:
         self._on_connections()
 
     def _reply(self, identity: bytes, raw: bytes) -> None:
-        """Send to a peer; a peer that has gone or does not read loses the reply."""
+        """Send to a peer; a peer that is gone or does not read loses the reply."""
         with contextlib.suppress(zmq.ZMQError):
             self._socket.send_multipart([identity, raw], zmq.NOBLOCK)
         # The socket's descriptor reports a change once. A send may have consumed that event, and messages may wait.

@@ -258,7 +258,7 @@ class Leases:
         self._handle(raw, lambda answer: self._reply(client, number, answer), client=client)
 
     def _reply(self, client: Client, number: int, answer: bytes) -> None:
-        """Send an answer, or keep it until the client reads; one that has gone gets none."""
+        """Send an answer, or keep it until the client reads; one that is gone gets none."""
         if not client.has_gone:
             message, most = control.HEAD.pack(len(answer), number) + answer, control.PACKET_BYTES
             packets = self._unsent.setdefault(client.id, [])

@@ -2,7 +2,7 @@
 
 A copy is under way from its issue until a wait covers it (see hardware/channels.py). Until then the pages of its
 destination are closed, and those of its source can be read only. A fault proves the mistake: the mistake is
-reported, the pages are opened, and the op goes on with their present bytes, as on the chip. Two copies that overlap are
+reported, the pages are opened, and the op gets their present bytes, as on the chip. Two copies that overlap are
 found by their ranges. The copies of a frame are not watched: the frame waits for them itself.
 
 With the check ``advice`` the other tiles of a bank are closed too, while a copy that uses the bank has not reached its

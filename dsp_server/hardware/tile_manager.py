@@ -136,7 +136,7 @@ class TileManager:
         try:
             view = bytes_view(buffer)
         except ValueError:
-            raise BadTile("This TCM buffer was freed already: free each one once.") from None
+            raise BadTile("This TCM buffer was already freed: free each one once.") from None
         except TypeError as error:
             raise BadTile(f"{type(buffer).__name__} is not a TCM buffer: {error}.") from None
         address, size_bytes = address_of(view), view.nbytes
@@ -269,7 +269,7 @@ class TileManager:
                 return f"{what} are a part of a buffer ({tile}): free the whole buffer."
         for tile in reversed(self._freed):
             if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
-                return f"{what} were freed already (they were {tile}): free each buffer once."
+                return f"{what} were already freed (they were {tile}): free each buffer once."
         return f"{what} were never allocated: free what xvAllocateBuffer returned."
 
 

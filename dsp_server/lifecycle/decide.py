@@ -37,7 +37,7 @@ def decide(life: Life, event: events.Event) -> tuple[Life, list[actions.Action]]
 def refusal(life: Life, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> str:
     """Why a core (-1: all of them) cannot be started, stopped or restarted now; empty when it can."""
     if index >= len(life.cores):
-        return f"There is no core {index}; this board has cores 0 to {len(life.cores) - 1}."
+        return f"Core {index} is out of range: this board has cores 0 to {len(life.cores) - 1}."
     unwelcome = OFFLINE if wants_stop else RUNNING if wants_start else ""
     if index >= 0 and life.cores[index].state == unwelcome:
         return f"Core {index} is already {unwelcome}; nothing was changed."

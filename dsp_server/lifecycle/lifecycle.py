@@ -222,7 +222,7 @@ class Lifecycle:
         if not there or (index < 0 and not self.dsp_cores):
             raise CoreStateError("This board has no DSP core: its profile has none.")
         if index not in {-1, *there}:
-            raise CoreStateError(f"There is no core {index}; this board has cores 0 to {there[-1]}.")
+            raise CoreStateError(f"Core {index} is out of range: this board has cores 0 to {there[-1]}.")
         if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
             raise CoreStateError(why)
 
@@ -298,7 +298,7 @@ class Lifecycle:
             child.begin_end(do.task)
             self.ask_why(slot, lambda why: setattr(child, "why", why))
 
-        self._loop.later(TRACE_SECONDS, check_again)  # first: the op is ended also where no trace of it can be had
+        self._loop.later(TRACE_SECONDS, check_again)  # first: the op is ended also where no trace of it is available
         self._with_child(do.process, trace)
 
     def _fail_unservable(self, served_by: frozenset[int]) -> None:

@@ -5,7 +5,7 @@
 3. A core that dies early MAX_IDLE_DEATHS times in a row without a running task stays crashed: its image cannot run. A
    death with a running task never counts here: it costs the task, and the core keeps running.
 
-Emulator: remoteproc restarts at once and for ever; the pauses and the end are the emulator's choice.
+Emulator: remoteproc restarts at once and forever; the pauses and the end are the emulator's choice.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class TaskReaper:
             activities: Offset of the activity byte of each core that has a process.
 
         Raises:
-            ClaimLockError: the lock cannot be had; nothing was changed.
+            ClaimLockError: the lock is not available; nothing was changed.
         """
         mailbox = self._mailbox
         # A core writes LOOKING before it takes this lock to claim, marks the slot before it writes RUNNING, and writes
@@ -81,7 +81,7 @@ class TaskReaper:
         """Fail queued tasks that none of these cores may run.
 
         Raises:
-            ClaimLockError: the lock cannot be had; call it again when it can.
+            ClaimLockError: the lock is not available; call it again when it can.
         """
         # A submitter either reads that the cores are offline, or has made its task READY before this lock.
         with self._mailbox.claim_lock:

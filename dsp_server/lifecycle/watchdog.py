@@ -5,7 +5,7 @@ nothing on the path of a task: the daemon polls the RUNNING slots every POLL_SEC
 So the watchdog is late by this interval at most.
 
 An op does not use up its time while a task of priority 255 interrupts it. The watchdog also fails a task whose slot is
-RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait for ever.
+RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait forever.
 
 A core that runs a model is ended too when it does not end a run that its program no longer wants (it has released the
 task, or is gone) within STOP_GRACE_SECONDS.

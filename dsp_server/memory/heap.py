@@ -316,7 +316,7 @@ class Heap:
         if freed is None:
             return f"0x{phy_addr:x} was never allocated, or was freed long ago; {near}."
         if freed.phy_addr == phy_addr:
-            return f"0x{phy_addr:x} was freed already (free it once): it was the block at {freed}; {near}."
+            return f"0x{phy_addr:x} was already freed (free it once): it was the block at {freed}; {near}."
         return f"0x{phy_addr:x} lies in freed memory, the block that was at {freed}; {near}."
 
     def _freed_at(self, phy_addr: int) -> Block | None:

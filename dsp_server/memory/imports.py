@@ -41,7 +41,7 @@ def open_memory(pid: int, fd: int, offset: int, size_bytes: int) -> OpenedMemory
         size_bytes: Of the range.
 
     Raises:
-        RequestRefusedError: HB_SYS_INVALID_ARGUMENT or HB_SYS_REGISTER_MEM_FAILED: it is no memory that processes can
+        RequestRefusedError: HB_SYS_INVALID_ARGUMENT or HB_SYS_REGISTER_MEM_FAILED: it is not memory that processes can
             share, or the range is not in it; HB_SYS_OUT_OF_MEMORY: the daemon has no descriptor left.
     """
     what = f"File descriptor {fd}"

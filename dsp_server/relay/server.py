@@ -206,7 +206,7 @@ class Relay:
         if message.kind == Kind.HELLO:
             self._on_hello(identity, message)
         elif peer is None:
-            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew.")
+            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect again.")
         else:
             peer.was_active = True
             self._on[message.kind](peer, message.fields)
@@ -241,7 +241,7 @@ class Relay:
         self._send(peer, encode(Kind.WELCOME, os.getpid(), peer.ticket))
 
     def _on_task(self, raw: bytes) -> bool:
-        """Queue a task; False for a message of a sender that is no program of this relay."""
+        """Queue a task; False for a message of a sender that is not a program of this relay."""
         result = self._dispatcher.dispatch(raw)
         return result is _QUEUED or self._on_not_queued(result, raw)
 

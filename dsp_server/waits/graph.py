@@ -122,7 +122,7 @@ def ahead_of(index: Index, task: Task) -> list[Task]:
 
 
 def is_culprit(index: Index, node: Node) -> bool:
-    """Whether a node itself is the reason that the nodes behind it wait for ever."""
+    """Whether a node itself is the reason that the nodes behind it wait forever."""
     if node.kind is Kind.CORE:
         core = index.cores[node.number]
         if core.health == "stalled" and not core.is_stopped:

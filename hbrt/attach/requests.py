@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import socket
 
 _TIMEOUT, _INTERRUPTED, _GONE = -2, -3, -4  # of native/mailbox/mailbox.h
-_SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests go on
+_SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests continue
 _NOBODY = 0  # the number of requests whose answer nobody waits for
 
 
@@ -62,7 +62,7 @@ class Requests:
         self._ffi, self._lib = module.ffi, module.lib
         lease = module.lib.hbrt_lease_new(link.lease.fileno())
         if not lease:
-            raise MemoryError("There is no memory for the requests of an attachment.")
+            raise MemoryError("No memory for the requests of an attachment.")
         self._lease = module.ffi.gc(lease, module.lib.hbrt_lease_free)
 
     @property

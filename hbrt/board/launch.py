@@ -151,7 +151,7 @@ def check_descriptors() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FEWEST_FDS:
         raise BoardError(
-            f"A board needs {FEWEST_FDS} file descriptors a process at the least, and this process may have {soft}: "
+            f"A board needs {FEWEST_FDS} file descriptors a process at least, and this process may have {soft}: "
             "raise the limit, as with 'ulimit -n 1024'."
         )
 
@@ -266,7 +266,7 @@ def end_private(daemon: Launched, seconds: float | None = None) -> None:
 
 def _remove_left(paths: BoardPaths) -> None:
     """Remove the files of a private board, unless another daemon serves it by now."""
-    with contextlib.suppress(BoardError):  # of a directory that is no board's any more
+    with contextlib.suppress(BoardError):  # of a directory that is not a board's any more
         if daemon_pid(paths) is None:
             remove_files(paths, keep_log=False)
 

@@ -16,7 +16,7 @@ def read_regular(path: Path, max_bytes: int, *, follow: bool = True) -> bytes:
         follow: Whether a link at its end is followed.
 
     Raises:
-        OSError: it is no regular file, is larger, or cannot be opened; ``strerror`` is a clause that says which.
+        OSError: it is not a regular file, is larger, or cannot be opened; ``strerror`` is a clause that says which.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:

@@ -18,7 +18,7 @@ class Exit(IntEnum):
     FAILED = 1  # the user's op, image or check failed
     USAGE = 2  # wrong usage: bad options, start when running, stop when offline, unknown board
     BROKEN = 3  # the tool or its environment: the daemon is gone, no permission, disk full
-    UNCHECKED = 4  # a process of the program is attached still, so that its mistakes are not all known
+    UNCHECKED = 4  # a process of the program is still attached, so that its mistakes are not all known
     TIME_LIMIT = 124  # as timeout(1)
     INTERRUPTED = 130  # as shells: 128 + SIGINT
     UNREAD = 141  # as shells: 128 + SIGPIPE; what was printed has no reader anymore, as in 'hbrt ops | head -1'

@@ -33,7 +33,7 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "start": Verb("dsp_server.commands.start:command", "Start a board, or an offline core of a running one."),
     "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
-    "restart": Verb("dsp_server.commands.restart:command", "Load the image anew, or another one, on running cores."),
+    "restart": Verb("dsp_server.commands.restart:command", "Load the image again, or another one, on running cores."),
     "recovery": Verb(
         "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
     ),

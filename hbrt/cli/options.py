@@ -35,7 +35,7 @@ class ImageFile(click.Path):
 
 
 class Seconds(click.FloatRange):
-    """A time span above 0; what is longer than eleven days, infinity for one, is as good as for ever."""
+    """A time span above 0; what is longer than eleven days, infinity for one, is as good as forever."""
 
     MOST = 1e6  # what is waited with takes 32 bits of milliseconds
 
@@ -220,7 +220,7 @@ def aging_option(function: F) -> F:
         callback=_for_what_it_starts("HBRT_AGING_MS"),
         expose_value=False,
         help="A task that waits gains one level of priority every MS milliseconds, never to 254, so that none waits "
-        "for ever; 0 for never. Default: HBRT_AGING_MS, else 0.",
+        "forever; 0 for never. Default: HBRT_AGING_MS, else 0.",
     )(function)
 
 
@@ -266,7 +266,7 @@ boards_option = click.option(
     type=click.IntRange(1, 10_000),
     default=2,
     show_default=True,
-    help="How many boards, each in a process of its own.",
+    help="How many boards, each in its own process.",
 )
 address_option = click.option(
     "--address", metavar="HOST:PORT", help="Boards on the machines of a Ray cluster. Default: this machine."

@@ -40,7 +40,7 @@ def farm_status(farm: BoardRef) -> Any:
     """Boards, lessees and queue of a farm, as plain data.
 
     Raises:
-        WrongUseError: it is no farm's address. RefusedError: no farm answers, or it does not let this program in.
+        WrongUseError: it is not a farm's address. RefusedError: no farm answers, or it does not let this program in.
     """
     if not (isinstance(farm, RemoteBoard) and farm.is_leased):
         raise WrongUseError(f"{farm.name} is not a farm: name one as farm://HOST:PORT, or in HBRT_BOARD.")

@@ -121,11 +121,11 @@ def why_not_running(paths: BoardPaths) -> str:
     start = f"hbrt start{how_to_name(paths)}"
     if not paths.path.is_dir():
         others = known_boards(paths)
-        known = f"boards there are {', '.join(others)}" if others else "there is no board there"
-        return f"There is no board {paths.name} in {paths.path.parent} ({known}). Start one with '{start}'."
+        known = f"boards there are {', '.join(others)}" if others else "no board is there"
+        return f"No board {paths.name} in {paths.path.parent} ({known}). Start one with '{start}'."
     if leftovers(paths):
         return (
-            f"The daemon of board {paths.name} has died and left its files. Start it anew with '{start}', or remove "
+            f"The daemon of board {paths.name} has died and left its files. Start it again with '{start}', or remove "
             f"them with 'hbrt stop{how_to_name(paths)}'."
         )
     return f"The board {paths.name} is offline. Start it with '{start}'."

@@ -61,7 +61,7 @@ class Observer:
     def __init__(self, board: RemoteBoard) -> None:
         if board.is_leased:
             raise WrongUseError(
-                f"{board.name} leases a board to each program, and is none itself: 'hbrt farm status' lists its boards."
+                f"{board.name} leases boards to programs, and is not a board: 'hbrt farm status' lists its boards."
             )
         self._board = board
         self._ticket = 0
@@ -120,7 +120,7 @@ class Observer:
             return FetchedTrace(bool(listing["is_on"]), ahead_ns, took_ns // 2)
         except (KeyError, TypeError, ValueError, AttributeError, zlib.error):
             raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no part of a trace."
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is not part of a trace."
             ) from None
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class _Timespec(ctypes.Structure):
 
 
 class ClaimLockError(RequestRefusedError):
-    """The claim lock cannot be had."""
+    """The claim lock is not available."""
 
 
 class ClaimLockHeldError(ClaimLockError):

@@ -78,7 +78,7 @@ def _handle(number: int, info: int, context: int) -> None:
     try:
         if not is_sent and _is_mended(ctypes.c_size_t.from_address(info + _ADDRESS_OFFSET).value, context):
             return
-    except BaseException:  # noqa: BLE001 - the fault would come again for ever
+    except BaseException:  # noqa: BLE001 - the fault would come again forever
         os.write(2, b"hbrt: the handler of a memory fault failed\n")
     # The handler before this one handles it: the instruction faults again when this returns.
     # One that took the signal after us may give it back to us in turn: then nobody is left.

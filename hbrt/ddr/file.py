@@ -215,7 +215,7 @@ class Ddr:
         return word
 
     def forget_imports(self) -> None:
-        """Unmap imported memory that is no live block anymore."""
+        """Unmap imported memory that is not a live block anymore."""
         self.imports.keep_only(lambda start, word: self.imported(start + self._base) == word)
 
     def contains(self, phy_addr: int, size_bytes: int) -> bool:

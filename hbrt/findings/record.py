@@ -204,7 +204,7 @@ def finding_of(data: dict[str, Any]) -> Finding:
     """Finding from plain data, as ``Finding.as_dict`` makes it.
 
     Raises:
-        ValueError: it is no finding.
+        ValueError: it is not a finding.
     """
     try:
         places = tuple(Place(**place) for place in data.get("places", ()))

@@ -34,7 +34,7 @@ _DEFAULT_MS = 100.0
 
 
 class BadFaultError(ValueError):
-    """A text that is no fault; the message says what is wrong and what there is."""
+    """A text that is not a fault; the message says what is wrong and what there is."""
 
 
 class Fault(NamedTuple):

@@ -29,7 +29,7 @@ _WORDS = {
     "Z": ("wchar_t *", Kind.POINTER, DSP_POINTER_BYTES),
     "O": ("PyObject *", Kind.POINTER, DSP_POINTER_BYTES),
 }
-"""ctypes' letter of a type that is no integer: C type, kind, bytes on the DSP where these are others."""
+"""ctypes' letter of a type that is not an integer: C type, kind, bytes on the DSP where these are others."""
 
 _AGGREGATES = (ctypes.Structure, ctypes.Union)
 _BIG_ENDIAN = (ctypes.BigEndianStructure, ctypes.BigEndianUnion)

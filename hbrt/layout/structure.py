@@ -158,7 +158,7 @@ class Structure(NamedTuple):
                 yield field.moved(base)
 
     def leaves(self, base: int = 0, path: str = "") -> Iterator[Field]:
-        """The fields that are no structure, dots in their names; of an array of structures, those of the first."""
+        """The fields that are not structure, dots in their names; of an array of structures, those of the first."""
         for field in self.members(base):
             if field.nested:
                 yield from field.nested.leaves(field.offset, _element_path(path, field, 0))

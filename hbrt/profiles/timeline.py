@@ -49,7 +49,7 @@ def makespan(jobs: Sequence[Job], cores: Sequence[int], bytes_per_us: float) -> 
 
     Args:
         jobs: The tasks, in any order.
-        cores: How many cores there are of each kind, one at the least of those that a job names.
+        cores: How many cores there are of each kind, one at least of those that a job names.
         bytes_per_us: Of the DDR.
     """
     ordered = sorted(jobs, key=lambda one: one.submitted_ns)

@@ -244,7 +244,7 @@ def requantize(
 
 
 def check_denominator(denominator: int) -> None:
-    """Refuse an L that is no power of two from 2^8 to 2^16.
+    """Refuse an L that is not a power of two from 2^8 to 2^16.
 
     Raises:
         ValueError: it is none.

@@ -40,7 +40,7 @@ def difference(recorded: bytes, replayed: bytes, dtype: str = "uint8", tolerance
     Args:
         recorded: Bytes of the one.
         replayed: Bytes of the other, as many.
-        dtype: Of TYPES: the elements. A rest that is no whole element is compared byte by byte.
+        dtype: Of TYPES: the elements. A rest that is not a whole element is compared byte by byte.
         tolerance: The largest absolute error that is none. NaN equals NaN.
     """
     if recorded == replayed:

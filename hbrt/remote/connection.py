@@ -66,7 +66,7 @@ class RelayConnection:
 
     def send(self, frame: bytes) -> None:
         """Send a frame. When the relay has ended, ``recv`` raises."""
-        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, for ever
+        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, forever
             self.socket.send(frame, int(zmq.NOBLOCK))
 
     def recv(self, seconds: float) -> Message:

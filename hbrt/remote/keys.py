@@ -131,7 +131,7 @@ def clients_by_key(directory: Path) -> dict[bytes, str]:
         try:
             found[_load(path).public] = path.name.removesuffix(_PUBLIC)
         except KeysError:
-            continue  # a file that is no key lets nobody in
+            continue  # a file that is not a key lets nobody in
     return found
 
 
@@ -200,7 +200,7 @@ def _load(path: Path, hint: str = "") -> KeyPair:
     from zmq.auth import load_certificate
 
     try:
-        read_regular(path, MAX_KEY_BYTES)  # ZeroMQ would read a FIFO or an endless file for ever
+        read_regular(path, MAX_KEY_BYTES)  # ZeroMQ would read a FIFO or an endless file forever
         public, secret = load_certificate(path)
     except (OSError, ValueError) as error:
         why = _why_unreadable(path, error)

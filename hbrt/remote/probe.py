@@ -1,4 +1,4 @@
-"""What listens at a relay's address: asked before ZeroMQ connects, which would try in silence for ever.
+"""What listens at a relay's address: asked before ZeroMQ connects, which would try in silence forever.
 
 A ZeroMQ peer greets with 64 bytes (ZMTP 3): signature, version, then the name of its security mechanism. So a wrong
 address, something else that listens there, and a relay with keys where none are given are distinguished at once.

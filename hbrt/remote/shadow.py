@@ -75,7 +75,7 @@ def spread(change: Change) -> tuple[Bytes, Bits]:
     """
     size, data = change.size_bytes, np.frombuffer(change.data, np.uint8)
     if not 0 < size <= CHUNK_BYTES or size % PAGE_BYTES or len(change.mask) not in {0, size // 8}:
-        raise MalformedMessageError(f"A change of {size} bytes with a mask of {len(change.mask)} bytes is none.")
+        raise MalformedMessageError(f"A change of {size} bytes with a mask of {len(change.mask)} bytes is malformed.")
     bits = np.frombuffer(change.mask, np.uint8) if change.mask else np.full(size // 8, _ALL, np.uint8)
     if len(data) == size:
         return data, bits

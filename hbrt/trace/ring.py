@@ -41,7 +41,7 @@ _MAX_MAPPED = 1 << 23  # bytes of a file that a reader has in its memory
 
 
 class RingError(ValueError):
-    """A file is no ring of this version; the message says why."""
+    """A file is not a ring of this version; the message says why."""
 
 
 class RingFile:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROLE = "tasks"
 _NUMBER = struct.Struct("<Q")
-_OF_DAEMON = 16384  # tasks that the daemon itself has failed, at the most
+_OF_DAEMON = 16384  # tasks that the daemon itself has failed, at most
 _MAX_MAPPED = 32768  # tasks of a file that the daemon has in its memory
 _MARGIN = 64  # records of a history that its writer may replace while they are copied
 

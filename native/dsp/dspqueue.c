@@ -123,7 +123,7 @@ static int find(const struct ring *ring, uint32_t at, uint32_t written, struct f
   return AEE_EWOULDBLOCK;
 }
 
-/* The next packet that is no early wake-up; returns as `find`. */
+/* The next packet that is not an early wake-up; returns as `find`. */
 static int next(const struct ring *ring, struct found *found) {
   const uint32_t written = load(ring->written);
   uint32_t at = load(ring->read);

@@ -1,6 +1,6 @@
 /* Control requests over a lease's connection, which is of packets: docs/mailbox.md has their bytes.
  *
- * A signal's handler may raise between two bytecodes of Python, so that whoever asked is not there any more when the answer
+ * A signal's handler may raise between two bytecodes of Python, so that whoever asked is no longer there when the answer
  * comes. So a request is sent whole or not at all, `is_sent` tells which, and its answer stays here until it is taken.
  */
 #define _GNU_SOURCE

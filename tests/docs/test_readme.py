@@ -102,7 +102,7 @@ def test_the_verb_writes_the_files_of_the_tour(tmp_path: Path) -> None:
     assert again.exit_code == 0, again.output
     (tmp_path / "tour" / "stale.py").write_text("mine")
     refused = CliRunner().invoke(group, ["tour", str(tmp_path / "tour")])
-    assert (refused.exit_code, "stale.py exists already" in refused.output) == (2, True)
+    assert (refused.exit_code, "stale.py already exists" in refused.output) == (2, True)
 
 
 def test_the_readme_leads_with_two_commands_that_make_knows() -> None:

@@ -1,4 +1,4 @@
-"""``hb_dsp_*`` in a process that is no core: what works in an op's unit test, and what says that it needs a board."""
+"""``hb_dsp_*`` in a process that is not a core: what works in an op's unit test, and what needs a board."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A core that runs an op in C dies when it has written this or that of a task, in the build that users have.
 
 As test_core_killed.py, whose op is in Python and whose build has points: one task at most is lost, and no caller waits
-for ever.
+forever.
 """
 
 from __future__ import annotations

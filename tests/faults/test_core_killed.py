@@ -1,4 +1,4 @@
-"""A core dies at each point of a task's life; see points.py. One task at most is lost, and no caller waits for ever."""
+"""A core dies at each point of a task's life; see points.py. One task at most is lost, and no caller waits forever."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ CASES: dict[str, Case] = {
     "verify a lease, long": Case("verify_lease", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "at most 64"),
     "listing of -1 blocks": Case("mem", {"most": -1}, BAD),
     "listing of 10^12 blocks": Case("mem", {"most": 10**12}, BAD),
-    "core 63": Case("start_core", {"core": 63}, Status.HB_DSP_INVALID_ARGUMENT, "There is no core 63"),
+    "core 63": Case("start_core", {"core": 63}, Status.HB_DSP_INVALID_ARGUMENT, "Core 63 is out of range"),
     "core 64": Case("stop_core", {"core": 64}, BAD),
     "core that runs": Case("start_core", {"core": 0}, Status.HB_DSP_INVALID_ARGUMENT, "already running"),
     "image with a NUL": Case("restart", {"image": "/etc/\0passwd"}, BAD, "NUL"),

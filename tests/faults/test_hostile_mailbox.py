@@ -243,7 +243,7 @@ def test_state_of_a_waited_task_out_of_range_lets_its_caller_go(hostile: Hostile
     until(lambda: call.block.view[0], "a running op")
     hostile.be(200, call.slot)
     call.open_gate()
-    call.end()  # whatever its status says: nobody waits for ever, and nothing raises
+    call.end()  # whatever its status says: nobody waits forever, and nothing raises
     until(lambda: call.runs, "the end of the op")  # which polls the gate in the block that is freed next
     call.let_go()
     hostile.nobody_was_harmed()

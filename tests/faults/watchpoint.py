@@ -18,7 +18,7 @@ from typing import Final
 from tests.waiting import until
 
 _SEIZE, _INTERRUPT, _CONT, _POKEUSER, _DETACH = 0x4206, 0x4207, 7, 6, 17
-_ALL: Final = 0x40000000  # __WALL: waits for a process that is no child, too
+_ALL: Final = 0x40000000  # __WALL: waits for a process that is not a child, too
 _DEBUG_REGISTERS: Final = 848  # in struct user of x86-64
 _SIZES = {1: 0, 2: 1, 8: 2, 4: 3}
 _ON_WRITE, _LOCAL = 1, 1

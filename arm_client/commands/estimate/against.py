@@ -14,7 +14,7 @@ NEW: Final = "only now"
 
 
 class BadEstimateError(ValueError):
-    """A file is no former estimate; the text is a sentence."""
+    """A file is not a former estimate; the text is a sentence."""
 
 
 class Change(NamedTuple):

@@ -64,7 +64,7 @@ def _known(board: BoardRef) -> Known:
 
 
 def calls_of_program(command: list[str], profile: Profile, image: str) -> Known:
-    """Run a program on a board of its own with a profile; the calls that it made.
+    """Run a program on its own board with a profile; the calls that it made.
 
     Raises:
         click.UsageError: the program cannot be executed, or makes no call that ends well.

@@ -35,7 +35,7 @@ def measurements_of(directory: Path, image: str | None, base: Profile) -> tuple[
 
     Raises:
         BadMeasurementsError: it was not made on a board, or has no call whose time can be used.
-        BadRecordingError: it is no recording.
+        BadRecordingError: it is not a recording.
     """
     calls, notes = read(directory)
     head = json.loads((directory / HEAD).read_text(encoding="utf-8"))

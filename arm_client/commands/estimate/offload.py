@@ -11,7 +11,7 @@ from hbrt.profiles.estimate import Range, parts_of, range_of
 from hbrt.profiles.profile import Profile
 
 MIN_NS: Final = 20_000_000
-"""How long the function of the CPU is measured at a size, at the least; and no more than MAX_RUNS runs."""
+"""How long the function of the CPU is measured at a size, at least; and no more than MAX_RUNS runs."""
 MAX_RUNS: Final = 200
 
 

@@ -21,7 +21,7 @@ def changes(texts: tuple[str, ...]) -> dict[str, float]:
     """The constants that ``clock=800,tile=32K`` changes.
 
     Raises:
-        BadProfileError: a text is no change, names no constant, or its value is no number.
+        BadProfileError: a text is not a change, names no constant, or its value is not a number.
     """
     found: dict[str, float] = {}
     for text in (part for given in texts for part in given.split(",") if part.strip()):

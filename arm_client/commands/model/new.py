@@ -64,7 +64,7 @@ def write(new: NewModel) -> None:
 
 
 def describe(new: NewModel, inputs: list[tuple[str, tuple[int, ...]]]) -> str:
-    """The YAML file for inputs of these names and shapes. An input that is no picture is a featuremap."""
+    """The YAML file for inputs of these names and shapes. An input that is not a picture is a featuremap."""
     channels = 1 if new.given == "gray" else 3
     rows = {"input_name": [], "input_type_rt": [], "input_type_train": []}  # type: dict[str, list[str]]
     means, scales = [], []

@@ -32,5 +32,5 @@ def modelled_text(run: dict[str, Any]) -> str:
     assumed = f" The chip is assumed: {run['assumed']}." if run["assumed"] else ""
     return (
         f"Modelled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90 % of "
-        f"such {run['low_ms']:.3f} to {run['high_ms']:.3f}ms; what stands above is measured on this machine.{assumed}"
+        f"such {run['low_ms']:.3f} to {run['high_ms']:.3f}ms; the figures above are measured on this machine.{assumed}"
     )

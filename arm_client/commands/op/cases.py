@@ -68,9 +68,9 @@ def to_shape(text: str) -> Shape:
             raise ValueError(f"{text!r} has the side {match[0]}: lengths and steps begin at 1, and ranges ascend.")
         sides.append(Side(least, least + (most - least) // step * step, step))
     if len(sides) > _MAX_SIDES:
-        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MAX_SIDES} at the most.")
+        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MAX_SIDES} at most.")
     if (elements := math.prod(side.most for side in sides)) > MAX_ELEMENTS:
-        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MAX_ELEMENTS} at the most.")
+        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MAX_ELEMENTS} at most.")
     return Shape(tuple(sides))
 
 
@@ -138,7 +138,7 @@ def first_difference(
     apart = ulp_apart(flat_got, flat_expected)
     is_wrong = (apart > most_ulp) | (apart < 0)
     if atol:
-        with np.errstate(all="ignore"):  # inf - inf, which is no small difference
+        with np.errstate(all="ignore"):  # inf - inf, which is not a small difference
             far = np.abs(flat_got.astype(np.float64) - flat_expected.astype(np.float64))
         is_wrong &= ~(far <= atol)
     wrong = np.flatnonzero(is_wrong)

@@ -134,7 +134,7 @@ def check(
         if not _is_comparable(expected.dtype):
             raise CheckFailedError(
                 f"The reference returned an array of type {expected.dtype} for {case}: return the numbers that the "
-                "output block must hold, of 8 bytes each at the most."
+                "output block must hold, of 8 bytes each at most."
             )
         expected = expected.astype(expected.dtype.newbyteorder("="), copy=False)
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)

@@ -82,7 +82,7 @@ def write_op(op: NewOp, directory: Path) -> list[Path]:
     check_op(op)
     paths = {directory / file: op.render(template) for file, template in op.files.items()}
     if existing := [path for path in paths if path.exists() or path.is_symlink()]:
-        raise OpError(f"{existing[0]} exists already; nothing was written. Choose another name, or --dir.")
+        raise OpError(f"{existing[0]} already exists; nothing was written. Choose another name, or --dir.")
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     try:

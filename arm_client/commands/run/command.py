@@ -271,7 +271,7 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
     """Run the programs with a mistake each, and show what names it and what the checks say of the corrected twin."""
     known = all_defects()
     if unknown := [name for name in names if name not in known and name != "help"]:
-        raise click.UsageError(f"There is no defect {unknown[0]!r}; there are {', '.join(known)}.")
+        raise click.UsageError(f"Unknown defect {unknown[0]!r}; known are {', '.join(known)}.")
     if "help" in names:
         show_table((Column("DEFECT"), Column("MISTAKE")), [(one.name, one.about) for one in known.values()])
         return Exit.GOOD

@@ -25,7 +25,7 @@ _WAIT_SECONDS = 5.0
 
 @dataclass
 class Recorded:
-    """What was found in a run, once it is over; ``is_complete`` is False when a process of it is attached still."""
+    """What was found in a run, once it is over; ``is_complete`` is False when a process of it is still attached."""
 
     findings: list[Finding] = field(default_factory=list)
     is_complete: bool = True
@@ -47,7 +47,7 @@ def recorded() -> Iterator[Recorded]:
         found.is_complete = run.wait(_WAIT_SECONDS)
         if not found.is_complete:
             show_text(
-                "hbrt: a process of the program is attached still: its later findings are not reported.", err=True
+                "hbrt: a process of the program is still attached: its later findings are not reported.", err=True
             )
         found.findings.extend(end_record(run))
         run.leave()

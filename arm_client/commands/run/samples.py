@@ -99,7 +99,7 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
             what = "cannot be executed (it is no .py file, either)" if Path(group).exists() else "is not there"
             raise click.UsageError(f"The program {group} {what}.")
         hint = _nearest_group(group) or _elsewhere(group, ())
-        raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.{hint}")
+        raise click.UsageError(f"Unknown group {group!r} of samples; known are {', '.join(groups())}.{hint}")
     known = samples_of(group)
     by_letters = {_letters(name): name for name in known}
     if unknown := [name for name in names if _letters(name) not in by_letters]:

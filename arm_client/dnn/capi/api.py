@@ -277,7 +277,7 @@ def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
 
     Args:
         task: Handle.
-        timeout: Milliseconds; <= 0 waits for ever.
+        timeout: Milliseconds; <= 0 waits forever.
 
     Returns:
         0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;

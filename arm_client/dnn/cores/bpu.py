@@ -96,7 +96,7 @@ class Bpu:
     def run_inline(self, work: Work, free_threads: int = 0) -> bool:
         """Run work in the calling thread; False when its turn has not come, or another has begun it.
 
-        What interrupts the thread (Ctrl-C) is raised when the work has ended and its core has gone on.
+        What interrupts the thread (Ctrl-C) is raised when the work has ended and its core is gone on.
 
         Args:
             work: The work.

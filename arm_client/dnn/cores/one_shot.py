@@ -31,7 +31,7 @@ class OneShot:
             pass  # a waiting thread saw it set, and was quicker
 
     def wait(self, seconds: float) -> bool:
-        """Wait, -1 for ever; whether it is set."""
+        """Wait, -1 forever; whether it is set."""
         is_over = self.is_set
         if is_over:
             return True

@@ -295,7 +295,7 @@ class Tasks:
         self.bpu.submit(task)
 
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
-        """Wait for a task; <= 0 for ever. Its status and sentence.
+        """Wait for a task; <= 0 forever. Its status and sentence.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it still awaits inferences, or waits for itself; TIMEOUT.

@@ -155,7 +155,7 @@ registry = Registry()
 
 
 def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int:
-    """Have a layer run the nodes of an op type, in models that are loaded already too.
+    """Have a layer run the nodes of an op type, in models that are already loaded too.
 
     Args:
         layerType: Op type of ONNX (which it replaces) or of the program's own; ``domain::type`` for one domain's alone.

@@ -158,7 +158,7 @@ class PillarConfig:
         """The same with some parameters changed.
 
         Raises:
-            CallerError: as the constructor, or a name that is no parameter.
+            CallerError: as the constructor, or a name that is not a parameter.
         """
         try:
             return replace(self, **changes)

@@ -154,7 +154,7 @@ class PillarPipeline:
             CallerError: points that do not fit the configuration. TimeoutError. OpFailedError: has the op's text.
         """
         if plan not in {1, 2}:
-            raise refusal(f"plan {plan!r} is none: use 2 or 1.")
+            raise refusal(f"Unknown plan {plan!r}: use 2 or 1.")
         need_known(options, Options)
         source = self._in_device_memory(points)
         run = _Run(self._board, self.config.command, self._blocks, options, (source, self))

@@ -27,7 +27,7 @@ class Voxeliser:
     Args:
         config: The model.
         coordinates: (max_voxels, 4) int32, written in place: rows (0, 0, y, x), and -1 for a pillar that there is not.
-        compiled: Use the compiled loops when they can be had; the result is the same without.
+        compiled: Use the compiled loops when they are available; the result is the same without.
 
     Attributes:
         count: Pillars so far.
@@ -158,7 +158,7 @@ def coordinates(points: NDArray[np.float32], config: PillarConfig, *, compiled: 
     Args:
         points: (n, dims) float32, C order.
         config: The model.
-        compiled: Use the compiled loop when it can be had; the result is the same without.
+        compiled: Use the compiled loop when it is available; the result is the same without.
     """
     loop = _coordinates.compiled() if compiled else None
     lows, highs = config.lows[:3], config.highs[:3]

@@ -47,7 +47,7 @@ class Sampler:
 
 
 def _most_ended(status: Mapping[str, Any], before: Mapping[str, Any]) -> int:
-    """How many tasks have ended since at the most, as far as they are of interest: the daemon works for each."""
+    """How many tasks have ended since at most, as far as they are of interest: the daemon works for each."""
     if not before:
         return MAX_TASKS
     ended, ended_before = (sum(int(core["tasks"]) for core in one["cores"]) for one in (status, before))

@@ -17,7 +17,7 @@ def median_blur(param: hbDSPCvMedianBlurParam, src: Planes, dst: Planes) -> Run:
     Source: VP operator manual (J6 OE 3.0.17), MedianBlur.
     Emulator: the border is OpenCV's.
     """
-    if param.maskWidth == 1:  # OpenCV would want 3 at the least
+    if param.maskWidth == 1:  # OpenCV would want 3 at least
         return lambda: np.copyto(dst[0], src[0])
     return settled(dst[0], cv2.medianBlur, src[0], param.maskWidth, dst=dst[0])
 

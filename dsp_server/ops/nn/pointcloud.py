@@ -108,7 +108,7 @@ def check(param: hbDSPPointCloudParam) -> None:
         ParameterError: names the field and its value.
     """
     if param.step not in STEPS:
-        raise ParameterError(f"step {param.step} is none: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
+        raise ParameterError(f"Unknown step {param.step}: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
     if param.dims not in POINT_DIMS:
         raise ParameterError(f"dims is {param.dims}: a point has 4 or 5 numbers.")
     if param.flags & ~HB_DSP_POINTCLOUD_DDR_PATH:

@@ -67,7 +67,7 @@ def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
         label: What to call it in a message.
 
     Raises:
-        GraphError: INVALID for bytes that are no sound model, INCOMPATIBLE for one that cannot be carried.
+        GraphError: INVALID for bytes that are not sound model, INCOMPATIBLE for one that cannot be carried.
     """
     proto = _parse(bytes(data), label)
     for tensor in _tensors(proto.graph, 0):

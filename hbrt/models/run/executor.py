@@ -136,7 +136,7 @@ class Begun:
         self.start_ns = 0
 
     def wait(self, timeout_ms: float) -> bool:
-        """Wait for its end, <= 0 for ever; False when the time is over. True also when it was not begun."""
+        """Wait for its end, <= 0 forever; False when the time is over. True also when it was not begun."""
         return self.waiter is None or self.waiter(timeout_ms)
 
     def ended_ns(self) -> int:

@@ -159,7 +159,7 @@ class Layered:
             reason = creator(info).decline()
             if not reason:
                 raise incompatible(
-                    f"{self._label}: the node {info.name!r} of type {info.op_type} stands in the body of an If, Loop "
+                    f"{self._label}: the node {info.name!r} of type {info.op_type} is in the body of an If, Loop "
                     "or Scan, where no layer can run. Unregister the layer, or have it decline such nodes (is_nested), "
                     "which leaves them to onnxruntime."
                 )

@@ -103,7 +103,7 @@ def _open(source: bytes | str, options: ort.SessionOptions, config: dict[str, st
         options.add_session_config_entry(key, value)
     try:
         session = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], enable_fallback=0)
-        session._model_bytes = None  # noqa: SLF001 - it keeps a second copy of the weights, to be made anew from
+        session._model_bytes = None  # noqa: SLF001 - it keeps a second copy of the weights, to be made again from
         return session
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
         let_out(error)

@@ -25,7 +25,7 @@ class Value:
 
     Attributes:
         name: As in the graph.
-        dtype: None when nothing says it, or when it is no tensor of numbers.
+        dtype: None when nothing says it, or when it is not a tensor of numbers.
         shape: DYNAMIC where a size is open; None when not even the rank is known.
         constant: Its elements, when the model holds them.
     """
@@ -48,7 +48,7 @@ class NodeInfo:
         attributes: Those that the node sets: int, float, str, lists of them, numpy arrays for tensors.
         inputs: None where an optional input is left out.
         outputs: None where an optional output is left out.
-        is_nested: It stands in the body of an If, Loop or Scan, where no layer can run.
+        is_nested: It is in the body of an If, Loop or Scan, where no layer can run.
         graph: For its neighbors.
     """
 

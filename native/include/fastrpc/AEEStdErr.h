@@ -60,7 +60,7 @@
 #define AEE_EFILE 513 /* A file could not be used. */
 #define AEE_EWOULDBLOCK 516 /* The call would have to wait. */
 #define AEE_ECLASSNOTSUPPORT 3 /* The class is not supported. */
-#define AEE_EALREADYLOADED 5 /* It is loaded already. */
+#define AEE_EALREADYLOADED 5 /* It is already loaded. */
 #define AEE_EUNABLETOUNLOAD 7 /* It cannot be unloaded. */
 #define AEE_EALARMPENDING 8 /* An alarm is pending. */
 #define AEE_EINVALIDTIME 9 /* The time is not valid. */
@@ -136,18 +136,18 @@
 #define AEE_ENOSUCHGROUP 132 /* There is no such job. */
 #define AEE_EBADMAPREFCNT 133 /* The count of a mapping is not valid. */
 #define AEE_EBADPAGECNT 134 /* The number of pages is not valid. */
-#define AEE_EMAPALREADYPRESENT 135 /* It is mapped already. */
+#define AEE_EMAPALREADYPRESENT 135 /* It is already mapped. */
 #define AEE_ENOFREESECTION 136 /* No section is free. */
 #define AEE_U2GCLIENT_OPEN 137 /* A client of the guest is open. */
 #define AEE_EGLINK_OFFSET 256 /* The transport failed. */
 #define AEE_EGLINKBADPACKET 257 /* The transport failed: a packet is not valid. */
-#define AEE_EGLINKALREADYOPEN 258 /* The transport failed: it is open already. */
+#define AEE_EGLINKALREADYOPEN 258 /* The transport failed: it is already open. */
 #define AEE_EGLINKOPENFAILED 259 /* The transport failed: it could not be opened. */
 #define AEE_EGLINKWRITE 260 /* The transport failed: it could not be written. */
 #define AEE_EGLINKREGISTER 261 /* The transport failed: it could not register. */
 #define AEE_ESMD_OFFSET 256 /* The transport failed. */
 #define AEE_ESMDBADPACKET 257 /* The transport failed: a packet is not valid. */
-#define AEE_ESMDALREADYOPEN 258 /* The transport failed: it is open already. */
+#define AEE_ESMDALREADYOPEN 258 /* The transport failed: it is already open. */
 #define AEE_ESMDOPENFAILED 259 /* The transport failed: it could not be opened. */
 #define AEE_EDAL_OFFSET 288 /* A device of the DSP failed. */
 #define AEE_EDALDEVATTACH 289 /* A device of the DSP failed: it could not be attached. */

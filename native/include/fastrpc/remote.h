@@ -136,7 +136,7 @@ typedef struct fastrpc_async_descriptor {
 int remote_handle_invoke_async(remote_handle h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars, remote_arg *pra);
 int remote_handle64_invoke_async(remote_handle64 h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars,
                                  remote_arg *pra);
-/* The result of a job that has ended; AEE_EBUSY for one that has not. 0 us asks, below 0 waits for ever. */
+/* The result of a job that has ended; AEE_EBUSY for one that has not. 0 us asks, below 0 waits forever. */
 int fastrpc_async_get_status(fastrpc_async_jobid jobid, int timeout_us, int *result);
 /* Once a job, after its end. */
 int fastrpc_release_async_job(fastrpc_async_jobid jobid);

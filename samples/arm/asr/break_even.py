@@ -39,7 +39,7 @@ def main(output_dir: str = "") -> Any:
     frames, cpu, dsp = found[-1]
     least = break_even(cpu / frames, dsp / frames, CALL_MS)
     if least is None:
-        print("The DSP is no faster than the CPU: no number of frames is worth a call.")
+        print("The DSP is not faster than the CPU: no number of frames is worth a call.")
     else:
         print(f"From {least:.0f} frames on a call is worth it.")
         print(f"Published: what takes the CPU less than {CALL_MS} ms stays there.")

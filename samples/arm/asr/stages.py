@@ -54,7 +54,7 @@ def main() -> Any:
                     Clock.MODELLED,
                 ),
             ]
-    show_figures(figures, "The weights of the larger network are random: it is there for its size.")
+    show_figures(figures, "The weights of the larger network are random: it only shows the effect of its size.")
     return found
 
 

@@ -80,7 +80,7 @@ def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:
 
 
 def built() -> Path:
-    """MobileNetV1 in the user's cache, built when it is not there; a changed builder builds it anew."""
+    """MobileNetV1 in the user's cache, built when it is not there; a changed builder builds it again."""
     if not BUILDER.is_file():
         sys.exit(f"There is no {BUILDER}, which builds the model: name one, as in python mobilenetv1.py MODEL.")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbrt"

@@ -249,7 +249,7 @@ class TestFreed:
         with monkeypatch.context() as patch:
             patch.setattr(PrivatePages, "exchange", refuse)
             assert hb.hbSysFreeMem(mem) == hb.HB_SYS_OUT_OF_MEMORY
-            assert "cannot go while arrays look at it" in hb.last_error()
+            assert "cannot be freed while arrays refer to it" in hb.last_error()
         view[:] = 4
         assert dsp_board.session.link.ddr.view(mem.phyAddr, 1)[0] == 4
         assert hb.hbSysFreeMem(mem) == 0

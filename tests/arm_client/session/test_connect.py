@@ -335,7 +335,7 @@ class TestRestart:
         second = serve(homeless / "default")
         other = Session(board.session.link.paths)  # connect() would look whether the board of the first is gone
         Board(other).call(hb.HB_DSP_RPC_CMD_PING)  # in relay mode, its relay is there from now on
-        with pytest.raises(BoardLostError, match=rf"process {first.pid}\) has gone") as caught:
+        with pytest.raises(BoardLostError, match=rf"process {first.pid}\) died") as caught:
             board.call(hb.HB_DSP_RPC_CMD_PING) if asked == "a call" else board.alloc(64)
         assert caught.value.status in {hb.HB_DSP_BOARD_LOST, hb.HB_SYS_BOARD_LOST}
         other.close()

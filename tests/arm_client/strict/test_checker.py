@@ -190,7 +190,7 @@ class TestMemoryThatIsPointedTo:
         assert said == f"missing-clean: {text.partition(': ')[2]}"
         assert "conftest.py:" in said
         assert (
-            f": The memory at {source.phyAddr + 16:#x}, whose address stands at offset 0 of the input block "
+            f": The memory at {source.phyAddr + 16:#x}, whose address is at offset 0 of the input block "
             f"{params.phyAddr:#x}, holds 4 bytes that the CPU changed and did not clean:" in said
         )
 

@@ -419,7 +419,7 @@ class TestComingIn:
                     connect(relay.address)
                 return str(caught.value)
 
-            assert "lets in who shows a key. There is no key" in refusal(tmp_path)
+            assert "lets in who shows a key. No such key:" in refusal(tmp_path)
             assert "is not the one of that relay" in refusal(bob)
             (bob / "server.key").write_bytes((ours / "server.key").read_bytes())
             assert "does not know this program's key" in refusal(bob)
@@ -527,7 +527,7 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(tmp_path / "softmax.npy").sum(axis=-1), 1, rtol=1e-6)
     assert f"waited {int(hb.HB_DSP_RELAY_LOST)}" in done.stdout
-    # Its task runs on for ever, and keeps what it uses until the core lets go; the lease has ended.
+    # Its task runs on forever, and keeps what it uses until the core lets go; the lease has ended.
     Chip.until(
         lambda: not [client for client in dsp_board.status()["clients"] if "waiter" in client["name"]],
         "the end of its lease",

@@ -23,7 +23,7 @@ def fill(shell: Shell, lines: int) -> list[str]:
 def test_a_board_that_never_ran_has_no_log(shell: Shell) -> None:
     answer = shell.hbrt("log")
     assert answer.returncode == 2
-    assert answer.stderr.startswith("Error: There is no board default in ")
+    assert answer.stderr.startswith("Error: No board default in ")
 
 
 def test_a_log_that_is_a_fifo_is_refused_by_name(shell: Shell) -> None:

@@ -147,7 +147,7 @@ def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
-    assert shell.hbrt("status").stdout.startswith("There is no board default in ")
+    assert shell.hbrt("status").stdout.startswith("No board default in ")
     shell.good("start")
     shell.good("stop")
     status = shell.status()
@@ -181,7 +181,7 @@ def test_a_daemon_that_dies_before_it_answers_is_told_apart_from_an_offline_boar
 
 def test_a_refusal_carries_the_daemons_sentence(running: Shell) -> None:
     with Daemon(running.paths()) as daemon:
-        with pytest.raises(RefusedError, match="There is no core 7") as refused:
+        with pytest.raises(RefusedError, match="Core 7 is out of range") as refused:
             daemon.request("start_core", core=7)
         assert refused.value.status == Status.HB_DSP_INVALID_ARGUMENT
         assert daemon.request("status")["state"] == "running"

@@ -75,7 +75,7 @@ def test_one_core_can_be_restarted(shell: Shell) -> None:
     missing = shell.hbrt("restart", "--core", 5)
     assert (missing.returncode, missing.stderr) == (
         2,
-        "Error: There is no core 5; this board has cores 0 to 1.\n",
+        "Error: Core 5 is out of range: this board has cores 0 to 1.\n",
     )
     beyond = shell.hbrt("restart", "--core", 99)  # of no board at all
     assert (beyond.returncode, beyond.stderr) == (2, "Error: The argument 'core' of restart is 99, outside -1..63.\n")
@@ -143,7 +143,7 @@ def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell, image: Pat
 def test_restart_while_offline_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("restart")
     assert answer.returncode == 2
-    assert "There is no board default" in answer.stderr
+    assert "No board default" in answer.stderr
 
 
 class Log:

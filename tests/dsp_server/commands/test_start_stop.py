@@ -95,7 +95,7 @@ def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) 
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == (
         f"Error: The board default is already running: its daemon is process {daemon}. Nothing was changed; "
-        "'hbrt restart' loads its image anew, 'hbrt stop' ends it.\n"
+        "'hbrt restart' loads its image again, 'hbrt stop' ends it.\n"
     )
     assert shell.pid() == daemon
     assert cores_of(daemon) == cores
@@ -106,7 +106,7 @@ def test_stop_while_offline_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("stop")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"Error: There is no board default in {shell.home} (there is no board there). Start one with 'hbrt start'.\n"
+        f"Error: No board default in {shell.home} (no board is there). Start one with 'hbrt start'.\n"
     )
     shell.good("start")
     shell.good("stop")
@@ -137,8 +137,7 @@ def test_boards_are_told_apart_by_name_or_directory(shell: Shell) -> None:
     unknown = shell.hbrt("status", "--board", "middle")
     assert unknown.returncode == 2
     assert unknown.stderr == (
-        f"Error: There is no board middle in {shell.home} (boards there are left). Start one with "
-        "'hbrt start --board middle'.\n"
+        f"Error: No board middle in {shell.home} (boards there are left). Start one with 'hbrt start --board middle'.\n"
     )
     shell.good("stop", "--board", "./boards/right")
     assert shell.json("status", "--board", "left")["state"] == "running"
@@ -395,8 +394,8 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert (status["state"], status["pid"]) == ("crashed", None)
     assert status["left"] == ["attach.sock", "control.sock", "image-1.py", "image-2.py"]
     dead = (
-        "The daemon of board default has died and left its files. Start it anew with 'hbrt start', or remove them with "
-        "'hbrt stop'."
+        "The daemon of board default has died and left its files. Start it again with 'hbrt start', or remove them "
+        "with 'hbrt stop'."
     )
     assert shell.hbrt("status").stdout == f"{dead}\n"
     assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
@@ -466,7 +465,7 @@ def test_one_core_can_be_stopped_and_started(shell: Shell) -> None:
     assert (again.returncode, again.stderr) == (2, "Error: Core 1 is already running; nothing was changed.\n")
     missing = shell.hbrt("stop", "--core", 2)
     assert missing.returncode == 2
-    assert missing.stderr == "Error: There is no core 2; this board has cores 0 to 1.\n"
+    assert missing.stderr == "Error: Core 2 is out of range: this board has cores 0 to 1.\n"
     assert shell.json("stop", "--core", 0)["state"] == "offline"
     assert shell.good("stop", "--core", 1)
     assert shell.status()["state"] == "offline"

@@ -201,7 +201,7 @@ class TestMemoryThatIsPointedTo:
         program.change(8000, 300)
         program.point_at(0, 9000)
         (found,) = program.found()
-        assert "reads the memory whose address stands at offset 0 of its input block at " in found.text
+        assert "reads the memory whose address is at offset 0 of its input block at " in found.text
 
     def test_the_next_frame_in_the_same_page_is_not_in_its_reach(self, program: Program) -> None:
         program.change(6000, 6000)  # the program works on the second frame, while the op reads the first

@@ -68,7 +68,7 @@ class Talker:
         self.socket.send(encode(kind, *fields))
 
     def hear(self, *but: Kind) -> Message:
-        """The next message that is no beat, nor of one of these kinds."""
+        """The next message that is not a beat, nor of one of these kinds."""
         while True:
             assert self.socket.poll(int(PATIENCE_S * 1000)), "the relay said nothing"
             message = decode(self.socket.recv(), RELAY_SAYS)

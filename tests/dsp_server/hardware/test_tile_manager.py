@@ -184,10 +184,10 @@ def never(tm: TileManager) -> memoryview:
             r"64 bytes at 0x3ffc0000 in TCM bank 0 are a part of a buffer \(128 bytes .*\): free the whole",
         ),
         (middle, r"64 bytes at 0x3ffc0040 in TCM bank 0 are a part of a buffer \(128 bytes at 0x3ffc0000 in"),
-        (twice, r"This TCM buffer was freed already: free each one once\."),
+        (twice, r"This TCM buffer was already freed: free each one once\."),
         (
             twice_as_array,
-            r"128 bytes at 0x3ffc0000 in TCM bank 0 were freed already \(they were 128 bytes at ",
+            r"128 bytes at 0x3ffc0000 in TCM bank 0 were already freed \(they were 128 bytes at ",
         ),
         (never, r"64 bytes at 0x3ffe0100 in TCM bank 1 were never allocated: free what xvAllocateBuffer"),
         (

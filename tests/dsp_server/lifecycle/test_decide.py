@@ -412,7 +412,7 @@ def test_an_action_that_fails_is_a_finding_unless_there_is_no_way_to_report_it()
 @each(
     "world, arguments, why",
     [
-        (running(2), {"index": 2}, "There is no core 2; this board has cores 0 to 1."),
+        (running(2), {"index": 2}, "Core 2 is out of range: this board has cores 0 to 1."),
         (running(), {"index": 0, "wants_start": True}, "Core 0 is already running; nothing was changed."),
         (new_world(1), {"index": 0, "wants_stop": True}, "Core 0 is already offline; nothing was changed."),
         (step(running(), events.CloseAsked())[0], {"index": -1}, "The board is being stopped."),

@@ -41,7 +41,7 @@ def test_a_core_is_told_by_its_last_beat(
 
 def test_a_hang_is_told_within_a_tenth_of_a_second() -> None:
     assert health.LATE_SECONDS <= 0.1
-    # The thread that beats waits for the interpreter's lock behind an op in Python, and that is no hang.
+    # The thread that beats waits for the interpreter's lock behind an op in Python, and that is not a hang.
     assert 4 * sys.getswitchinterval() <= health.LATE_SECONDS - BEAT_SECONDS
 
 

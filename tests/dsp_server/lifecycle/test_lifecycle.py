@@ -193,7 +193,7 @@ def test_states_that_forbid_a_request_are_named_and_nothing_changes(start: Start
     with pytest.raises(RefusedError, match="Core 0 is already running; nothing was changed"):
         running.ask("start_core", core=0)
     for verb in ("start_core", "stop_core", "restart"):
-        with pytest.raises(RefusedError, match="There is no core 2; this board has cores 0 to 1"):
+        with pytest.raises(RefusedError, match="Core 2 is out of range: this board has cores 0 to 1"):
             running.ask(verb, core=2)
     running.ask("stop_core", core=1)
     with pytest.raises(RefusedError, match="Core 1 is already offline; nothing was changed") as caught:

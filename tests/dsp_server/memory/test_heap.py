@@ -202,7 +202,7 @@ def test_free_says_what_is_wrong_with_an_address() -> None:
     kept, gone = heap.alloc(PAGE, "camera"), heap.alloc(2 * PAGE, 7)
     heap.free(gone.phy_addr)
     assert str(refusal_of(heap, gone.phy_addr)) == (
-        "0x80002000 was freed already (free it once): it was the block at 0x80002000 (8192 bytes, owner 7); "
+        "0x80002000 was already freed (free it once): it was the block at 0x80002000 (8192 bytes, owner 7); "
         "the nearest block is 0x80000000 (4096 bytes, owner 'camera')."
     )
     inside_freed = refusal_of(heap, gone.phy_addr + 16)

@@ -206,7 +206,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     talker.submit(link, 3)
     talker.connect_anew()  # the relay ends the connection of a stranger
     talker.say(Kind.PING, 1)
-    assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew."]
+    assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect again."]
     kind, (status, text) = talker.hello(link, other.client_id)
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
     assert f"Client {other.client_id} is not attached with the token that was shown" in text
@@ -484,7 +484,7 @@ def test_no_board_no_relay(board_home: Any) -> None:
     command = [sys.executable, "-m", "dsp_server.relay", "--board", str(board_home / "nobody")]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert answer.returncode == 2
-    assert "There is no board nobody" in answer.stderr
+    assert "No board nobody" in answer.stderr
 
 
 def test_a_stream_of_tasks_is_read_as_one_and_keeps_no_other_program_waiting(relay: Callable[..., Relaying]) -> None:

@@ -176,7 +176,7 @@ def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) 
     answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (answer.returncode, answer.stdout) == (3, "")
     assert answer.stderr.endswith(
-        "A board needs 128 file descriptors a process at the least, and this process may have 64: raise the limit, as "
+        "A board needs 128 file descriptors a process at least, and this process may have 64: raise the limit, as "
         "with 'ulimit -n 1024'.\n"
     )
     assert "Traceback" not in answer.stderr

@@ -112,7 +112,7 @@ RAW: tuple[tuple[bytes, str], ...] = (
     (b"\xc1", "The frame is not msgpack"),
     (b"\x93\x01\x02\x03", "The frame holds a list, not a map."),
     (b"\xc0", "The frame holds a NoneType, not a map."),
-    (b"\x81\x01\x02", "The frame is not msgpack"),  # a key that is no text
+    (b"\x81\x01\x02", "The frame is not msgpack"),  # a key that is not text
     (b"\x81\xa1\xff\x02", "The frame is not msgpack"),  # a key that is not UTF-8
     (b"\x91" * 5000 + b"\x01", "The frame is not msgpack"),  # deeper than anybody reads
     (b"\xdf\xff\xff\xff\xff", "The frame is not msgpack"),  # a map that says it has 2**32 - 1 entries

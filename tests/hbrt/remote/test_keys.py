@@ -75,9 +75,9 @@ def test_a_directory_that_others_can_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_keys_that_are_missing_are_named(tmp_path: Path) -> None:
-    with pytest.raises(KeysError, match=r"There is no key .*/server.key_secret; make them with 'hbrt keys new "):
+    with pytest.raises(KeysError, match=r"No such key: .*/server.key_secret; make them with 'hbrt keys new "):
         curve_keys.server_pair(tmp_path)
-    with pytest.raises(KeysError, match=r"There is no key .*/client.key_secret; make them beside the relay"):
+    with pytest.raises(KeysError, match=r"No such key: .*/client.key_secret; make them beside the relay"):
         curve_keys.program_keys(tmp_path)
 
 
@@ -106,7 +106,7 @@ def test_a_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeysError, match="cannot be read: File name too long; make them with 'hbrt keys new"):
         curve_keys.server_pair(tmp_path / ("x" * 300))
     (tmp_path / "file").write_text("")
-    with pytest.raises(KeysError, match=r"There is no key .*file/server\.key_secret; make them with"):
+    with pytest.raises(KeysError, match=r"No such key: .*file/server\.key_secret; make them with"):
         curve_keys.server_pair(tmp_path / "file")
 
 

@@ -51,7 +51,7 @@ def test_the_compiler_is_that_of_the_language(monkeypatch: pytest.MonkeyPatch) -
 def test_what_cannot_be_compiled_is_refused(compiled: Compile, tmp_path: Path) -> None:
     del compiled
     answer = cc("no-such-file.c", cwd=tmp_path)
-    assert (answer.returncode, "There is no file no-such-file.c." in answer.stderr) == (2, True)
+    assert (answer.returncode, "No such file: no-such-file.c" in answer.stderr) == (2, True)
     (tmp_path / "bad.c").write_text("int main(void) { return hbSysAllocMem(; }\n")
     answer = cc("bad.c", cwd=tmp_path)
     assert (answer.returncode, "bad.c:1" in answer.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""Files that are no image in C, and images that do not come to serve: a sentence each, and no board."""
+"""Files that are not image in C, and images that do not come to serve: a sentence each, and no board."""
 
 from __future__ import annotations
 

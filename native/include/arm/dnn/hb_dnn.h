@@ -222,7 +222,7 @@ int32_t hbDNNRoiInfer(hbDNNTaskHandle_t *taskHandle, hbDNNTensor **output, const
                       int32_t roiCount, hbDNNHandle_t dnnHandle, hbDNNInferCtrlParam *inferCtrlParam);
 
 /**
- * Wait for a task. `timeout` is in milliseconds; <= 0 waits for ever.
+ * Wait for a task. `timeout` is in milliseconds; <= 0 waits forever.
  * Returns 0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
  * HB_DNN_API_USE_ERROR: the task still awaits inferences.
  */

@@ -92,7 +92,7 @@ const char *hbDSPGetErrorDesc(int32_t code);
 int32_t hbDSPRpc(hbDSPTask_t *task, hbSysMem *input, hbSysMem *output, hbDSPRpcCtrlParam *rpcCtrlParam);
 
 /**
- * Wait for a task. `timeout` is in milliseconds; <= 0 waits for ever.
+ * Wait for a task. `timeout` is in milliseconds; <= 0 waits forever.
  * Returns 0; HB_DSP_TIMEOUT, and the task keeps running; the op's own value; HB_DSP_RUN_TASK_FAILED, _UNKNOWN_COMMAND,
  * _CORE_LOST, _WATCHDOG, _TASK_CANCELLED, _OUT_OF_TCM, _INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE or
  * _BOARD_LOST.

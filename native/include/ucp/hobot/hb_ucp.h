@@ -62,7 +62,7 @@ const char *hbUCPGetErrorDesc(int32_t errorCode);
 /** Queue a task. Returns 0; HB_DNN_API_USE_ERROR when it was submitted before, or holds nothing; as hbDNNInfer, hbDSPRpc. */
 int32_t hbUCPSubmitTask(hbUCPTaskHandle_t taskHandle, hbUCPSchedParam *schedParam);
 
-/** Wait for a task. `timeout` is in milliseconds; <= 0 waits for ever. Returns 0; HB_DNN_TIMEOUT; what the task came to. */
+/** Wait for a task. `timeout` is in milliseconds; <= 0 waits forever. Returns 0; HB_DNN_TIMEOUT; what the task came to. */
 int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout);
 
 /** Release a task, once for each. */

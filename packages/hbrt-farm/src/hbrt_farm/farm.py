@@ -137,7 +137,7 @@ class _Run:
                 self._take(answer, book)
 
     def _check_room(self) -> None:
-        """Do not wait for ever for a CPU."""
+        """Do not wait forever for a CPU."""
         late = time.monotonic() > self._room_until and not self._ready
         if late and self._ray.available_resources().get("CPU", 0) < 1:
             raise BoardError(

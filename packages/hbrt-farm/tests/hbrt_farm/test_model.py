@@ -1,4 +1,4 @@
-"""The model of a farm beyond this machine: it gives what boards, and what a driver, can give at the most."""
+"""The model of a farm beyond this machine: it gives what boards, and what a driver, can give at most."""
 
 from __future__ import annotations
 

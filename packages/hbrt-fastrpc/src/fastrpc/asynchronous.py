@@ -23,7 +23,7 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WAIT_MS = 1000  # at once, of a wait for ever: the board may go
+_WAIT_MS = 1000  # at once, of a wait forever: the board may go
 
 
 @dataclass
@@ -135,7 +135,7 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> int:
 
     Args:
         jobid: Of the descriptor.
-        timeout_us: Microseconds; 0 asks, below 0 waits for ever.
+        timeout_us: Microseconds; 0 asks, below 0 waits forever.
         result: Out: a ctypes integer: what remote_handle64_invoke would have returned.
 
     Returns:

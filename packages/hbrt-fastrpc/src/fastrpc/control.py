@@ -35,7 +35,7 @@ def remote_session_control(req: int, data: Any, datalen: int) -> None:
     """
     request = REQUESTS.get(req)
     if request is None:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no session request {req} here; there are {sorted(REQUESTS)}.")
+        raise AeeError(Aee.AEE_EUNSUPPORTED, f"Unknown session request {req}; known are {sorted(REQUESTS)}.")
     kind, serve = request
     serve(runtime(), _structure(kind, data, datalen))
 
@@ -83,7 +83,7 @@ def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> N
     elif req in {types.DSPRPC_SET_PATH, types.DSPRPC_GET_PATH}:
         _path(here, _structure(types.remote_control_custom_path, data, datalen), is_set=req == types.DSPRPC_SET_PATH)
     else:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"There is no handle request {req} here; there are 1 to 6.")
+        raise AeeError(Aee.AEE_EUNSUPPORTED, f"Unknown handle request {req}; known are 1 to 6.")
 
 
 def _path(here: Runtime, asked: types.remote_control_custom_path, *, is_set: bool) -> None:
@@ -139,7 +139,7 @@ def _tell(here: Runtime, asked: types.remote_dsp_capability) -> None:
         0,
     )
     if not 0 <= asked.attribute_ID < len(answers):
-        raise AeeError(Aee.AEE_EBADPARM, f"There is no attribute {asked.attribute_ID}; write 0 to {len(answers) - 1}.")
+        raise AeeError(Aee.AEE_EBADPARM, f"Unknown attribute {asked.attribute_ID}; write 0 to {len(answers) - 1}.")
     if asked.attribute_ID and not is_there:
         raise AeeError(Aee.AEE_EBADPARM, f"The board has no domain {uri.DOMAINS[domain]}.")
     asked.capability = answers[asked.attribute_ID] if is_there else 0

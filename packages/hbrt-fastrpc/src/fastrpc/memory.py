@@ -123,7 +123,7 @@ class Memory:
         ):
             raise AeeError(
                 Aee.AEE_EALREADY,
-                f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is registered already.",
+                f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is already registered.",
             )
         self._regions[region.start] = region
         insort(self._starts, region.start)
@@ -266,7 +266,7 @@ class Memory:
             AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
         """
         if fd in self._mapped:
-            raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is mapped already; fastrpc_munmap it first.")
+            raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is already mapped; fastrpc_munmap it first.")
         ours = self._ours(fd)
         if ours is not None and not 0 < size_bytes <= ours.size_bytes:
             raise AeeError(

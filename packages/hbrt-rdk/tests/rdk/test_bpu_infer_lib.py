@@ -40,5 +40,5 @@ def test_numbers_are_taken_in_any_shape_of_as_many(
     np.testing.assert_allclose(infer.get_infer_res_np_float32(0), [4, 5, 6])
     with pytest.raises(ValueError, match="takes float32, not int64"):
         infer.read_input(np.zeros(4, np.int64), 0)
-    with pytest.raises(ValueError, match="There is no input 2"):
+    with pytest.raises(ValueError, match="Input 2 is out of range"):
         infer.read_input(np.zeros(4, np.float32), 2)

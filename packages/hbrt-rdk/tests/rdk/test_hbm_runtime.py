@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_refused_by_a_sentence(dsp_board: Board, files: lis
     runtime = hbm_runtime.HB_HBMRuntime(files)
     for call, why in (
         (lambda: runtime.run(PICTURE), "Name the model: one, two"),
-        (lambda: runtime.run(PICTURE, "none"), "There is no model 'none'"),
+        (lambda: runtime.run(PICTURE, "none"), "Unknown model 'none'"),
         (lambda: runtime.run(PICTURE, "two"), r"has 2 inputs \(data_y, data_uv\)"),
         (lambda: runtime.run({"other": PICTURE}, "one"), "unknown or missing: data, other"),
         (lambda: runtime.run(PICTURE.astype(np.float32), "one"), "takes uint8, not float32"),

@@ -35,7 +35,7 @@ class CauchyKesai:
         self._runtime = HB_HBMRuntime(model_path)
         names = self._runtime.model_names
         if not 0 <= model_cnt_select < len(names):
-            raise ValueError(f"There is no model {model_cnt_select} in {model_path}; it has {len(names)}.")
+            raise ValueError(f"Model {model_cnt_select} is out of range in {model_path}; it has {len(names)}.")
         self._path, self._name = model_path, names[model_cnt_select]
         self.n_task = n_task
         self.input_names = self._runtime.input_names[self._name]

@@ -282,7 +282,7 @@ def _text(view: memoryview, label: str) -> tuple[bytes, int]:
         raise invalid_model(f"{label} is not an RKNN model of this emulator; write one by RKNN().export_rknn.")
     _, version, size, crc, _ = _HEAD.unpack_from(view)
     if version != VERSION:
-        raise invalid_model(f"{label} has the layout {version}; this emulator reads {VERSION}. Export it anew.")
+        raise invalid_model(f"{label} has the layout {version}; this emulator reads {VERSION}. Export it again.")
     text = bytes(view[_HEAD.size : _HEAD.size + size])
     if len(text) != size or zlib.crc32(text) != crc:
         raise invalid_model(f"{label} is damaged: its description is cut short or changed.")

@@ -5,7 +5,7 @@ A header, which the cipher authenticates, and the encrypted file::
     0   char[8]  "HBRTRKNX"
     8   uint32   version of the layout, 1
     12  uint8    level, 1 to 3: how much work the key takes
-    13  uint8    1 with a key of the user's, 0 with the emulator's own, which is no secret
+    13  uint8    1 with a key of the user's, 0 with the emulator's own, which is not a secret
     14  uint16   0
     16  uint8[16] salt
     32  uint8[12] nonce
@@ -77,7 +77,7 @@ def decrypted(data: bytes | memoryview, label: str) -> bytes:
     head = bytes(data[: _HEAD.size])
     _, version, level, has_key, _, salt, nonce, told = _HEAD.unpack(head)
     if version != _VERSION or level not in LEVELS:
-        raise invalid_model(f"{label} is encrypted by the layout {version}, level {level}; export it anew.")
+        raise invalid_model(f"{label} is encrypted by the layout {version}, level {level}; export it again.")
     if has_key and not settings.is_given("HBRT_RKNN_KEY"):
         raise invalid_model(f"{label} is encrypted; name the file of its key in HBRT_RKNN_KEY.")
     key, expected = _keys(_secret(has_key=bool(has_key)), salt, level)

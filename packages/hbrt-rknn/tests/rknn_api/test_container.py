@@ -66,7 +66,7 @@ def test_a_description_that_cannot_be_is_refused(metadata: Metadata) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (lambda made: replace(made, sections={"graph": b"\xff\xff nonsense"}), "its graph is none: "),
+        (lambda made: replace(made, sections={"graph": b"\xff\xff nonsense"}), "its graph cannot be read: "),
         (
             lambda made: replace(made, metadata=replace(made.metadata, outputs=made.metadata.outputs[:1])),
             r"it describes the outputs \['y'\], and its graph has \['y', 'z'\]",

@@ -447,7 +447,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("infer", 2, "Missing option '--model_file'"),
         ("infer --model_file={int8}", 2, "Say what to run: --input_file"),
         ("infer --model_file=none.onnx --input_file=x.npy", 2, "The model file none.onnx cannot be read"),
-        ("infer --model_file={int8} --input_file=none.npy", 2, "There is no file none.npy."),
+        ("infer --model_file={int8} --input_file=none.npy", 2, "No such file: none.npy"),
         ("infer --model_file={int8} --input_file=a.npy,b.npy", 2, "takes 1 inputs (image); --input_file has 2."),
         ("infer --model_file={int8} --input_file=a.gif", 2, "a.gif: the name must end with one of .jpeg, .jpg, .png, "),
         ("infer --model_file={int8} --input_file=a.png", 2, "a.png is a picture; image takes HB_DNN_TENSOR_TYPE_S8"),

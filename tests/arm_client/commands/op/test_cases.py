@@ -60,8 +60,8 @@ def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
         ("4x0", "'4x0' has the side 0: lengths and steps begin at 1, and ranges ascend."),
         ("9-3", "'9-3' has the side 9-3: "),
         ("1-9/0", "'1-9/0' has the side 1-9/0: "),
-        ("x".join("1" * 65), " has 65 sides: an array has 64 at the most."),
-        ("9000x9000", "'9000x9000' has up to 81000000 elements: use shapes of 67108864 at the most."),
+        ("x".join("1" * 65), " has 65 sides: an array has 64 at most."),
+        ("9000x9000", "'9000x9000' has up to 81000000 elements: use shapes of 67108864 at most."),
     ],
 )
 def test_a_text_that_is_no_shape_is_a_sentence(text: str, sentence: str) -> None:

@@ -104,7 +104,7 @@ def test_nothing_is_overwritten(shell: Shell, there: str) -> None:
     (shell.cwd / there).write_text("mine\n")
     answer = shell.hbrt("op", "new", "scale", "--cmd", "0x1000")
     assert answer.returncode == 2
-    assert f"{there} exists already; nothing was written. Choose another name, or --dir." in answer.stderr
+    assert f"{there} already exists; nothing was written. Choose another name, or --dir." in answer.stderr
     assert [path.name for path in shell.cwd.iterdir()] == [there]
     assert (shell.cwd / there).read_text() == "mine\n"
 

@@ -171,7 +171,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
     ("arguments", "sentence"),
     [
         ((), "Name a program, or a group of samples; there are "),
-        (("space",), "There is no group 'space' of samples; there are "),
+        (("space",), "Unknown group 'space' of samples; known are "),
         (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
         (("nn", "pointpilar"), "softmax, digits. Did you mean pointpillars?"),
         (("nn", "digit8"), "softmax, digits. Did you mean digits?"),
@@ -182,7 +182,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
             ("softmax",),
             "of samples; there are asr, cv, dnn, fastrpc, nn, rknn. Did you mean 'hbrt run nn softmax'?",
         ),
-        (("nn", "--board", "nowhere"), "There is no board nowhere in "),
+        (("nn", "--board", "nowhere"), "No board nowhere in "),
     ],
 )
 def test_wrong_usage_says_what_there_is(shell: Shell, arguments: tuple[str, ...], sentence: str) -> None:

@@ -33,7 +33,7 @@ def test_one_that_does_not_exist_is_refused() -> None:
     command = [sys.executable, "-m", "hbrt", "run", "defects", "overun"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"There is no defect 'overun'; there are {next(iter(all_defects()))}," in " ".join(done.stderr.split())
+    assert f"Unknown defect 'overun'; known are {next(iter(all_defects()))}," in " ".join(done.stderr.split())
 
 
 @each("option", ["--check", "--mode", "--board"])

@@ -1,4 +1,4 @@
-"""The record of a run: its exit code where a process of it is attached still."""
+"""The record of a run: its exit code where a process of it is still attached."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def test_a_run_is_good_only_when_nothing_of_it_is_attached_still(
             board.hold()
     with closing(board):
         assert (run.exit_code(0), run.exit_code(1)) == codes
-    assert ("is attached still" in capsys.readouterr().err) == is_held
+    assert ("is still attached" in capsys.readouterr().err) == is_held

@@ -407,7 +407,7 @@ def test_a_node_in_a_body_is_declined_or_the_model_is_incompatible(
     data = nested_net()
     status = hb.hbDNNInitializeFromDDR(hb.hbPackedDNNHandle_t(), [data], [len(data)], 1)
     assert status == Status.HB_DNN_INCOMPATIBLE_MODEL
-    assert "'t' of type Softmax stands in the body of an If, Loop or Scan" in hb.last_error()
+    assert "'t' of type Softmax is in the body of an If, Loop or Scan" in hb.last_error()
     good(hb.hbDNNRegisterLayerCreator("Softmax", Declining))
     net = load(data)
     assert "1 of 1 Softmax nodes stay in onnxruntime: they are mine no more." in capfd.readouterr().err

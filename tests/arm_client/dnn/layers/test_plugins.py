@@ -133,7 +133,7 @@ def test_a_plugin_that_gives_up_by_sys_exit_ends_no_program(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["missing.py", "missing"])
 def test_a_path_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     enable(monkeypatch, str(tmp_path / name))
-    with pytest.raises(ModelError, match="which is no file and no directory") as refusal:
+    with pytest.raises(ModelError, match="no such file or directory") as refusal:
         Plugins().load()
     assert refusal.value.status == Status.HB_DNN_CAN_NOT_OPEN_FILE
 

@@ -1,4 +1,4 @@
-"""Files and bytes that are no sound model: each is refused with its status and a reason, and nothing worse happens."""
+"""Files and bytes that are not sound model: each is refused with its status and a reason, and nothing worse happens."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 /**
- * hbDNNRegisterLayerCreator: has a Layer run the nodes of an op type, in models that are loaded already too.
+ * hbDNNRegisterLayerCreator: has a Layer run the nodes of an op type, in models that are already loaded too.
  *
  * Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.6;
  * https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual

@@ -60,7 +60,7 @@ def main() -> None:
         except ray.exceptions.RayError as error:
             print(f"The process on the cluster has ended: {error}", file=sys.stderr, flush=True)
             code = 1
-        os._exit(code)  # the other thread would have a Ray that has ended here start anew
+        os._exit(code)  # the other thread would have a Ray that has ended here start again
 
 
 def _give(ray: Any, peer: Any) -> None:

@@ -177,7 +177,7 @@ def _work(
     """What each board does with an item.
 
     Raises:
-        click.UsageError: it is no command number, no model and no program.
+        click.UsageError: it is not a command number, a model or a program.
     """
     from hbrt_farm.commands.work import ModelWork, OpWork, ProgramWork
 

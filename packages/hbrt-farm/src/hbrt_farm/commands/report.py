@@ -153,7 +153,7 @@ def _plot(values: NDArray[np.float64], name: str) -> str:
 
 
 def _thumbnails(file: Path) -> str:
-    """What an item made beside the reference's, and their difference; nothing for arrays that are no pictures."""
+    """What an item made beside the reference's, and their difference; nothing for arrays that are not pictures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

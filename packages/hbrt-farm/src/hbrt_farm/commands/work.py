@@ -24,7 +24,7 @@ class Against(NamedTuple):
 
     Attributes:
         function: Gets the arrays of an item; returns what is to come.
-        tolerance: The largest absolute difference that is no failure; None for any.
+        tolerance: The largest absolute difference that is not a failure; None for any.
         keeps: Whether the result has the arrays of both.
     """
 

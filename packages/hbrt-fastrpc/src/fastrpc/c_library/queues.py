@@ -130,7 +130,9 @@ def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
     """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
     if not 1 <= stat <= len(told) or not value:
-        raise AeeError(Aee.AEE_EBADPARM, f"There is no statistic {stat}, or no place for it; write 1 to {len(told)}.")
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"Statistic {stat} is unknown, or its buffer is missing; write 1 to {len(told)}."
+        )
     _put(_U64, value, told[stat - 1])
 
 

@@ -70,7 +70,7 @@ class Program:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ddr = runtime.context.ddr
         if ddr is None:
-            raise ImageError(f"The image {origin} runs on a board alone: hbrt start --image {origin}")
+            raise ImageError(f"The image {origin} runs only on a started board: hbrt start --image {origin}")
         self._ddr = ddr
         with theirs:
             fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)

@@ -38,7 +38,7 @@ class Watched(NamedTuple):
 
 
 def inputs(session: Session, given: list[Watched]) -> dict[int, bytes]:
-    """The bytes of each input that is no output too, as the DSP has them before the call, by its number."""
+    """The bytes of each input that is not an output too, as the DSP has them before the call, by its number."""
     outputs = [one for one in given if not one.is_input]
     found = {}
     for one in given:

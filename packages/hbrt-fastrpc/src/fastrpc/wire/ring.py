@@ -127,7 +127,7 @@ class Ring:
         return packets, size
 
     def _next(self) -> tuple[int, int, int, int, int] | None:
-        """As ``_find``, of the next packet that is no early wake-up."""
+        """As ``_find``, of the next packet that is not an early wake-up."""
         written, at = self._positions()
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]

@@ -67,9 +67,7 @@ def effective_domain(domain: int, session: int = 0) -> int:
             f"Unknown domain {domain}; domains are {', '.join(f'{at} {name}' for at, name in enumerate(DOMAINS))}.",
         )
     if not 0 <= session < SESSIONS:
-        raise AeeError(
-            Aee.AEE_ENOSESSION, f"There is no session {session}; a domain has the sessions 0 to {SESSIONS - 1}."
-        )
+        raise AeeError(Aee.AEE_ENOSESSION, f"Unknown session {session}; a domain has the sessions 0 to {SESSIONS - 1}.")
     return domain + _STEP * session
 
 

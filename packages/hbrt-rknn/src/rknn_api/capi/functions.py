@@ -244,7 +244,7 @@ def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: the model has no such op type, or a callback is missing; RKNN_ERR_FAIL: an init
-        returned another number than 0, or an op type is registered already.
+        returned another number than 0, or an op type is already registered.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.4
     Emulator: a context of rknn_dup_context has the ops that its origin had, with its own init.
@@ -520,7 +520,7 @@ def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
 
     Args:
         context: The context.
-        mem: Memory, of the attribute's size_with_stride at the least.
+        mem: Memory, of the attribute's size_with_stride at least.
         attr: As a query gave it, with permitted edits of type, fmt, pass_through, strides; its size as the query told
             or as the edits have it.
 

@@ -109,7 +109,7 @@ class Model:
         if twice := [name for at, name in enumerate(names) if name in self._ops or name in names[:at]]:
             raise RknnError(
                 RknnStatus.RKNN_ERR_FAIL,
-                f"{twice[0]!r} is registered already, for this context or the one that it is a duplicate of.",
+                f"{twice[0]!r} is already registered, for this context or the one that it duplicates.",
             )
         graph, made = Graph(proto), list[COp]()
         try:

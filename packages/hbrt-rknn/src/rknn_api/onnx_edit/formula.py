@@ -119,11 +119,11 @@ class Formula:
         for side, given in (("left", left), ("right", right)):
             twice = {letter for letter in given if given.count(letter) > 1}
             if twice:
-                raise _wrong(self.text, f"{_listed(twice)} stands twice on the {side}")
+                raise _wrong(self.text, f"{_listed(twice)} is twice on the {side}")
         for what, letters in (
             ("is missing on the right", set(left) - set(right)),
             ("is missing on the left", set(right) - set(left)),
-            ("is assigned and stands nowhere", set(self.assigned) - set(left)),
+            ("is assigned but not used", set(self.assigned) - set(left)),
         ):
             if letters:
                 raise _wrong(self.text, f"{_listed(letters)} {what}")
@@ -155,7 +155,7 @@ class Formula:
     def _split(self, group: str, size: int | None) -> dict[str, Size]:
         """Sizes of the letters of one dimension."""
         if not group and size not in {1, None}:
-            raise _wrong(self.text, f"a 1 on the left stands for a dimension of size {size}; write a letter")
+            raise _wrong(self.text, f"a 1 on the left is a dimension of size {size}; write a letter")
         sizes: dict[str, Size] = {letter: self.assigned.get(letter, letter) for letter in group}
         still_open = [letter for letter, one in sizes.items() if one == letter]
         known = prod(one for one in sizes.values() if isinstance(one, int))

@@ -293,7 +293,7 @@ class _CLayer:
 
     def decline(self) -> str:
         """Nothing but a node inside the body of another."""
-        return "it stands in the body of an If, Loop or Scan" if self._info.is_nested or self._node is None else ""
+        return "it is in the body of an If, Loop or Scan" if self._info.is_nested or self._node is None else ""
 
     def set_up(self) -> None:
         """Nothing: init has read the attributes."""

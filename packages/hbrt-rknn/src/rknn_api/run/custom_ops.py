@@ -89,7 +89,7 @@ class CustomOps:
                 "the model too."
             )
         if op_type in self._ops:
-            raise invalid_parameter(f"{op_type!r} is registered already, by {type(self._ops[op_type]).__name__}.")
+            raise invalid_parameter(f"{op_type!r} is already registered, by {type(self._ops[op_type]).__name__}.")
         for name, wanted in _METHODS.items():
             _check_method(op, said, name, wanted)
         self.add(op_type, op, lambda node: _PythonOp(op, node))
@@ -172,7 +172,7 @@ class _PythonOp:
 
     def decline(self) -> str:
         """Nothing but a node inside the body of another."""
-        return "it stands in the body of an If, Loop or Scan" if self._is_nested else ""
+        return "it is in the body of an If, Loop or Scan" if self._is_nested else ""
 
     def set_up(self) -> None:
         """Nothing: the class reads its attributes when it is called."""

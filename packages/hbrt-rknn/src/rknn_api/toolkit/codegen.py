@@ -143,7 +143,7 @@ int main(void) {
 _README = """\
 # @NAME@, for @PLATFORM@
 
-Made by RKNN.codegen of hbrt, an emulator; model.rknn is a file format of its own. In this folder:
+Made by RKNN.codegen of hbrt, an emulator; model.rknn is its own file format. In this folder:
 
     python main.py
     hbrt cc main.c -o main -lm && ./main

@@ -131,7 +131,7 @@ def _tuples(read: Any) -> Any:
 def _mapping(read: Any) -> dict[str, Any]:
     """What a file has under a name; nothing is an empty mapping."""
     if read is not None and not isinstance(read, dict):
-        raise ValueError(f"{read!r} stands where 'name: value' is wanted")
+        raise ValueError(f"{read!r} found where 'name: value' is expected")
     return read or {}
 
 

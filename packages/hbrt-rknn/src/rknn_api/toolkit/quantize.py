@@ -117,7 +117,7 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     if _opset(model) < _MIN_OPSET:
         raise invalid_model(
             f"The model is of operator set {_opset(model)}, and integers need {_MIN_OPSET} or later: convert it by "
-            "onnx.version_converter.convert_version, or export it anew."
+            "onnx.version_converter.convert_version, or export it again."
         )
     copy = with_initializers(model)
     _flatten_biases(copy)

@@ -50,7 +50,7 @@ def load(
         ops: The program's.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: the file is no sound model; RKNN_ERR_PARAM_INVALID: an argument does not fit.
+        RknnError: RKNN_ERR_MODEL_INVALID: the file is not a model; RKNN_ERR_PARAM_INVALID: an argument does not fit.
 
     Source: RKNN-Toolkit2 API Reference (2.3.2), load_onnx, https://github.com/airockchip/rknn-toolkit2
     """

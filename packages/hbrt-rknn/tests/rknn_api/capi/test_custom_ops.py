@@ -62,7 +62,7 @@ def test_a_program_computes_ops_of_its_own(
         "The model has the custom ops cstScale, and nothing is registered",
         "op_type is 'cstScales', and the model has no such node; did you mean 'cstScale'?",
         "write the op type without its domain, 'cstScale'.",
-        "'cstScale' is registered already",
+        "'cstScale' is already registered",
         "has no compute; set the callback.",
         "has compute_native, which is reserved",
         "is for the GPU; set cl_kernel_name and cl_kernel_source.",

@@ -33,11 +33,11 @@ REFUSED = [
     ("a,2,c->a,c,2", [2, 2, 3], "something else than letters"),
     ("a,b", [2, 3], "has 0 arrows"),
     ("a,b->b,a->a,b", [2, 3], "has 2 arrows"),
-    ("a,b->b,a,a", [2, 3], "'a' stands twice on the right"),
+    ("a,b->b,a,a", [2, 3], "'a' is twice on the right"),
     ("a,b[a=0]->b,a", [2, 3], "the assignment 'a=0'"),
     ("a,b[a=2->b,a", [2, 3], "bracket"),
-    ("a,b[z=2]->b,a", [2, 3], "'z' is assigned and stands nowhere"),
-    ("a,1->a", [2, 3], "stands for a dimension of size 3"),
+    ("a,b[z=2]->b,a", [2, 3], "'z' is assigned but not used"),
+    ("a,1->a", [2, 3], "is a dimension of size 3"),
     ("a,b,c->a,b,c", [2, 3], "has 3 dimensions on the left"),
 ]
 

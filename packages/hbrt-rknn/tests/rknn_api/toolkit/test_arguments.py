@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RKNN]:
         (lambda rknn: rknn.inference([IMAGE, IMAGE]), "2 inputs are given, and the model has 1"),
         (lambda rknn: rknn.inference([IMAGE], inputs_pass_through=1), "inputs_pass_through is for the C API"),
         (lambda rknn: rknn.init_runtime(core_mask=1.0), "core_mask is 1.0; it is one of NPU_CORE_AUTO"),
-        (lambda rknn: rknn.init_runtime(target=["rk3588"]), "There is no platform \"['rk3588']\""),
+        (lambda rknn: rknn.init_runtime(target=["rk3588"]), "Unknown platform \"['rk3588']\""),
         (lambda rknn: rknn.init_runtime(target="rk3588", device_id=[1]), "Invalid device_id [1]"),
         (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=None), "output_dir is NoneType"),
         (lambda rknn: rknn.export_rknn("."), "The model file . cannot be written"),

@@ -356,8 +356,8 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
     assert rknn.inference([np.zeros((1, nets.SIDE, nets.SIDE, 3), np.uint8)]) is not None
     for changed, why in (
         ("custom_quantize_layers: {none: float16}", "custom_quantize_layers has 'none'"),
-        ("custom_quantize_layers: [r2]", "['r2'] stands where 'name: value' is wanted"),
-        ("- r2", "['r2'] stands where 'name: value' is wanted"),
+        ("custom_quantize_layers: [r2]", "['r2'] found where 'name: value' is expected"),
+        ("- r2", "['r2'] found where 'name: value' is expected"),
         ("quantize_parameters: {none: {min: [0], max: [1]}}", "quantize_parameters has 'none' from 0.0 to 1.0"),
         ("quantize_parameters: {r2: {min: [5], max: [1]}}", "quantize_parameters has 'r2' from 5.0 to 1.0"),
         ("quantize_parameters: {r2: {min: [.nan], max: [1]}}", "quantize_parameters has 'r2' from nan to 1.0"),
@@ -670,7 +670,7 @@ def test_the_benchmark_says_what_a_file_has_and_what_a_run_takes(rknn: RKNN, tmp
     for arguments, why in (
         (["", "3", "8"], "core_mask is 8"),
         (["a.npy#b.npy"], "2 inputs are given"),
-        (["a.npy"], "a.npy is not there"),
+        (["a.npy"], "No such file: a.npy"),
     ):
         printed = CliRunner().invoke(benchmark, [str(path), *arguments])
         assert printed.exit_code == 1
@@ -705,4 +705,4 @@ def test_the_names_refuse_to_stand_in_for_the_vendors(tmp_path: Path) -> None:
             timeout=PATIENCE_S,
             check=False,
         )
-        assert "2.3.2 is installed here, and hbrt's packages of the same names do not stand in" in answer.stderr
+        assert "2.3.2 is installed here, and hbrt's packages have the same names" in answer.stderr
