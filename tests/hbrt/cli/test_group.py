@@ -157,7 +157,7 @@ def test_every_help_has_an_example_that_is_well_formed(tool: str, root: click.Gr
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["status", "--board", "nobody", "--json"], 2, "There is no board nobody in "),
+        (["status", "--board", "nobody", "--json"], 2, "No board nobody in "),
         (["stauts", "--json"], 2, "Unknown command 'stauts'. Did you mean 'status'?"),
         (["mem", "--json", "--blocks", "many"], 2, "Invalid value for '--blocks'"),
     ],
