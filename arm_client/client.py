@@ -15,7 +15,7 @@ import numpy as np
 from arm_client.arrays import BoardArray, Buffer, asked, extent, place
 from arm_client.checks import seconds_of
 from arm_client.errors import CallerError, HbrtError, error_for
-from arm_client.future import PendingCall, Task
+from arm_client.future import PendingCall, Task, without_library_frames
 from arm_client.parameters import ParameterBlock, ParameterBlocks
 from arm_client.session import session as sessions
 from hbrt.board.forked import mark, notice
@@ -190,8 +190,8 @@ class Board:
             raise
         try:
             pending.finish(timeout)
-        except HbrtError as error:  # the caller's line is what matters, not the way that the failure took to it
-            raise error.with_traceback(None) from None
+        except HbrtError as error:
+            raise without_library_frames(error) from None
         return output
 
     def post(

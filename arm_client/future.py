@@ -6,6 +6,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arm_client.cabi.call_site import is_librarys
 from arm_client.errors import CallerError, HbrtError, error_for
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
@@ -15,6 +16,17 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
+
+
+def without_library_frames(error: HbrtError) -> HbrtError:
+    """A failure whose traceback begins at the op, where the op ran in this process; else with none.
+
+    The caller's line is what matters, not the way that the failure took to it.
+    """
+    trace = error.__traceback__
+    while trace is not None and is_librarys(trace.tb_frame.f_globals.get("__name__", "")):
+        trace = trace.tb_next
+    return error.with_traceback(trace)
 
 
 class TaskTimes(NamedTuple):
@@ -117,8 +129,8 @@ class Task(concurrent.futures.Future[Any]):
         self._wait_here(timeout)
         try:
             return super().result(0 if self._state_is_final() else timeout)
-        except HbrtError as error:  # without the frames of concurrent.futures: they tell the caller nothing
-            raise error.with_traceback(None) from None
+        except HbrtError as error:
+            raise without_library_frames(error) from None
         finally:
             del self  # it holds the exception, which holds this frame: no cycle may keep device memory
 

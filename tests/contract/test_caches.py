@@ -200,7 +200,7 @@ def test_an_overrun_of_cached_memory_is_found_when_it_is_freed(beyond: int) -> N
         assert hb.hbSysFreeMem(mem) == 0
         (found,) = board.status()["findings"]
         assert found["kind"] == "overrun"
-        assert f"at {first:#x}, is the first" in found["text"]
+        assert f"the first bad byte is at {first:#x}" in found["text"]
 
 
 OVERRUNS = """

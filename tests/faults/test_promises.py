@@ -9,7 +9,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "reliability.md").read_text(encoding="utf-8")
-_NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+_NAMED = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(test_\w+)`")
 
 
 @cache
