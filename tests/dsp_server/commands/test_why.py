@@ -83,7 +83,7 @@ import os, signal
 from arm_client import connect
 board = connect()
 board.ping()
-relay = board.session.tasks.relay_pid
+relay = board.session.tasks.carrier.relay_pid
 os.kill(relay, signal.SIGSTOP)
 task = board.submit(0x0)
 print(relay, flush=True)
