@@ -173,7 +173,8 @@ class Requests:
 
     def _undo_left(self) -> None:
         """Undo what was granted to requests that were interrupted, when the answer has come since."""
-        for number, question in list(self._open.items()):
+        # A copy, which no other thread comes between: a list of items makes objects, and so may collect garbage.
+        for number, question in self._open.copy().items():
             if not question.is_left:
                 continue
             if question.answer is None:
