@@ -27,7 +27,8 @@ if(NOT TARGET hbrt::hbrt)
   add_library(hbrt::hbrt SHARED IMPORTED)
   set_target_properties(hbrt::hbrt PROPERTIES
     IMPORTED_LOCATION "{library}"
-    INTERFACE_INCLUDE_DIRECTORIES "{folders}")
+    INTERFACE_INCLUDE_DIRECTORIES "{folders}"
+    INTERFACE_COMPILE_OPTIONS "{options}")
 endif()
 """
 
@@ -46,6 +47,7 @@ endif()
 _BOARD = """\
 cmake_policy(SET CMP0054 NEW)
 include_directories(SYSTEM {headers})
+add_compile_options({options})
 link_directories("{lib}")
 if(NOT COMMAND _file)
   function(file)
@@ -71,13 +73,14 @@ def write_packages() -> Path:
     """
     flags = arm_flags()
     folder = Path(sys.prefix) / "lib"
-    folders = [flag.removeprefix("-isystem") for flag in flags.compile]
+    folders = [flag.removeprefix("-isystem") for flag in flags.compile if flag.startswith("-isystem")]
     values = {
         "version": __version__,
         "compile": " ".join(map(_quoted, flags.compile)),
         "link": " ".join(map(_quoted, flags.link)),
         "library": library("libhbrt.so"),
         "folders": ";".join(folders),
+        "options": ";".join(flag for flag in flags.compile if not flag.startswith("-isystem")),
         "headers": " ".join(f'"{one}"' for one in folders),
         "folder": folder / "cmake/hbrt",
         "lib": library("libhbrt.so").parent,
