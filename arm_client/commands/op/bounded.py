@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import mmap
 import os
 import pickle
 import resource
@@ -11,6 +12,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from hbrt.layout.structure import LayoutError
@@ -30,7 +32,7 @@ def bounded(call: Callable[[], _T], what: str) -> _T:
         what: What it reads, for messages.
 
     Raises:
-        LayoutError: it took more than MAX_SECONDS of a CPU or MAX_BYTES of memory, or its process crashed.
+        LayoutError: it took more than MAX_SECONDS of a CPU or MAX_BYTES of further memory, or its process crashed.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -60,7 +62,8 @@ def _answer(call: Callable[[], object], writer: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
+        limit = _mapped_bytes() + MAX_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a crash of libclang writes a page
         try:
@@ -71,6 +74,11 @@ def _answer(call: Callable[[], object], writer: int) -> None:
             file.write(pickle.dumps((result, error)))
     finally:
         os._exit(0)
+
+
+def _mapped_bytes() -> int:
+    """What this process has mapped already, as its caller had: a board's memory, say."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * mmap.PAGESIZE
 
 
 def _read(reader: int, deadline: float) -> bytes:

@@ -264,7 +264,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: cv.warp_affine(b, GRAY, np.eye(3)), r"^The matrix has shape \(3, 3\): this op takes \(2, 3\)"),
         (lambda b: untyped.rotate(b, GRAY, 45), "^degrees is 45: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GRAY, "up"), "^direction is 'up': use one of 'vertical', 'horizontal', 'both'"),
-        (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel of shape \(2,\) is none: use \(rows, columns\)"),
+        (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel of shape \(2,\) is not a kernel: use \(rows, columns\)"),
         (lambda b: cv.erode(b, GRAY, np.zeros((3, 3))), "^kernel is a mask of 9 zeros, under which no pixel is"),
         (lambda b: cv.filter2d(b, GRAY, [[1, np.nan]]), "^kernel has the weight nan as its element 1: use finite"),
         (lambda b: cv.sep_filter2d(b, GRAY, [1], [np.inf]), "^kernelY has the weight inf as its element 0"),

@@ -127,7 +127,8 @@ class TestAutostart:
             place = buffer.phy_addr
             buffer.free()
         (line,) = capfd.readouterr().err.splitlines()
-        assert f" daemon ERROR overrun: The block {place:#x}+0x64 of client 1, process {os.getpid()} (" in line
+        assert " daemon ERROR overrun: Buffer overrun: " in line
+        assert f" past the end of block {place:#x}+0x64 of client 1, process {os.getpid()} (" in line
         assert not caplog.records
 
     def test_turned_off(self, monkeypatch: pytest.MonkeyPatch) -> None:

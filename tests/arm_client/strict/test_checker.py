@@ -203,7 +203,7 @@ class TestMemoryThatIsPointedTo:
         source.view()[:6] = b"second"
         assert chip.outcome(chip.ECHO, params, result) == (0, "")
         (text,) = found(chip, "missing-clean")
-        assert f"stands at offset 16 of the input block {params.phyAddr:#x}, holds 6 bytes" in text
+        assert f"whose address is at offset 16 of the input block {params.phyAddr:#x}, holds 6 bytes" in text
 
     def test_registered_memory_is_looked_at_too(
         self, chip: Chip, peer: Peer, registered: Callable[[int, int], hb.hbSysMem]

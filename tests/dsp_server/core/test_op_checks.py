@@ -185,7 +185,7 @@ def test_an_image_that_registers_nothing_is_found(start: Start, tmp_path: Path) 
     )
     running = start(image, cores=2)
     macro, empty = found_by(running)
-    assert f"HB_DSP_REGISTER_NN_ALL at {image}:4 stands without its parentheses" in macro["text"]
+    assert f"HB_DSP_REGISTER_NN_ALL at {image}:4 lacks its parentheses" in macro["text"]
     assert f"The image {image} registers no op." in empty["text"]
     assert [(one["kind"], one["client"], one["count"]) for one in (macro, empty)] == [("image", 0, 1)] * 2
 

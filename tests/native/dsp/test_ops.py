@@ -293,4 +293,4 @@ def test_a_wait_for_whatever_the_stack_held_counts_as_done_and_is_named(build: B
             assert output[0] == 7
         found = [one["text"] for one in board.status()["findings"] if one["kind"] == "dma-handle"]
     assert found
-    assert "image.c:6, which no copy has set" in found[0]
+    assert re.search("image.c:6, which (no copy has set|may be the code of a copy)", found[0])

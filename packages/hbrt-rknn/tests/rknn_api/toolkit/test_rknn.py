@@ -484,7 +484,7 @@ def test_a_node_that_cannot_be_quantized_is_named(
     ("given", "why"),
     [
         ({"mean_value": [[0]]}, "no argument 'mean_value'; did you mean 'mean_values'?"),
-        ({"target_platform": "rk3558"}, "no platform 'rk3558'; did you mean 'rk35"),
+        ({"target_platform": "rk3558"}, "Unknown platform 'rk3558'; did you mean 'rk35"),
         ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
         ({"quantized_dtype": "w4a16", "target_platform": "rk3588"}, "rk3588 has 'w8a8'"),
         ({"quantized_dtype": "w4a8"}, "which can 'w8a8' or 'w8a16' or 'w4a16' or 'w16a16i'"),
@@ -497,7 +497,7 @@ def test_a_node_that_cannot_be_quantized_is_named(
         ({"custom_string": "x" * 1024}, "fewer than 1024 bytes"),
         ({"mean_values": 3}, "a list of numbers, one a channel"),
         ({"mean_values": [[float("nan")]]}, "a list of numbers, one a channel"),
-        ({"target_platform": ["rk3588"]}, "no platform"),
+        ({"target_platform": ["rk3588"]}, "Unknown platform"),
         ({"quantized_method": ["layer"]}, "it is 'layer' or 'channel'"),
     ],
 )
