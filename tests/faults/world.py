@@ -65,7 +65,10 @@ def is_blocked(pid: int) -> bool:
 
 
 def _state_of(pid: int) -> str:
-    stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):  # it has ended, and its parent knows
+        return ""
     return stat.rpartition(")")[2].split()[0]
 
 
