@@ -24,6 +24,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
+from arm_client.session.process import process as client_process
 from dsp_server.daemon import background
 from hbrt.board import launch
 from hbrt.board.files import daemon_pid
@@ -167,6 +168,11 @@ def hangups_count() -> Iterator[None]:
 def _nothing_is_left(request: pytest.FixtureRequest, _nursery: Nursery) -> Iterator[None]:
     """At the end of a test process: no process, board, file or DDR of it is left. Else its last test has an error."""
     yield
+    client_process.default = (
+        None  # a model or a context that is loaded with no board starts one, for its process's life
+    )
+    while client_process.sessions:
+        client_process.sessions.popitem()[1].close()
     testing._pool.close()  # the plugin keeps daemons for the next test until the run ends
     _nursery.close()
     for item in request.session.items:  # the last test's arguments are still there, with the boards that they hold

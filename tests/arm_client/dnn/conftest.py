@@ -10,17 +10,6 @@ from arm_client.client import Board
 from tests.arm_client.dnn.nets import Net
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _no_private_board_is_left() -> Iterator[None]:
-    """A model that is loaded with no board starts one, which lives as long as its process."""
-    yield
-    from arm_client.session.process import process
-
-    process.default = None
-    while process.sessions:
-        process.sessions.popitem()[1].close()
-
-
 @pytest.fixture
 def load(dsp_board: Board) -> Iterator[Callable[[bytes], Net]]:
     """``load(model)``: a Net that is closed at the end; every task must have been released by then."""
