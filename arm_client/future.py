@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.cabi.call_site import is_librarys
 from arm_client.errors import CallerError, HbrtError, error_for
+from hbrt.borders.traces import beyond
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
 from hbrt.profiles.work import NO_WORK, Cost, Work, task_cost
@@ -23,10 +24,7 @@ def without_library_frames(error: HbrtError) -> HbrtError:
 
     The caller's line is what matters, not the way that the failure took to it.
     """
-    trace = error.__traceback__
-    while trace is not None and is_librarys(trace.tb_frame.f_globals.get("__name__", "")):
-        trace = trace.tb_next
-    return error.with_traceback(trace)
+    return error.with_traceback(beyond(error, lambda frame: is_librarys(frame.f_globals.get("__name__", ""))))
 
 
 class TaskTimes(NamedTuple):

@@ -12,6 +12,7 @@ from dsp_server.errors import ParameterError
 from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.registry import Registry, range_name
 from hbrt.borders import guests
+from hbrt.borders.traces import beyond
 from hbrt.cv.image import CvRuleError
 from hbrt.findings.record import Place
 from hbrt.mailbox.table import Request
@@ -111,9 +112,7 @@ def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple
         return error.status, str(error)
     if is_refusal(error):
         return Status.HB_DSP_RUN_TASK_FAILED, f"{op} refused the call: {error} {map_failure}".rstrip()
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
-        trace = trace.tb_next
+    trace = beyond(error, lambda frame: frame.f_code.co_filename.startswith(_CALLERS))
     text = "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
     if map_failure:
         text = f"{text}\n{map_failure}"

@@ -22,6 +22,7 @@ from dsp_server.process.process_title import set_title
 from hbrt.board.descriptors import receive_fds
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardPaths
+from hbrt.borders.traces import beyond
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Finding, Place
 from hbrt.injection.fault import Trigger, parse
@@ -176,9 +177,7 @@ def _image_files() -> list[str]:
 
 def _image_traceback(error: BaseException) -> str:
     """The traceback of an image that did not load, without its callers."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image_loader.__file__}:
-        trace = trace.tb_next
+    trace = beyond(error, lambda frame: frame.f_code.co_filename in {__file__, image_loader.__file__})
     return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
 
 

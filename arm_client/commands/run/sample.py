@@ -27,6 +27,7 @@ from typing import Any
 
 from arm_client.commands.run.calls import Calls
 from arm_client.commands.run.references import verdict_of
+from hbrt.borders.traces import beyond
 
 FEW_CALLS, MIN_RUNS, MAX_RUNS, LOADING_US = 10, 2, 4, 50_000
 # The samples' sentence on a failed call of a C name.
@@ -86,10 +87,7 @@ def _print(error: BaseException) -> str:
         sentence = error.code if isinstance(error.code, str) else f"It exited with code {error.code}."
         print(sentence, file=sys.stderr)
         return sentence.rstrip().rpartition("\n")[2]
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    traceback.print_exception(error.with_traceback(trace))
+    traceback.print_exception(error.with_traceback(beyond(error, lambda frame: frame.f_code.co_filename == __file__)))
     return "".join(traceback.format_exception_only(error)).rstrip().rpartition("\n")[2]
 
 
