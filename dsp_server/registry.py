@@ -32,7 +32,7 @@ class Registration:
         self.source = source
         self.latency_us = latency_us
         self.op = op
-        self.last_ns = 1 << 62  # how long it ran the last time; long, until it has run
+        self.last_ns = 0  # how long it ran the last time
         self.runs = 0  # how often it has returned
 
     def resolve(self) -> Op:

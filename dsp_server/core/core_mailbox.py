@@ -15,7 +15,7 @@ from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.layout import CLIENT_COUNT
 from hbrt.mailbox.doorbell import ring
-from hbrt.mailbox.native import native
+from hbrt.mailbox.native import LOCKED, native
 from hbrt.mailbox.schedule import may_run
 from hbrt.mailbox.spin import poll_budget_ns, usable_cpus
 from hbrt.mailbox.table import Mailbox, State
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dsp_server.registry import Registration
     from hbrt.ddr.file import Ddr
 
-# Answers of native/mailbox/mailbox.h.
-LOCKED, CONTROL, RAN = range(-7, -10, -1)
-UNKNOWN_OWNER = -11
 _ENDING = struct.Struct("=2I2i4Q")  # hbrt_ending
 
 

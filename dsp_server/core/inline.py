@@ -63,7 +63,6 @@ class InlineCore:
         self.index = index
         self._lock = threading.RLock()  # models call from their own threads
         self._error: BaseException | None = None
-        self._ring: Ring | None = None
         self._before = vars(runtime.context).copy()
         vars(runtime.context).update(vars(runtime.CoreContext()))  # as at the start of a core's process
         runtime.context.index, runtime.context.ddr = index, ddr
@@ -114,10 +113,10 @@ class InlineCore:
     def follow_trace(self, ring: Ring | None) -> None:
         """Note what the core does into a ring beside the program's from now on, or with None no more."""
         with suppress(OSError):  # no room: the program keeps running
-            self._ring = None if ring is None else ring.of_role(f"core {self.index}")
-            if self._ring is not None:
-                self._ring.name_ops(self.ops())
-            self._core.follow_trace(self._ring)
+            own = None if ring is None else ring.of_role(f"core {self.index}")
+            if own is not None:
+                own.name_ops(self.ops())
+            self._core.follow_trace(own)
 
     def resume(self) -> None:
         """Be the core that this process's engines are those of, among several that take turns."""

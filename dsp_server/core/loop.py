@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dsp_server import runtime
 from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
-from dsp_server.core.core_mailbox import CONTROL, LOCKED, RAN, UNKNOWN_OWNER, CoreMailbox, Running
+from dsp_server.core.core_mailbox import CoreMailbox, Running
 from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, Repairs
 from dsp_server.core.op_effects import sweep, unknown_handle, with_output
@@ -33,6 +33,7 @@ from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_CHECKS, CORE_TASKS
+from hbrt.mailbox.native import CONTROL, LOCKED, RAN, UNKNOWN_OWNER
 from hbrt.mailbox.table import ANSWER_OFFSET, CLAIM, REQUEST, REQUEST_CLIENT_AT, RUN, SUBMITTED, Answer
 from hbrt.profiles.work import MAPPED_BYTES
 from hbrt.trace.kinds import Kind
@@ -153,8 +154,7 @@ class Core:
         """Note ops, and what their engines do, into a ring from now on, or with None no more. Only between ops."""
         self._trace = None if ring is None else EngineTrace(ring)
         self.ops_in_c.follow_trace(ring)
-        for engines in (self.engines, *self.preemption.spare_engines):
-            engines.follow_trace(self._trace)
+        self.engines.follow_trace(self._trace)  # those of an op that interrupts follow when they come to be used
 
     # -- run
 

@@ -33,16 +33,14 @@ class Preemption:
     Attributes:
         depth: How many ops are interrupted.
         is_due: An urgent task waits for the end of an import: the next heartbeat interrupts again.
-        spare_engines: For ops that interrupt, by depth.
     """
 
     def __init__(self, core: Host, ops_in_c: OpsInC) -> None:
         self._core, self._ops_in_c = core, ops_in_c
-        self._own = forked.mark
         self._main_thread = 0
         self.depth = 0
         self.is_due = False
-        self.spare_engines: list[Engines] = []
+        self._spare_engines: list[Engines] = []  # for ops that interrupt, by depth
 
     def begin(self) -> int:
         """Have the signal interrupt this thread from now on; returns the thread."""
@@ -65,7 +63,7 @@ class Preemption:
         core, now = self._core, self._core.now
         self._ops_in_c.adopt()
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
-        while self._own[0] and now.is_in_op and now.priority < PRIORITY_PREEMPT:
+        while forked.mark[0] and now.is_in_op and now.priority < PRIORITY_PREEMPT:
             if _is_importing():
                 self.is_due = True
                 return
@@ -81,10 +79,10 @@ class Preemption:
         mappings, context.mappings = context.mappings, []
         engines = core.engines
         now.is_in_op = False
-        if len(self.spare_engines) == self.depth:
+        if len(self._spare_engines) == self.depth:
             spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter(), unknown_handle)
-            self.spare_engines.append(spare)
-        spare = self.spare_engines[self.depth]
+            self._spare_engines.append(spare)
+        spare = self._spare_engines[self.depth]
         self.depth += 1
         core.use_engines(*spare)
         try:

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hbrt.attach.question import UNDO, Question
 from hbrt.board.forked import notice
 from hbrt.errors import RequestRefusedError
-from hbrt.mailbox.native import native
+from hbrt.mailbox.native import GONE, INTERRUPTED, TIMEOUT, native
 from hbrt.protocol import control as wire
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     import socket
 
-_TIMEOUT, _INTERRUPTED, _GONE = -2, -3, -4  # of native/mailbox/mailbox.h
 _SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests continue
 _NOBODY = 0  # the number of requests whose answer nobody waits for
 
@@ -140,13 +139,13 @@ class Requests:
 
     def _exchange(self, number: int, question: Question, request: bytes, seconds: float) -> None:
         """Send a request unless it is sent, and have its answer in ``question``, unless that is late."""
-        end, found = time.monotonic() + seconds, _INTERRUPTED
-        while found == _INTERRUPTED:
+        end, found = time.monotonic() + seconds, INTERRUPTED
+        while found == INTERRUPTED:
             left_ns = max(int((end - time.monotonic()) * 1e9), 0)
             found = self._lib.hbrt_exchange(self._lease, number, request, len(request), question.sent, left_ns)
-        if found == _GONE:
+        if found == GONE:
             self._link.lose()
-        elif found != _TIMEOUT and number != _NOBODY:
+        elif found != TIMEOUT and number != _NOBODY:
             self._take(number, question)
 
     def _take(self, number: int, question: Question) -> None:

@@ -22,12 +22,12 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from hbrt.attach.question import Question
-from hbrt.attach.waiting import ASK, NO_SLOT, Waiters
+from hbrt.attach.waiting import Waiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import submission
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, serial_of
-from hbrt.mailbox.native import native
+from hbrt.mailbox.native import ASK, NO_SLOT, native
 from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER
 from hbrt.mailbox.spin import poll_budget_ns
 from hbrt.mailbox.submission import Refusal, unserved

@@ -11,7 +11,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from hbrt.ddr.layout import CLIENT_ASKED
-from hbrt.mailbox.native import native
+from hbrt.mailbox.native import ASKED, INTERRUPTED, native
 from hbrt.protocol.control import MAX_TEXT
 from hbrt.protocol.stacks import text_of
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 PARTING_SECONDS = 2.0
 MAX_WAIT_MS = (1 << 31) - 1  # longer waits are endless
 _EVER = -1
-# Answers of native/mailbox/mailbox.h.
-ASK, NO_SLOT, TIMEOUT, INTERRUPTED, _, ASKED = range(0, -6, -1)
 
 
 class Waiters:

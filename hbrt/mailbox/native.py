@@ -9,6 +9,10 @@ from types import ModuleType
 from hbrt.ddr.layout import LAYOUT_VERSION
 from hbrt.native.files import is_stale
 
+# Answers of native/mailbox/mailbox.h that are no handle, slot or state.
+ASK, NO_SLOT, TIMEOUT, INTERRUPTED, GONE, ASKED, NOTHING, LOCKED, CONTROL, RAN = range(0, -10, -1)
+UNKNOWN_OWNER = -11
+
 
 class NativeMissingError(ImportError):
     """The mailbox in C cannot be used; the message has the reason."""

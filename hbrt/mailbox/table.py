@@ -93,7 +93,6 @@ SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is the time o
 # Of REQUEST and CLAIM: command, priority, owner, client, and when the core claimed it.
 RUN = struct.Struct("<16xIHxxII48xQ")
 _BLOCK_BYTES = struct.Struct("<40xQ8xQ")  # of REQUEST
-REQUEST_CMD_AT = 16  # command, then the fields that are equal when the same call is made again
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
 # The core writes: core, result, text bytes, whether the record has WORK, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64

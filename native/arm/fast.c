@@ -3,6 +3,7 @@
 #include "fast.h"
 
 #include "../mailbox/clock.h"
+#include "../mailbox/layout.h"
 #include "../mailbox/mailbox.h"
 #include "host.h"
 
@@ -48,7 +49,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait continues */
   hbrt_wait_ends(wait);
   if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python continues with it */
-  return state == HBRT_STATE_DONE;
+  return state == HBRT_DONE;
 }
 
 int32_t hbrt_left(void) { return left_ms; }

@@ -27,9 +27,6 @@ enum {
     HBRT_UNSERVED = -12,    /* every core that may run the task is offline; nothing was queued */
 };
 
-/* The state of a slot whose task has succeeded; larger ones are other ends. */
-enum { HBRT_STATE_DONE = 4 };
-
 /* The outcome of a poll, for the habit of the poller. */
 enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
 
