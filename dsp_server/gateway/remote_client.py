@@ -123,13 +123,17 @@ class RemoteClient(ConnectionHandler):
         self._recorder.look()
         self._trace = self._recorder.ring
 
+    def _begin_ns(self) -> int:
+        """The time, where a trace is to note what begins now; else 0."""
+        return 0 if self._trace is None else time.monotonic_ns()
+
     def _note(self, start_ns: int, size_bytes: int, what: str, sequence: int = 0, client: int = 0) -> None:
-        """Note bytes, or a task, that pass this gateway."""
-        if (trace := self._trace) is not None:
+        """Note bytes, or a task, that pass this gateway, unless they began before the trace."""
+        if start_ns and (trace := self._trace) is not None:
             trace.note(TraceKind.HOP, start_ns, time.monotonic_ns(), sequence, size_bytes, 0, client, trace.text(what))
 
     def _send(self, frame: bytes) -> None:
-        start_ns = time.monotonic_ns()
+        start_ns = self._begin_ns()
         super()._send(frame)
         self._note(start_ns, len(frame), "to the program")
 
@@ -157,7 +161,7 @@ class RemoteClient(ConnectionHandler):
             for _ in range(len(self._inbox)):
                 frame = self._inbox.popleft()
                 self.unread_bytes -= len(frame)
-                start_ns = time.monotonic_ns()
+                start_ns = self._begin_ns()
                 self._on_frame(frame)
                 self._note(start_ns, len(frame), "from the program")
                 self._check_unsent()
@@ -235,7 +239,7 @@ class RemoteClient(ConnectionHandler):
             raise MalformedMessageError(f"ACK {number:#x} names no frame that is under way.")
 
     def _on_submit(self, raw: bytes) -> None:
-        start_ns = time.monotonic_ns()
+        start_ns = self._begin_ns()
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
         if number in self._handles:
             raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
@@ -247,7 +251,7 @@ class RemoteClient(ConnectionHandler):
             status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)
             if status > 0:
                 self._numbers[status], self._handles[number] = number, status
-                if self._trace is not None:
+                if start_ns:
                     request = self._tasks.mailbox.request(slot_of(status))
                     self._note(start_ns, len(raw), "submit", request.sequence, request.client)
                 return
