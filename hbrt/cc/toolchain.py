@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt.native.files import include_dir, library
+from hbrt.native.files import include_folders, library
 from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 
 SOURCES = CPP_SUFFIXES | {".c"}
@@ -22,15 +22,6 @@ __attribute__((weak)) const char *__lsan_default_suppressions(void) {
 __attribute__((weak)) const char *__lsan_default_options(void) { return "print_suppressions=0"; }
 """
 """A source for the compiler's standard input: what Python keeps to the end is no leak of the program."""
-_FOLDERS = (
-    "",
-    "dnn",
-    "dnn/plugin",
-    "dsp",
-    "dsp/cv",
-    "dsp/nn",
-)  # that programs write before a header's name, or leave out
-_OTHERS = ("fastrpc", "neon", "rknn", "rga", "ucp", "ucp/hobot", "")  # folders of headers beside ``arm``
 _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 
@@ -54,12 +45,8 @@ def arm_flags() -> Flags:
         NotBuiltError: hbrt was installed where no C compiler was.
     """
     folder = library("libhbrt.so").parent
-    headers = include_dir("arm")
     return Flags(
-        (
-            *(f"-isystem{one}" for one in (*(headers / name for name in _FOLDERS), *map(include_dir, _OTHERS))),
-            *_ARM_TYPES,
-        ),
+        (*(f"-isystem{one}" for one in include_folders()), *_ARM_TYPES),
         (
             f"-L{folder}",
             f"-Wl,-rpath,{folder}",

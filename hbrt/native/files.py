@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
+_OF_ARM = ("", "dnn", "dnn/plugin", "dsp", "dsp/cv", "dsp/nn")  # what programs write before a header, or leave out
+_BESIDE_ARM = ("fastrpc", "neon", "rknn", "rga", "ucp", "ucp/hobot", "")  # folders of headers beside ``arm``
 
 
 class NotBuiltError(FileNotFoundError):
@@ -15,6 +17,11 @@ def include_dir(side: str) -> Path:
     """Folder of headers: of ARM programs (``arm``), images (``dsp``), both (``fastrpc``), RKNN (``rknn``), ``neon``."""
     clone = _HERE.parent.parent / "native" / "include"
     return (clone if clone.is_dir() else _HERE / "include") / side
+
+
+def include_folders() -> list[Path]:
+    """Return the folders in which the compiler of an ARM program finds the headers of hbrt, in their order."""
+    return [*(include_dir("arm") / name for name in _OF_ARM), *map(include_dir, _BESIDE_ARM)]
 
 
 def source_dir(name: str) -> Path:

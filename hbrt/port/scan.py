@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from hbrt.native.files import include_dir, library
+from hbrt.native.files import include_dir, include_folders, library
 from hbrt.native.image_flags import CPP_SUFFIXES
 
-HEADERS = ("arm", "fastrpc", "neon", "rknn", "ucp")
 WITHOUT_EFFECT = frozenset({
     "hbDNNGetCompileBpuCoreNum", "hbDNNGetInputDesc", "hbDNNGetModelDesc", "hbDNNGetOutputDesc", "hbDSPAddrMap",
     "hbDSPAddrUnmap",
@@ -55,7 +54,7 @@ class Found:
 
 def scan(root: Path) -> Found:
     """Read the files of a tree."""
-    files = [path for path in sorted(root.rglob("*")) if path.is_file() and not _SKIPPED & set(path.parts)]
+    files = [path for path in sorted(root.rglob("*")) if path.is_file() and not _is_skipped(path, root)]
     suffixes = CPP_SUFFIXES | {".c"}
     sources = [path for path in files if path.suffix in suffixes]
     headers = [path for path in files if path.suffix in {".h", ".hpp", ".hh"}]
@@ -65,7 +64,8 @@ def scan(root: Path) -> Found:
     _names(found, list(texts.values()))
     own = {path.as_posix() for path in headers}
     included = {name for text in texts.values() for name in _INCLUDE.findall(text)}
-    found.headers = sorted(name for name in included if not _is_header_here(name, own))
+    folders = _header_folders()
+    found.headers = sorted(name for name in included if not _is_header_here(name, own, folders))
     builds = [path for path in files if path.name in {"CMakeLists.txt", "Makefile"}]
     linked = {name for path in builds for name in _linked(path.read_text(encoding="utf-8", errors="replace"))}
     found.libraries = sorted(name for name in linked if not _has_library(name))
@@ -74,11 +74,19 @@ def scan(root: Path) -> Found:
     return found
 
 
+def _is_skipped(path: Path, root: Path) -> bool:
+    return not _SKIPPED.isdisjoint(path.relative_to(root).parts)
+
+
+def _sides() -> list[Path]:
+    """The folders of headers for ARM programs: not their common one, which has those of images, too."""
+    return [folder for folder in include_folders() if folder != include_dir("")]
+
+
 def _names(found: Found, texts: list[str]) -> None:
     known = {
         name
-        for side in HEADERS
-        for path in include_dir(side).rglob("*.h")
+        for path in {path for folder in _sides() for path in folder.rglob("*.h")}
         for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))
     }
     plain = [_COMMENT.sub(" ", text) for text in texts]
@@ -89,14 +97,18 @@ def _names(found: Found, texts: list[str]) -> None:
     found.missing = sorted(used - known)
 
 
-def _is_header_here(name: str, own: set[str]) -> bool:
+def _is_header_here(name: str, own: set[str], folders: list[Path]) -> bool:
     if any(path.endswith(f"/{name.removeprefix('../').removeprefix('./')}") for path in own):
         return True
-    folders = [include_dir(side) for side in HEADERS]
-    folders += [child for folder in folders for child in folder.rglob("*/")]
+    return any((folder / name).is_file() for folder in folders)
+
+
+def _header_folders() -> list[Path]:
+    """Where headers are found: hbrt's folders and those in them, and the system's."""
+    folders = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
     system = [Path("/usr/include"), Path("/usr/local/include"), *Path("/usr/include").glob("*-linux-gnu")]
     system += [*Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
-    return any((folder / name).is_file() for folder in (*folders, *system))
+    return [*folders, *system]
 
 
 def _linked(text: str) -> set[str]:
@@ -113,7 +125,7 @@ def _has_library(name: str) -> bool:
 
 
 def _python(found: Found, root: Path, files: list[Path]) -> None:
-    own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _SKIPPED & set(path.parts)}
+    own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _is_skipped(path, root)}
     missing = set()
     for path in files:
         try:

@@ -36,6 +36,15 @@ def test_a_tree_is_read(tree: Path) -> None:
     assert found.modules == ["no_such_module.part"]
 
 
+def test_a_tree_below_a_folder_named_build_is_read_and_finds_every_header_of_the_compiler(tree: Path) -> None:
+    below = tree / "build" / "demo"
+    below.mkdir(parents=True)
+    (below / "main.c").write_text('#include "rga/im2d.h"\n#include "im2d.h"\n#include "hb_ucp.h"\n#include "gone.h"\n')
+    assert scan(tree).units == ["src/main.cc"]
+    found = scan(below)
+    assert (found.units, found.headers) == (["main.c"], ["gone.h"])
+
+
 def test_what_is_missing_is_named_and_fails(tree: Path) -> None:
     (tree / "src" / "more.c").write_text('#include "vio/camera.h"\nint more(void) { return hbDNNTeleport(); }\n')
     answer = CliRunner().invoke(command, [str(tree)])
