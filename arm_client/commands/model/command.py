@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from google.protobuf.message import DecodeError
 
-from arm_client.commands.model.new import NewModel, advice, write
-from arm_client.dnn.errors import ModelError
+from arm_client.commands.run.pictures import need
 from hbrt.cli.options import json_option
 from hbrt.cli.tables import show_json, show_text
 
@@ -61,7 +59,12 @@ def new(
 
     Also prints what most board programs would not expect of this model.
     """
+    need("dnn")
+    from google.protobuf.message import DecodeError
+
+    from arm_client.commands.model.new import NewModel, advice, write
     from arm_client.commands.model_exec.models import in_this_process
+    from arm_client.dnn.errors import ModelError
     from arm_client.dnn.loading.model import load
 
     if given == "gray":

@@ -11,7 +11,7 @@ from onnx import GraphProto, ValueInfoProto, helper
 from arm_client.dnn.spec.spec import TensorSpec
 from hbrt.dnn_types import hbDNNTensorLayout
 from hbrt.models.spec.graph import shape_of
-from hbrt.models.spec.graph_edits import TO_NHWC, graph_inputs
+from hbrt.models.spec.graph_edits import TO_NHWC, free_name, graph_inputs, rename_reads
 
 _RANK = 4  # of pictures and of a detector's heads
 
@@ -120,16 +120,13 @@ def _transpose(graph: GraphProto, value: ValueInfoProto) -> None:
         return
     producer = next(node for node in graph.node if value.name in node.output)
     at = list(graph.node).index(producer)
-    before = f"{value.name}.nchw"
+    before = free_name(graph, f"{value.name}.nchw")
     if producer.op_type == "DequantizeLinear":
         node = helper.make_node("Transpose", [producer.input[0]], [before], perm=TO_NHWC)
         producer.input[0] = before
         graph.node.insert(at, node)
     else:
-        for reader in graph.node:
-            for place, name in enumerate(reader.input):
-                if name == value.name:
-                    reader.input[place] = before
+        rename_reads(graph, value.name, before)
         producer.output[list(producer.output).index(value.name)] = before
         graph.node.insert(at + 1, helper.make_node("Transpose", [before], [value.name], perm=TO_NHWC))
     sizes = [value.type.tensor_type.shape.dim[axis] for axis in TO_NHWC]
