@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,7 +50,7 @@ def command(good: str, words: tuple[str, ...], bad: str, *, as_json: bool) -> No
                         f"The command must {'fail' if must_fail else 'succeed'} for {name}: it exited with code {code}."
                     )
             _git(tree, "bisect", "start", last, first)
-            where = ["sh", "-c", f"cd -- {_quoted(str(inside))} && {{ {_SKIPPING}; }}", "sh"]
+            where = ["sh", "-c", f"cd -- {shlex.quote(str(inside))} && {{ {_SKIPPING}; }}", "sh"]
             told = _git(tree, "bisect", "run", *where, *words, must=False)
             found = _FIRST.search(told)
             if found is None:
@@ -66,10 +67,6 @@ def command(good: str, words: tuple[str, ...], bad: str, *, as_json: bool) -> No
         show_text(f"{short} ({date}, {author}) is the first for which it fails: {subject}")
         show_text(f"It changed {', '.join(changed)}.")
     click.get_current_context().exit(Exit.GOOD)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _git(folder: Path, *words: str, must: bool = True) -> str:

@@ -14,7 +14,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import BoardError, NotRunningError
 
@@ -79,8 +79,6 @@ def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool)
 
 
 def _show_json(log: str, raw: bytes) -> None:
-    from hbrt.cli.tables import show_json
-
     show_json({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
 
 

@@ -8,7 +8,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.ask import ask
 
 
@@ -28,8 +28,6 @@ def command(board: BoardPaths, wanted: str | None, *, as_json: bool) -> None:
     args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
     state = "enabled" if ask(board, "recovery", **args) else "disabled"
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json({"board": board.name, "recovery": state})
         return
     show_text(f"Recovery of board {board.name} is {state}.")

@@ -10,7 +10,7 @@ import click
 from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.daemon import Daemon
 
 
@@ -47,8 +47,6 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     # Of the cores that were restarted: another one may run another image.
     images = list(dict.fromkeys(each["image"] for each in status["cores"] if core in {None, each["core"]}))
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json({"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]})
         return
     who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"

@@ -24,7 +24,7 @@ from hbrt.cli.options import (
     timeout_option,
     to_bytes,
 )
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 from hbrt.profiles.profile import active
@@ -179,8 +179,6 @@ def _serve(config: DaemonConfig) -> None:
 def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
     name = launched.paths.name
     if as_json:
-        from hbrt.cli.tables import show_json
-
         fields = {"board": name, "directory": config.directory, "state": "running", "pid": launched.pid}
         show_json({**fields, "removed": list(launched.removed)})
         return
@@ -204,8 +202,6 @@ def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float
         raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
     ask(board, "start_core", timeout, core=core)
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json({"board": board.name, "core": core, "state": "running"})
         return
     show_text(f"Core {core} of board {board.name} is running.")

@@ -10,7 +10,7 @@ from dsp_server.clients import RELAY
 from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option, timeout_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.control.ask import ask
 from hbrt.control.daemon import Daemon
 from hbrt.errors import RefusedError
@@ -58,8 +58,6 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
 
 def _say(document: dict[str, Any], sentence: str, as_json: bool) -> None:  # noqa: FBT001 - of this file alone
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json(document)
     else:
         show_text(sentence)

@@ -8,7 +8,7 @@ import click
 
 from hbrt import __version__
 from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import show_json, show_text
 from hbrt.ddr.layout import LAYOUT_VERSION
 from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
@@ -29,8 +29,6 @@ def command(*, as_json: bool) -> None:
         "python": platform.python_version(),
     }
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json(facts)
         return
     show_text(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")

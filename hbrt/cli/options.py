@@ -159,6 +159,17 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(function)
 
 
+def port_option(function: F) -> F:
+    """Add ``--port``, of a page on loopback."""
+    return click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        show_default="a free one",
+        help="Port on loopback that the page is served at.",
+    )(function)
+
+
 def timeout_option(default_s: float) -> Callable[[F], F]:
     """Add ``--timeout``; the verb gets ``timeout``, in seconds."""
     return click.option(

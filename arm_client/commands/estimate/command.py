@@ -15,7 +15,7 @@ from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.profiles.profile import MEASURED, Profile, active, find
 from hbrt.settings import BadSettingError
 
@@ -214,8 +214,6 @@ def _answer(
     as_json: bool,
 ) -> None:
     """Print an estimate, or what has changed since a former one, which decides the exit code."""
-    from hbrt.cli.tables import show_json
-
     if against is not None:
         from arm_client.commands.estimate.against import changes_of, show_changes
 
@@ -274,7 +272,6 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
     """
     from arm_client.commands.estimate.capture import measurements_of
     from arm_client.commands.estimate.fit import fit, held_out_errors, read, sizes_of
-    from hbrt.cli.tables import Column, numbers, show_json, show_table
     from hbrt.profiles.estimate import needs_a_run
 
     base, notes = profile or active(), list[str]()

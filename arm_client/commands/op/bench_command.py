@@ -11,7 +11,7 @@ import click
 from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option, timeout_option
-from hbrt.cli.tables import show_text
+from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table, show_text
 
 CALL_SECONDS = 60.0
 
@@ -116,7 +116,6 @@ def bench(
     from arm_client.client import connect, private_board
     from arm_client.commands.op.bench import dot_of, plot as write_plot, ratio_of, row_of
     from arm_client.commands.op.sweep import sweep
-    from hbrt.cli.tables import show_json
 
     pack, dtypes = how_called(params, dtype, output_dtype)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
@@ -155,7 +154,6 @@ def bench(
 
 def _show(rows: list[dict[str, Any]], plot: Path | None) -> None:
     from hbrt.cli.modelled import shares
-    from hbrt.cli.tables import Column, numbers, short_time, show_table
 
     columns = [*numbers("ELEMENTS", "HOST", "MODELLED"), Column("OF IT")]
     if compares := "host_ratio" in rows[0]:

@@ -13,7 +13,7 @@ from arm_client.commands.op.kinds import DTYPES, KINDS, MAX_HALO, NewOp
 from arm_client.commands.which_board import say_where
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, command_argument, json_option, timeout_option, to_command
-from hbrt.cli.tables import short_time, show_text
+from hbrt.cli.tables import short_time, show_json, show_text
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 CASE_SECONDS = 30.0
@@ -90,8 +90,6 @@ def new(
     except OpError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json({"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]})
         return
     param, image, call, test, *header = (file.name for file in files)
@@ -223,8 +221,6 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
             if connected.session.daemon is None:  # a private board says it by itself
                 show_text(read_log(), err=True, nl=False)
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json({**_as_data(cmd, name, against, found), **modelled})
     else:
         show_text(_as_text(cmd, name, against, found, modelled))
@@ -279,8 +275,6 @@ def check_layout(
     remarks = layout.remarks_of(read)
     is_good = not any(strict or remark.severity == Severity.ERROR for remark in remarks)
     if as_json:
-        from hbrt.cli.tables import show_json
-
         show_json(layout.as_data(read, remarks, is_good=is_good))
     else:
         layout.show(read, remarks)

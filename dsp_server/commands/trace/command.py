@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 
-from dsp_server.commands.web.command import port_option, serve
-from dsp_server.commands.web.view import View
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths, BoardRef
-from hbrt.cli.options import any_board_option, board_option, json_option
+from hbrt.cli.options import any_board_option, board_option, json_option, port_option
 from hbrt.cli.tables import show_json, show_text
 from hbrt.control.ask import ask
 from hbrt.control.observer import Observer
@@ -116,6 +114,9 @@ def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) ->
     """
     if file is not None and file.suffix != ".json":
         raise WrongUseError(f"The viewer reads .json files, not {file.name}; https://ui.perfetto.dev reads .pftrace.")
+    from dsp_server.commands.web.command import serve  # the other verbs need no web server
+    from dsp_server.commands.web.view import View
+
     view = View(board)
     read = view.trace if file is None else file.read_bytes
     try:

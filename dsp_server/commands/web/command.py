@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import webbrowser
-
 import click
 
 from dsp_server.commands.web.server import HOST, Answers, Server, answers_of
 from dsp_server.commands.web.view import View
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import any_board_option
+from hbrt.cli.options import any_board_option, port_option
 from hbrt.cli.tables import show_text
 from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
-
-port_option = click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="a free one",
-    help="Port on loopback that the page is served at.",
-)
 
 
 @click.command(
@@ -63,5 +53,7 @@ def serve(answers: Answers, port: int, what: str, page: str = "", *, opens: bool
     with server:
         show_text(f"{what} is at {server.url} (Ctrl-C ends this).")
         if opens:
+            import webbrowser
+
             webbrowser.open(server.url)
         server.serve_forever(poll_interval=0.2)
