@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hbrt.accelerators.layer import Layer
-from hbrt.accelerators.time_model import Chip, Times, times_of, work_of
+from hbrt.accelerators.time_model import Chip, Times, run_times
 
 FITTED: Final = Path(__file__).parent / "fitted.toml"
 ASSUMED: Final = Path(__file__).parent / "assumed.toml"
@@ -112,10 +112,10 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
     """
     if (one := assumed().get(name)) is not None:
         spread = family_of_chip(one.like).within_90
-        (slow, _), (us, times), (fast, _) = (_run(layers, one.chip(at)) for at in range(3))
+        (slow, _), (us, times), (fast, _) = (run_times(layers, one.chip(at)) for at in range(3))
         return Run(us, fast / (1 + spread), slow / (1 - spread), times, one.why)
     spread = family_of_chip(name).within_90
-    us, times = _run(layers, chips()[ALIASES.get(name, name)])
+    us, times = run_times(layers, chips()[ALIASES.get(name, name)])
     return Run(us, us / (1 + spread), us / (1 - spread), times)
 
 
@@ -130,8 +130,3 @@ def range_of_chip(name: str) -> tuple[float, float]:
     return low * min(value / most for _, value, most in factors), high * max(
         value / least for least, value, _ in factors
     )
-
-
-def _run(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
-    times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
-    return chip.run_us + float(times.us.sum()), times

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import exp, log
+from statistics import median
 from typing import Final, NamedTuple
 
 from hbrt.accelerators.chips import ALIASES, chips
@@ -45,10 +46,9 @@ def judged() -> tuple[Judged, ...]:
 
 def band_of(rows: tuple[Judged, ...]) -> Band:
     """How rows lie; there is at least one."""
-    errors = sorted(abs(one.ratio - 1) for one in rows)
-    middle = (errors[(len(errors) - 1) // 2] + errors[len(errors) // 2]) / 2
+    errors = [abs(one.ratio - 1) for one in rows]
     near = sum(error <= 0.3 for error in errors) / len(errors)
-    return Band(len(rows), middle, near, exp(sum(log(one.ratio) for one in rows) / len(rows)))
+    return Band(len(rows), median(errors), near, exp(sum(log(one.ratio) for one in rows) / len(rows)))
 
 
 def spread_of(name: str) -> float:

@@ -104,10 +104,15 @@ def times_of(work: Work, chip: Chip) -> Times:
     return Times(compute + moving - hidden + table + chip.launch_us, compute, features, weights, table)
 
 
+def run_times(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
+    """Model a run of all layers on one core: its time in microseconds, and those of the layers."""
+    times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
+    return chip.run_us + float(times.us.sum()), times
+
+
 def run_us(layers: Sequence[Layer], chip: Chip) -> float:
     """Model the time of a run of all layers on one core, in microseconds."""
-    work = work_of(layers, chip.input_group, chip.output_group)
-    return chip.run_us + float(times_of(work, chip).us.sum())
+    return run_times(layers, chip)[0]
 
 
 def _work(layer: Layer, input_group: float, output_group: float) -> tuple[float, ...]:

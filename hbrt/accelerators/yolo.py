@@ -15,8 +15,8 @@ COCO: Final = 80
 """Classes of the published detectors."""
 
 
-def _width(channels: float, most: int = 1 << 30) -> int:
-    return ceil(min(channels, most) / 8) * 8
+def _width(channels: float) -> int:
+    return ceil(channels / 8) * 8
 
 
 def bottleneck(net: Net, x: Tensor, channels: int, ratio: float = 0.5, act: str = "silu", kernel: int = 1) -> Tensor:
@@ -25,18 +25,20 @@ def bottleneck(net: Net, x: Tensor, channels: int, ratio: float = 0.5, act: str 
     return net.add(x, y) if x.channels == channels else y
 
 
-def c3(net: Net, x: Tensor, channels: int, depth: int, act: str = "silu", ratio: float = 0.5) -> Tensor:
-    """YOLOv5's block."""
-    inner = int(channels * ratio)
+def c3(net: Net, x: Tensor, channels: int, depth: int, act: str = "silu", kernel: int = 1) -> Tensor:
+    """YOLOv5's block; C3k with the first kernel of its bottlenecks."""
+    inner = channels // 2
     y = net.conv(x, inner, act=act)
     for _ in range(depth):
-        y = bottleneck(net, y, inner, 1.0, act)
+        y = bottleneck(net, y, inner, 1.0, act, kernel)
     return net.conv(net.concat(y, net.conv(x, inner, act=act)), channels, act=act)
 
 
-def c2f(net: Net, x: Tensor, channels: int, depth: int, block: Callable[[Net, Tensor, int], Tensor]) -> Tensor:
-    """YOLOv8's block, around any inner one."""
-    inner = channels // 2
+def c2f(
+    net: Net, x: Tensor, channels: int, depth: int, block: Callable[[Net, Tensor, int], Tensor], ratio: float = 0.5
+) -> Tensor:
+    """YOLOv8's block, around any inner one of a ratio of the channels."""
+    inner = int(channels * ratio)
     net.conv(x, 2 * inner)
     y = Tensor(inner, x.height, x.width)
     parts = [y, y]
@@ -83,10 +85,10 @@ def psa(net: Net, x: Tensor, channels: int, depth: int = 1) -> Tensor:
     return net.conv(net.concat(y, y), channels)
 
 
-def detect_v5(net: Net, features: Sequence[Tensor], classes: int = COCO, extra: int = 0) -> None:
+def detect_v5(net: Net, features: Sequence[Tensor], extra: int = 0) -> None:
     """Heads with anchors."""
     for x in features:
-        net.pointwise(net.conv(x, 3 * (classes + 5 + extra), act=""))
+        net.pointwise(net.conv(x, 3 * (COCO + 5 + extra), act=""))
 
 
 def detect_v8(
@@ -195,22 +197,10 @@ def yolo11(depth: float, width: float, most: int, *, is_large: bool, head: str =
         return bottleneck(net, x, channels, 0.5, kernel=3)
 
     def nested(net: Net, x: Tensor, channels: int) -> Tensor:
-        inner = channels // 2
-        y = net.conv(x, inner)
-        for _ in range(2):
-            y = bottleneck(net, y, inner, 1.0, kernel=3)
-        return net.conv(net.concat(y, net.conv(x, inner)), channels)
+        return c3(net, x, channels, 2, kernel=3)
 
     def c3k2(x: Tensor, channels: int, *, has_c3k: bool, ratio: float = 0.5) -> Tensor:
-        block = nested if has_c3k or is_large else half
-        inner = int(channels * ratio)
-        net.conv(x, 2 * inner)
-        y = Tensor(inner, x.height, x.width)
-        parts = [y, y]
-        for _ in range(repeats):
-            y = block(net, y, inner)
-            parts.append(y)
-        return net.conv(net.concat(*parts), channels)
+        return c2f(net, x, channels, repeats, nested if has_c3k or is_large else half, ratio)
 
     x = net.conv(net.conv(Tensor(3, size, size), c(64), 3, 2), c(128), 3, 2)
     x = c3k2(x, c(256), has_c3k=False, ratio=0.25)

@@ -142,7 +142,7 @@ def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> 
     if call.model_us:
         return Parts(0.0, 0.0, 0.0, 0.0, 0.0, call.model_us)
     cost, us, number = op_cost(call, base, other), other.us, other.number
-    moved = call.block_bytes + call.work.mapped_bytes
+    moved = call.size_bytes
     rpc = number("rpc.call_us") + call.buffers * number("rpc.buffer_us") + moved / number("rpc.flush_bytes_per_us")
     if is_relayed:
         rpc += number("rpc.relay_us")
@@ -182,7 +182,7 @@ def ddr_bytes(call: Call, profile: Profile) -> int:
     work = call.work
     if call.model_us or work.has_arithmetic:
         return work.dma_bytes + (work.ddr_loads * profile.whole("ddr.load_bytes") if work.ddr_loads else 0)
-    return max(call.block_bytes + work.mapped_bytes, work.dma_bytes)
+    return max(call.size_bytes, work.dma_bytes)
 
 
 def range_of(time_us: Callable[..., float], profile: Profile, models: tuple[float, float] = ONE) -> Range:

@@ -24,8 +24,6 @@ MAX_TERMS: Final = 33_025
 """Products of two uint8 that an int32 can add up, whatever they are."""
 MIN_L: Final = 1 << 8
 MAX_L: Final = 1 << 16
-MIN_MULTIPLIER: Final = 64
-"""Below it a requantized number is off by more than 1.5 %: the multiplier is cut to a whole number."""
 THREADS: Final = 4
 """Hardware threads of the DSP: each takes a part of the columns."""
 BLOCK_ROWS: Final = 4
