@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hbrt.borders.guests import PACKAGES
+from hbrt.borders.guests import CORE, PACKAGES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-CORE = ("arm_client", "dsp_server", "hbrt")
 
 
 def folder_of(package: str) -> Path:

@@ -7,14 +7,18 @@ replayed (``hbrt.replays``).
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _DISTRIBUTION_OF: Final = {"fastrpc": "hbrt-fastrpc", "hbrt_farm": "hbrt-farm", "rknn_api": "hbrt-rknn"}
-_CORE: Final = ("arm_client", "dsp_server", "hbrt")
+CORE: Final = ("arm_client", "dsp_server", "hbrt")
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
-PACKAGES: Final = frozenset({*_CORE, *_DISTRIBUTION_OF})
+PACKAGES: Final = frozenset({*CORE, *_DISTRIBUTION_OF})
 """The packages that programs import, of the core and of guests."""
 
 
@@ -25,11 +29,17 @@ class MissingGuestError(ImportError):
         super().__init__(f"{subject} needs hbrt-{extra}, which is not installed: pip install 'hbrt[{extra}]'.")
 
 
-def targets(group: str) -> dict[str, str]:
-    """Return what installed packages announce in a group: name -> ``module:attribute``."""
+@cache
+def _entries(group: str) -> dict[str, EntryPoint]:
+    """What installed packages announce in a group, by name. Once a process: all metadata is read for it."""
     from importlib.metadata import entry_points
 
-    return {entry.name: entry.value for entry in entry_points(group=group)}
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def targets(group: str) -> dict[str, str]:
+    """Return what installed packages announce in a group: name -> ``module:attribute``."""
+    return {name: entry.value for name, entry in _entries(group).items()}
 
 
 def load(group: str, name: str, subject: str, extra: str) -> Any:
@@ -44,11 +54,10 @@ def load(group: str, name: str, subject: str, extra: str) -> Any:
     Raises:
         MissingGuestError: the guest is not installed.
     """
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group=group, name=name):
-        return entry.load()
-    raise MissingGuestError(subject, extra)
+    entry = _entries(group).get(name)
+    if entry is None:
+        raise MissingGuestError(subject, extra)
+    return entry.load()
 
 
 def folders(*but: str) -> list[str]:
