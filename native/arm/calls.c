@@ -51,7 +51,6 @@
   }
 /* Where the program calls a function here that calls another one: its line is told, not ours. */
 __thread void *hbrt_caller;
-#define CALLED_HERE() hbrt_caller = hbrt_caller ? hbrt_caller : __builtin_return_address(0)
 #define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
   struct hbrt_call call;                                                                                              \
   void *from = hbrt_caller ? hbrt_caller : __builtin_return_address(0);                                               \

@@ -17,7 +17,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { PROCESS, CHECK, FILL }; /* what a job is; rknn_api/rga/job.py has the same */
+enum { PROCESS, CHECK, FILL }; /* what a job is; Job of rknn_api/rga/calls.py has the same */
 
 struct job {
   int32_t kind, usage, color, interpolation, status, thickness;

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define API __attribute__((visibility("default")))
-#define CALLED_HERE() hbrt_caller = hbrt_caller ? hbrt_caller : __builtin_return_address(0)
 /* What is called in between is told at the program's line, and the next call is on its own. */
 #define ASKED(call) (hbrt_caller = __builtin_return_address(0), kept_status = (call), hbrt_caller = NULL, kept_status)
 

@@ -107,10 +107,6 @@ class Memory:
             )
         return region.phy_addr + offset
 
-    def regions(self) -> list[Region]:
-        """All, by their addresses."""
-        return [self._regions[start] for start in self._starts]
-
     def at(self, address: int) -> Region | None:
         """The range that begins there."""
         return self._regions.get(address)
@@ -310,7 +306,7 @@ class Memory:
         """
         if not size_bytes:
             if fd in self._mapped:
-                self.unmap_fd(fd, self._mapped[fd].size_bytes)
+                self.unmap_fd(fd, None)
         elif fd not in self._mapped:
             self.map_fd(fd, size_bytes)
 

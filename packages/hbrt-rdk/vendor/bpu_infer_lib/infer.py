@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.dnn import Model, Tensor, load
+from arm_client.dnn.tensors.images import sides_of
 from arm_client.errors import HbrtError
+from hobot_vio.pictures import to_nv12
 
 
 @dataclass
@@ -101,15 +103,11 @@ class Infer:
         Raises:
             FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range.
         """
-        told = self._input(index).properties
-        height, width = told.shape[2:] if told.layout == "NCHW" else told.shape[1:3]
+        height, width = sides_of(self._input(index).spec)
         picture = cv2.imread(img_path)
         if picture is None:
             raise FileNotFoundError(f"Cannot read {img_path} as a picture.")
-        planar = cv2.cvtColor(cv2.resize(picture, (width, height)), cv2.COLOR_BGR2YUV_I420).reshape(-1)
-        area = height * width
-        uv = planar[area:].reshape(2, -1).T.reshape(-1)
-        return self.read_input(np.concatenate([planar[:area], uv]), index)
+        return self.read_input(np.frombuffer(to_nv12(np.asarray(picture, np.uint8), width, height), np.uint8), index)
 
     def forward(self, more: bool = False) -> bool:  # noqa: FBT001, FBT002 - the vendor's signature
         """Run the model on the inputs that were read. ``more`` is taken, and changes nothing.

@@ -281,11 +281,17 @@ def _walk(phase: str, operation: Operation, *, is_stub: bool) -> list[str]:
     return walk.lines
 
 
+def _handle_counts(operation: Operation) -> tuple[int, int]:
+    """How many handles go in, and how many come out."""
+    outs = [one.is_out for one in operation.parameters if isinstance(one.type, Handle)]
+    return outs.count(False), outs.count(True)
+
+
 def stub(operation: Operation) -> tuple[list[str], list[str]]:
     """Declarations and statements of a stub."""
     wire = _wire(operation)
     has_in, has_out = bool(wire.ends[0]), bool(wire.ends[1])
-    handles = sum(isinstance(one.type, Handle) for one in operation.parameters)
+    counts = _handle_counts(operation)
     declared = [
         "  struct _piece *_arena = NULL;",
         f"  size_t _ins = {int(has_in)}, _outs = {int(has_out)};",
@@ -301,7 +307,7 @@ def stub(operation: Operation) -> tuple[list[str], list[str]]:
     lines += [
         *_walk(COUNT, operation, is_stub=True),
         f"  if (_ins > {MAX_BUFFERS} || _outs > {MAX_BUFFERS}) {_bad('AEE_EUNSUPPORTED')}",
-        f"  _pra = _take(&_arena, _ins + _outs + {max(handles, 1)}, sizeof *_pra);",
+        f"  _pra = _take(&_arena, _ins + _outs + {max(sum(counts), 1)}, sizeof *_pra);",
         f"  if (!_pra) {_bad('AEE_ENOMEMORY')}",
         "  _at_in = _pra, _at_out = _pra + _ins;",
         *(["  _put(&_at_in, _in, sizeof _in);"] if has_in else []),
@@ -311,9 +317,6 @@ def stub(operation: Operation) -> tuple[list[str], list[str]]:
         lines.append(f"  {{ const uint32_t _v = {operation.number}; memcpy(_in, &_v, sizeof _v); }}")
     lines += _walk(PACK, operation, is_stub=True)
     lines += _sent_handles(operation)
-    counts = [
-        sum(isinstance(one.type, Handle) and one.is_out is out for one in operation.parameters) for out in (False, True)
-    ]
     method = min(operation.number, LONG_METHOD)
     word = f"REMOTE_SCALARS_MAKEX(0, {method}, _ins, _outs, {counts[0]}, {counts[1]})"
     lines += [
@@ -356,7 +359,8 @@ def skeleton(interface: Interface, operation: Operation, name: str, called: str)
         "  uint8_t *_out = NULL;",
     ]
     arguments = ["_h"] if interface.has_handle else []
-    handles = {False: 0, True: sum(isinstance(one.type, Handle) and not one.is_out for one in operation.parameters)}
+    counts = _handle_counts(operation)
+    handles = {False: 0, True: counts[0]}
     checks: list[str] = []
     for at, one in enumerate(operation.parameters):
         lines += [f"  {text};" for text in _locals(one, at)]
@@ -373,9 +377,6 @@ def skeleton(interface: Interface, operation: Operation, name: str, called: str)
             takes_address = is_pointer(one) and not isinstance(one.type, Array | String)
             arguments.append(f"&_p{at}" if takes_address else f"_p{at}")
     lines.append("  (void)_h, (void)_in, (void)_out;")
-    counts = [
-        sum(isinstance(one.type, Handle) and one.is_out is out for one in operation.parameters) for out in (False, True)
-    ]
     lines.append(
         f"  if (REMOTE_SCALARS_INHANDLES(_sc) != {counts[0]} || REMOTE_SCALARS_OUTHANDLES(_sc) != {counts[1]}) {_bad()}"
     )

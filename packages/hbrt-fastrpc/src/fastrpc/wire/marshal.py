@@ -25,7 +25,6 @@ ROUT: Final = "rout"
 INROUT: Final = "inrout"
 MODES: Final = (IN, ROUT, INROUT)
 VALUE, SEQUENCE, STRING, HANDLE = "value", "sequence", "string", "handle"
-LENGTH: Final = struct.Struct("<I")
 
 
 class Param(NamedTuple):

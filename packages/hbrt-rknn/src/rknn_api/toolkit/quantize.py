@@ -216,7 +216,9 @@ def _flatten_biases(model: ModelProto) -> None:
 
 def _biases(model: ModelProto) -> list[tuple[NodeProto, TensorProto]]:
     """The nodes of Gemm with a constant bias, and that one."""
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    made = [(node.output[0], _constant(node.attribute[0])) for node in model.graph.node if node.op_type == "Constant"]
+    constants = {name: tensor for name, tensor in made if tensor is not None}
+    constants |= {tensor.name: tensor for tensor in model.graph.initializer}
     gemms = [node for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2]
     return [(node, constants[node.input[2]]) for node in gemms if node.input[2] in constants]
 
@@ -227,7 +229,7 @@ def _is_a_row(bias: TensorProto) -> bool:
 
 def biased_by_row(model: ModelProto) -> list[str]:
     """Names of the values of Gemm that cannot be quantized, since their bias differs from row to row."""
-    return [node.output[0] for node, bias in _biases(with_initializers(model)) if not _is_a_row(bias)]
+    return [node.output[0] for node, bias in _biases(model) if not _is_a_row(bias)]
 
 
 def _culprit(model: ModelProto, error: BaseException) -> str:
