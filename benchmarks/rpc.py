@@ -1,4 +1,4 @@
-"""What a call costs, side by side with other ways of calling another process, in one continue one machine.
+"""What a call costs, side by side with other ways of calling another process, in one go on one machine.
 
     python -m benchmarks.rpc [--quick] [--regime one|free|busy|all] [--peers a,b] [--json FILE] [--markdown]
 

@@ -272,7 +272,7 @@ class Soak:
         return pids[0] if pids else None
 
     def processes(self) -> dict[str, Process]:
-        """What is watched, by name, when the board has release the clients that have ended."""
+        """What is watched, by name, when the board has released the clients that have ended."""
         give_up = time.monotonic() + END_SECONDS
         while self._has_programs(self.ask("status")) and time.monotonic() < give_up:
             time.sleep(SECONDS_BETWEEN_LOOKS)
