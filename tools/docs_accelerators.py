@@ -8,7 +8,6 @@ from collections.abc import Callable
 from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
 from hbrt.accelerators.figures import figures
 from hbrt.accelerators.judging import band_of, judged, spread_of
-from hbrt.accelerators.time_model import Chip
 from tools.markdown import table
 
 
@@ -23,7 +22,8 @@ def parameters() -> str:
         return f"{one['value']:.3g}{span}"
 
     return table(
-        ("parameter", *fitted), ((f"`{name}`", *(cell(name, chip) for chip in fitted)) for name in Chip._fields)
+        ("parameter", *fitted),
+        ((f"`{name}`", *(cell(name, chip) for chip in fitted)) for name in fitted[next(iter(fitted))]),
     )
 
 

@@ -44,7 +44,7 @@ _MEMORY: Final = {
 """First guesses of bytes of features, bytes of weights and elements of a table per µs."""
 INPUT_GROUPS, OUTPUT_GROUPS = (16, 32, 64), (8, 16, 32, 64)
 PULL: Final = 0.05
-_FITTED: Final = Chip._fields[:-2]
+_FITTED: Final = Chip._fields[:-3]  # but the groups and ``wide_rate``, which no figure tells
 NINETY: Final = 1.645  # of a normal distribution
 
 

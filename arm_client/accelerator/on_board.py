@@ -126,7 +126,9 @@ class OnBoard:
         data = proto.SerializeToString()
         self._board = board
         self._has_run = False
-        self._time = time_of_model(proto, board.profile.chip)
+        # An NPU runs real numbers as float16; on a BPU a model of such stands for one that is quantized.
+        float_bits = 16 if board.profile.accelerator == "npu" else None
+        self._time = time_of_model(proto, board.profile.chip, float_bits)
         self._file = self._placed(data)
         del data
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,8 @@ from hbrt.accelerators.time_model import Chip, Times, run_times
 
 FITTED: Final = Path(__file__).parent / "fitted.toml"
 ASSUMED: Final = Path(__file__).parent / "assumed.toml"
+WIDE: Final = "wide"
+"""The tables of ``ASSUMED`` that say how fast arrays multiply numbers of 16 bits."""
 FAMILIES: Final = "families"
 """The table of ``FITTED`` that says how far a fit is off for a family of networks that it has not seen."""
 ALIASES: Final = {"rk3568": "rk3566"}
@@ -44,7 +46,7 @@ class Assumed(NamedTuple):
 
     def chip(self, at: int = 1) -> Chip:
         """Its parameters, with the factors at 0: the lowest rates, 1: as assumed, 2: the highest."""
-        one, compute, memory = chips()[self.like], self.compute[at], self.memory[at]
+        one, compute, memory = _fitted_at(self.like, at), self.compute[at], self.memory[at]
         return one._replace(
             macs_per_us=one.macs_per_us * compute,
             depthwise_per_us=one.depthwise_per_us * compute,
@@ -68,10 +70,24 @@ def chips() -> dict[str, Chip]:
 
 
 @cache
+def _assumed() -> dict[str, Any]:
+    return tomllib.loads(ASSUMED.read_text(encoding="utf-8"))
+
+
+@cache
 def assumed() -> dict[str, Assumed]:
     """The chips whose parameters are assumed, by name."""
-    tables = tomllib.loads(ASSUMED.read_text(encoding="utf-8"))
-    return {name: Assumed(**table) for name, table in tables.items()}
+    return {name: Assumed(**table) for name, table in _assumed().items() if name != WIDE}
+
+
+def _wide(fitted: str) -> dict[str, Any]:
+    """How fast a chip that is fitted multiplies numbers of 16 bits, and why that is assumed."""
+    return next(table for table in _assumed()[WIDE].values() if fitted in table["chips"])
+
+
+def _fitted_at(fitted: str, at: int) -> Chip:
+    """A chip's parameters, with those that no figure tells at 0: the lowest rate, 1: as assumed, 2: the highest."""
+    return chips()[fitted]._replace(wide_rate=_wide(fitted)["rate"][at])
 
 
 def family_of_chip(name: str) -> Family:
@@ -83,7 +99,8 @@ def chip_named(name: str) -> Chip | None:
     """The parameters of a chip, fitted or assumed; None where nothing is known of it."""
     if (one := assumed().get(name)) is not None:
         return one.chip()
-    return chips().get(ALIASES.get(name, name))
+    fitted = ALIASES.get(name, name)
+    return _fitted_at(fitted, 1) if fitted in chips() else None
 
 
 class Run(NamedTuple):
@@ -92,7 +109,7 @@ class Run(NamedTuple):
     Attributes:
         us: The run.
         low_us: The lower end of what 90 % of networks of families that no fit has seen take.
-        high_us: The upper end. For a chip that is assumed, both ends are those of its factors as well.
+        high_us: The upper end. Both ends are those of what is assumed as well: a chip's factors, the rate of 16 bits.
         times: Of each layer.
         why: What the parameters rest on where they are assumed; "" where they are fitted.
     """
@@ -110,13 +127,14 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
     Raises:
         KeyError: nothing is known of the chip.
     """
-    if (one := assumed().get(name)) is not None:
-        spread = family_of_chip(one.like).within_90
-        (slow, _), (us, times), (fast, _) = (run_times(layers, one.chip(at)) for at in range(3))
-        return Run(us, fast / (1 + spread), slow / (1 - spread), times, one.why)
-    spread = family_of_chip(name).within_90
-    us, times = run_times(layers, chips()[ALIASES.get(name, name)])
-    return Run(us, us / (1 + spread), us / (1 - spread), times)
+    one = assumed().get(name)
+    fitted = one.like if one else ALIASES.get(name, name)
+    at = one.chip if one else partial(_fitted_at, fitted)
+    (slow, _), (us, times), (fast, _) = (run_times(layers, at(where)) for where in range(3))
+    spread = family_of_chip(fitted).within_90
+    is_wide = any(layer.macs and layer.feature_bits > 8 for layer in layers)
+    why = (one.why if one else "", _wide(fitted)["why"] if is_wide else "")
+    return Run(us, fast / (1 + spread), slow / (1 - spread), times, "; ".join(filter(None, why)))
 
 
 def range_of_chip(name: str) -> tuple[float, float]:

@@ -37,6 +37,8 @@ class Layer(NamedTuple):
         channels: Input channels of a group.
         groups: Groups of channels.
         activation: Fused behind it; "" for none.
+        feature_bits: Of a number that it reads or writes.
+        weight_bits: Of a weight.
     """
 
     name: str
@@ -48,11 +50,24 @@ class Layer(NamedTuple):
     channels: int = 0
     groups: int = 1
     activation: str = ""
+    feature_bits: int = 8
+    weight_bits: int = 8
 
     @property
-    def feature_elements(self) -> int:
-        """Elements that it reads and writes."""
-        return sum(one.elements for one in self.inputs) + self.output.elements
+    def feature_bytes(self) -> float:
+        """Bytes that it reads and writes, without weights."""
+        return (sum(one.elements for one in self.inputs) + self.output.elements) * self.feature_bits / 8
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of its weights."""
+        return self.weights * self.weight_bits / 8
+
+    @property
+    def precision(self) -> str:
+        """Its numbers: int8, or such as w8a16, bits of weights and activations."""
+        is_int8 = self.weight_bits == self.feature_bits == 8
+        return "int8" if is_int8 else f"w{self.weight_bits}a{self.feature_bits}"
 
 
 class Net:

@@ -23,13 +23,13 @@ class ModelTime(NamedTuple):
     ddr_bytes: int = 0
 
 
-def time_of_model(model: ModelProto, chip: str) -> ModelTime:
+def time_of_model(model: ModelProto, chip: str, float_bits: int | None) -> ModelTime:
     """Model a run; nothing is known of a chip without parameters, or of a model whose sizes only a run tells."""
     if chip_named(chip) is None:
         return ModelTime()
     try:
-        layers = layers_of_model(model)
+        layers = layers_of_model(model, float_bits)
         us = run_of(layers, chip).us
     except Exception:  # noqa: BLE001 - a model that cannot be estimated runs all the same
         return ModelTime()
-    return ModelTime(round(1000 * us), sum(one.feature_elements + one.weights for one in layers))
+    return ModelTime(round(1000 * us), round(sum(one.feature_bytes + one.weight_bytes for one in layers)))

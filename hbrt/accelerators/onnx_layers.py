@@ -1,6 +1,8 @@
 """The layers of an ONNX model as an accelerator runs them: activations fused, quantizers and views left out.
 
-The model is taken to be of int8, whatever its types are. It needs the package onnx.
+Its quantizers say of how many bits a layer's numbers are, as do the types float16 and bfloat16. Other real numbers are
+of 16 bits in a model that has either, else it is taken to be a model that will be quantized to int8. It needs the
+package onnx.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ _FUSED: Final = {
 }  # fmt: skip
 _MULTIPLYING: Final = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _SMALL_BYTES: Final = 4096
+_BITS: Final = {
+    TensorProto.INT4: 4, TensorProto.UINT4: 4, TensorProto.INT8: 8, TensorProto.UINT8: 8, TensorProto.INT16: 16,
+    TensorProto.UINT16: 16,
+}  # fmt: skip
 
 
 class UnknownSizesError(ValueError):
@@ -39,10 +45,12 @@ class UnknownSizesError(ValueError):
 
 @dataclass(frozen=True)
 class _Graph:
-    """A graph with what its values are called without quantizers, their sizes, and who reads them."""
+    """A graph with what its values are called without quantizers, their sizes and bits, and who reads them."""
 
     nodes: list[NodeProto]
     shapes: dict[str, tuple[int, ...]]
+    bits: dict[str, int]
+    float_bits: int
     constants: set[str]
     same: dict[str, str]
     readers: dict[str, list[NodeProto]]
@@ -68,13 +76,17 @@ class _Graph:
         return sizes
 
 
-def layers_of_model(model: ModelProto) -> list[Layer]:
+def layers_of_model(model: ModelProto, float_bits: int | None = None) -> list[Layer]:
     """Return the layers of a model; an open batch is 1.
+
+    Args:
+        model: The model.
+        float_bits: Of a real number that no quantizer and no type narrows; None for 16 where others are, else 8.
 
     Raises:
         UnknownSizesError: other sizes of it are open.
     """
-    graph = _graph_of(model)
+    graph = _graph_of(model, float_bits)
     taken: set[str] = set()  # first outputs of nodes that are fused
     layers = []
     for node in graph.nodes:
@@ -82,13 +94,15 @@ def layers_of_model(model: ModelProto) -> list[Layer]:
             continue
         fused = list(_fused(graph, node)) if node.op_type in _MULTIPLYING else []
         taken.update(one.output[0] for one in fused)
-        layers.append(_layer(graph, node, _activation(fused)))
+        features, weights = _bits_of_layer(graph, node)
+        one = _layer(graph, node, _activation(fused))
+        layers.append(one._replace(feature_bits=features, weight_bits=weights))
     return layers
 
 
-def _graph_of(model: ModelProto) -> _Graph:
+def _graph_of(model: ModelProto, float_bits: int | None) -> _Graph:
     graph = onnx.shape_inference.infer_shapes(_with_one_batch(model), data_prop=True).graph
-    shapes = _shapes_of(graph)
+    shapes, bits = _shapes_of(graph), _bits_of(graph)
     constants = {one.name for one in graph.initializer}
     same: dict[str, str] = {}
     readers: dict[str, list[NodeProto]] = {}
@@ -97,7 +111,9 @@ def _graph_of(model: ModelProto) -> _Graph:
             constants.update(node.output)
         elif node.op_type in {"QuantizeLinear", "DequantizeLinear", "Identity", "Cast", "Dropout"}:
             same[node.output[0]] = node.input[0]
-    found = _Graph(list(graph.node), shapes, constants, same, readers)
+    if float_bits is None:
+        float_bits = 16 if bits else 8
+    found = _Graph(list(graph.node), shapes, bits, float_bits, constants, same, readers)
     for node in graph.node:
         if node.output[0] not in same:
             for name in node.input:
@@ -131,6 +147,29 @@ def _shapes_of(graph: GraphProto) -> dict[str, tuple[int, ...]]:
             sizes = value.type.tensor_type.shape.dim
             found.setdefault(value.name, tuple(size.dim_value for size in sizes))
     return found
+
+
+def _bits_of(graph: GraphProto) -> dict[str, int]:
+    """Bits of the numbers of values that a quantizer or their type makes narrow."""
+    types = {one.name: one.data_type for one in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        types.setdefault(value.name, value.type.tensor_type.elem_type)
+    found = {name: 16 for name, kind in types.items() if kind in {TensorProto.FLOAT16, TensorProto.BFLOAT16}}
+    for node in graph.node:
+        if node.op_type == "QuantizeLinear":
+            kind = types.get("".join(node.input[2:3]), TensorProto.UINT8)
+            found[node.output[0]] = found[node.input[0]] = _BITS.get(kind, 8)
+        elif node.op_type == "DequantizeLinear":
+            kind = types.get(node.input[0], TensorProto.UNDEFINED)
+            found[node.output[0]] = _BITS.get(kind, found.get(node.input[0], 8))
+    return found
+
+
+def _bits_of_layer(graph: _Graph, node: NodeProto) -> tuple[int, int]:
+    """Bits of the numbers that a layer reads or writes, and of its weights."""
+    features = [graph.bits[one] for one in (*node.input, node.output[0]) if one in graph.bits.keys() - graph.constants]
+    weights = [graph.bits.get(one, graph.float_bits) for one in node.input if one in graph.constants]
+    return max(features, default=graph.float_bits), next(iter(weights), graph.float_bits)
 
 
 def _fused(graph: _Graph, node: NodeProto) -> Iterator[NodeProto]:

@@ -35,6 +35,7 @@ class Chip(NamedTuple):
         run_us: Of each run.
         input_group: Channels that the array takes at once.
         output_group: Channels that it makes at once.
+        wide_rate: Multiplications of 16 bits, by those of int8 in the same time.
     """
 
     macs_per_us: float
@@ -49,13 +50,14 @@ class Chip(NamedTuple):
     run_us: float
     input_group: float = 32
     output_group: float = 32
+    wide_rate: float = 0.5
 
 
 class Work(NamedTuple):
     """What layers do, in the terms of the parameters: float64 arrays with an element a layer.
 
     Attributes:
-        macs: Multiplications, those of channels that fill a group included.
+        macs: Multiplications of int8 that take as long, those of channels that fill a group included.
         depthwise: Multiplications of depthwise convolutions.
         matmul: Multiplications of products of two tensors.
         features: Bytes that computing layers read and write.
@@ -87,9 +89,9 @@ class Times(NamedTuple):
         return max(self._fields[1:], key=lambda name: float(getattr(self, name)[at]))
 
 
-def work_of(layers: Sequence[Layer], input_group: float, output_group: float) -> Work:
-    """Say what layers do on an array that takes and makes so many channels at once."""
-    rows = [_work(one, input_group, output_group) for one in layers]
+def work_of(layers: Sequence[Layer], input_group: float, output_group: float, wide_rate: float = 0.5) -> Work:
+    """Say what layers do on an array that takes and makes so many channels at once; ``wide_rate`` as in ``Chip``."""
+    rows = [_work(one, input_group, output_group, wide_rate) for one in layers]
     return Work(*np.array(rows, np.float64).reshape(-1, len(Work._fields)).T)
 
 
@@ -106,7 +108,7 @@ def times_of(work: Work, chip: Chip) -> Times:
 
 def run_times(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
     """Model a run of all layers on one core: its time in microseconds, and those of the layers."""
-    times = times_of(work_of(layers, chip.input_group, chip.output_group), chip)
+    times = times_of(work_of(layers, chip.input_group, chip.output_group, chip.wide_rate), chip)
     return chip.run_us + float(times.us.sum()), times
 
 
@@ -115,18 +117,19 @@ def run_us(layers: Sequence[Layer], chip: Chip) -> float:
     return run_times(layers, chip)[0]
 
 
-def _work(layer: Layer, input_group: float, output_group: float) -> tuple[float, ...]:
+def _work(layer: Layer, input_group: float, output_group: float, wide_rate: float) -> tuple[float, ...]:
     macs = depthwise = matmul = 0.0
+    products = layer.macs / (wide_rate if layer.feature_bits > 8 else 1)
     if layer.kind == DEPTHWISE:
-        depthwise = layer.macs
+        depthwise = products
     elif layer.kind == MATMUL:
-        matmul = layer.macs
+        matmul = products
     elif layer.macs:
         inputs, outputs = layer.channels, layer.output.channels // layer.groups
         taken = _MAX_PACKED if inputs <= _MAX_PACKED else ceil(inputs / input_group) * input_group
-        macs = layer.macs * taken / inputs * ceil(outputs / output_group) * output_group / outputs
+        macs = products * taken / inputs * ceil(outputs / output_group) * output_group / outputs
     is_table = layer.kind == POINTWISE or layer.activation not in CHEAP
-    moved = layer.feature_elements
+    moved = layer.feature_bytes
     features, only_moved = (0, moved) if layer.kind == MOVE else (moved, 0)
     table = layer.output.elements if is_table else 0
-    return macs, depthwise, matmul, features, only_moved, layer.weights, table
+    return macs, depthwise, matmul, features, only_moved, layer.weight_bytes, table

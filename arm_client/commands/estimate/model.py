@@ -54,10 +54,10 @@ def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
         raise click.UsageError(f"{file} has no layer that an accelerator computes.")
     return {
         "what": str(file),
-        "precision": "int8",
+        "precision": " and ".join(sorted({one.precision for one in layers if one.macs})) or "int8",
         "macs": sum(one.macs for one in layers),
-        "weights": sum(one.weights for one in layers),
-        "largest_feature": max(one.output.elements for one in layers),
+        "weights": sum(one.weight_bytes for one in layers),
+        "largest_feature": max(one.output.elements * one.feature_bits / 8 for one in layers),
         "boards": [_estimate(layers, name) for name in boards],
     }
 
@@ -75,9 +75,9 @@ def show_model(document: dict[str, Any]) -> None:
     show_text(
         f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
         f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
-        f"{document['largest_feature'] / 1e6:.2f} MB; modelled for int8 on one core, all layers on the accelerator, "
-        "nothing beside it on the DDR; all cores share the DDR, as is assumed. 90 % of published figures lie in such a "
-        "range of fits that have not seen the network's family (docs/accuracy.md)."
+        f"{document['largest_feature'] / 1e6:.2f} MB; modelled for {document['precision']} on one core, "
+        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. 90 % of "
+        "published figures lie in such a range of fits that have not seen the network's family (docs/accuracy.md)."
     )
     for one in boards:
         if one["assumed"]:
@@ -112,7 +112,7 @@ def _layers_of(file: Path) -> Sequence[Layer]:
 
 def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
     run = run_of(layers, name)
-    moved = sum(one.feature_elements + one.weights for one in layers)
+    moved = sum(one.feature_bytes + one.weight_bytes for one in layers)
     parts = run.times._fields[1:]
     bounds: dict[str, float] = dict.fromkeys(parts, 0.0)
     rows = []

@@ -98,6 +98,11 @@ def test_a_chip_without_figures_is_assumed_and_its_range_holds_its_factors() -> 
     slow, fast = (run_us(layers, assumed()["j5"].chip(at)) for at in (0, 2))
     assert run.low_us < fast < run.us < slow < run.high_us
     assert like.low_us == pytest.approx(like.us / (1 + family_of_chip("x5").within_90))
+    wide = [one._replace(feature_bits=16, weight_bits=16) for one in layers]
+    slower = run_of(wide, "x5")
+    assert like.us < slower.us < 8 * like.us
+    assert "16 bits" in slower.why
+    assert slower.low_us < slower.us / (1 + family_of_chip("x5").within_90)
 
 
 def test_a_band_tells_when_it_is_missed() -> None:

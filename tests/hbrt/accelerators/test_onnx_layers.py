@@ -13,18 +13,16 @@ from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
 
 
 def layers_of(
-    nodes: list[NodeProto], sizes: list[Any], *weights: tuple[str, tuple[int, ...]], scale: float | None = None
+    nodes: list[NodeProto], sizes: list[Any], *weights: tuple[str, tuple[int, ...]], zero: Any = None
 ) -> list[Layer]:
     values = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes),
         helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None),
     ]
     held = [numpy_helper.from_array(np.zeros(shape, np.float32), name) for name, shape in weights]
-    if scale is not None:
-        held += [
-            numpy_helper.from_array(np.array(scale, np.float32), "scale"),
-            numpy_helper.from_array(np.array(0, np.int8), "zero"),
-        ]
+    if zero is not None:
+        held += [numpy_helper.from_array(np.array(0.1, np.float32), "scale")]
+        held += [numpy_helper.from_array(np.array(zero), "zero")]
     graph = helper.make_graph(nodes, "net", values[:1], values[1:], held)
     return layers_of_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9))
 
@@ -56,7 +54,8 @@ def test_an_activation_that_another_node_reads_too_stands_alone() -> None:
     assert [one.kind for one in layers_of(nodes, [1, 3, 4, 4], ("w", (8, 3, 3, 3)))] == [CONV, POINTWISE, MOVE]
 
 
-def test_quantizers_are_no_layers() -> None:
+@pytest.mark.parametrize(("zero", "precision"), [(np.int8(0), "int8"), (np.int16(0), "w16a16")])
+def test_quantizers_are_no_layers_and_say_how_wide_numbers_are(zero: Any, precision: str) -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["x_"]),
@@ -67,8 +66,9 @@ def test_quantizers_are_no_layers() -> None:
         helper.make_node("DequantizeLinear", ["aq", "scale", "zero"], ["a_"]),
         helper.make_node("Relu", ["a_"], ["y"]),
     ]
-    (only,) = layers_of(nodes, [1, 3, 4, 4], ("w", (8, 3, 3, 3)), scale=0.1)
-    assert (only.activation, only.weights) == ("relu", 216)
+    (only,) = layers_of(nodes, [1, 3, 4, 4], ("w", (8, 3, 3, 3)), zero=zero)
+    assert (only.activation, only.weights, only.precision) == ("relu", 216, precision)
+    assert only.feature_bytes == (3 + 8) * 16 * only.feature_bits / 8
 
 
 def test_products_with_and_without_weights() -> None:

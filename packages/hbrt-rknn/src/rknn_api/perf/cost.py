@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hbrt.accelerators.chips import chip_named
 from hbrt.accelerators.layer import CONV, DEPTHWISE, MATMUL, MOVE, POINTWISE, Layer as Accelerated, Tensor
-from hbrt.accelerators.time_model import Chip as TimeChip, times_of, work_of
+from hbrt.accelerators.time_model import Chip as TimeChip, run_times
 from hbrt.profiles.profile import Profile
 from rknn_api.perf.layers import Layer, Shape
 
@@ -127,24 +127,13 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
 
 
 def _time_us(layer: Layer, chip: Chip, share: float) -> float:
-    """The time of a layer of which a core has a share; 0 where nothing is known of the chip.
-
-    Emulator: numbers of 16 bits multiply as slowly as ``float16_macs`` says, and move twice the bytes.
-    """
+    """The time of a layer of which a core has a share; 0 where nothing is known of the chip."""
     if chip.times is None:
         return 0.0
-    times, slowdown = chip.times, 1.0
-    if layer.element_bytes > 1:
-        slowdown = chip.int8_macs / chip.float16_macs
-    times = times._replace(
-        macs_per_us=times.macs_per_us / slowdown,
-        depthwise_per_us=times.depthwise_per_us / slowdown,
-        matmul_per_us=times.matmul_per_us / slowdown,
-        feature_bytes_per_us=times.feature_bytes_per_us / layer.element_bytes,
-        weight_bytes_per_us=times.weight_bytes_per_us / layer.element_bytes,
-    )
-    work = work_of([_as_accelerated(layer)], times.input_group, times.output_group)
-    return share * (float(times_of(work, times).us[0]) - times.launch_us) + times.launch_us
+    bits = 8 * layer.element_bytes
+    one = _as_accelerated(layer)._replace(feature_bits=bits, weight_bits=bits)
+    alone_us = run_times([one], chip.times)[0] - chip.times.run_us
+    return share * (alone_us - chip.times.launch_us) + chip.times.launch_us
 
 
 def _as_accelerated(layer: Layer) -> Accelerated:

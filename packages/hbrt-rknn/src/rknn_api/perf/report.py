@@ -43,21 +43,21 @@ def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform:
     layers, chip = layers_of(model, metadata, ops), Chip.of(platform.profile)
     taken = tuple(cores)[:1] if metadata.extra.get("single_core_mode") else tuple(cores)
     table = layer_table(layers, [cost_of(one, chip, taken, platform.cores) for one in layers])
-    return table + _whole_run(model, metadata, platform)
+    return table + _whole_run(model, platform)
 
 
-def _whole_run(model: ModelProto, metadata: Metadata, platform: Platform) -> str:
+def _whole_run(model: ModelProto, platform: Platform) -> str:
     """A line on a run of the model by published times of whole models; empty where they say nothing of it."""
-    if metadata.quantized_dtype != "w8a8" or chip_named(platform.profile.chip) is None:
+    if chip_named(platform.profile.chip) is None:
         return ""
     try:
-        run = run_of(layers_of_model(model), platform.profile.chip)
+        run = run_of(layers_of_model(model, 16), platform.profile.chip)
     except UnknownSizesError:
         return ""
     return (
         f"\n\nA run on one core, modelled by published times of whole models: {run.us / 1000:.2f} ms, "
         f"{1_000_000 / run.us:.1f} a second; 90 % of such figures lie from {run.low_us / 1000:.2f} to "
-        f"{run.high_us / 1000:.2f} ms (docs/accuracy.md)."
+        f"{run.high_us / 1000:.2f} ms (docs/accuracy.md).{f' Assumed: {run.why}.' if run.why else ''}"
     )
 
 
