@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,8 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
+
+_SETTLING_S = 5.0  # an interrupt may have ended the thread that took the result
 
 
 def without_library_frames(error: HbrtError) -> HbrtError:
@@ -148,8 +151,11 @@ class Task(concurrent.futures.Future[Any]):
 
     def cancel(self) -> bool:
         """Cancel it when no core has claimed it yet."""
-        if self._session.tasks.cancel(self._handle):
-            self._settle()
+        self._session.tasks.cancel(self._handle)
+        self._look()
+        if self._is_taken:  # perhaps by another thread, which has not come to its end
+            with contextlib.suppress(concurrent.futures.CancelledError, TimeoutError):
+                super().exception(_SETTLING_S)
         return self.cancelled()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[Any]], object]) -> None:

@@ -20,7 +20,7 @@ __all__ = ["chip", "no_rest", "peer", "registered"]
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
-        "markers", "differs(mode, reason): the mode is different here on purpose; see docs/remote.md"
+        "markers", "differs(mode, reason): the mode differs here on purpose, see docs/remote.md, or repeats another"
     )
 
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 CLEAN, INVALIDATE = hb.HB_SYS_MEM_CACHE_CLEAN, hb.HB_SYS_MEM_CACHE_INVALIDATE
 
-pytestmark = pytest.mark.dsp_board(image="../arm_client/images/ops.py")
+pytestmark = [
+    pytest.mark.dsp_board(image="../arm_client/images/ops.py"),
+    pytest.mark.differs("relay", "its caches are those of direct: a relay carries tasks alone"),
+]
 
 
 @pytest.fixture

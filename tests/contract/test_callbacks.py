@@ -13,6 +13,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import private_board
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def test_several_callbacks_of_one_task_in_order(chip: Chip) -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+@each("error", [ValueError, SystemExit, KeyboardInterrupt])
 def test_a_callback_that_raises_does_not_silence_the_next(
     chip: Chip, calls: Calls, capsys: pytest.CaptureFixture[str], error: type[BaseException]
 ) -> None:
@@ -197,7 +198,7 @@ def test_a_callback_may_wait_for_another_task(chip: Chip, calls: Calls) -> None:
     assert hb.hbDSPReleaseTask(task) == 0
 
 
-@pytest.mark.parametrize("callback", [None, 5, "print"])
+@each("callback", [None, 5, "print"])
 def test_what_cannot_be_called(chip: Chip, callback: Any) -> None:
     task = chip.rpc(hb.HB_DSP_RPC_CMD_PING)
     assert hb.hbDSPSetTaskDoneCb(task, callback) == hb.HB_DSP_INVALID_ARGUMENT

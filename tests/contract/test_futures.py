@@ -7,7 +7,6 @@ import concurrent.futures
 import gc
 import struct
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,9 @@ from arm_client import (
     UnknownCommandError,
     private_board,
 )
+from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
@@ -49,12 +50,12 @@ class Gate:
         self.task = chip.board.submit(chip.HOLD, self.flags, self.output, core=core)
 
     def await_running(self) -> Gate:
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.flags[0]:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-            self._look()
+        until(self._is_running, "the gate's start")
         return self
+
+    def _is_running(self) -> bool:
+        self._look()
+        return bool(self.flags[0])
 
     def open(self) -> None:
         self.flags[1] = 1
@@ -124,8 +125,9 @@ class TestResult:
         gate.open()
         assert gate.task.result(1e12) is gate.output
 
-    @pytest.mark.parametrize("timeout", [float("inf"), 1e300, 3e6, 86400 * 365])
-    def test_very_long_timeouts(self, gate: Gate, timeout: float) -> None:
+    @each("timeout", [float("inf"), 1e300, 3e6, 86400 * 365])
+    def test_very_long_timeouts(self, chip: Chip, timeout: float) -> None:
+        gate = Gate(chip)
         opener = threading.Timer(0.01, gate.open)
         opener.start()
         assert gate.task.result(timeout) is gate.output
@@ -151,9 +153,7 @@ class TestResult:
             task.add_done_callback(called.append)
             assert task.result() is None
         Board.call(chip.board, hb.HB_DSP_RPC_CMD_PING)
-        deadline = time.monotonic() + PATIENCE_S
-        while len(called) < 300 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        chip.until(lambda: len(called) >= 300, "300 callbacks")
         assert len(called) == len(set(called)) == 300
 
 
@@ -225,7 +225,7 @@ class Kept:
 
 
 class TestKeep:
-    @pytest.mark.parametrize("timeout", [None, 30.0])
+    @each("timeout", [None, 30.0])
     def test_goes_with_the_call(self, chip: Chip, timeout: float | None) -> None:
         kept = Kept()
         there = weakref.ref(kept)
@@ -233,7 +233,7 @@ class TestKeep:
         del kept
         assert there() is None
 
-    @pytest.mark.parametrize("timeout", [None, 30.0])
+    @each("timeout", [None, 30.0])
     def test_goes_with_a_call_that_failed(self, chip: Chip, timeout: float | None) -> None:
         kept, failures = Kept(), 0
         there = weakref.ref(kept)
@@ -267,10 +267,7 @@ class TestKeep:
         assert there is not None
         assert there() is not None
         inbox.view()[1] = 1
-        deadline = time.monotonic() + PATIENCE_S
-        while chip.board.live_tasks():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        chip.until(lambda: not chip.board.live_tasks(), "the end of the task")
         gc.collect()
         assert there() is None
 
@@ -324,7 +321,7 @@ class TestCallbacks:
         gate.task.result()
         concurrent.futures.wait([gate.task])
         gate.task.add_done_callback(lambda _: order.append("late"))
-        chip_until(lambda: len(order) == 3)
+        until(lambda: len(order) == 3)
         assert order == ["first", "second", "late"]
 
     def test_without_anybody_waiting(self, chip: Chip) -> None:
@@ -356,13 +353,6 @@ class TestCallbacks:
             call_back()
         gc.collect()
         assert chip.board.live_bytes() == 0
-
-
-def chip_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 class TestTogether:
@@ -440,7 +430,7 @@ class TestDropped:
             chip.board.submit(hb.HB_DSP_RPC_CMD_PING)
         gc.collect()
         chip.board.ping()
-        chip_until(lambda: chip.board.live_tasks() == 0)
+        until(lambda: chip.board.live_tasks() == 0)
         assert chip.board.status()["slots"]["leased"] <= 16 + 1024
 
     @pytest.mark.differs(
@@ -455,7 +445,7 @@ class TestDropped:
         assert other.phy_addr != place
         assert chip.board.live_tasks() == 1
         flags[1] = 1
-        chip_until(lambda: chip.board.live_tasks() == 0)
+        until(lambda: chip.board.live_tasks() == 0)
         assert output[0] == 0xA5
 
     def test_their_memory_comes_back_when_it_is_needed(
@@ -492,10 +482,10 @@ class TestAfterTheEnd:
             threads = [threading.Thread(target=wait) for _ in range(3)]
             for thread in threads:
                 thread.start()
-            chip_until(lambda: bool(flags[0]))
+            until(lambda: bool(flags[0]))
 
             def let_go(_: object) -> None:  # a core that stops lets its op end
-                chip_until(lambda: len(outcome) == len(threads))  # not before: a wait may find its task ended instead
+                until(lambda: len(outcome) == len(threads))  # not before: a wait may find its task ended instead
                 flags[1] = 1
 
             held.add_done_callback(let_go)

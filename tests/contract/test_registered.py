@@ -9,6 +9,7 @@ import pytest
 
 import arm_client as hb
 from hbrt.ddr.layout import DDR_BASE
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer
@@ -132,15 +133,15 @@ def test_ranges_that_are_not_inside_one_live_block(chip: Chip) -> None:
     assert hb.hbSysRegisterMem(freed) == hb.HB_SYS_REGISTER_MEM_FAILED
 
 
-@pytest.mark.parametrize("flag", [hb.HB_SYS_MEM_CACHE_CLEAN, hb.HB_SYS_MEM_CACHE_INVALIDATE, 1, 2])
-@pytest.mark.parametrize("cached", [False, True])
+@each("flag", [hb.HB_SYS_MEM_CACHE_CLEAN, hb.HB_SYS_MEM_CACHE_INVALIDATE, 1, 2])
+@each("cached", [False, True])
 def test_flush_in_coherent_mode_moves_nothing(chip: Chip, flag: int, cached: bool) -> None:  # noqa: FBT001
     mem = chip.mem(64, b"same", cached=cached)
     assert hb.hbSysFlushMem(mem, flag) == 0
     assert bytes(mem.view()[:4]) == b"same"
 
 
-@pytest.mark.parametrize("flag", [0, 3, 4, -1, 1 << 40])
+@each("flag", [0, 3, 4, -1, 1 << 40])
 def test_unknown_flush_flags(chip: Chip, flag: int) -> None:
     assert hb.hbSysFlushMem(chip.mem(), flag) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.last_error() == (

@@ -19,6 +19,7 @@ import arm_client as hb
 from arm_client import OpFailedError, private_board
 from arm_client.cabi import say
 from hbrt.ddr.layout import DDR_BASE
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer
@@ -90,7 +91,7 @@ class TestLife:
         assert [hb.hbDSPWaitTaskDone(task, 0) for task in tasks] == list(range(100))
         assert [hb.hbDSPReleaseTask(task) for task in tasks] == [0] * 100
 
-    @pytest.mark.parametrize("timeout", [0, -1, -(1 << 31), 1 << 31, 1 << 40, 0.5e9, ctypes.c_int(-1)])
+    @each("timeout", [0, -1, -(1 << 31), 1 << 31, 1 << 40, 0.5e9, ctypes.c_int(-1)])
     def test_timeouts_that_wait_for_ever(self, chip: Chip, timeout: Any) -> None:
         held = chip.hold()
         timer = threading.Timer(0.01, held.let_go)
@@ -99,7 +100,7 @@ class TestLife:
         timer.join()
         assert hb.hbDSPReleaseTask(held.task) == 0
 
-    @pytest.mark.parametrize("timeout", ["soon", None, float("nan"), [], object()])
+    @each("timeout", ["soon", None, float("nan"), [], object()])
     def test_timeouts_that_are_no_number(self, chip: Chip, timeout: Any) -> None:
         held = chip.hold()
         assert hb.hbDSPWaitTaskDone(held.task, timeout) == hb.HB_DSP_INVALID_ARGUMENT
@@ -156,7 +157,7 @@ def spin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("HBRT_SPIN_US", request.param)
 
 
-@pytest.mark.parametrize("timeout", [0, 10_000])
+@each("timeout", [0, 10_000])
 def test_threads_wait_for_one_task(spin: None, chip: Chip, timeout: int) -> None:
     held, statuses = chip.hold(), []
     threads = [
@@ -171,7 +172,7 @@ def test_threads_wait_for_one_task(spin: None, chip: Chip, timeout: int) -> None
     assert hb.hbDSPReleaseTask(held.task) == 0
 
 
-@pytest.mark.parametrize("timeout", [0, 10_000])
+@each("timeout", [0, 10_000])
 def test_a_release_by_another_thread_ends_the_waits(chip: Chip, timeout: int) -> None:
     holds = chip.hold_all()
     queued = chip.rpc(chip.ECHO, chip.mem(), chip.mem())
@@ -276,19 +277,19 @@ class TestRefusals:
         assert task.value is None
         return status, hb.last_error()
 
-    @pytest.mark.parametrize("core", [4, 5, -1, 1 << 30])
+    @each("core", [4, 5, -1, 1 << 30])
     def test_core(self, chip: Chip, core: int) -> None:
         assert self.submit(chip, dspCoreId=core) == (
             hb.HB_DSP_INVALID_CORE,
             f"dspCoreId is {core}; this board has 2 cores: write 0 for any, or the sum of 1 (core 0), 2 (core 1).",
         )
 
-    @pytest.mark.parametrize("priority", [-1, 256, 1 << 30])
+    @each("priority", [-1, 256, 1 << 30])
     def test_priority(self, chip: Chip, priority: int) -> None:
         status = hb.HB_DSP_INVALID_PRIORITY
         assert self.submit(chip, priority=priority) == (status, f"The priority is {priority}; write 0 to 255.")
 
-    @pytest.mark.parametrize("cmd", [-1, 0x10000])
+    @each("cmd", [-1, 0x10000])
     def test_command_that_is_no_number_of_one(self, chip: Chip, cmd: int) -> None:
         status = hb.HB_DSP_INVALID_ARGUMENT
         assert self.submit(chip, rpcCmd=cmd) == (status, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
@@ -308,7 +309,7 @@ class TestRefusals:
             assert "The output is" in hb.last_error()
         assert task.value is None
 
-    @pytest.mark.parametrize("side", ["input", "output"])
+    @each("side", ["input", "output"])
     def test_addresses(self, chip: Chip, side: str) -> None:
         mem = chip.mem(64)
         freed = hb.hbSysMem.from_buffer_copy(bytes(mem))
@@ -366,7 +367,7 @@ class TestFailures:
         assert 'raise ZeroDivisionError("the tile has no columns")' in text
         assert text.endswith("ZeroDivisionError: the tile has no columns")
 
-    @pytest.mark.parametrize("value", [5, -1, 1 << 30, -(1 << 31), (1 << 31) - 1])
+    @each("value", [5, -1, 1 << 30, -(1 << 31), (1 << 31) - 1])
     def test_op_that_returns_a_value(self, chip: Chip, value: int) -> None:
         given = chip.mem(8, struct.pack("<i", value))
         text = f"(command {chip.GIVE_BACK:#x}) returned {value}."
@@ -460,7 +461,7 @@ class TestFramework:
         assert "needs at least 8 bytes" in text
         assert chip.outcome(hb.HB_DSP_RPC_CMD_BUTT)[0] == hb.HB_DSP_INVALID_ARGUMENT
 
-    @pytest.mark.parametrize("by_reference", [False, True])
+    @each("by_reference", [False, True])
     def test_who_forgets_the_command_is_told(
         self,
         chip: Chip,
