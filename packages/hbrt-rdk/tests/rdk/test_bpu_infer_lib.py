@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import bpu_infer_lib
+import bpu_infer_lib_x3
+import bpu_infer_lib_x5
 from arm_client.client import Board
 from tools.stand_in import write_model
 
@@ -14,7 +16,8 @@ from tools.stand_in import write_model
 def test_a_picture_becomes_numbers(dsp_board: Board, tmp_path: Path) -> None:
     write_model(tmp_path / "net.bin", [{"shape": [1, 3, 32, 32], "type": "nv12"}], [{"shape": [1, 6]}])
     cv2.imwrite(str(tmp_path / "picture.png"), np.full((20, 30, 3), 128, np.uint8))
-    infer = bpu_infer_lib.Infer(False)
+    infer = bpu_infer_lib_x5.Infer(False)
+    assert bpu_infer_lib_x3.Infer is bpu_infer_lib.Infer
     assert infer.load_model(str(tmp_path / "net.bin"))
     assert infer.inputs[0].properties.tensorType == "HB_DNN_IMG_TYPE_NV12"
     assert infer.read_img_to_nv12(str(tmp_path / "picture.png"), 0)

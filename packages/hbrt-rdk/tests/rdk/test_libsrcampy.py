@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import libsrcampy as srcampy
+from hobot_spdev import libsppydev
 
 
 @pytest.fixture
@@ -52,6 +53,25 @@ def test_what_is_bound_passes_frames_on(camera: srcampy.Camera) -> None:
     assert srcampy.unbind(scaler, encoder) == 0
     assert encoder.get_img() is None
     assert srcampy.bind(encoder, camera) == -1
+
+
+def test_the_calls_of_rdk_ultra_take_sizes_as_lists(camera: srcampy.Camera) -> None:
+    ultra, scaler, encoder = libsppydev.Camera(), libsppydev.Camera(), libsppydev.Encoder()
+    decoder, display = libsppydev.Decoder(), libsppydev.Display()
+    assert ultra.open_cam(-1, [[64, 48], [32, 24]], fps=1000) == 0
+    assert bgr(ultra.get_frame(2, [32, 24]), 32, 24) == [0, 0, 1]
+    assert bgr(ultra.get_frame(2, 64, 48), 64, 48) == [1, 0, 0]
+    assert scaler.open_vps([64, 48], [24, 32], [32, 24], 1) == 0
+    assert encoder.encode(3, [24, 32]) == 0
+    assert decoder.decode(3, [24, 32], "") == [0, 0]
+    assert libsppydev.bind(ultra, scaler) == libsppydev.bind(scaler, encoder) == 0
+    part = encoder.get_frame()
+    assert part is not None
+    assert decoder.set_frame(part) == 0
+    assert bgr(decoder.get_frame(), 24, 32) == [0, 0, 1]
+    assert display.display([64, 48]) == libsppydev.bind(ultra, display) == 0
+    assert display.set_rect(8, 8, 40, 40, 1, 0xFF00FF00) == 0
+    assert display.send_frame(b"") == -1
 
 
 def pixel(file: Path) -> list[int]:

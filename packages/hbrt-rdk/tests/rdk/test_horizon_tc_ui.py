@@ -1,0 +1,34 @@
+"""horizon_tc_ui: a model on the host."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from horizon_tc_ui import HB_ONNXRuntime
+
+
+def model(kind: int, domain: str = "") -> onnx.ModelProto:
+    """One operator on four numbers."""
+    shape = [1, 1, 2, 2]
+    values = [helper.make_tensor_value_info(name, kind, shape) for name in "xy"]
+    node = helper.make_node("Identity", ["x"], ["y"], domain=domain)
+    graph = helper.make_graph([node], "net", values[:1], values[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_bytes_are_shifted_for_an_input_of_int8(tmp_path: Path) -> None:
+    onnx.save(model(TensorProto.INT8), tmp_path / "net.onnx")
+    session = HB_ONNXRuntime(model_file=str(tmp_path / "net.onnx"))
+    assert (session.input_names, session.output_names, session.layout) == (["x"], ["y"], ["NCHW"])
+    picture = np.array([0, 1, 128, 255], np.uint8).reshape(1, 1, 2, 2)
+    assert session.run(["y"], {"x": picture}, input_offset=128)[0].ravel().tolist() == [-128, -127, 0, 127]
+    stored = picture.view(np.int8)
+    assert session.run_feature(None, {"x": stored})[0].tolist() == stored.tolist()
+
+
+def test_operators_of_the_vendor_are_refused() -> None:
+    with pytest.raises(ValueError, match="operators of the vendor"):
+        HB_ONNXRuntime(onnx_model=model(TensorProto.FLOAT, "horizon"))

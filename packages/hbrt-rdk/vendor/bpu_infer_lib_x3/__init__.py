@@ -1,0 +1,5 @@
+"""bpu_infer_lib under the name that it has on RDK X3: docs/rdk.md."""
+
+from bpu_infer_lib import Infer
+
+__all__ = ["Infer"]

@@ -1,0 +1,1 @@
+"""Multimedia of RDK Ultra, emulated by hbrt: ``from hobot_spdev import libsppydev``."""
