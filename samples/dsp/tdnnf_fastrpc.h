@@ -1,4 +1,4 @@
-/* The methods of tdnnf.idl, over the forward pass of tdnnf_image.c, which includes this file. */
+/* The methods of tdnnf.idl, over the forward pass of tdnnf_image.c or tdnnf_hvx.c, which includes this file. */
 #ifndef TDNNF_FASTRPC_H
 #define TDNNF_FASTRPC_H
 
@@ -13,13 +13,21 @@
 #define SUMS (FIRST_BYTE + TENSORS * TENSOR_BYTES)
 #define WORKSPACE_BYTES (SUMS + 4 * TENSOR_BYTES)
 
+#ifdef __hexagon__
+#define RUN(call, steps, weights, output) run_counted(call, steps, weights, output)
+#define TILE_MANAGER NULL
+#else
+#define RUN(call, steps, weights, output) run(call, steps, weights, 0, output)
 extern char hbrt_dsp_tile_manager[]; /* an interface gets none, as an op does */
+#define TILE_MANAGER ((xvTileManager *)hbrt_dsp_tile_manager)
+#endif
 
 /* A handle is the memory of the tensors: allocated once, and not for each call. */
 int tdnnf_open(const char *uri, remote_handle64 *h) {
   (void)uri;
-  uint8_t *workspace = calloc(1, WORKSPACE_BYTES);
+  uint8_t *workspace = aligned_alloc(128, WORKSPACE_BYTES);
   if (!workspace) return AEE_ENOMEMORY;
+  memset(workspace, 0, FIRST_BYTE);
   for (uint32_t i = 0; i < TENSORS; i++) ((struct tensor *)workspace)[i].offset = FIRST_BYTE + i * TENSOR_BYTES;
   *h = (remote_handle64)(uintptr_t)workspace;
   return 0;
@@ -48,8 +56,19 @@ int tdnnf_forward(remote_handle64 h, const uint8_t *steps, int steps_len, const 
                               .denominator = (uint32_t)denominator,
                               .is_exact = (uint32_t)is_exact,
                               .output_bytes = (uint32_t)output_len};
-  struct call call = {&param, workspace, (int32_t *)(workspace + SUMS), (xvTileManager *)hbrt_dsp_tile_manager, 0};
-  return run(&call, (const struct step *)steps, weights, 0, output) ? AEE_EFAILED : 0;
+  struct call call = {&param, workspace, (int32_t *)(workspace + SUMS), TILE_MANAGER, 0};
+  return RUN(&call, (const struct step *)steps, weights, output) ? AEE_EFAILED : 0;
+}
+
+int tdnnf_executed(remote_handle64 h, int64_t *packets, int64_t *instructions, int64_t *vectors) {
+  (void)h;
+#ifdef __hexagon__
+  *packets = (int64_t)executed[0], *instructions = (int64_t)executed[1], *vectors = (int64_t)executed[2];
+  return 0;
+#else
+  *packets = *instructions = *vectors = 0;
+  return AEE_EUNSUPPORTED;
+#endif
 }
 
 int tdnnf_touch(remote_handle64 h, const uint8_t *input, int input_len, const uint8_t *weights, int weights_len,

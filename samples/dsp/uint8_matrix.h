@@ -1,7 +1,7 @@
 /* Arithmetic on matrices of asymmetric uint8 in plain C: products and sums in int32, and back to uint8.
  *
  * r = scale * (q - zero_point). Each function gives what the one of its name in hbrt/quantize/matrix.py gives, bit for
- * bit. What a loop would cost in vector instructions is charged beside it.
+ * bit. What a loop would cost in vector instructions is charged beside it; for a Hexagon, uint8_hvx.h has the loops.
  *
  * Source: Youdao's account of speech recognition on a DSP, 4.2, https://segmentfault.com/a/1190000039169471
  */
@@ -30,6 +30,10 @@ struct tensor {
   uint32_t zero_point, rows, columns;
   uint32_t offset; /* of its values in the block of tensors */
 };
+
+#ifdef __hexagon__
+#include "uint8_hvx.h"
+#else
 
 /* 4 rows by 32 columns of a product. a: 4 rows, pitch bytes apart; w: terms rows of 32. All CPUs give the same sums. */
 FOR_EACH_CPU void block_of_sums(const uint8_t *a, uint32_t pitch, const uint8_t *w, uint32_t terms,
@@ -61,6 +65,25 @@ FOR_EACH_CPU void scale_down(const int32_t *sums, uint8_t *out, uint64_t count, 
   }
 }
 
+/* sums = by_a * (a - its zero point) + by_b * (b - its zero point); b is one row where row_step is 0. */
+FOR_EACH_CPU void weighted_sum(const uint8_t *a, const uint8_t *b, int32_t *sums, uint32_t rows, uint32_t columns,
+                               uint32_t row_step, int32_t by_a, int32_t by_b, int32_t zero_a, int32_t zero_b) {
+  for (uint32_t row = 0; row < rows; row++, a += columns, b += row_step, sums += columns)
+    for (uint32_t i = 0; i < columns; i++) sums[i] = by_a * (a[i] - zero_a) + by_b * (b[i] - zero_b);
+}
+
+FOR_EACH_CPU void products(const uint8_t *a, const uint8_t *b, int32_t *sums, uint32_t rows, uint32_t columns,
+                           int32_t zero_a, int32_t zero_b) {
+  for (uint32_t row = 0; row < rows; row++, a += columns, sums += columns)
+    for (uint32_t i = 0; i < columns; i++) sums[i] = (a[i] - zero_a) * (b[i] - zero_b);
+}
+
+FOR_EACH_CPU void at_least(const uint8_t *in, uint8_t *out, uint64_t count, uint8_t least) {
+  for (uint64_t i = 0; i < count; i++) out[i] = XT_MAX(in[i], least);
+}
+
+#endif /* __hexagon__ */
+
 /* int32 to uint8 by the range of the numbers; L is denominator. Returns L1, 0 when all would be lost. */
 static int32_t requantize(const int32_t *sums, double scale, uint32_t denominator, int is_exact, struct tensor *out,
                           uint8_t *values) {
@@ -84,13 +107,6 @@ static int32_t requantize(const int32_t *sums, double scale, uint32_t denominato
   return (int32_t)multiplier;
 }
 
-/* sums = by_a * (a - its zero point) + by_b * (b - its zero point); b is one row where row_step is 0. */
-FOR_EACH_CPU void weighted_sum(const uint8_t *a, const uint8_t *b, int32_t *sums, uint32_t rows, uint32_t columns,
-                               uint32_t row_step, int32_t by_a, int32_t by_b, int32_t zero_a, int32_t zero_b) {
-  for (uint32_t row = 0; row < rows; row++, a += columns, b += row_step, sums += columns)
-    for (uint32_t i = 0; i < columns; i++) sums[i] = by_a * (a[i] - zero_a) + by_b * (b[i] - zero_b);
-}
-
 /* The sum of a and b, times b_factor, where b is a matrix or one row. Returns the scale of the sums, 0 when they may
  * leave int32. */
 static double add(const struct tensor *a, const uint8_t *a_values, const struct tensor *b, const uint8_t *b_values,
@@ -109,12 +125,6 @@ static double add(const struct tensor *a, const uint8_t *a_values, const struct 
 }
 
 /* a times one row, element by element. Returns the scale of the products. */
-FOR_EACH_CPU void products(const uint8_t *a, const uint8_t *b, int32_t *sums, uint32_t rows, uint32_t columns,
-                           int32_t zero_a, int32_t zero_b) {
-  for (uint32_t row = 0; row < rows; row++, a += columns, sums += columns)
-    for (uint32_t i = 0; i < columns; i++) sums[i] = (a[i] - zero_a) * (b[i] - zero_b);
-}
-
 static double multiply(const struct tensor *a, const uint8_t *a_values, const struct tensor *b, const uint8_t *b_values,
                        int32_t *sums) {
   products(a_values, b_values, sums, a->rows, a->columns, (int32_t)a->zero_point, (int32_t)b->zero_point);
