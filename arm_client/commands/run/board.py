@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from hbrt import settings
 from hbrt.board.files import daemon_pid, lock_holder
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.errors import BoardError, NotRunningError
+from hbrt.samples_dir import samples_dir
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
@@ -22,6 +25,8 @@ _PROFILES = {"asr": "sd865", "rknn": "rk3588"}
 """Of groups whose samples follow another board than the default one."""
 _DIRECT = {"rknn"}
 """Groups whose vendor has no relay, which reaches DSP cores alone."""
+_IMAGES = {"asr": "tdnnf_image.c", "fastrpc": "fastrpc_image.py"}
+"""Of groups whose ops are not among the packaged ones; in samples/dsp."""
 INLINE = "inline"
 """The mode under HBRT_INLINE: each program is the core of its own board."""
 
@@ -39,7 +44,8 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
     if settings.flag("HBRT_INLINE"):
         if must_run:
             raise click.UsageError(f"--board {board.name} has no effect under HBRT_INLINE: unset one of the two.")
-        yield "", True
+        with image_of(group):
+            yield "", True
         return
     if isinstance(board, RemoteBoard):
         from arm_client.client import connect
@@ -66,8 +72,8 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
     try:
         with (
             profile_of(group),
-            tempfile.TemporaryDirectory(prefix="hbrt-") as built,
-            private_daemon(settings.text("HBRT_IMAGE") or image_of(group, Path(built))) as private,
+            image_of(group),
+            private_daemon(settings.text("HBRT_IMAGE")) as private,
         ):
             try:
                 yield str(private.path), True
@@ -92,13 +98,29 @@ def profile_of(group: str) -> Iterator[None]:
             del os.environ["HBRT_PROFILE"]
 
 
-def image_of(group: str, directory: Path) -> str:
-    """The image that the samples of a group need, compiled into a directory; "" for the packaged one."""
-    if group != "asr":
-        return ""
-    from arm_client.asr.image import build_image
+@contextmanager
+def image_of(group: str) -> Iterator[None]:
+    """While the samples of a group run, have their private board use the group's image, unless HBRT_IMAGE names one.
 
-    return str(build_image(directory))
+    Raises:
+        BoardError: the image is in C, and does not compile.
+    """
+    if group not in _IMAGES or settings.text("HBRT_IMAGE"):
+        yield
+        return
+    image = samples_dir() / "dsp" / _IMAGES[group]
+    with tempfile.TemporaryDirectory(prefix="hbrt-") as folder:
+        if image.suffix == ".c":
+            line = [sys.executable, "-m", "hbrt", "cc", "--dsp", "-o", f"{folder}/{image.stem}.so", str(image)]
+            done = subprocess.run(line, check=False, capture_output=True, text=True)
+            if done.returncode:
+                raise BoardError(f"{image} does not compile:\n{done.stderr.rstrip()}")
+            image = Path(folder, f"{image.stem}.so")
+        os.environ["HBRT_IMAGE"] = str(image)
+        try:
+            yield
+        finally:
+            del os.environ["HBRT_IMAGE"]
 
 
 def board_to_trace(board: BoardRef) -> BoardRef | None:

@@ -14,10 +14,10 @@ from click.shell_completion import CompletionItem
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
-from arm_client.commands.run.pictures import NEEDED, contact_sheet, missing_for, need, take_pictures
+from arm_client.commands.run.pictures import contact_sheet, extras_of, missing_for, need, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import compare_routes, record_into, recorded, route_by, run_by_seed
-from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, samples_of, summary_of
+from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, samples_of, summary_of
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -26,6 +26,7 @@ from hbrt.cli.tables import Column, short_time, show_json, show_table, show_text
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
+COMPILE_SECONDS = 600.0  # the first Hexagon code of a machine compiles the C library, too
 _COLUMNS = (
     Column("OP"),
     Column("COMMAND", is_number=True),
@@ -184,7 +185,7 @@ def command(
         "model_file": model,
         "image_file": image,
     }
-    with image_of(group), recorded() as run, traced_run(trace, board_to_trace(board)):
+    with recorded() as run, traced_run(trace, board_to_trace(board)):
         code = _run_samples(
             group,
             samples,
@@ -238,8 +239,9 @@ def _run_samples(
     with running_board(board, group, must_run=must_run) as (directory, is_private):
         if output is not None:
             prepare_output(output)
+        limits = {} if timeout != SAMPLE_SECONDS else {"hexagon": COMPILE_SECONDS}
         outcomes = [
-            run_sample(name, file, directory, timeout, options, mode)
+            run_sample(name, file, directory, limits.get(name, timeout), options, mode)
             for name, file in _with_progress(samples, group, is_shown=not as_json)
         ]
     document: dict[str, Any] = {
@@ -309,16 +311,13 @@ def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]
     Raises:
         PictureError: no other sample is left, or the ones that need them were named.
     """
-    lacking = {group: missing for group in NEEDED if (missing := missing_for(group))}
-    others = {name: file for name, file in samples.items() if file.parent.name not in lacking}
-    for group, missing in lacking.items():
-        left_out = [name for name, file in samples.items() if file.parent.name == group]
-        if left_out and (were_named or not others):
-            need(group)
-        if left_out:
-            names = ", ".join(left_out)
-            text = f"Left out: {names}, which needs {', '.join(missing)} (hbrt's extra {group!r})."
-            show_text(text, err=True)
+    lacking = {name: extra for name, file in samples.items() for extra in extras_of(file) if missing_for(extra)}
+    others = {name: file for name, file in samples.items() if name not in lacking}
+    for extra in dict.fromkeys(lacking.values()):
+        if were_named or not others:
+            need(extra)
+        names = ", ".join(name for name in lacking if lacking[name] == extra)
+        show_text(f"Left out: {names}, which needs {', '.join(missing_for(extra))} (hbrt's extra {extra!r}).", err=True)
     return others
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,26 +43,41 @@ def need_opencv() -> None:
 
 
 _MODELS = ("onnx", "onnxruntime", "cv2", "yaml")
-NEEDED = {"dnn": _MODELS, "rknn": (*_MODELS, "rknn", "rknnlite"), "fastrpc": ("fastrpc",)}
-"""A group of samples, and the extra of the same name -> the libraries that it brings."""
+NEEDED = {
+    "dnn": _MODELS,
+    "rknn": (*_MODELS, "rknn", "rknnlite"),
+    "fastrpc": ("fastrpc",),
+    "hexagon": ("fastrpc", "ziglang", "qemu-hexagon"),
+}
+"""An extra -> the libraries and the program that samples need with it."""
+_SUBJECTS = {"fastrpc": "FastRPC needs", "hexagon": "Hexagon code needs"}
 
 
-def missing_for(group: str) -> list[str]:
-    """Names of the libraries that samples of a group need and this Python does not have."""
-    return [name for name in NEEDED[group] if find_spec(name) is None]
+def extras_of(file: Path) -> list[str]:
+    """The extras that a sample needs: those with the name of its group, of itself, or of a library that it imports."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    return [extra for extra in NEEDED if extra in {file.parent.name, file.stem, *imported}]
 
 
-def need(group: str) -> None:
+def missing_for(extra: str) -> list[str]:
+    """Names of what samples need with an extra and this machine does not have."""
+    return [name for name in NEEDED[extra] if find_spec(name) is None and shutil.which(name) is None]
+
+
+def need(extra: str) -> None:
     """Say what is missing before a board is started for nothing.
 
     Raises:
-        PictureError: something that samples of a group need is not installed.
+        PictureError: something that samples need with this extra is not installed.
     """
-    if missing := missing_for(group):
-        also = "" if group == "dnn" else f" packages/hbrt-{group}"
+    if missing := missing_for(extra):
+        also = f" packages/hbrt-{extra}" if extra in {"fastrpc", "rknn"} else ""
+        qemu = " QEMU is of the system (Debian: apt install qemu-user)." if "qemu-hexagon" in missing else ""
         raise PictureError(
-            f"{'FastRPC needs' if group == 'fastrpc' else 'Models need'} {', '.join(missing)}, which this Python does "
-            f"not have: install hbrt with its extra {group!r}, as in pip install '.[{group}]'{also} in its clone."
+            f"{_SUBJECTS.get(extra, 'Models need')} {', '.join(missing)}, which this Python does not have: install "
+            f"hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone.{qemu}"
         )
 
 

@@ -39,6 +39,7 @@ def main() -> int:
     file, fd, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     os.set_inheritable(fd, False)
     sys.argv = [str(file)]
+    sys.path.insert(0, str(file.parent))  # as when Python runs it
     calls = Calls()
     try:
         calls.watch(file.read_text(encoding="utf-8"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +19,6 @@ from hbrt.samples_dir import samples_dir
 
 # Samples that a group has from another one, as the vendor's script of the group has them.
 _FROM_OTHERS = {"nn": {"digits": "dnn"}}
-# The images of groups whose ops are not among the packaged ones.
-_IMAGES = {"fastrpc": "fastrpc_image.py"}
 # Fields of every sample's record; None for an unknown value.
 _FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "modelled_us", "output_file")
 
@@ -73,19 +70,6 @@ def samples_of(group: str) -> dict[str, Path]:
     arm = samples_dir() / "arm"
     others = {name: arm / other / f"{name}.py" for name, other in _FROM_OTHERS.get(group, {}).items()}
     return {path.stem: path for path in sorted((arm / group).glob("[!_]*.py"))} | others
-
-
-@contextmanager
-def image_of(group: str) -> Iterator[None]:
-    """While the samples of a group run, have their private board use the group's image, unless HBRT_IMAGE names one."""
-    if group not in _IMAGES or settings.text("HBRT_IMAGE"):
-        yield
-        return
-    os.environ["HBRT_IMAGE"] = str(samples_dir() / "dsp" / _IMAGES[group])
-    try:
-        yield
-    finally:
-        del os.environ["HBRT_IMAGE"]
 
 
 def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from arm_client.asr import Clock, Figure, show_figures
+from recognizer import Clock, Figure, show_figures
 
 REPORTS = True
 GHZ = {0: 1.8, 1: 1.8, 2: 1.8, 3: 1.8, 4: 2.42, 5: 2.42, 6: 2.42, 7: 2.84}  # clusters of the account's board

@@ -7,8 +7,8 @@ import sys
 from time import thread_time
 from typing import Any
 
-from arm_client.asr import DeviceNetwork, break_even, draw, features_of, forward, held_out, load_network, saved
 from arm_client.client import connect
+from recognizer import DeviceNetwork, break_even, draw, features_of, forward, held_out, load_network, saved
 
 REPORTS = True
 FRAMES = (5, 10, 20, 50, 100, 200, 400)

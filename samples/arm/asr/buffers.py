@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from arm_client.asr import (
+from arm_client.client import connect
+from recognizer import (
     CallCost,
     Clock,
     DeviceNetwork,
@@ -16,7 +17,6 @@ from arm_client.asr import (
     load_network,
     show_figures,
 )
-from arm_client.client import connect
 
 REPORTS = True
 PUBLISHED = "11.62 times"

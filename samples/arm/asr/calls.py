@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from arm_client.asr import Clock, DeviceNetwork, Figure, Per, draw, features_of, held_out, load_network, show_figures
 from arm_client.client import connect
+from recognizer import Clock, DeviceNetwork, Figure, Per, draw, features_of, held_out, load_network, show_figures
 
 REPORTS = True
 

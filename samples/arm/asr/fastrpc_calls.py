@@ -1,24 +1,23 @@
 """The forward pass over FastRPC, through its own interface; and a call with one buffer of weights against 21.
 
-The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub.
+The interface is samples/dsp/tdnnf.idl; 'hbrt idl' writes its stub and skeleton. The board is one of its own.
 """
 
-import subprocess
 import sys
-import tempfile
-from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from arm_client.asr import (
+from fastrpc import empty, from_array, statistics
+from recognizer import (
     CallCost,
     Clock,
     Figure,
     features_of,
     forward_uint8,
     held_out,
+    interface_board,
     load_network,
     pack,
     quantize,
@@ -26,29 +25,10 @@ from arm_client.asr import (
     show_figures,
     stored_output,
 )
-from arm_client.client import connect
-from fastrpc import empty, from_array, statistics
-from hbrt.samples_dir import samples_dir
 
 REPORTS = True
 ROUNDS, CALLS = 15, 40
 LARGEST_L = 1 << 16
-
-
-def load_stub() -> Any:
-    """The stub of the interface, as 'hbrt idl' writes it."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = samples_dir() / "dsp" / "tdnnf.idl"
-        subprocess.run(
-            [sys.executable, "-m", "hbrt", "idl", str(file), "--out", folder, "--lang", "python"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        sys.path.insert(0, folder)
-        try:
-            return import_module("tdnnf_stub")
-        finally:
-            sys.path.remove(folder)
 
 
 def best(call: Any, *arguments: Any) -> float:
@@ -67,7 +47,7 @@ def main() -> Any:
     network = load_network()
     packed, rows = pack(network), features_of(network, held_out(1)[0])
     features = quantize(rows)
-    with connect() as board, load_stub().Tdnnf() as tdnnf:
+    with interface_board() as (board, tdnnf):
         profile = board.profile
         steps, weights, given = map(from_array, (packed.steps, packed.weights, features.values.reshape(-1)))
         parts = [from_array(part) for part in packed.parts.values()]

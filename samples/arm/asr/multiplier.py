@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from arm_client.asr import DeviceNetwork, decode, draw, features_of, forward, held_out, load_network, word_error_rate
 from arm_client.client import connect
 from arm_client.errors import OpFailedError
+from recognizer import DeviceNetwork, decode, draw, features_of, forward, held_out, load_network, word_error_rate
 
 REPORTS = True
 

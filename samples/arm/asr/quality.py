@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from arm_client.asr import (
+from arm_client.client import connect
+from recognizer import (
     TEST_VOICES,
     Clock,
     DeviceNetwork,
@@ -17,7 +18,6 @@ from arm_client.asr import (
     utterances,
     word_error_rate,
 )
-from arm_client.client import connect
 
 REPORTS = True
 EACH = 10  # utterances of a voice, of five words

@@ -6,7 +6,8 @@ from time import thread_time
 from timeit import repeat
 from typing import Any
 
-from arm_client.asr import (
+from arm_client.client import connect
+from recognizer import (
     Clock,
     DeviceNetwork,
     Figure,
@@ -20,7 +21,6 @@ from arm_client.asr import (
     random_network,
     show_figures,
 )
-from arm_client.client import connect
 
 REPORTS = True
 

@@ -3,7 +3,8 @@
 from time import thread_time
 from typing import Any
 
-from arm_client.asr import (
+from arm_client.client import connect
+from recognizer import (
     Clock,
     DeviceNetwork,
     Figure,
@@ -17,7 +18,6 @@ from arm_client.asr import (
     show_figures,
     walk,
 )
-from arm_client.client import connect
 
 REPORTS = True
 

@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from arm_client.asr import (
+from arm_client.client import connect
+from recognizer import (
     RATE,
     DeviceNetwork,
     Per,
@@ -21,7 +22,6 @@ from arm_client.asr import (
     word_error_rate,
     write_wav,
 )
-from arm_client.client import connect
 
 REPORTS = True
 

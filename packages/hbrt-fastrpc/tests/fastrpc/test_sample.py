@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from arm_client.client import Board
+from arm_client.commands.run.board import image_of
 from arm_client.commands.run.references import verdict_of
-from arm_client.commands.run.samples import image_of
 
 SAMPLES = Path(__file__).resolve().parents[4] / "samples"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from arm_client.asr.decoding import decode, word_error_rate, word_errors
-from arm_client.asr.device import DeviceNetwork, Pass, Per, pack, stored_output
-from arm_client.asr.features import BANDS, filter_banks, rows_of
-from arm_client.asr.image import build_image
-from arm_client.asr.network import (
+from hbrt.quantize.matrix import quantize
+from recognizer.decoding import decode, word_error_rate, word_errors
+from recognizer.device import DeviceNetwork, Pass, Per, pack, stored_output
+from recognizer.features import BANDS, filter_banks, rows_of
+from recognizer.image import build_image, interface_board
+from recognizer.network import (
     Kind,
     Network,
     forward,
@@ -17,11 +18,11 @@ from arm_client.asr.network import (
     ranges_of,
     walk,
 )
-from arm_client.asr.offload import CallCost, break_even, call_cost, saved
-from arm_client.asr.plots import draw
-from arm_client.asr.recognizer import Recognizer, Where, features_of, held_out, shares
-from arm_client.asr.report import Clock, Figure, show_figures
-from arm_client.asr.speech import (
+from recognizer.offload import CallCost, break_even, call_cost, saved
+from recognizer.plots import draw
+from recognizer.recognizer import Recognizer, Where, features_of, held_out, shares
+from recognizer.report import Clock, Figure, show_figures
+from recognizer.speech import (
     PHONE_NAMES,
     RATE,
     TEST_VOICES,
@@ -33,7 +34,6 @@ from arm_client.asr.speech import (
     voice_of,
     write_wav,
 )
-from hbrt.quantize.matrix import quantize
 
 __all__ = [
     "BANDS",
@@ -62,6 +62,7 @@ __all__ = [
     "forward",
     "forward_uint8",
     "held_out",
+    "interface_board",
     "load_network",
     "pack",
     "quantize",

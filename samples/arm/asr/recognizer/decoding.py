@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.asr.speech import PHONE_NAMES, PRONUNCIATIONS, WORDS
+from recognizer.speech import PHONE_NAMES, PRONUNCIATIONS, WORDS
 
 STATES: Final = 3
 """States of a sound: it lasts as many frames at least."""

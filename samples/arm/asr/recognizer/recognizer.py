@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from arm_client.asr.decoding import decode
-from arm_client.asr.device import DeviceNetwork, Per
-from arm_client.asr.features import filter_banks, rows_of
-from arm_client.asr.network import Floats, Network, forward
-from arm_client.asr.speech import TEST_VOICES, Samples, Utterance, utterances
+from recognizer.decoding import decode
+from recognizer.device import DeviceNetwork, Per
+from recognizer.features import filter_banks, rows_of
+from recognizer.network import Floats, Network, forward
+from recognizer.speech import TEST_VOICES, Samples, Utterance, utterances
 
 TEST_SEED: Final = 5
 TEST_SNR_DB: Final = (3.0, 12.0)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from hbrt.quantize import matrix as qm
 from hbrt.quantize.matrix import Matrix
-from hbrt.samples_dir import samples_dir
 
 BYPASS: Final = 0.66
 SUM_DENOMINATOR: Final = 1 << 8
@@ -129,8 +128,8 @@ class Network(NamedTuple):
 
 
 def load_network(file: Path | None = None) -> Network:
-    """A network out of a file of samples/asr/train_tdnnf.py; None takes the packaged one."""
-    with np.load(file or samples_dir() / "asr" / "tdnnf.npz") as stored:
+    """A network out of a file that train.py has written; None takes the one beside it."""
+    with np.load(file or Path(__file__).with_name("tdnnf.npz")) as stored:
         priors = stored["priors"].astype(np.float32)
         strides = tuple(int(stride) for stride in stored["strides"])
         ranges = {name.removesuffix(RANGE): float(stored[name]) for name in stored.files if name.endswith(RANGE)}

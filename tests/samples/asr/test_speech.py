@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from arm_client.asr import (
+from recognizer import (
     BANDS,
     RATE,
     TEST_VOICES,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from arm_client.asr import RATE, say, voice_of, write_wav
 from hbrt.samples_dir import samples_dir
+from recognizer import RATE, say, voice_of, write_wav
 
 if TYPE_CHECKING:
     from arm_client.client import Board

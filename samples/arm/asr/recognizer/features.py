@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.asr.speech import RATE
+from recognizer.speech import RATE
 
 BANDS: Final = 40
 FRAME: Final = RATE // 100

@@ -26,9 +26,10 @@ class Figure(NamedTuple):
 
 def show_figures(figures: Sequence[Figure], note: str = "") -> None:
     """Print the table, and a sentence below it."""
-    from hbrt.cli.tables import Column, show_table
-
-    columns = (Column("FIGURE"), Column("PUBLISHED", is_number=True), Column("HERE", is_number=True), Column(""))
-    show_table(columns, [(one.what, one.published or "-", one.here, one.clock) for one in figures])
+    rows = [("FIGURE", "PUBLISHED", "HERE", "")]
+    rows += [(one.what, one.published or "-", one.here, one.clock) for one in figures]
+    what, published, here = (max(len(row[at]) for row in rows) for at in range(3))
+    for row in rows:
+        print(f"{row[0]:{what}}  {row[1]:>{published}}  {row[2]:>{here}}  {row[3]}".rstrip())
     if note:
-        print(f"\n{note}")  # noqa: T201 - it is what a sample prints
+        print(f"\n{note}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from arm_client.asr import PHONE_NAMES, WORDS, decode, say, voice_of, word_error_rate, word_errors
+from recognizer import PHONE_NAMES, WORDS, decode, say, voice_of, word_error_rate, word_errors
 from tests.each import each
 
 

@@ -1,6 +1,6 @@
 """Trains the acoustic model of `hbrt run asr`, a small TDNN-F, on synthesised digits.
 
-    python train_tdnnf.py [DIRECTORY]
+    python -m recognizer.train [DIRECTORY]     (in samples/arm/asr)
 
 Forty synthetic voices say 20 utterances of five digits each, in noise; the sound of each frame is known, since the
 synthesiser made it. Some minutes on one CPU; the seed is fixed, and the same machine makes the same file each time.
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.asr import (
+from recognizer import (
     BANDS,
     PHONE_NAMES,
     TRAINING_VOICES,

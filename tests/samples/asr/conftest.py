@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.asr import Network, build_image, load_network
 from arm_client.client import Board, private_board
+from recognizer import Network, build_image, load_network
 
 
 @pytest.fixture(scope="session")

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.asr.features import INPUTS
-from arm_client.asr.network import INPUT, TENSORS, Floats, Network, Step, quantized_weights
 from arm_client.errors import CallerError, UnknownCommandError
-from hbrt.profiles.estimate import Call, parts_of
 from hbrt.quantize import matrix as qm
 from hbrt.quantize.matrix import BLOCK_COLUMNS, Bytes, Matrix
 from hbrt.samples_dir import samples_dir
 from hbrt.status import Status
 from hbrt.structures import CStructure, float64_t, structure, uint32_t, uint64_t
+from recognizer.features import INPUTS
+from recognizer.network import INPUT, TENSORS, Floats, Network, Step, quantized_weights
+from recognizer.offload import CallCost
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -215,18 +215,11 @@ class DeviceNetwork:
     def modelled(self, *passes: Pass) -> Modelled:
         """What passes take on the board, by the rule of ``hbrt estimate``; the operations over both vector units."""
         profile = self.board.profile
-        block_bytes = ctypes.sizeof(ForwardParam) + self._output.nbytes
-        parts = [
-            parts_of(
-                Call(self._cmd, "", task.cycles, task.work, block_bytes, self.buffers),
-                profile,
-                profile,
-                is_relayed=False,
-            )
-            for one in passes
-            for task in one.tasks
-        ]
-        return Modelled(sum(one.rpc for one in parts) / 1000, sum(one.op for one in parts) / VECTOR_UNITS / 1000)
+        call = CallCost(profile.number("rpc.call_us"), profile.number("rpc.buffer_us")).of(self.buffers)
+        tasks = [task for one in passes for task in one.tasks]
+        moved = sum(ctypes.sizeof(ForwardParam) + self._output.nbytes + task.work.mapped_bytes for task in tasks)
+        calls_us = len(tasks) * call + moved / profile.number("rpc.flush_bytes_per_us")
+        return Modelled(calls_us / 1000, profile.us(sum(task.cost.cycles for task in tasks)) / VECTOR_UNITS / 1000)
 
     def __call__(self, rows: Floats, per: Per = Per.FORWARD) -> Pass:
         """A forward pass.

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from arm_client.asr import (
+from arm_client.client import Board, connect
+from arm_client.errors import CallerError, OpFailedError
+from hbrt.quantize import matrix as qm
+from recognizer import (
     DeviceNetwork,
     Network,
     Per,
@@ -23,10 +26,7 @@ from arm_client.asr import (
     rows_of,
     word_error_rate,
 )
-from arm_client.asr.device import CMD_UINT8
-from arm_client.client import Board, connect
-from arm_client.errors import CallerError, OpFailedError
-from hbrt.quantize import matrix as qm
+from recognizer.device import CMD_UINT8
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arm_client.asr import break_even, call_cost, saved
+from recognizer import break_even, call_cost, saved
 
 
 def test_a_module_moves_when_it_saves_more_than_its_calls_take() -> None:

@@ -32,7 +32,7 @@ def draw(
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print(f"No {name}.png: matplotlib is not installed (hbrt's extra 'estimate').")  # noqa: T201 - a sample's output
+        print(f"No {name}.png: matplotlib is not installed (hbrt's extra 'estimate').")
         return
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
@@ -48,4 +48,4 @@ def draw(
     axes.legend()
     file = Path(directory) / f"{name}.png"
     figure.savefig(file, dpi=110)
-    print(f"Wrote {file}")  # noqa: T201 - as above
+    print(f"Wrote {file}")
