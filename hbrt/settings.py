@@ -156,9 +156,15 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_CAMERA",
         "path",
         "",
-        "what the camera of an RDK board sees: a picture, a folder of pictures or a video; a test pattern when empty",
+        "what the cameras of an RDK board see, by OpenCV too: a picture, a folder of them or a video; when empty, a "
+        "test pattern, not by OpenCV",
     ),
-    Setting("HBRT_DISPLAY", "path", "", "picture's file that holds what the display of an RDK board shows"),
+    Setting(
+        "HBRT_DISPLAY",
+        "path",
+        "",
+        "picture's file that holds what the display of an RDK board, or its cv2.imshow, shows",
+    ),
     Setting(
         "HBRT_RKNN_PLUGINS",
         "path",

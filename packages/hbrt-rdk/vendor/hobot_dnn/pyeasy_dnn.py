@@ -2,7 +2,9 @@
 
 from arm_client.dnn import Model, Tensor as pyDNNTensor, TensorProperties, load
 from hobot_dnn.postprocess import install
+from hobot_vio import surroundings
 
 __all__ = ["Model", "TensorProperties", "load", "pyDNNTensor"]
 
 install()
+surroundings()

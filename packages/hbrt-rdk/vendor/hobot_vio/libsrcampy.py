@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import cv2
 import numpy as np
 
+from hobot_vio import surroundings
 from hobot_vio.pictures import DEFAULT_SIZE, Picture, camera_frames, codecs, from_nv12, show, tell, to_nv12
 
 _CODECS = {1: "h264", 2: "hevc", 3: "mjpeg"}
@@ -445,3 +446,6 @@ def _bgr(argb: int) -> tuple[int, int, int]:
 def _with(first: Picture, others: Iterator[Picture]) -> Iterator[Picture]:
     yield first
     yield from others
+
+
+surroundings()

@@ -50,6 +50,10 @@ class Calls:
         self.last_error = ""
         self._log = Log(verbose=verbose, file=verbose_file)
 
+    def list_devices(self) -> tuple[list[str], list[str]]:
+        """Boards that a program can run on: none by adb, and the emulated one."""
+        return [], ["emulator"]
+
     def call(self, where: str, call: Callable[[], object]) -> int:
         """Run a call: 0, or -1 with its sentence."""
         try:

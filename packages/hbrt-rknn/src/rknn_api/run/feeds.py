@@ -79,7 +79,12 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
         if array.shape not in allowed:
             said = " or ".join(str(list(shape)) for shape in allowed)
             what = f" in {layout.upper()}" if info.layout != "UNDEFINED" else ""
-            raise _refused(f"The input {info.name!r} has the shape {list(array.shape)}; it takes {said}{what}.")
+            count = len(info.shape)  # the first sentence is the vendor's
+            dims = f"The input[{at}] need {count}dims input, but {array.ndim}dims input buffer feed. "
+            raise _refused(
+                f"{dims if array.ndim != count else ''}"
+                f"The input {info.name!r} has the shape {list(array.shape)}; it takes {said}{what}."
+            )
     turned = [_turned(array, info, layout) for array, info, layout in zip(arrays, infos, layouts, strict=True)]
     if tuple(array.shape for array in turned) not in sets:
         raise _refused(

@@ -642,10 +642,6 @@ class RKNN(Calls):
 
         return self.call("codegen", write)
 
-    def list_devices(self) -> tuple[list[str], list[str]]:
-        """Boards that a program can run on: none by adb, and the emulated one."""
-        return [], ["emulator"]
-
     def get_sdk_version(self) -> str:
         """Versions of what runs the model."""
         return sdk_version()

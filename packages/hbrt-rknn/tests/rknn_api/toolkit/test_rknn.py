@@ -434,6 +434,7 @@ def test_one_image_is_a_batch_of_one_and_one_array_the_one_input(
     (found,) = lite.inference(image) or []
     np.testing.assert_array_equal(found, wanted)
     assert lite.inference([image[0]]) is None  # as the vendor's
+    assert "need 4dims input, but 3dims input buffer feed" in lite.last_error
 
 
 def test_layers_that_lose_most_stay_in_real_numbers_by_themselves(rknn: RKNN, tmp_path: Path) -> None:

@@ -1,0 +1,27 @@
+"""hobot_vio.usb: a USB camera that is not there."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from hobot_vio.usb import VideoCapture
+
+
+def test_a_camera_that_is_not_there_shows_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cv2.imwrite(str(tmp_path / "red.png"), np.full((48, 64, 3), (0, 0, 255), np.uint8))
+    monkeypatch.setenv("HBRT_CAMERA", str(tmp_path))
+    camera = VideoCapture("/dev/video77", cv2.CAP_V4L2)
+    assert camera.isOpened()
+    assert camera.get(cv2.CAP_PROP_FRAME_WIDTH) == 640
+    assert camera.set(cv2.CAP_PROP_FRAME_WIDTH, 32)
+    assert camera.set(cv2.CAP_PROP_FRAME_HEIGHT, 24)
+    for _ in range(2):  # over and over
+        done, picture = camera.read()
+        assert done
+        assert picture.shape == (24, 32, 3)
+        assert picture[12, 16].tolist() == [0, 0, 255]
+    camera.release()
+    assert not camera.isOpened()
+    assert not VideoCapture(str(tmp_path / "missing.mp4")).isOpened()

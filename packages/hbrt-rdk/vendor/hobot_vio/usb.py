@@ -1,0 +1,139 @@
+"""A board's USB camera, window and name, for programs that look for them by OpenCV and in the file system.
+
+With HBRT_CAMERA, a camera that OpenCV cannot open shows those frames; with HBRT_DISPLAY, an OpenCV without windows
+writes what it is to show into that file; with HBRT_PROFILE=s100, x5 or x3, the files that name the board are there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import cv2
+import numpy as np
+
+from hbrt import settings
+from hbrt.borders import board_files
+from hobot_vio.pictures import Picture, camera_frames, show, tell
+
+_NAMES = {"s100": "S100", "x5": "X5", "x3": "X3"}
+_PERIOD_S = 1 / 30
+_OWN = cv2.VideoCapture
+
+
+class VideoCapture:
+    """``cv2.VideoCapture``, which shows HBRT_CAMERA for a camera (a number, or /dev/video...) that is not there."""
+
+    def __init__(self, *source: Any) -> None:
+        self._own = _OWN()
+        self._frames: Iterator[Picture] | None = None
+        self._picture: Picture | None = None
+        self._sizes: dict[int, float] = {}
+        if source:
+            self.open(*source)
+
+    def __getattr__(self, name: str) -> Any:
+        """What OpenCV's has besides."""
+        return getattr(self._own, name)
+
+    def open(self, filename: Any, *how: Any) -> bool:
+        """As OpenCV's."""
+        self._frames = None
+        name = f"/dev/video{filename}" if isinstance(filename, int) else str(filename)
+        if not name.startswith(("/dev/video", "/dev/v4l/")) or os.path.lexists(name):
+            return self._own.open(filename, *how)
+        tell(f"the camera {name} shows HBRT_CAMERA.")
+        self._frames = camera_frames()
+        self._picture = next(self._frames)
+        return True
+
+    def isOpened(self) -> bool:
+        """As OpenCV's."""
+        return self._frames is not None or self._own.isOpened()
+
+    def grab(self) -> bool:
+        """As OpenCV's, 30 frames a second."""
+        if self._frames is None:
+            return self._own.grab()
+        time.sleep(_PERIOD_S)
+        self._picture = next(self._frames)
+        return True
+
+    def retrieve(self, *how: Any) -> Any:
+        """As OpenCV's."""
+        if self._frames is None or self._picture is None:
+            return self._own.retrieve(*how)
+        return True, np.asarray(cv2.resize(self._picture, self._size()), np.uint8)
+
+    def read(self, *how: Any) -> Any:
+        """As OpenCV's."""
+        return self.retrieve() if self._frames is not None and self.grab() else self._own.read(*how)
+
+    def set(self, prop: int, value: float) -> bool:
+        """As OpenCV's: a size is that of the frames from now on."""
+        if self._frames is None:
+            return self._own.set(prop, value)
+        self._sizes[prop] = value
+        return True
+
+    def get(self, prop: int) -> float:
+        """As OpenCV's."""
+        if self._frames is None:
+            return self._own.get(prop)
+        width, height = self._size()
+        known = {cv2.CAP_PROP_FRAME_WIDTH: width, cv2.CAP_PROP_FRAME_HEIGHT: height, cv2.CAP_PROP_FPS: 1 / _PERIOD_S}
+        return float(known.get(prop, self._sizes.get(prop, 0)))
+
+    def release(self) -> None:
+        """As OpenCV's."""
+        self._frames = None
+        self._own.release()
+
+    def _size(self) -> tuple[int, int]:
+        width, height = (int(self._sizes.get(one, 0)) for one in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
+        return (width or 640, height or 480)
+
+
+def install() -> None:
+    """Put in what the settings ask for, once in a process; each says so on standard error when it is used."""
+    if settings.text("HBRT_CAMERA"):
+        cv2.VideoCapture = VideoCapture  # type: ignore[misc, assignment]
+        board_files.show({"/dev/video0": None})
+    if settings.text("HBRT_DISPLAY") and "GUI:                           NONE" in cv2.getBuildInformation():
+        cv2.imshow = _imshow
+        cv2.waitKey = cv2.waitKeyEx = _wait_key
+        cv2.getWindowProperty = lambda winname, prop_id: 1.0  # noqa: ARG005 - OpenCV's names
+        for name in (
+            "namedWindow",
+            "resizeWindow",
+            "moveWindow",
+            "setWindowProperty",
+            "destroyWindow",
+            "setWindowTitle",
+        ):
+            setattr(cv2, name, _window)
+        cv2.destroyAllWindows = _window
+    board = _NAMES.get(settings.text("HBRT_PROFILE"))
+    if board and board_files.show(dict.fromkeys(_files(), f"{board}\n")):
+        tell(f"{' and '.join(_files())} name {board}, as HBRT_PROFILE says.")
+
+
+def _files() -> list[str]:
+    return [f"/sys/class/{folder}/soc_name" for folder in ("boardinfo", "socinfo")]
+
+
+def _imshow(winname: str, mat: Any) -> None:
+    del winname
+    show(np.asarray(mat, np.uint8))
+
+
+def _wait_key(delay: int = 0) -> int:
+    """No key is ever pressed. Without a delay a program would wait for one for ever: it goes on."""
+    time.sleep(max(delay, 0) / 1000)
+    return -1
+
+
+def _window(*_given: Any, **_how: Any) -> None:
+    """A window that is not there."""
