@@ -344,7 +344,7 @@ def test_a_use_after_free_whose_sentence_nobody_reads_is_still_the_fault(compile
 
 
 def test_a_use_after_free_in_c_is_named_with_its_lines(compiled: Compile, run: Run) -> None:
-    answer = run(compiled("stale.c", "-Wno-unused-parameter"), "past", "late", HBRT_CHECK="memory")
+    answer = run(compiled("stale.c", "-Wno-unused-parameter"), "past", "late", HBRT_CHECK="memory", HBRT_BOARD="")
     assert answer.returncode == -signal.SIGSEGV
     assert f"use-after-free: {line_in('stale.c', 'input.virAddr)[0]')}: byte 0 of the block" in answer.stderr
     assert f"allocated at {line_in('row.h', 'hbSysAllocMem(&row->input')}" in answer.stderr

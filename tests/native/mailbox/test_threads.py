@@ -24,7 +24,7 @@ def test_when_a_waiter_polls(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")
-@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
+@pytest.mark.parametrize("sanitizers", ["thread", pytest.param("address,undefined", marks=pytest.mark.long)])
 def test_threads_of_clients_and_cores(sanitizers: str, tmp_path: Path) -> None:
     program = tmp_path / "threads"
     flags = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-tsan", "-pthread", f"-I{MAILBOX}"]
