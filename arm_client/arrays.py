@@ -192,7 +192,7 @@ class Buffer:
         try:
             if self._free.detach() is not None:
                 self._exporter, self._bytes = None, memoryview(b"")
-                asked(lambda: self._session.blocks.give_up(self._block))
+                asked(lambda: self._session.blocks.release(self._block))
         except BaseException:
             self._session.blocks.free_later(self._block)  # in vain, unless an interrupt came before it was begun
             raise

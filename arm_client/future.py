@@ -208,7 +208,7 @@ class Task(concurrent.futures.Future[Any]):
             self._record, self._work = tasks.answer(self._handle), tasks.work(self._handle)
             self._block_bytes = tasks.mailbox.block_bytes(slot_of(self._handle))
         if self._is_watched:
-            self._session.notifier.forget(self._handle)
+            self._session.notifier.discard(self._handle)
         tasks.release(self._handle)
         self._keep = self._output = None
         if status == Status.HB_DSP_TASK_CANCELLED:

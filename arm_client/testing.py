@@ -57,7 +57,7 @@ class _Pool:
         daemon = None if fresh else self._idle.pop(wanted, None)
         return daemon or _start(wanted)
 
-    def give_back(self, wanted: _Wanted, daemon: _Daemon, *, keep: bool, has_found: bool) -> None:
+    def release(self, wanted: _Wanted, daemon: _Daemon, *, keep: bool, has_found: bool) -> None:
         if keep and wanted not in self._idle and (not has_found or _forgets(daemon)):
             self._idle[wanted] = daemon
         else:
@@ -229,7 +229,7 @@ def _board(
     finally:
         sessions.set_default(before)
         board.close()
-        _pool.give_back(wanted, daemon, keep=is_clean and not (fresh or inline), has_found=has_found)
+        _pool.release(wanted, daemon, keep=is_clean and not (fresh or inline), has_found=has_found)
 
 
 def _fail_for(problems: list[str]) -> None:

@@ -178,7 +178,7 @@ class Clients:
         mailbox = self._mailbox
         return mailbox.map[mailbox.states + slot] == State.RUNNING and mailbox.request(slot).sequence == sequence
 
-    def forget(self, client: Client) -> None:
+    def discard(self, client: Client) -> None:
         """Take back the id and doorbell of an ended client without running tasks."""
         del self.by_id[client.id]
         record = self._mailbox.layout.client(client.id)

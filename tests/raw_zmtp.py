@@ -9,7 +9,7 @@ from typing import Self
 
 from hbrt.board.paths import RemoteBoard, board_ref
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import RELAY_SAYS, Kind, decode
+from hbrt.protocol.remote import RELAY_SAYS, RemoteFrame, decode
 from tests.limits import PATIENCE_S
 
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -68,7 +68,7 @@ class RawPeer:
             if flags & _COMMAND:
                 if body.startswith(b"\x04PING"):
                     self.pong(body[7:])
-            elif (message := decode(body, RELAY_SAYS)).kind != Kind.BEAT:
+            elif (message := decode(body, RELAY_SAYS)).kind != RemoteFrame.BEAT:
                 return message
 
     def pong(self, context: bytes = b"") -> None:

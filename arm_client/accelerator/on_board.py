@@ -234,7 +234,7 @@ class _Asked:
         return self.finish(label)
 
     def begin(self, stop: Stop, cores: int, priority: int, custom_id: int) -> None:
-        """Queue the task; ``finish`` or ``let_go`` follows.
+        """Queue the task; ``finish`` or ``release`` follows.
 
         Raises:
             GraphError: RUN_FAILED: no core serves, the board went, or the run was ended before.
@@ -248,7 +248,7 @@ class _Asked:
         try:
             self._handle = self._queue(stop, mask, priority, custom_id)
         except BaseException:  # what interrupts the thread, at any place
-            self.let_go()
+            self.release()
             raise
 
     def _queue(self, stop: Stop, mask: int, priority: int, custom_id: int) -> int:
@@ -280,7 +280,7 @@ class _Asked:
             if status:
                 tasks.release(self._handle)
         except BaseException:
-            self.let_go()
+            self.release()
             raise
         finally:
             self._stop.hook = None
@@ -292,7 +292,7 @@ class _Asked:
         reason, why = accelerator.unpack_answer(self._answer.data)
         raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """End and release the task that was queued, if any: nobody may write to the tensors after this."""
         tasks = self._tasks
         self._stop.hook = None
@@ -423,7 +423,7 @@ class BoundOnBoard:
     def close(self) -> None:
         """As ``Bound.close``."""
         if self._begun is not None:
-            self._asked.let_go()
+            self._asked.release()
             self._begun = None
         self._device.close()
 

@@ -40,7 +40,7 @@ class CallSites:
         self._known: dict[bytes, str] = {}
         self._symbolizers: dict[str, Symbolizer] = {}
         self._lock = threading.Lock()
-        in_child(self._abandon_in_child)
+        in_child(self._detach_in_child)
 
     def __call__(self) -> str:
         """``file.c:12``, or ``program+0x1234``; empty when this thread is not in C code."""
@@ -66,10 +66,10 @@ class CallSites:
             symbolizer = self._symbolizers[path] = Symbolizer(path)
         return symbolizer.line_of(offset)
 
-    def _abandon_in_child(self) -> None:
+    def _detach_in_child(self) -> None:
         self._lock = threading.Lock()
         for symbolizer in self._symbolizers.values():
-            symbolizer.abandon_in_child()
+            symbolizer.detach_in_child()
         self._symbolizers = {}
 
 

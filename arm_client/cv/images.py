@@ -13,7 +13,7 @@ from arm_client.cabi.arguments import short_repr
 from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.errors import CallerError
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, hbVPImage
 
 
 class Nv12(NamedTuple):
@@ -46,7 +46,7 @@ def size_of(image: NDArray[Any] | Nv12) -> tuple[int, int]:
     return height, width
 
 
-def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
+def kind_of(image: NDArray[Any] | Nv12, channels: ImageKind = RGB) -> ImageKind:
     """Format and type of an image; `channels` says the order of a color image's.
 
     Raises:
@@ -77,7 +77,7 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
     return kind
 
 
-def kind_of_array(image: NDArray[Any]) -> Kind:
+def kind_of_array(image: NDArray[Any]) -> ImageKind:
     """As `kind_of`, for an op that takes images of one plane only; an Nv12 is a CallerError, too."""
     given: object = image
     if isinstance(given, Nv12):
@@ -110,7 +110,7 @@ def has_whole_rows(array: NDArray[Any]) -> bool:
     return tuple(inner) == tuple(expected) and rows_fit
 
 
-def describe(image: NDArray[Any] | Nv12, kind: Kind) -> hbVPImage:
+def describe(image: NDArray[Any] | Nv12, kind: ImageKind) -> hbVPImage:
     """The descriptor of an image on the board."""
     first = first_plane(image)
     described = hbVPImage(

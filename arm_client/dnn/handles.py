@@ -20,7 +20,7 @@ _SERIAL_BITS = 44
 _STEP = 16  # so that a handle looks like a pointer, and one that arithmetic was done on is no handle
 
 
-class Kind(IntEnum):
+class HandleKind(IntEnum):
     """What a handle stands for."""
 
     PACKED = 0xD1
@@ -28,23 +28,23 @@ class Kind(IntEnum):
     TASK = 0xD3
 
 
-_SAID = {Kind.PACKED: "packed model", Kind.MODEL: "model", Kind.TASK: "task"}
+_SAID = {HandleKind.PACKED: "packed model", HandleKind.MODEL: "model", HandleKind.TASK: "task"}
 _STATUS = {
-    Kind.PACKED: Status.HB_DNN_INVALID_PACKED_DNN_HANDLE,
-    Kind.MODEL: Status.HB_DNN_INVALID_DNN_HANDLE,
-    Kind.TASK: Status.HB_DNN_INVALID_TASK_HANDLE,
+    HandleKind.PACKED: Status.HB_DNN_INVALID_PACKED_DNN_HANDLE,
+    HandleKind.MODEL: Status.HB_DNN_INVALID_DNN_HANDLE,
+    HandleKind.TASK: Status.HB_DNN_INVALID_TASK_HANDLE,
 }
 _MADE_BY = {
-    Kind.PACKED: "hbDNNInitializeFromFiles or hbDNNInitializeFromDDR",
-    Kind.MODEL: "hbDNNGetModelHandle",
-    Kind.TASK: "hbDNNInfer or hbDNNRoiInfer",
+    HandleKind.PACKED: "hbDNNInitializeFromFiles or hbDNNInitializeFromDDR",
+    HandleKind.MODEL: "hbDNNGetModelHandle",
+    HandleKind.TASK: "hbDNNInfer or hbDNNRoiInfer",
 }
 
 
 class Handles(Generic[_Value]):
     """The live handles of one kind."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: HandleKind) -> None:
         self.kind = kind
         self._first = kind << _SERIAL_BITS
         self._serials = itertools.count(1)
@@ -90,7 +90,7 @@ class Handles(Generic[_Value]):
         """What all live handles stand for, the oldest first."""
         return list(self._live.values())
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: what is live is the parent's."""
         # Kept for good: a session of onnxruntime waits at its end for threads that did not survive the fork.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._live))
@@ -103,7 +103,7 @@ class Handles(Generic[_Value]):
             return f"The {said} handle is null; {made_by} fills one."
         kind = handle >> _SERIAL_BITS
         if kind != self.kind:
-            other = f"a {_SAID[Kind(kind)]} handle" if kind in _SAID else "no handle of this runtime"
+            other = f"a {_SAID[HandleKind(kind)]} handle" if kind in _SAID else "no handle of this runtime"
             return f"{handle:#x} is {other}, and a {said} handle is wanted; {made_by} fills one."
         if handle <= self._last_of_parent:
             return (

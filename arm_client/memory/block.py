@@ -25,8 +25,8 @@ class BlockUser(Protocol):
     def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
         """Who uses any of this memory, and the ``file:line`` that made it so; None when it is not in use."""
 
-    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
-        """Have ``let_go`` called when it no longer is; False when it is not in use."""
+    def keep(self, phy_addr: int, size_bytes: int, release: Callable[[], None]) -> bool:
+        """Have ``release`` called when it no longer is; False when it is not in use."""
 
 
 block_users: list[BlockUser] = []

@@ -26,7 +26,7 @@ from hbrt.borders.printable import printable
 from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MAX_SITE
 from hbrt.status import Status
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
@@ -107,15 +107,15 @@ class Blocks:
                     block.base[:] = bytes(size_bytes)
                 else:  # what the CPU reads first comes from there
                     block.invalidate(0, size_bytes)
-            self._note(Kind.ALLOC, start_ns, phy_addr, size_bytes)
+            self._note(EventKind.ALLOC, start_ns, phy_addr, size_bytes)
         except BaseException:
             self._blocks.pop(phy_addr, None)
-            self._tasks.carrier.forget_block(phy_addr)
-            self._link.give_back("free", phy_addr)
+            self._tasks.carrier.discard_block(phy_addr)
+            self._link.undo("free", phy_addr)
             raise
         return block
 
-    def _note(self, kind: Kind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:
+    def _note(self, kind: EventKind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:
         """Note what was done with memory, while the board is traced."""
         if (trace := self.trace) is not None:
             trace.note(kind, start_ns, monotonic_ns(), phy_addr, size_bytes, text=trace.text(how))
@@ -136,7 +136,7 @@ class Blocks:
                 # One call of C takes it out and keeps it: no interrupt comes between the two.
                 taken.extend(map(deque.popleft, (self._abandoned,)))
                 if not self._link.fault and self._holds(taken[0]):
-                    self.give_up(taken[0], "the end of its last array")
+                    self.release(taken[0], "the end of its last array")
             except IndexError:
                 return  # another thread took the last one
             except RequestRefusedError:
@@ -152,7 +152,7 @@ class Blocks:
         try:
             for block in self._owned():
                 if block.is_managed or block.is_runtimes:
-                    self.give_up(block, "its program's end")
+                    self.release(block, "its program's end")
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
 
@@ -160,7 +160,7 @@ class Blocks:
         """Before this process lets everything go: what looks at its blocks keeps their last bytes."""
         self.views.keep_all(list(self._blocks.values()))
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: what it writes into its parent's blocks reaches nobody."""
         ddr = self._link.ddr
         ddr.private.cut_off(ddr.layout.heap, ddr.layout.file_bytes)
@@ -182,17 +182,17 @@ class Blocks:
         start_ns = monotonic_ns()
         notice()
         freed_at = freed_at or call_site(MAX_SITE)
-        self._tasks.carrier.forget_block(phy_addr)
+        self._tasks.carrier.discard_block(phy_addr)
         block = self._blocks.get(phy_addr)
         using = [] if block is None else self._users_of(block, freed_at)
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
             self._link.request("register", phy=phy_addr, size=1)
         is_last = block is not None and not block.registrations and not using
         try:
-            self._let_go(phy_addr, block if is_last else None, freed_at)
+            self._request_free(phy_addr, block if is_last else None, freed_at)
         except RequestRefusedError as error:
             for _ in using:
-                self._forgo(phy_addr, None, freed_at)
+                self._request_unregister(phy_addr, None, freed_at)
             gone = self.freed.find_physical(phy_addr) if error.status == Status.HB_SYS_NOT_ALLOCATED else None
             if gone is not None:
                 if self.on_double_free is not None:
@@ -203,11 +203,11 @@ class Blocks:
             self._blocks.pop(phy_addr, None)
         last = None if block is None or block.registrations else block
         for one in using:
-            let_go = functools.partial(self._forgo, phy_addr, last, freed_at)
-            if block is not None and not one.keep(phy_addr, block.size_bytes, let_go):
-                let_go()
+            release = functools.partial(self._request_unregister, phy_addr, last, freed_at)
+            if block is not None and not one.keep(phy_addr, block.size_bytes, release):
+                release()
         if self.trace is not None:
-            self._note(Kind.FREE, start_ns, phy_addr)
+            self._note(EventKind.FREE, start_ns, phy_addr)
 
     def _users_of(self, block: Block, freed_at: str) -> list[BlockUser]:
         """What still uses a block that is about to be freed."""
@@ -216,7 +216,7 @@ class Blocks:
         block.spill()
         return [one for one in block_users if one.user_of(block.phy_addr, block.size_bytes) is not None]
 
-    def _let_go(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
+    def _request_free(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         asked = Question()
         try:
             with self.views.around(block, asked, freed_at):
@@ -231,7 +231,7 @@ class Blocks:
     def _holds(self, block: Block) -> bool:
         return self._blocks.get(block.phy_addr) is block
 
-    def _forgo(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
+    def _request_unregister(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         # Of a board that is gone: so has the block.
         with contextlib.suppress(RequestRefusedError), self.views.around(block, Question(), freed_at):
             self._link.request("unregister", phy=phy_addr)
@@ -257,7 +257,7 @@ class Blocks:
         try:
             block = self._blocks.get(base) or self._adopt_registered(base)
         except BaseException:
-            self._link.give_back("unregister", base)
+            self._link.undo("unregister", base)
             raise
         block.registrations += 1
         return block, phy_addr - base
@@ -289,13 +289,13 @@ class Blocks:
         try:
             block = self._blocks.get(base) or self._adopt_registered(base)
         except BaseException:
-            self._link.give_back("unregister", base)
+            self._link.undo("unregister", base)
             raise
         block.is_imported = True
         block.registrations += 1
         return block
 
-    def give_up(self, block: Block, where: str = "") -> None:
+    def release(self, block: Block, where: str = "") -> None:
         """Free a block, or unregister one that is another library's; ``where`` as ``freed_at`` of ``free``."""
         if block.is_imported:
             self.unregister(block.phy_addr, where)
@@ -367,7 +367,7 @@ class Blocks:
             self.on_flush(block, start, start + size_bytes)
         if self.trace is not None:
             way = "clean" if flag == HB_SYS_MEM_CACHE_CLEAN else "invalidate"
-            self._note(Kind.FLUSH, start_ns, phy_addr, size_bytes, way)
+            self._note(EventKind.FLUSH, start_ns, phy_addr, size_bytes, way)
 
     def holding(self, phy_addr: int) -> Block | None:
         """This process's block that holds an address, interior ones too."""
@@ -451,9 +451,9 @@ class Blocks:
         extent = extent_of(phy_addr, size_bytes, self._link.ddr.layout.phy_end)
         self.freed.reuse(offset, offset + extent)
         if not self._link.ddr.private.open(offset, offset + extent):
-            from arm_client.memory.isolation import give_up
+            from arm_client.memory.isolation import open_all
 
-            give_up(self._link)
+            open_all(self._link)
         if self._link.ddr.imports and (entry := self._link.ddr.block_at(phy_addr)) is not None:
             self._link.ddr.reach(entry)
         ddr, at = self._link.ddr.bytes_with(offset, extent)

@@ -64,12 +64,12 @@ class Freed:
             self._ddr.private.empty(block.image_map, block.address - MARGIN_BYTES)
         while len(self._blocks) > MAX_BLOCKS:
             oldest = next(iter(self._blocks))
-            self._forget(oldest)
+            self._discard(oldest)
 
     def reuse(self, start: int, end: int) -> None:
         """A block of this process lies in this range of the file now."""
         for known in self._ddr.private.forbidden(start, end):
-            self._forget(known)
+            self._discard(known)
         self._blocks.pop(start, None)
 
     def find(self, address: int) -> FreedBlock | None:
@@ -83,7 +83,7 @@ class Freed:
             return start
         return next((one for one in list(self._blocks.values()) if 0 <= phy_addr - one.phy_addr < one.size_bytes), None)
 
-    def _forget(self, start: int) -> None:
+    def _discard(self, start: int) -> None:
         self._ddr.private.permit(start)
         self._blocks.pop(start, None)
 

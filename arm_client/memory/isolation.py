@@ -33,7 +33,7 @@ def watch(link: Link) -> None:
     fault_sentence.install(_stray_access)
 
 
-def give_up(link: Link) -> None:
+def open_all(link: Link) -> None:
     """Open the whole DDR: the kernel has no mapping left for one block more."""
     layout = link.ddr.layout
     link.ddr.private.open_all(layout.heap, layout.file_bytes)

@@ -117,7 +117,7 @@ class KeptViews:
             ddr.private.keep(start, block.end_of_pages(start), viewed, (fd, ImportedFile.of(word).offset))
         finally:
             os.close(fd)
-        ddr.imports.forget(start)
+        ddr.imports.discard(start)
 
     def _note_freed(self, block: Block, freed_at: str) -> None:
         ddr = self._link.ddr

@@ -94,13 +94,13 @@ def finish(task: Task, timeout: float | None, *used: object) -> Any:
     try:
         return task.result(timeout)
     except BaseException:
-        let_go(task, *used)
+        cancel_or_keep(task, *used)
         raise
     finally:
         del task  # it holds the exception, which holds this frame: no cycle may keep device memory
 
 
-def let_go(task: Task, *used: object) -> None:
+def cancel_or_keep(task: Task, *used: object) -> None:
     """Cancels a task, or keeps the arrays `used` alive until it has ended, because a core may still write there."""
     if not task.cancel():
         task.add_done_callback(partial(_drop, used))

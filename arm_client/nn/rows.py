@@ -13,7 +13,7 @@ from arm_client.arrays import BoardArray
 from arm_client.checks import deadline_of
 from arm_client.client import ANY, Board
 from arm_client.future import Task
-from arm_client.nn.arrays import as_array, axis_of, finish, let_go, result_array, to_board
+from arm_client.nn.arrays import as_array, axis_of, cancel_or_keep, finish, result_array, to_board
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
@@ -109,5 +109,5 @@ def _submit_rows(
             collect()
     except BaseException:
         while queued:
-            let_go(queued.popleft(), used)
+            cancel_or_keep(queued.popleft(), used)
         raise

@@ -51,7 +51,7 @@ class Notifier:
         else:
             self._wake()
 
-    def forget(self, handle: int) -> None:
+    def discard(self, handle: int) -> None:
         """Drop the callbacks of a task: their owner has called them."""
         with self._lock:
             self.watched.pop(handle, None)
@@ -77,7 +77,7 @@ class Notifier:
             self._wake()
             self._thread.join()
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: the thread and the callbacks are the parent's."""
         self._lock = threading.Lock()
         self._is_closing = True

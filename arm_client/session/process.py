@@ -86,11 +86,11 @@ def _after_fork_in_parent() -> None:
     process.lock.release()
 
 
-def _abandon_in_child() -> None:
+def _detach_in_child() -> None:
     """The lease is the parent's: the child drops it, and every inherited handle is refused with that reason."""
     process.lock = threading.RLock()
     for session in process.all():
-        session.abandon_in_child()
+        session.detach_in_child()
     process.sessions = {}
     process.run = None
 
@@ -113,4 +113,4 @@ if "hbrt.cli" not in sys.modules:  # a verb of the command line is no program: i
     process.begin_run()
 atexit.register(_end)
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
-forked.in_child(_abandon_in_child)
+forked.in_child(_detach_in_child)

@@ -185,14 +185,14 @@ class Session:
         """Have the board keep a finding of an op that this process ran."""
         self.link.find(found.kind, found.text, *found.places)
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: drop the parent's lease and its private board."""
         self._recorder.end()
         self._follow_trace()
-        self.link.abandon_in_child()
-        self.tasks.abandon_in_child()
-        self.blocks.abandon_in_child()
-        self.notifier.abandon_in_child()
+        self.link.detach_in_child()
+        self.tasks.detach_in_child()
+        self.blocks.detach_in_child()
+        self.notifier.detach_in_child()
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
             self.daemon = None

@@ -28,7 +28,7 @@ from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer
 from hbrt.protocol.control import MalformedMessageError
-from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
+from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, RelayFrame, decode, encode
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ class Relay(Carrier):
         except MalformedMessageError as error:
             self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
             return False
-        if kind == Kind.END:
+        if kind == RelayFrame.END:
             eventfd_write(self._link.doorbell, 1)  # a waiting thread reads the slot
-        elif kind in {Kind.GONE, Kind.REFUSED}:
-            is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
+        elif kind in {RelayFrame.GONE, RelayFrame.REFUSED}:
+            is_board_lost = kind == RelayFrame.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
             status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
             self._lose(channel, status, f"The relay has ended the session of this process. {fields[1]}")
             return False
@@ -167,7 +167,7 @@ class Relay(Carrier):
                 if self._channel is channel:
                     self._pinged_at = now
                     with contextlib.suppress(zmq.ZMQError):  # it takes no more: its silence says so in time
-                        channel.send(encode(Kind.PING, 0), _NOBLOCK)
+                        channel.send(encode(RelayFrame.PING, 0), _NOBLOCK)
 
     def _has_tasks(self) -> bool:
         tasks = self.tasks
@@ -207,11 +207,11 @@ class Relay(Carrier):
             channel, self._channel = self._channel, None
             if channel is not None:
                 with contextlib.suppress(zmq.ZMQError):  # the daemon reports it to a relay that takes no more
-                    channel.send(encode(Kind.BYE), _NOBLOCK)
+                    channel.send(encode(RelayFrame.BYE), _NOBLOCK)
         if channel is not None:
             channel.close(BYE_LINGER_MS)
 
-    def abandon_in_child(self) -> None:
-        """As ``Carrier.abandon_in_child``; the channel is the parent's."""
+    def detach_in_child(self) -> None:
+        """As ``Carrier.detach_in_child``; the channel is the parent's."""
         self.table, self._opening = threading.RLock(), threading.RLock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

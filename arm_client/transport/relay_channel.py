@@ -22,7 +22,7 @@ from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths, socket_path
 from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
-from hbrt.protocol.relay import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
+from hbrt.protocol.relay import MAX_FRAME_BYTES, RELAY_SAYS, RelayFrame, decode, encode
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _connect(link: LocalLink) -> RelayChannel | None:
         socket.sndhwm = socket.rcvhwm = MAX_UNREAD
         socket.connect(link.paths.relay_endpoint)
         nonce = secrets.token_hex(16)
-        socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
+        socket.send(encode(RelayFrame.HELLO, link.client_id, nonce, link.proof(nonce)))
         welcome = _await_welcome(link, socket)
         if welcome is not None:
             tasks = TaskStream(socket_path(link.paths.relay_tasks), WELCOME_SECONDS)
@@ -190,9 +190,9 @@ def _await_welcome(link: LocalLink, socket: zmq.Socket[bytes]) -> tuple[int, int
                 kind, fields = decode(socket.recv(), RELAY_SAYS)
             except MalformedMessageError as error:
                 raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay's welcome: {error}") from None
-            if kind == Kind.WELCOME:
+            if kind == RelayFrame.WELCOME:
                 return fields[0], fields[1]
-            if kind == Kind.REFUSED:
+            if kind == RelayFrame.REFUSED:
                 raise RequestRefusedError(fields[0], f"The relay of board {link.paths.name} refused: {fields[1]}")
             return None
         if link.is_lost():

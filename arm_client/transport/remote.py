@@ -21,7 +21,7 @@ from hbrt.mailbox.handle import SLOT_MASK, slot_of
 from hbrt.mailbox.table import ANSWER, FIRST_END, SUBMISSION, Answer, State
 from hbrt.profiles.work import WORK
 from hbrt.protocol.control import MalformedMessageError
-from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
+from hbrt.protocol.remote import TASK_END, TASK_NUMBER, RemoteFrame, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class Remote(Carrier):
         """As ``Carrier.state``; asks the relay about a task that has not ended."""
         if found is not State.READY or self._link.fault:
             return found
-        there = self._ask_of(Kind.ASK, handle)
+        there = self._ask_of(RemoteFrame.ASK, handle)
         found = State(self.tasks.map[self.tasks.states + slot_of(handle)])
         return there if found is State.READY and there is State.RUNNING else found
 
@@ -75,18 +75,18 @@ class Remote(Carrier):
         at = tasks.states + slot
         if tasks.map[at] != _READY or self._link.fault:
             return False
-        self._ask_of(Kind.CANCEL, tasks.handles[slot])
+        self._ask_of(RemoteFrame.CANCEL, tasks.handles[slot])
         return tasks.map[at] == State.CANCELLED
 
     def drop(self, slot: int, handle: int) -> None:
         """As ``Carrier.drop``."""
         tasks = self.tasks
         tasks.map[tasks.states + slot] = _EMPTY
-        self._ask_of(Kind.DROP, handle)  # and wait for it: a queued task must not run any more from here on
+        self._ask_of(RemoteFrame.DROP, handle)  # and wait for it: a queued task must not run any more from here on
         tasks.waiters.wake()
         tasks.free.append(slot)
 
-    def _ask_of(self, kind: Kind, handle: int) -> State | None:
+    def _ask_of(self, kind: RemoteFrame, handle: int) -> State | None:
         """State of a task at the relay, after it has done what the frame asks; None when the connection is gone."""
 
         def frames_for(number: int) -> FrameSource:

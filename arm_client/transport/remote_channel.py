@@ -21,7 +21,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
+from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, RemoteFrame, decode, encode
 from hbrt.remote.connection import RelayConnection
 from hbrt.remote.send_window import FrameSource, SendWindow
 from hbrt.status import Status
@@ -107,18 +107,18 @@ class RemoteChannel:
     def close(self) -> None:
         """Say goodbye, and end the thread; what is unsent gets BYE_LINGER_MS."""
         self._is_closing = True
-        self.send(encode(Kind.BYE))
+        self.send(encode(RemoteFrame.BYE))
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     # -- coming in
 
     def _greet(self, program: str) -> list[Any]:
-        self._connection.send(encode(Kind.HELLO, program[:64], os.getpid()))
+        self._connection.send(encode(RemoteFrame.HELLO, program[:64], os.getpid()))
         kind, fields = self._connection.recv(WELCOME_SECONDS)
-        if kind == Kind.WELCOME:
+        if kind == RemoteFrame.WELCOME:
             return fields
-        if kind in {Kind.REFUSED, Kind.GONE}:
+        if kind in {RemoteFrame.REFUSED, RemoteFrame.GONE}:
             raise RefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
         raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
 
@@ -127,9 +127,9 @@ class RemoteChannel:
         found: list[tuple[int, int]] = []
         for number in range(CLOCK_SAMPLES):
             sent_ns = time.monotonic_ns()
-            self._connection.send(encode(Kind.CLOCK, number))
+            self._connection.send(encode(RemoteFrame.CLOCK, number))
             kind, fields = self._connection.recv(WELCOME_SECONDS)
-            if kind != Kind.NOW:
+            if kind != RemoteFrame.NOW:
                 raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} died again.")
             back_ns = time.monotonic_ns()
             found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
@@ -199,13 +199,13 @@ class RemoteChannel:
 
     def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:
         kind, fields = message
-        if kind == Kind.TAKEN:
+        if kind == RemoteFrame.TAKEN:
             self._window.on_taken(fields[0])
-        elif kind in {Kind.GONE, Kind.REFUSED}:
+        elif kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}:
             raise RefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
         on_message(message)
-        if kind in {Kind.DATA, Kind.REPLY} and fields[0]:
-            self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
+        if kind in {RemoteFrame.DATA, RemoteFrame.REPLY} and fields[0]:
+            self._socket.send(encode(RemoteFrame.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
 
     def _gone(self) -> str:
         return f"The relay at {self._board.name} died or is no longer reachable; connect again."

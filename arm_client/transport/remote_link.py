@@ -33,12 +33,12 @@ from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 from hbrt.trace import switch
-from hbrt.trace.kinds import Kind as TraceKind
+from hbrt.trace.kinds import EventKind as TraceKind
 from hbrt.trace.switch import Switch
 
 _MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
@@ -140,7 +140,7 @@ class RemoteLink(Link):
         """Whether this is the thread that answers requests, or a lock of it is held: a finalizer must not ask here."""
         return self._channel.is_carrier or self.memory.is_locked
 
-    def give_back(self, verb: str, phy_addr: int) -> None:
+    def undo(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
         notice()
         question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
@@ -170,7 +170,7 @@ class RemoteLink(Link):
             try:
                 self.pull(data, 0)
             except BaseException:
-                self.give_back("unregister", data)
+                self.undo("unregister", data)
                 raise
         return data
 
@@ -179,8 +179,8 @@ class RemoteLink(Link):
             if verb in {"free", "unregister"}:
                 # Every other user of the block then has all bytes, and the board finds overruns.
                 yield from self._changes(args["phy"])
-                self.memory.leave(args["phy"], is_owned=verb == "free")
-            yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
+                self.memory.release_block(args["phy"], is_owned=verb == "free")
+            yield 0, encode(RemoteFrame.REQUEST, encode_request(ControlRequest(number, verb, args)))
 
         return frames_for
 
@@ -203,7 +203,7 @@ class RemoteLink(Link):
 
         def undo(reply: ControlReply) -> None:
             if not reply.status and verb in UNDO:
-                self.give_back(UNDO[verb], reply.data)
+                self.undo(UNDO[verb], reply.data)
 
         return on_answer, undo
 
@@ -249,7 +249,7 @@ class RemoteLink(Link):
         """
 
         def frames_for(number: int) -> FrameSource:
-            yield 0, encode(Kind.PULL, number, phy_addr, size_bytes)
+            yield 0, encode(RemoteFrame.PULL, number, phy_addr, size_bytes)
 
         _data_of(self.ask(frames_for, what="pull"))
 
@@ -262,7 +262,7 @@ class RemoteLink(Link):
 
         def frames_for(number: int) -> FrameSource:
             yield from self._changes(phy_addr)
-            yield 0, encode(Kind.CHECK, number, "", 0, 0)
+            yield 0, encode(RemoteFrame.CHECK, number, "", 0, 0)
 
         _data_of(self.ask(frames_for, what="push"))
 
@@ -270,7 +270,7 @@ class RemoteLink(Link):
         """Status and sentence with which the board would refuse a block of a submission; 0 when it would not."""
 
         def frames_for(number: int) -> FrameSource:
-            yield 0, encode(Kind.CHECK, number, what, phy_addr, size_bytes)
+            yield 0, encode(RemoteFrame.CHECK, number, what, phy_addr, size_bytes)
 
         reply = self.ask(frames_for, what="check")
         return reply.status, reply.text
@@ -280,7 +280,7 @@ class RemoteLink(Link):
 
         def frames_for() -> FrameSource:
             yield from self._changes()
-            yield 0, encode(Kind.SUBMIT, raw)
+            yield 0, encode(RemoteFrame.SUBMIT, raw)
 
         start_ns = time.monotonic_ns()
         self._channel.put(frames_for())
@@ -295,7 +295,7 @@ class RemoteLink(Link):
 
     def _changes(self, phy_addr: int = 0) -> Iterator[tuple[int, bytes]]:
         for number, address, change in self.memory.changes(phy_addr):
-            yield number, encode(Kind.PUSH, number, address, *change)
+            yield number, encode(RemoteFrame.PUSH, number, address, *change)
 
     # -- the connection's thread
 
@@ -305,24 +305,24 @@ class RemoteLink(Link):
 
     def _on_message(self, message: Message) -> None:
         kind, fields = message
-        if kind == Kind.END:
+        if kind == RemoteFrame.END:
             self.on_end(fields[0], fields[1])
-        elif kind == Kind.DATA:
+        elif kind == RemoteFrame.DATA:
             _, seen, phy_addr, *change = fields
             self.memory.on_data(seen, phy_addr, Change(*change))
-        elif kind == Kind.TAKEN:
+        elif kind == RemoteFrame.TAKEN:
             self.memory.on_taken(fields[0])
-        elif kind == Kind.REPLY:
+        elif kind == RemoteFrame.REPLY:
             reply = decode_reply(fields[1])
             if reply.status in BOARD_LOST:  # it ends this connection: whoever lent the board knows a better reason
                 raise RefusedError(reply.status, reply.text)
             self._questions.answer(reply.id, reply)
-        elif kind == Kind.STATE:
+        elif kind == RemoteFrame.STATE:
             self._questions.answer(fields[0], fields[2])
-        elif kind == Kind.BEAT:
+        elif kind == RemoteFrame.BEAT:
             self._note_cores(fields[0])
-            self._channel.send(encode(Kind.CLOCK, time.monotonic_ns()))
-        elif kind == Kind.NOW:
+            self._channel.send(encode(RemoteFrame.CLOCK, time.monotonic_ns()))
+        elif kind == RemoteFrame.NOW:
             sent_ns, back_ns = fields[0], time.monotonic_ns()
             self._clocks.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
 
@@ -383,8 +383,8 @@ class RemoteLink(Link):
         self.ddr.close()
         os.close(self.doorbell)
 
-    def abandon_in_child(self) -> None:
-        """In a fork's child: as ``Link.abandon_in_child``; the connection and its thread are the parent's."""
+    def detach_in_child(self) -> None:
+        """In a fork's child: as ``Link.detach_in_child``; the connection and its thread are the parent's."""
         self.fault = Status.HB_DSP_FORKED
         self.lease.close()
         self._lease_end.close()

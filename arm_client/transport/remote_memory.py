@@ -96,7 +96,7 @@ class RemoteMemory:
         found = self._holdings.find(phy_addr, 0)
         if found is None or found[0] != phy_addr:
             return
-        held = self._holdings.let_go(phy_addr, is_owned=is_owned)
+        held = self._holdings.release(phy_addr, is_owned=is_owned)
         if held is not None:
             sharers = (self._client_id,) if held.registrations else ()
             self._tables.set_owner(self._ids[phy_addr], self._owners[phy_addr], sharers)
@@ -104,7 +104,7 @@ class RemoteMemory:
         size, extent = found[1].size_bytes, found[1].extent
         self._tables.remove(self._ids[phy_addr], _pages(size), self._client_id, freed_at)
         self._tables.drop_pages(phy_addr, extent)
-        self._shadow.forget(phy_addr, extent)
+        self._shadow.discard(phy_addr, extent)
         self._free_ids.append(self._ids.pop(phy_addr))
         del self._owners[phy_addr]
 
@@ -126,7 +126,7 @@ class RemoteMemory:
                 for address, change, number in self._shadow.changes(start, held.extent, self._note):
                     yield number, address, change
 
-    def leave(self, phy_addr: int, *, is_owned: bool) -> None:
+    def release_block(self, phy_addr: int, *, is_owned: bool) -> None:
         """A block is about to be freed (or unregistered): nothing of it goes up anymore, if that is the end of it."""
         with self._lock:
             found = self._holdings.find(phy_addr, 0)

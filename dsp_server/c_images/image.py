@@ -8,13 +8,13 @@ from pathlib import Path
 
 from dsp_server import runtime
 from dsp_server.c_images import sanitizers
-from dsp_server.c_images.runtime_calls import Runtime
+from dsp_server.c_images.runtime_calls import ImageRuntime
 from dsp_server.errors import ImageError
 from dsp_server.hardware.tcm import TcmError
 from dsp_server.registry import RegistrationError
 from hbrt.native import symbolizer
 
-_runtime: list[Runtime] = []  # one a process: the library has one table
+_runtime: list[ImageRuntime] = []  # one a process: the library has one table
 
 
 def run_image(snapshot: str, origin: str) -> None:
@@ -25,7 +25,7 @@ def run_image(snapshot: str, origin: str) -> None:
             such a call pass through.
     """
     if not _runtime:
-        _runtime.append(Runtime())
+        _runtime.append(ImageRuntime())
     libraries = sanitizers.libraries(Path(snapshot).read_bytes())
     if missing := sanitizers.missing(libraries):
         raise ImageError(

@@ -1,7 +1,7 @@
 """The runtime's functions as a table for C: one implementation stands behind Python and C images.
 
 A function of the table that raises keeps the exception and notifies the library (native/dsp/image.c). The library ends
-the calling function of the image, and ``Runtime.run`` raises the exception again. A local variable ``site`` is the
+the calling function of the image, and ``ImageRuntime.run`` raises the exception again. A local variable ``site`` is the
 ``file:line`` of the call in C: ``dsp_server.hardware.buffers.caller_line`` reads it.
 """
 
@@ -82,7 +82,7 @@ class COp:
         source: ``file:line`` of its registration.
     """
 
-    def __init__(self, image: Runtime, address: int, name: str, source: str) -> None:
+    def __init__(self, image: ImageRuntime, address: int, name: str, source: str) -> None:
         self.image = image
         self.address = address
         self.__name__ = name
@@ -106,7 +106,7 @@ class COp:
         return result
 
 
-class Runtime:
+class ImageRuntime:
     """The library that images link, with this process's runtime behind it.
 
     Raises:

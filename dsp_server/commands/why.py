@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dsp_server.clients import RELAY
-from dsp_server.waits.graph import Kind, cycles
+from dsp_server.waits.graph import NodeKind, cycles
 from dsp_server.waits.records import records_of, with_hops
 from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
 from hbrt.board.paths import BoardPaths
@@ -88,7 +88,7 @@ def _show(found: list[Chain], now: Look, task: str | None) -> None:
             if task is None
             else f"Unknown task {task}: neither queued nor running. 'hbrt tasks' lists ended tasks."
         )
-    shown: set[tuple[Kind, int]] = set()
+    shown: set[tuple[NodeKind, int]] = set()
     for chain in found:
         show_text(chain.text)
         for step in chain.steps:
@@ -100,18 +100,18 @@ def _show(found: list[Chain], now: Look, task: str | None) -> None:
     for sentence in circles:
         show_text(sentence)
     lock = now.board.records.lock
-    if lock is not None and lock.is_kept and not any(kind is Kind.LOCK for kind, _ in shown):
+    if lock is not None and lock.is_kept and not any(kind is NodeKind.LOCK for kind, _ in shown):
         show_text(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
     hang = sum(chain.verdict is Verdict.HANGS for chain in found)
     if hang or (found and not circles):
         show_text(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
 
 
-def _stack_of(now: Look, chain: Chain, kind: Kind, number: int) -> tuple[Frame, ...]:
+def _stack_of(now: Look, chain: Chain, kind: NodeKind, number: int) -> tuple[Frame, ...]:
     """The stack of an op, or of a program's thread that waits for the chain's task."""
-    if kind is Kind.CORE:
+    if kind is NodeKind.CORE:
         return now.board.cores[number].stack
-    if kind is Kind.PROGRAM:
+    if kind is NodeKind.PROGRAM:
         waits = now.board.programs[number].waits or ()
         return next((wait.stack for wait in waits if wait.slot in {chain.task, -1}), ())
     return ()

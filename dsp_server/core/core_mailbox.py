@@ -149,7 +149,7 @@ class CoreMailbox:
         owners, self.unrung = self.unrung, set()
         return {*self.ffi.unpack(found, count), *owners}
 
-    def forget_client(self, client: int) -> None:
+    def discard_client(self, client: int) -> None:
         """Forget a client that is gone, or whose id has a new owner: its doorbell is about to be closed."""
         self.unrung.discard(client)
         self.lib.hbrt_core_client(self.core, client, -1)

@@ -76,7 +76,7 @@ class FindingReports:
         self._send = send
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # the count, and how many of it were not sent
 
-    def forget(self, client: int) -> None:
+    def discard(self, client: int) -> None:
         """Forget the mistakes of a program that is gone: the next one with its id has its own."""
         self._seen = {key: counts for key, counts in self._seen.items() if key[0] != client}
 

@@ -36,7 +36,7 @@ from hbrt.ddr.layout import CLIENT_CHECKS, CORE_TASKS
 from hbrt.mailbox.native import CONTROL, LOCKED, RAN, UNKNOWN_OWNER
 from hbrt.mailbox.table import ANSWER_OFFSET, CLAIM, REQUEST, REQUEST_CLIENT_AT, RUN, SUBMITTED, Answer
 from hbrt.profiles.work import MAPPED_BYTES
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
@@ -260,7 +260,7 @@ class Core:
         if self._trace is not None and self._trace.ring.newest != newest:
             # The history has the op itself; an event says which of the others were inside it.
             (sequence,) = SUBMITTED.unpack_from(mailbox.ddr.map, mailbox.ddr.layout.record(slot))
-            self._trace.ring.note(Kind.RUN, *times_ns, sequence, cycles_before, self.engines.counter.cycles)
+            self._trace.ring.note(EventKind.RUN, *times_ns, sequence, cycles_before, self.engines.counter.cycles)
         has_work = self._write_work(slot, spent)
         if result:
             answer = Answer(self.index, result, 0, has_work, self.now.claim_ns, *times_ns, spent)

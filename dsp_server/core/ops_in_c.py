@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dsp_server.c_images.engine import OpEngine
-    from dsp_server.c_images.runtime_calls import COp, Runtime
+    from dsp_server.c_images.runtime_calls import COp, ImageRuntime
     from dsp_server.core.core_mailbox import Host
     from dsp_server.hardware.tcm import Tile
     from dsp_server.registry import Registration
@@ -40,7 +40,7 @@ class OpsInC:
         self._core = core
         self.on_look: Callable[[], None] = lambda: None
         self._lib, self._handle = core.mailbox.lib, core.mailbox.core
-        self._image: Runtime | None = None
+        self._image: ImageRuntime | None = None
         self._adopted_cycles = 0  # the counter when the running op was adopted
         self._last_ns = core.mailbox.ffi.new("uint64_t *")
 

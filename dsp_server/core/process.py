@@ -128,10 +128,10 @@ class CoreProcess:
         message = control.unpack_map(raw, control.MAX_REQUEST_BYTES)
         event = message.get("event")
         if event == "client":
-            self._forget(message["client"])
+            self._discard(message["client"])
             (self.client_doorbells[message["client"]],) = fds
         elif event == "gone":
-            self._forget(message["client"])
+            self._discard(message["client"])
         elif event == "inject":
             runtime.context.faults = {number: Trigger(parse(text)) for number, text in message["faults"]}
         elif event == "record":
@@ -153,13 +153,13 @@ class CoreProcess:
         if self.core is not None and self._recorder.look():
             self.core.follow_trace(self._recorder.ring)
 
-    def _forget(self, client: int) -> None:
+    def _discard(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
-            memory.known.forget()  # another program may get the same addresses
-        self._reports.forget(client)
+            memory.known.discard()  # another program may get the same addresses
+        self._reports.discard(client)
         runtime.context.recorders.pop(client, None)
         if self.core is not None:
-            self.core.mailbox.forget_client(client)
+            self.core.mailbox.discard_client(client)
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
             with doorbells_in_use:

@@ -52,7 +52,7 @@ class Views:
             self._granted.clear()
             self._generation = generation
             if self._ddr.imports:
-                self._ddr.forget_imports()
+                self._ddr.discard_imports()
         granted = self._granted.get(addresses)
         if granted is None:
             client, in_phy, in_bytes, out_phy, out_bytes = _ADDRESSES.unpack(addresses)

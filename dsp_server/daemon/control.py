@@ -13,7 +13,7 @@ from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.imports import open_memory
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.journal import Journal, Repeats
 from dsp_server.tracing.board_trace import BoardTrace
 from hbrt.borders.printable import printable
@@ -64,7 +64,7 @@ class Control:
     def __init__(
         self,
         clients: Clients,
-        memory: Memory,
+        memory: BoardMemory,
         lifecycle: Lifecycle,
         report: Report,
         journal: Journal,
@@ -114,7 +114,7 @@ class Control:
             "trace": lambda r, _: trace.handle(r.args["do"], r.args["events"]),
             "why": self._why,
             "mem": lambda r, _: self._mem(r.args["most"]),
-            "forget": lambda _r, _: journal.forget(),
+            "forget": lambda _r, _: journal.clear(),
             "stop": lambda _r, _: end(),
             "restart": self._restart,
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),

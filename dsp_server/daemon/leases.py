@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from dsp_server.clients import Client, Clients, NoRoomError
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from dsp_server.process.run_records import RunRecords
@@ -78,7 +78,7 @@ class Leases:
         loop: Loop,
         journal: Journal,
         clients: Clients,
-        memory: Memory,
+        memory: BoardMemory,
         shared_fds: Iterable[int],
         add_client: Callable[[Client], None],
         remove_client: Callable[[Client], None],
@@ -307,18 +307,18 @@ class Leases:
             for client in list(self._ended):
                 if self._clients.reclaim_tasks(client):
                     self._ended.remove(client)
-                    self._forget(client)
+                    self._discard(client)
         self._memory.reclaim()
         if self._memory.is_waiting or self._ended:
             self.reclaim_soon()
 
-    def _forget(self, client: Client) -> None:
+    def _discard(self, client: Client) -> None:
         self._find_blocks(client)
         self._memory.release_client(client.id)
         self._settle()
         self._part(client)
         self._remove_client(client)
-        self._clients.forget(client)
+        self._clients.discard(client)
 
     def _part(self, client: Client) -> None:
         found = self._journal.of_program(client.id, client.attached_at)

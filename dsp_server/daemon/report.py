@@ -17,7 +17,7 @@ from dsp_server.lifecycle.health import CoreHealth, OpRun
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.watchdog import Watchdog
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.journal import Journal
 from dsp_server.registry import range_name
 from hbrt import settings
@@ -49,7 +49,7 @@ class Report:
         paths: BoardPaths,
         mailbox: Mailbox,
         clients: Clients,
-        memory: Memory,
+        memory: BoardMemory,
         lifecycle: Lifecycle,
         watchdog: Watchdog,
         journal: Journal,

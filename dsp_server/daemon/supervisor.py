@@ -26,7 +26,7 @@ from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal
 from dsp_server.tracing.board_trace import BoardTrace
@@ -83,7 +83,7 @@ class Supervisor:
         self.mailbox = Mailbox(ddr)
         self.clients = Clients(self.mailbox, checks_of(settings.words("HBRT_CHECK")))
         rest_bytes = settings.size_bytes("HBRT_QUARANTINE")
-        self.memory = Memory(ddr, self.mailbox, self.clients, self.journal.find, rest_bytes)
+        self.memory = BoardMemory(ddr, self.mailbox, self.clients, self.journal.find, rest_bytes)
         self.journal.complete = self.memory.with_history
         self.reaper = TaskReaper(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)

@@ -105,10 +105,10 @@ class _Known:
         """Forget all when a block was allocated or freed."""
         generation = ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
         if generation != self._generation:
-            self.forget()
+            self.discard()
             self._generation = generation
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Open all pages."""
         for guard in self.ends.values():
             guard.lift()

@@ -27,12 +27,12 @@ from dsp_server.process.intake import source_fd
 from hbrt.attach.link import LocalLink
 from hbrt.borders.printable import printable
 from hbrt.protocol.control import MalformedMessageError
-from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
+from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, RemoteFrame, decode, encode
 from hbrt.status import Status
 
 MAX_PROGRAMS = 64
 MAX_OBSERVERS = 16
-MAX_LET_GO = 1024
+MAX_DRAINED = 1024
 JOIN_SECONDS = 2.0  # for the threads of handlers to end
 DRAIN_SECONDS = 1.0  # for the last frame of a disconnected program to arrive
 FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes, while a program is connected
@@ -71,7 +71,7 @@ class Gateway(Server):
         self._served: dict[bytes, _Served] = {}
         self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads still run
         self._draining: dict[bytes, _Draining] = {}
-        self._let_go: dict[bytes, None] = {}  # the latest that were drained: ZeroMQ may still hold what they sent
+        self._drained: dict[bytes, None] = {}  # the latest that were drained: ZeroMQ may still hold what they sent
         self._send_queue = SendQueue()
         self._next_beat = 0.0
         self._flood_checked_at = 0.0
@@ -97,7 +97,7 @@ class Gateway(Server):
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped."
         for identity, served in list(self._served.items()):
             served.handler.stop()
-            self._send(identity, encode(Kind.GONE, int(status), why))
+            self._send(identity, encode(RemoteFrame.GONE, int(status), why))
         handlers = [served.handler for served in self._served.values()] + self._ending
         self._drain_all()
         for identity in list(self._served):
@@ -126,7 +126,7 @@ class Gateway(Server):
         known = served or self._draining.get(identity)
         if known is not None and known.connection is not None:
             known.connection.backlog.on_frame(len(frame))
-        if identity in self._draining or identity in self._let_go:
+        if identity in self._draining or identity in self._drained:
             return
         if is_more:
             self._disconnect(identity, frame, "A message is one frame; more came.")
@@ -143,12 +143,12 @@ class Gateway(Server):
             return
         if not is_given(identity):
             self._disconnect(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
-        elif kind == Kind.HELLO:
+        elif kind == RemoteFrame.HELLO:
             most = MAX_PROGRAMS
             if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, which is the most; end some."):
                 program, pid = fields
                 self._admit(identity, frame, f"{program}:{pid}", RemoteClient)
-        elif kind in {Kind.LOOK, Kind.LOG, Kind.TRACE}:
+        elif kind in {RemoteFrame.LOOK, RemoteFrame.LOG, RemoteFrame.TRACE}:
             most = MAX_OBSERVERS
             if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
                 self._admit(identity, frame, "look", Observer)
@@ -214,7 +214,7 @@ class Gateway(Server):
 
     def _refuse(self, identity: bytes, status: Status, why: str) -> None:
         with contextlib.suppress(zmq.ZMQError):  # the program did not wait for its refusal
-            self._socket.send_multipart((identity, encode(Kind.REFUSED, int(status), why)), _NOBLOCK)
+            self._socket.send_multipart((identity, encode(RemoteFrame.REFUSED, int(status), why)), _NOBLOCK)
 
     def _disconnect(self, identity: bytes, frame: zmq.Frame, why: str) -> None:
         """Refuse a frame that breaks the protocol, and drain its connection."""
@@ -261,7 +261,7 @@ class Gateway(Server):
             self._drain(identity)
 
     def _beat_frame(self) -> bytes:
-        return encode(Kind.BEAT, activity_of(self._link))
+        return encode(RemoteFrame.BEAT, activity_of(self._link))
 
     def _on_end(self, connection: Connection) -> None:
         if connection.identity in self._draining:
@@ -273,9 +273,9 @@ class Gateway(Server):
         connection = self._draining.pop(identity).connection
         if connection is not None:
             self._connections.release(connection)
-        self._let_go[identity] = None
-        if len(self._let_go) > MAX_LET_GO:
-            del self._let_go[next(iter(self._let_go))]
+        self._drained[identity] = None
+        if len(self._drained) > MAX_DRAINED:
+            del self._drained[next(iter(self._drained))]
 
     def _on_disconnected(self, identity: bytes) -> None:
         if identity in self._served:

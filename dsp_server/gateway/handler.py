@@ -11,7 +11,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.borders.printable import printable
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError, encode_reply
-from hbrt.protocol.remote import MAX_REPLY_BYTES, Kind, encode
+from hbrt.protocol.remote import MAX_REPLY_BYTES, RemoteFrame, encode
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
@@ -74,18 +74,20 @@ class ConnectionHandler(threading.Thread, ABC):
         try:
             self._serve()
         except (BoardError, BadSettingError) as error:
-            self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
+            self._send(encode(RemoteFrame.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
         except MalformedMessageError as error:
             if not self.claim_violation():
                 return
             self._log(printable(f"The relay disconnects {self.program}, which broke the protocol: {error}"))
             why = f"The relay received a malformed message: {error}"
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), why))
+            self._send(encode(RemoteFrame.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), why))
         except Exception:  # noqa: BLE001 - a defect here must not end the relay
             import traceback
 
             self._log(f"The {self.ROLE} of {self.program} failed; this is a defect of hbrt:\n{traceback.format_exc()}")
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
+            self._send(
+                encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback.")
+            )
         finally:
             self._close()
             self._send_queue.disconnect(self.identity)

@@ -21,7 +21,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError, decode_request
-from hbrt.protocol.remote import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, TRACE_BYTES, Kind, decode, encode
+from hbrt.protocol.remote import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, TRACE_BYTES, RemoteFrame, decode, encode
 from hbrt.status import Status
 
 DAEMON_SECONDS = 5.0  # for the daemon's answer: less than the observer waits for the gateway's
@@ -63,26 +63,28 @@ class Observer(ConnectionHandler):
                 frame = self._inbox.get(timeout=IDLE_SECONDS)
         except queue.Empty:
             why = f"The relay disconnects an observer that asks nothing for {IDLE_SECONDS:g} s; connect again."
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), why))
+            self._send(encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), why))
 
     def _on_frame(self, raw: bytes) -> bool:
         """Answer a question; False when the observer says BYE."""
         kind, fields = decode(raw, PROGRAM_SAYS)
-        if kind == Kind.BYE:
+        if kind == RemoteFrame.BYE:
             return False
-        if kind not in {Kind.LOOK, Kind.LOG, Kind.TRACE}:
-            raise MalformedMessageError(f"{Kind(kind).name} needs a connection that began with HELLO.")
+        if kind not in {RemoteFrame.LOOK, RemoteFrame.LOG, RemoteFrame.TRACE}:
+            raise MalformedMessageError(f"{RemoteFrame(kind).name} needs a connection that began with HELLO.")
         if fields[0] != self._ticket:
-            raise MalformedMessageError(f"{Kind(kind).name} does not show the number of the last REPLY: read it first.")
+            raise MalformedMessageError(
+                f"{RemoteFrame(kind).name} does not show the number of the last REPLY: read it first."
+            )
         match kind:
-            case Kind.LOOK:
+            case RemoteFrame.LOOK:
                 reply = self._ask(fields[1])
-            case Kind.LOG:
+            case RemoteFrame.LOG:
                 reply = self._read_log(*fields[1:])
             case _:
                 reply = self._read_trace(*fields[1:])
         self._ticket = 1 + secrets.randbits(63)
-        self._send(encode(Kind.REPLY, self._ticket, bounded_reply(reply)))
+        self._send(encode(RemoteFrame.REPLY, self._ticket, bounded_reply(reply)))
         return True
 
     def _ask(self, raw: bytes) -> ControlReply:

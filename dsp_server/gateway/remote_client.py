@@ -36,14 +36,14 @@ from hbrt.protocol.remote import (
     TASK_END,
     TASK_REQUEST,
     WINDOW_BYTES,
-    Kind,
+    RemoteFrame,
     decode,
     encode,
 )
 from hbrt.remote.send_window import SendWindow
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
-from hbrt.trace.kinds import Kind as TraceKind
+from hbrt.trace.kinds import EventKind as TraceKind
 from hbrt.trace.switch import Recorder
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class RemoteClient(ConnectionHandler):
         link = self._link
         self._send(
             encode(
-                Kind.WELCOME,
+                RemoteFrame.WELCOME,
                 link.client_id,
                 activity_of(link),
                 link.ddr.layout.heap_bytes,
@@ -156,7 +156,7 @@ class RemoteClient(ConnectionHandler):
         while not self._is_over:
             self._tasks.waiters.sleep_until_any(self._numbers, self._has_work, POLL_MS)
             if self._link.fault:
-                self._send(encode(Kind.GONE, int(self._link.fault), self._link.why_faulty()))
+                self._send(encode(RemoteFrame.GONE, int(self._link.fault), self._link.why_faulty()))
                 return
             for _ in range(len(self._inbox)):
                 frame = self._inbox.popleft()
@@ -193,7 +193,7 @@ class RemoteClient(ConnectionHandler):
             return
         frames = []
         for handle in ended:
-            number = self._forget(handle)
+            number = self._discard(handle)
             answer, state = self._tasks.answer(handle), self._tasks.state(handle) or State.LOST
             text = b"" if state is State.DONE else shorten(self._tasks.text(handle))
             frames.append(_end(number, state, answer, text, self._tasks.work(handle)))
@@ -201,7 +201,7 @@ class RemoteClient(ConnectionHandler):
         self._window.add(self._memory.everything())
         self._window.add_frames(*frames)
 
-    def _forget(self, handle: int) -> int:
+    def _discard(self, handle: int) -> int:
         number = self._numbers.pop(handle)
         del self._handles[number]
         return number
@@ -211,28 +211,28 @@ class RemoteClient(ConnectionHandler):
     def _on_frame(self, raw: bytes) -> None:
         kind, fields = decode(raw, PROGRAM_SAYS)
         match kind:
-            case Kind.SUBMIT:
+            case RemoteFrame.SUBMIT:
                 self._on_submit(fields[0])
-            case Kind.PUSH:
+            case RemoteFrame.PUSH:
                 number, phy_addr, *change = fields
                 self._memory.push(number, phy_addr, Change(*change))
-                self._send(encode(Kind.TAKEN, number))
-            case Kind.ACK:
+                self._send(encode(RemoteFrame.TAKEN, number))
+            case RemoteFrame.ACK:
                 self._on_ack(fields[0])
-            case Kind.REQUEST:
+            case RemoteFrame.REQUEST:
                 self._on_request(fields[0])
-            case Kind.PULL:
+            case RemoteFrame.PULL:
                 self._on_pull(*fields)
-            case Kind.CHECK:
+            case RemoteFrame.CHECK:
                 self._on_check(*fields)
-            case Kind.CANCEL | Kind.ASK | Kind.DROP:
+            case RemoteFrame.CANCEL | RemoteFrame.ASK | RemoteFrame.DROP:
                 self._on_question(kind, *fields)
-            case Kind.CLOCK:
-                self._send(encode(Kind.NOW, fields[0], time.monotonic_ns()))
-            case Kind.BYE:
+            case RemoteFrame.CLOCK:
+                self._send(encode(RemoteFrame.NOW, fields[0], time.monotonic_ns()))
+            case RemoteFrame.BYE:
                 self._is_over = True
             case _:
-                raise MalformedMessageError(f"{Kind(kind).name} comes once, first.")
+                raise MalformedMessageError(f"{RemoteFrame(kind).name} comes once, first.")
 
     def _on_ack(self, number: int) -> None:
         if not self._window.on_taken(number):
@@ -292,15 +292,15 @@ class RemoteClient(ConnectionHandler):
 
     def _on_question(self, kind: int, number: int, task: int) -> None:
         handle = self._handles.get(task, 0)
-        if handle and kind == Kind.CANCEL:
+        if handle and kind == RemoteFrame.CANCEL:
             self._tasks.cancel(handle)
-        elif handle and kind == Kind.DROP:
-            self._forget(handle)
+        elif handle and kind == RemoteFrame.DROP:
+            self._discard(handle)
             self._tasks.release(handle)
         self._collect()
         handle = self._handles.get(task, 0)
         state = (self._tasks.state(handle) if handle else None) or State.EMPTY
-        self._window.add_frames(encode(Kind.STATE, number, task, int(state)))
+        self._window.add_frames(encode(RemoteFrame.STATE, number, task, int(state)))
 
     def _reply(self, reply: ControlReply) -> None:
         raw = bounded_reply(reply)
@@ -311,7 +311,7 @@ class RemoteClient(ConnectionHandler):
 
 
 def _reply_frame(number: int, raw: bytes) -> bytes:
-    return encode(Kind.REPLY, number, raw)
+    return encode(RemoteFrame.REPLY, number, raw)
 
 
 def activity_of(link: LocalLink) -> bytes:
@@ -322,4 +322,4 @@ def activity_of(link: LocalLink) -> bytes:
 
 def _end(number: int, state: State, answer: Answer, text: bytes, work: Work = NO_WORK) -> bytes:
     raw = ANSWER.pack(*answer._replace(text_bytes=len(text)))
-    return encode(Kind.END, TASK_END.pack(number, int(state), raw, WORK.pack(*work)), text)
+    return encode(RemoteFrame.END, TASK_END.pack(number, int(state), raw, WORK.pack(*work)), text)

@@ -8,7 +8,7 @@ from hbrt.attach.link import Link
 from hbrt.attach.tasks import Tasks
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import ControlRequest, MalformedMessageError
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote.shadow import Change
 from hbrt.remote.shadow_memory import Holdings, ShadowMemory
 from hbrt.status import Status
@@ -93,7 +93,7 @@ class RemoteClientMemory:
     def _data(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
         for address, change, seen in self._shadow.changes(phy_addr, size_bytes, lambda *_: self._seen):
             number = self._next_number()
-            yield number, encode(Kind.DATA, number, seen, address, *change)
+            yield number, encode(RemoteFrame.DATA, number, seen, address, *change)
 
     def _on_register(self, base: int) -> object:
         entry = self._link.ddr.block_at(base)
@@ -102,7 +102,7 @@ class RemoteClientMemory:
                 Status.HB_SYS_REGISTER_MEM_FAILED, f"The block at {base:#x} was freed while it was being registered."
             )
         if self._link.ddr.imported(base):
-            self._link.give_back("unregister", base)
+            self._link.undo("unregister", base)
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED,
                 f"The block at {base:#x} is memory of another library, which only programs on its own machine reach: "
@@ -113,5 +113,5 @@ class RemoteClientMemory:
 
     def _drop_holding(self, phy_addr: int, *, is_owned: bool) -> None:
         found = self._holdings.find(phy_addr, 0)
-        if found is not None and self._holdings.let_go(phy_addr, is_owned=is_owned) is None:
-            self._shadow.forget(phy_addr, found[1].extent)
+        if found is not None and self._holdings.release(phy_addr, is_owned=is_owned) is None:
+            self._shadow.discard(phy_addr, found[1].extent)

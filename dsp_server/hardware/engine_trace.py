@@ -6,7 +6,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
 from dsp_server.hardware import cycles
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,17 +59,17 @@ class EngineTrace:
     def note_use(self, used_bytes: tuple[int, int]) -> None:
         """Note the bytes of TCM in use, of each bank."""
         now_ns = monotonic_ns()
-        self.ring.note(Kind.TCM, now_ns, now_ns, *used_bytes, cycles.current().cycles)
+        self.ring.note(EventKind.TCM, now_ns, now_ns, *used_bytes, cycles.current().cycles)
 
     def note_stall(self, before: int, after: int, size_bytes: int) -> None:
         """Note that the op waited for DDR between two cycles."""
         now_ns = monotonic_ns()
-        self.ring.note(Kind.STALL, now_ns, now_ns, before, after, size_bytes)
+        self.ring.note(EventKind.STALL, now_ns, now_ns, before, after, size_bytes)
 
     def note_overlapped(self, before: int, size_bytes: int) -> None:
         """Note a copy that was charged together with the loop over its bytes, begun at a cycle."""
         now_ns = monotonic_ns()
-        self.ring.note(Kind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
+        self.ring.note(EventKind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
 
     def note_issued(self, idma: Engine) -> None:
         """Note the newest copy; its event follows when it has completed."""
@@ -87,7 +87,7 @@ class EngineTrace:
     def note_wait(self, idma: Engine, start_ns: int, before: int) -> None:
         """Note a wait, and the copies that it has completed."""
         end_ns = monotonic_ns()
-        self.ring.note(Kind.DMA_WAIT, start_ns, end_ns, before, idma.counter.cycles)
+        self.ring.note(EventKind.DMA_WAIT, start_ns, end_ns, before, idma.counter.cycles)
         self.note_completed(idma, end_ns)
 
     def note_completed(self, idma: Engine, end_ns: int = 0) -> None:
@@ -98,4 +98,4 @@ class EngineTrace:
         left = {one.handle for one in idma.queue}
         for handle in [handle for handle in copies if handle not in left]:
             issued_ns, start, end, size_bytes, lane = copies.pop(handle)
-            self.ring.note(Kind.COPY, issued_ns, end_ns or monotonic_ns(), start, end, size_bytes, lane)
+            self.ring.note(EventKind.COPY, issued_ns, end_ns or monotonic_ns(), start, end, size_bytes, lane)

@@ -69,10 +69,10 @@ class CoreChild:
         self._send(_Unsent(wire.pack(**fields), 0, None))
 
     def send_doorbell(self, client_id: int, doorbell: int) -> None:
-        """Send a client's doorbell; it must stay open until ``forget_client``."""
+        """Send a client's doorbell; it must stay open until ``discard_client``."""
         self._send(_Unsent(wire.pack(event="client", client=client_id), client_id, doorbell))
 
-    def forget_client(self, client_id: int) -> None:
+    def discard_client(self, client_id: int) -> None:
         """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
         unsent = [message for message in self._unsent if message.client_id == client_id]
         for message in unsent:

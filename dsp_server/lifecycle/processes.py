@@ -100,7 +100,7 @@ class CoreProcesses:
     def remove_client(self, client: Client) -> None:
         """Remove a client from every process; its doorbell may be closed then."""
         for child in self.children.values():
-            child.forget_client(client.id)
+            child.discard_client(client.id)
 
     def ring(self, *, all_but: int) -> None:
         """Ring the doorbell of every core but one."""

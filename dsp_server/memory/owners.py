@@ -82,7 +82,7 @@ class _LiveBlock:
         return self.last_owner if self.last_owner in self.running else self.owner
 
 
-class Memory:
+class BoardMemory:
     """The DDR of a board."""
 
     def __init__(

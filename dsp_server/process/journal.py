@@ -75,7 +75,7 @@ class Journal:
         found = self._found.values()
         return [one for at, one in found if not one.client or (one.client == client and at >= since)]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the findings; their lines stay in the log."""
         self._found.clear()
 

@@ -24,7 +24,7 @@ from hbrt.mailbox.submission import MAX_CMD, MAX_PRIORITY, number_refusal, unser
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 
 if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
@@ -114,7 +114,7 @@ class RelayDispatcher:
         if (trace := self.trace) is not None:
             request = Request(*REQUEST.unpack_from(raw, REQUEST_AT))
             passed = request.sequence, len(raw), 0, request.client
-            trace.note(Kind.HOP, start_ns, time.monotonic_ns(), *passed, trace.text("relay"))
+            trace.note(EventKind.HOP, start_ns, time.monotonic_ns(), *passed, trace.text("relay"))
         return Result.QUEUED
 
     def _refuse_invalid(self, raw: bytes) -> Result:

@@ -29,7 +29,7 @@ from hbrt.ddr.layout import CLIENT_PID
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
-from hbrt.protocol.relay import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
+from hbrt.protocol.relay import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, RelayFrame, decode, encode
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
 
@@ -79,9 +79,9 @@ class Relay:
         self._loop.watch(self._verifier.fd, self._on_verified)
         self._recorder = Recorder(link.trace, "relay", "")
         self._on: dict[int, Callable[[Peer, list[Any]], object]] = {
-            Kind.SUBMIT: lambda _, fields: self._on_task(SUBMIT_HEAD + fields[0]),
-            Kind.PING: lambda peer, fields: self._send(peer, encode(Kind.PONG, fields[0])),
-            Kind.BYE: lambda peer, _: self._forget(peer),
+            RelayFrame.SUBMIT: lambda _, fields: self._on_task(SUBMIT_HEAD + fields[0]),
+            RelayFrame.PING: lambda peer, fields: self._send(peer, encode(RelayFrame.PONG, fields[0])),
+            RelayFrame.BYE: lambda peer, _: self._discard(peer),
         }
 
     def run(self) -> None:
@@ -120,9 +120,9 @@ class Relay:
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped; the next call starts a new one."
         for peer in list(self._peers.values()):
-            self._send(peer, encode(Kind.GONE, int(status), why))
+            self._send(peer, encode(RelayFrame.GONE, int(status), why))
         for peer in list(self._peers.values()):
-            self._forget(peer)
+            self._discard(peer)
         self._loop.close()
         self._tasks.close()
         self._verifier.close()
@@ -145,7 +145,7 @@ class Relay:
         for peer in [peer for peer in self._peers.values() if now - peer.active_at > SILENT_SECONDS]:
             peer.active_at = now
             if self._lease_holder(peer.client) != peer.pid:
-                self._forget(peer)
+                self._discard(peer)
         if self._peers or self._verifier.is_busy or not self._idle_seconds:
             self._idle_since = now
         elif now - self._idle_since > self._idle_seconds:
@@ -166,12 +166,12 @@ class Relay:
             self._socket.send(raw, _NOBLOCK)
         except zmq.Again:
             self._log(f"Process {peer.pid} has not read {MAX_UNREAD} answers; the relay disconnects it.")
-            self._forget(peer)
+            self._discard(peer)
         except zmq.ZMQError:
-            self._forget(peer)  # the process has closed its connection
+            self._discard(peer)  # the process has closed its connection
 
     def _refuse(self, identity: bytes, status: int, why: str) -> None:
-        peer, raw = self._peers.get(identity), encode(Kind.REFUSED, status, why)
+        peer, raw = self._peers.get(identity), encode(RelayFrame.REFUSED, status, why)
         if peer is not None:
             self._send(peer, raw)
             return
@@ -203,7 +203,7 @@ class Relay:
         except MalformedMessageError as error:
             self._refuse_malformed(identity, str(error))
             return
-        if message.kind == Kind.HELLO:
+        if message.kind == RelayFrame.HELLO:
             self._on_hello(identity, message)
         elif peer is None:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect again.")
@@ -235,10 +235,10 @@ class Relay:
         identity, client, pid, _ = verified
         peer = Peer(identity, client, pid)
         for other in [other for other in self._peers.values() if other.client == client or other.identity == identity]:
-            self._forget(other)  # the process has connected anew
+            self._discard(other)  # the process has connected anew
         self._peers[identity] = self._by_ticket[peer.ticket] = peer
-        self._loop.watch(peer.pidfd, lambda: self._forget(peer))
-        self._send(peer, encode(Kind.WELCOME, os.getpid(), peer.ticket))
+        self._loop.watch(peer.pidfd, lambda: self._discard(peer))
+        self._send(peer, encode(RelayFrame.WELCOME, os.getpid(), peer.ticket))
 
     def _on_task(self, raw: bytes) -> bool:
         """Queue a task; False for a message of a sender that is not a program of this relay."""
@@ -256,7 +256,7 @@ class Relay:
                 self._log(f"The relay received a task of a process that it does not know.{suffix}")
             return False
         if result is Result.REFUSED:
-            self._send(peer, encode(Kind.END, handle))
+            self._send(peer, encode(RelayFrame.END, handle))
         elif result is Result.FOREIGN:
             why = f"Client {peer.client} sent a task in another client's name."
             self._refuse(peer.identity, Status.HB_DSP_PERMISSION, why)
@@ -271,13 +271,13 @@ class Relay:
             if (suffix := self._malformed.suffix(b"task", time.monotonic())) is not None:
                 self._log(f"The relay refused a malformed task: {error}{suffix}")
             return False
-        if kind == Kind.SUBMIT:
+        if kind == RelayFrame.SUBMIT:
             return self._on_task(SUBMIT_HEAD + fields[0])
         if (suffix := self._malformed.suffix(b"kind", time.monotonic())) is not None:
-            self._log(f"The relay received {Kind(kind).name} on the socket for tasks.{suffix}")
+            self._log(f"The relay received {RelayFrame(kind).name} on the socket for tasks.{suffix}")
         return False
 
-    def _forget(self, peer: Peer) -> None:
+    def _discard(self, peer: Peer) -> None:
         """Stop serving a process; the daemon handles its tasks when its lease ends."""
         if self._peers.get(peer.identity) is not peer:
             return

@@ -17,7 +17,7 @@ from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.profiles.profile import active
 from hbrt.status import Status
 from hbrt.trace import switch
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.switch import EVENTS, Recorder, Switch
 from hbrt.trace.tasks import TaskRings
 
@@ -111,13 +111,13 @@ class BoardTrace:
 
     def found(self, sentence: str) -> None:
         """Keep a finding, as an instant."""
-        self._note(Kind.FOUND, sentence)
+        self._note(EventKind.FOUND, sentence)
 
     def said(self, sentence: str) -> None:
         """Keep a line of the log, as an instant."""
-        self._note(Kind.SAID, sentence)
+        self._note(EventKind.SAID, sentence)
 
-    def _note(self, kind: Kind, sentence: str) -> None:
+    def _note(self, kind: EventKind, sentence: str) -> None:
         if (ring := self._recorder.ring) is not None:
             now_ns = time.monotonic_ns()
             ring.note(kind, now_ns, now_ns, text=ring.text(sentence))

@@ -20,7 +20,7 @@ from hbrt.protocol.stacks import NO_SLOT, Wait
 LONG_SILENT_SECONDS = 5.0  # a shorter silence may be one long call of C
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """The kinds of nodes."""
 
     PROGRAM = "program"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Node(NamedTuple):
     """A node of the graph: a kind, and the number of a program, task, core, flag or lock; 0 for the others."""
 
-    kind: Kind
+    kind: NodeKind
     number: int = 0
 
 
@@ -70,16 +70,18 @@ def index_of(records: Records) -> Index:
 def graph_of(index: Index) -> Graph:
     """The nodes that each node waits for."""
     records = index.records
-    graph: dict[Node, tuple[Node, ...]] = {Node(Kind.RELAY): (), Node(Kind.LOCK): _of_lock(index)}
-    graph |= {Node(Kind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
-    graph |= {Node(Kind.TASK, one.task): _of_task(index, one) for one in records.tasks}
-    graph |= {Node(Kind.CORE, one.core): _of_core(index, one) for one in records.cores}
-    graph |= {Node(Kind.FLAG, one.flag.phy_addr): _of_flag(index, one) for one in records.cores if one.flag is not None}
+    graph: dict[Node, tuple[Node, ...]] = {Node(NodeKind.RELAY): (), Node(NodeKind.LOCK): _of_lock(index)}
+    graph |= {Node(NodeKind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
+    graph |= {Node(NodeKind.TASK, one.task): _of_task(index, one) for one in records.tasks}
+    graph |= {Node(NodeKind.CORE, one.core): _of_core(index, one) for one in records.cores}
+    graph |= {
+        Node(NodeKind.FLAG, one.flag.phy_addr): _of_flag(index, one) for one in records.cores if one.flag is not None
+    }
     locked = locked_out(index)
     return graph | {
-        Node(Kind.MUTEX, at): _tasks([index.tasks[wait.slot]])
+        Node(NodeKind.MUTEX, at): _tasks([index.tasks[wait.slot]])
         if wait.slot in index.tasks
-        else tuple(Node(Kind.MUTEX, other) for other in _next_in_circle(locked, at))
+        else tuple(Node(NodeKind.MUTEX, other) for other in _next_in_circle(locked, at))
         for at, (_, wait) in enumerate(locked)
     }
 
@@ -123,18 +125,18 @@ def ahead_of(index: Index, task: Task) -> list[Task]:
 
 def is_culprit(index: Index, node: Node) -> bool:
     """Whether a node itself is the reason that the nodes behind it wait forever."""
-    if node.kind is Kind.CORE:
+    if node.kind is NodeKind.CORE:
         core = index.cores[node.number]
         if core.health == "stalled" and not core.is_stopped:
             return core.silent_s > LONG_SILENT_SECONDS
         return bool(core.problem) and not (core.comes_back and core.state != "running")
-    if node.kind is Kind.LOCK:
+    if node.kind is NodeKind.LOCK:
         lock = index.records.lock
         return lock is not None and lock.is_kept
-    if node.kind is Kind.RELAY:
+    if node.kind is NodeKind.RELAY:
         return index.records.relay_is_stopped or not index.records.relay_pid
     return (
-        node.kind is Kind.TASK
+        node.kind is NodeKind.TASK
         and index.tasks[node.number].state == "ready"
         and not eligible(index, index.tasks[node.number])
     )
@@ -154,8 +156,8 @@ def hanging(index: Index, graph: Graph) -> frozenset[Node]:
 
 
 def _goes_on(node: Node, edges: tuple[Node, ...], going: set[Node]) -> bool:
-    every = all if node.kind is Kind.PROGRAM else any
-    return not edges or node.kind is Kind.FLAG or every(edge in going for edge in edges)
+    every = all if node.kind is NodeKind.PROGRAM else any
+    return not edges or node.kind is NodeKind.FLAG or every(edge in going for edge in edges)
 
 
 def cycles(graph: Graph) -> list[list[Node]]:
@@ -199,20 +201,20 @@ def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
     if task.state in {"inline", "elsewhere"}:
         return ()
     if task.state == "sent":
-        return (Node(Kind.RELAY),)
+        return (Node(NodeKind.RELAY),)
     if task.state == "running":
-        return (Node(Kind.CORE, task.core),)
+        return (Node(NodeKind.CORE, task.core),)
     if index.records.lock is not None and index.records.lock.is_kept:
-        return (Node(Kind.LOCK),)
+        return (Node(NodeKind.LOCK),)
     # A task waits for a busy core by way of the task that the core runs.
     running = ((core.core, index.running[core.core]) for core in eligible(index, task))
-    return tuple(Node(Kind.TASK, tasks[-1].task) if tasks else Node(Kind.CORE, core) for core, tasks in running)
+    return tuple(Node(NodeKind.TASK, tasks[-1].task) if tasks else Node(NodeKind.CORE, core) for core, tasks in running)
 
 
 def _of_core(index: Index, core: Core) -> tuple[Node, ...]:
     """An op waits for the tasks that its own process, or a child of it, waits for; else for the flag that it polls."""
     tasks = [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)]
-    return _tasks(tasks[:1]) or (() if core.flag is None else (Node(Kind.FLAG, core.flag.phy_addr),))
+    return _tasks(tasks[:1]) or (() if core.flag is None else (Node(NodeKind.FLAG, core.flag.phy_addr),))
 
 
 def _of_flag(index: Index, core: Core) -> tuple[Node, ...]:
@@ -238,4 +240,4 @@ def _of_lock(index: Index) -> tuple[Node, ...]:
 
 
 def _tasks(tasks: list[Task]) -> tuple[Node, ...]:
-    return tuple(Node(Kind.TASK, task.task) for task in tasks)
+    return tuple(Node(NodeKind.TASK, task.task) for task in tasks)

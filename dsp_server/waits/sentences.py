@@ -11,8 +11,8 @@ from typing import NamedTuple
 from dsp_server.waits.graph import (
     Graph,
     Index,
-    Kind,
     Node,
+    NodeKind,
     ahead_of,
     awaited,
     board_waits,
@@ -37,9 +37,9 @@ _UNSURE = (
     "This hangs, unless somebody else writes that memory: the task that is to write it waits for its reader.",
 )
 _BEFORE_TASK = {
-    Kind.CORE: "its op waits for {}",
-    Kind.FLAG: "{} is to write there",
-    Kind.LOCK: "that program waits for {}",
+    NodeKind.CORE: "its op waits for {}",
+    NodeKind.FLAG: "{} is to write there",
+    NodeKind.LOCK: "that program waits for {}",
 }
 _LIBRARIES = (
     *guests.folders("dsp_server"),
@@ -105,7 +105,7 @@ def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
     found: list[Chain] = []
     seen: set[Node] = set()
     for program, root, more in _roots(now.board, task):
-        path = path_from(Node(Kind.TASK, root.task), now.graph, now.hangs)
+        path = path_from(Node(NodeKind.TASK, root.task), now.graph, now.hangs)
         if program is not None or path[0] not in seen:  # a task without a waiter may be a part of other chains
             found.append(_chain(before, now, program, root, more, path))
             seen |= {*path}
@@ -129,19 +129,19 @@ def cycle_sentences(now: Look) -> list[str]:
 
 
 def _in_cycle(now: Look, node: Node, after: Node) -> str:
-    if node.kind is Kind.MUTEX:
+    if node.kind is NodeKind.MUTEX:
         program, wait = locked_out(now.board)[node.number]
         return f"the thread of program {program.id} at {wait.stack[0].site} waits for {wait.lock}"
-    if node.kind is Kind.FLAG:
+    if node.kind is NodeKind.FLAG:
         return f"{name_of(after)} is to write {name_of(node)}"
     return f"{name_of(node)} waits for {name_of(after)}"
 
 
 def name_of(node: Node) -> str:
     """``task 19``, ``the claim lock``."""
-    if node.kind is Kind.FLAG:
+    if node.kind is NodeKind.FLAG:
         return f"the flag at {node.number:#x}"
-    return f"the {node.kind}" if node.kind in {Kind.RELAY, Kind.LOCK} else f"{node.kind} {node.number}"
+    return f"the {node.kind}" if node.kind in {NodeKind.RELAY, NodeKind.LOCK} else f"{node.kind} {node.number}"
 
 
 def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int = 0) -> str:
@@ -206,22 +206,22 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
         text = (
             f"{_who(owner, task)} runs {_task(task)} itself, in the thread that called, for {span(task.age_s)}{others}"
         )
-        steps = [Step(Node(Kind.PROGRAM, owner.id), f"{text}: a debugger shows its line")]
+        steps = [Step(Node(NodeKind.PROGRAM, owner.id), f"{text}: a debugger shows its line")]
     elif program is not None:
-        steps = [Step(Node(Kind.PROGRAM, program.id), f"{_who(program, task)} waits for {_task(task)}{others}")]
+        steps = [Step(Node(NodeKind.PROGRAM, program.id), f"{_who(program, task)} waits for {_task(task)}{others}")]
     else:
         who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
         steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
     steps += _elsewhere(task, path[0])
     steps += [
-        Step(Node(Kind.MUTEX, number), f"its thread at {wait.stack[0].site} waits for {wait.lock}")
+        Step(Node(NodeKind.MUTEX, number), f"its thread at {wait.stack[0].site} waits for {wait.lock}")
         for number, (one, wait) in enumerate(locked_out(index))
         if program == one and wait.stack and wait.slot in {task.task, NO_SLOT}
     ]
     for at, node in enumerate(path):
         if node in path[:at]:
             break
-        if at and node.kind is Kind.TASK and path[at - 1].kind is not Kind.TASK:
+        if at and node.kind is NodeKind.TASK and path[at - 1].kind is not NodeKind.TASK:
             steps.append(Step(node, _BEFORE_TASK[path[at - 1].kind].format(_task(index.tasks[node.number]))))
         if text := _on_node(before, now, node, path[at + 1] if at + 1 < len(path) else None):
             steps.append(Step(node, text))
@@ -233,7 +233,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     elif path[0] in now.hangs and path[0] in before.hangs:
         verdict, why = Verdict.HANGS, _why_hangs(now, path)
     else:
-        cores = [index.cores[node.number] for node in path if node.kind is Kind.CORE]
+        cores = [index.cores[node.number] for node in path if node.kind is NodeKind.CORE]
         stands = any(max(core.still_s, core.silent_s) > LONG_STILL_SECONDS for core in cores)
         verdict, why = Verdict.WAITS, _UNSURE[path[-1] in path[:-1]] if stands else ""
     return Chain(program.id if program else None, task.task, verdict, tuple(steps), why)
@@ -242,7 +242,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
 def _key(index: Index, path: list[Node]) -> list[tuple[Node, int]]:
     """The key of a chain: its nodes, and the tasks in their slots."""
     return [
-        (node, index.tasks[node.number].sequence if node.kind is Kind.TASK and node.number in index.tasks else 0)
+        (node, index.tasks[node.number].sequence if node.kind is NodeKind.TASK and node.number in index.tasks else 0)
         for node in path
     ]
 
@@ -264,15 +264,15 @@ def _who(program: Program, task: Task) -> str:
 def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
     """The clause on a node of a chain, and on the node that it waits for; empty for none."""
     index = now.board
-    if node.kind is Kind.TASK:
+    if node.kind is NodeKind.TASK:
         task = index.tasks[node.number]
         return _in_queue(now, task, after) if task.state == "ready" else ""
-    if node.kind is Kind.CORE:
+    if node.kind is NodeKind.CORE:
         return _on_core(index, before.board, index.cores[node.number])
-    if node.kind is Kind.FLAG:
+    if node.kind is NodeKind.FLAG:
         flag = next(one.flag for one in index.records.cores if one.flag and one.flag.phy_addr == node.number)
         return _on_flag(index, flag)
-    if node.kind is Kind.RELAY:
+    if node.kind is NodeKind.RELAY:
         if not index.records.relay_pid:
             return "no relay runs that could queue it"
         stopped = ", which is stopped, by a signal (SIGSTOP) or a debugger" if index.records.relay_is_stopped else ""
@@ -288,11 +288,11 @@ def _in_queue(now: Look, task: Task, after: Node | None) -> str:
     index = now.board
     if after is None:
         return "no core that may run it is there"
-    if after.kind is not Kind.TASK:
+    if after.kind is not NodeKind.TASK:
         return ""
     # The task that the chain continues with, then those of the other cores.
-    edges = sorted(now.graph[Node(Kind.TASK, task.task)], key=lambda edge: edge != after)
-    blocking = [index.tasks[edge.number] for edge in edges if edge.kind is Kind.TASK]
+    edges = sorted(now.graph[Node(NodeKind.TASK, task.task)], key=lambda edge: edge != after)
+    blocking = [index.tasks[edge.number] for edge in edges if edge.kind is NodeKind.TASK]
     behind = ", or ".join(f"{_task(one)} on core {one.core}" for one in blocking)
     ahead = len(ahead_of(index, task))
     queue = f", with {ahead} more ahead of it" if ahead else ""
@@ -346,11 +346,11 @@ def _why_hangs(now: Look, path: list[Node]) -> str:
     culprit = next((node for node in path if is_culprit(index, node)), None)
     if culprit is None:
         return "This hangs: it waits for itself."
-    if culprit.kind is Kind.LOCK and index.records.lock is not None:
+    if culprit.kind is NodeKind.LOCK and index.records.lock is not None:
         return f"This hangs: {index.records.lock.advice}"
-    if culprit.kind is Kind.CORE:
+    if culprit.kind is NodeKind.CORE:
         problem = index.cores[culprit.number].problem
         return f"This hangs: {problem[:1].lower()}{problem[1:]}"
-    if culprit.kind is Kind.RELAY and index.records.relay_pid:
+    if culprit.kind is NodeKind.RELAY and index.records.relay_pid:
         return f"This hangs: 'kill -CONT {index.records.relay_pid}' resumes the relay."
     return "This hangs."

@@ -28,7 +28,7 @@ from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
 from hbrt.trace import switch
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ class Link(Protocol):
         """The refusal of a task for a block, None for a good one; as ``submission.block_refusal``."""
         return block_refusal(self.ddr, self.client_id, what, phy_addr, size_bytes)
 
-    def give_back(self, verb: str, phy_addr: int) -> None:
+    def undo(self, verb: str, phy_addr: int) -> None:
         """Undo a grant that reached no caller: "free" or "unregister"; this does not wait for the answer."""
 
     def tell(self, verb: str, **args: Any) -> None:
@@ -138,7 +138,7 @@ class Link(Protocol):
     def note_request(self, start_ns: int, verb: str) -> None:
         """Note a request to the daemon, while the board is traced."""
         if (events := self.events) is not None:
-            events.note(Kind.ASK, start_ns, monotonic_ns(), text=events.text(verb))
+            events.note(EventKind.ASK, start_ns, monotonic_ns(), text=events.text(verb))
 
     def lose(self) -> None:
         """Note that the board is gone; from now on every call returns that status."""
@@ -171,7 +171,7 @@ class Link(Protocol):
     def close(self) -> None:
         """Detach: the lease closes, and the daemon reclaims what this process held."""
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: close the copy of the parent's lease, so that the lease ends with the parent."""
 
 
@@ -263,9 +263,9 @@ class LocalLink(Link):
         """As ``Link.trace``: that of the board."""
         return switch.read(self.paths)
 
-    def give_back(self, verb: str, phy_addr: int) -> None:
-        """As ``Requests.give_back``."""
-        self.requests.give_back(verb, phy_addr)
+    def undo(self, verb: str, phy_addr: int) -> None:
+        """As ``Requests.undo``."""
+        self.requests.undo(verb, phy_addr)
 
     def tell(self, verb: str, **args: Any) -> None:
         """As ``Link.tell``."""
@@ -316,8 +316,8 @@ class LocalLink(Link):
         self.requests.close()
         self._close_descriptors()
 
-    def abandon_in_child(self) -> None:
-        """As ``Link.abandon_in_child``."""
+    def detach_in_child(self) -> None:
+        """As ``Link.detach_in_child``."""
         self.fault = Status.HB_DSP_FORKED
         self._watching = threading.RLock()
         self.lease.close()

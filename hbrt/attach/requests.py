@@ -113,7 +113,7 @@ class Requests:
             question.sent = self._ffi.new("int *")
             self._exchange(_NOBODY, question, _frame(_NOBODY, verb, args), seconds)
 
-    def give_back(self, verb: str, phy_addr: int) -> None:
+    def undo(self, verb: str, phy_addr: int) -> None:
         """Undo a grant that reached no caller, without waiting for the answer: "free" or "unregister"."""
         self.tell(verb, {"phy": phy_addr}, _SETTLE_SECONDS)
 

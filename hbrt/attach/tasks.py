@@ -26,7 +26,7 @@ from hbrt.attach.waiting import Waiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import submission
-from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, serial_of
+from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, DeadHandle, kind_of, serial_of
 from hbrt.mailbox.native import ASK, NO_SLOT, native
 from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER
 from hbrt.mailbox.spin import poll_budget_ns
@@ -168,7 +168,7 @@ class Carrier:
     def name_output(self, dtype: Any) -> None:
         """Say what the elements are of the output block of this thread's next task; None for bytes."""
 
-    def forget_block(self, phy_addr: int) -> None:
+    def discard_block(self, phy_addr: int) -> None:
         """Have nothing more to do with a block that is about to be freed."""
 
     def follow_trace(self, ring: Ring | None) -> None:
@@ -181,7 +181,7 @@ class Carrier:
     def close(self) -> None:
         """Close what this opened; no task is under way."""
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: connections and tasks are the parent's."""
 
 
@@ -359,7 +359,7 @@ class Tasks:
     def _take_back(self, handle: int, status: int) -> int:
         """Undo ``_prepare`` for a task that nobody has; returns the status."""
         slot = handle & SLOT_MASK
-        if self._forget(handle):
+        if self._discard(handle):
             self.map[self.states + slot] = _EMPTY
             self.free.append(slot)
         return status
@@ -631,7 +631,7 @@ class Tasks:
             except OverflowError:
                 return self.refuse_handle(handle)
         slot = handle & SLOT_MASK
-        if not self._forget(handle):
+        if not self._discard(handle):
             return 0 if self.lost.pop(handle, None) is not None else self.refuse_handle(handle)
         if self.link.fault:
             return 0
@@ -655,7 +655,7 @@ class Tasks:
     def lose(self, handle: int, end: Lost) -> bool:
         """End a task without its slot, which the caller drops then; False for one that was released meanwhile."""
         self.lost[handle] = end
-        if self._forget(handle):
+        if self._discard(handle):
             return True
         self.lost.pop(handle, None)
         return False
@@ -669,7 +669,7 @@ class Tasks:
         self.waiters.wake()
         return True
 
-    def _forget(self, handle: int) -> bool:
+    def _discard(self, handle: int) -> bool:
         """Take a handle out of the table; False when it is not a live one."""
         try:
             found: int = self.lib.hbrt_forget(self.client, handle)
@@ -689,7 +689,7 @@ class Tasks:
     def close(self) -> None:
         """End every wait with the link's fault."""
         self.carrier.close()
-        self._forget_all()
+        self._discard_all()
         self.waiters.close()
         self.carrier = Carrier()  # no cycle keeps the board's memory
 
@@ -697,28 +697,28 @@ class Tasks:
         serial: int = self.lib.hbrt_client_serial(self.client)
         return serial
 
-    def _forget_all(self) -> None:
+    def _discard_all(self) -> None:
         self.lost.clear()
         for slot in range(SLOT_COUNT):
             self.handles[slot] = 0
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
-        self._forget_all()
+        self._discard_all()
         self._abandoned.clear()
         self._lock = threading.RLock()
-        self.carrier.abandon_in_child()
+        self.carrier.detach_in_child()
 
     def refuse_handle(self, handle: int) -> int:
         """Refuse a handle that names no live task, with its kind."""
         if (lost := self.lost.get(handle)) is not None:
             return self.refuse(lost.status, lost.why)
         kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._last_serial() + 1))
-        if kind is Kind.NONE:
+        if kind is DeadHandle.NONE:
             return self.refuse(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
         if self.link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
             return self.refuse(self.link.fault, self.link.why_faulty())
-        if kind is Kind.RELEASED:
+        if kind is DeadHandle.RELEASED:
             return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
         return self.refuse(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,

@@ -12,7 +12,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS
 from hbrt.errors import RefusedError, WrongUseError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
-from hbrt.protocol.remote import TRACE_BYTES, Kind, encode
+from hbrt.protocol.remote import TRACE_BYTES, RemoteFrame, encode
 from hbrt.remote.connection import RelayConnection
 from hbrt.status import Status
 
@@ -75,7 +75,7 @@ class Observer:
             RefusedError: the relay or the daemon refused, is gone or took too long (HB_DSP_TIMEOUT).
         """
         raw = encode_request(ControlRequest(next(self._numbers), verb, args))
-        return self._ask(encode(Kind.LOOK, self._ticket, raw), timeout_s, verb)
+        return self._ask(encode(RemoteFrame.LOOK, self._ticket, raw), timeout_s, verb)
 
     def log(self, lines: int, since: int = -1) -> LogPart:
         """The last ``lines`` lines of the log, or what comes at the offset ``since``.
@@ -83,7 +83,7 @@ class Observer:
         Raises:
             RefusedError: as ``request``.
         """
-        data = self._ask(encode(Kind.LOG, self._ticket, lines, since), REQUEST_SECONDS, "log")
+        data = self._ask(encode(RemoteFrame.LOG, self._ticket, lines, since), REQUEST_SECONDS, "log")
         try:
             return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
         except (KeyError, TypeError, ValueError):
@@ -101,7 +101,7 @@ class Observer:
 
         def part(file: str, at: int) -> Any:
             asked_ns = time.monotonic_ns()
-            data = self._ask(encode(Kind.TRACE, self._ticket, file, at), REQUEST_SECONDS, "trace")
+            data = self._ask(encode(RemoteFrame.TRACE, self._ticket, file, at), REQUEST_SECONDS, "trace")
             took_ns = time.monotonic_ns() - asked_ns
             ways.append((took_ns, data["now_ns"] - asked_ns - took_ns // 2))
             return data
@@ -143,12 +143,14 @@ class Observer:
         where = f"The relay at {self._board.name}"
         self._connection.send(frame)
         kind, fields = self._connection.recv(timeout_s)
-        if kind == Kind.REPLY:
+        if kind == RemoteFrame.REPLY:
             self._ticket = fields[0]
             return self._decoded(fields[1])
-        if kind in {Kind.REFUSED, Kind.GONE}:
+        if kind in {RemoteFrame.REFUSED, RemoteFrame.GONE}:
             raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
-        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {Kind(kind).name}.")
+        raise RefusedError(
+            Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {RemoteFrame(kind).name}."
+        )
 
     def _decoded(self, raw: bytes) -> ControlReply:
         try:

@@ -56,7 +56,7 @@ ELEMENTS: dict[int, Element] = {
 }
 
 
-class Kind(NamedTuple):
+class ImageKind(NamedTuple):
     """A format with a type that it may have."""
 
     format: hbVPImageFormat
@@ -66,14 +66,14 @@ class Kind(NamedTuple):
         return f"{self.format.name.rpartition('_')[2]} {self.type.name.rpartition('_')[2]}"
 
 
-Y_U8 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
-Y_S16 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S16C1)
-Y_S32 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S32C1)
-Y_F32 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_F32C1)
-NV12 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
-RGB = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_RGB, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
-BGR = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_BGR, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
-KINDS: dict[tuple[int, int], Kind] = {
+Y_U8 = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
+Y_S16 = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S16C1)
+Y_S32 = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S32C1)
+Y_F32 = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_F32C1)
+NV12 = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
+RGB = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_RGB, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
+BGR = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_BGR, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
+KINDS: dict[tuple[int, int], ImageKind] = {
     (kind.format, kind.type): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32, NV12, RGB, BGR)
 }
 """Every image that a descriptor can describe, by its two numbers."""
@@ -145,7 +145,7 @@ class hbVPImage(CStructure):
         pairs = Element("uint8", 1, 2)
         return first, Plane(self.uvPhyAddr, self.height // 2, self.width // 2, self.uvStride, pairs)
 
-    def check(self, name: str) -> Kind:
+    def check(self, name: str) -> ImageKind:
         """What kind of image this is.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, refuse
+from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, refuse
 from hbrt.cv.rules import (
     COLOR_NV12,
     GRAY,
@@ -31,7 +31,7 @@ THRESHOLDS = {
     HB_VP_THRESH_TOZERO_INV: "HB_VP_THRESH_TOZERO_INV",
 }
 
-CONVERSIONS: dict[Kind, tuple[Kind, ...]] = {
+CONVERSIONS: dict[ImageKind, tuple[ImageKind, ...]] = {
     NV12: (RGB, BGR, Y_U8),
     RGB: (BGR, Y_U8, NV12),
     BGR: (RGB, Y_U8, NV12),
@@ -108,7 +108,7 @@ class hbDSPCvThresholdParam(CvParam):
             _need_value("maxVal", self.maxVal, kind)
 
 
-def _need_value(name: str, value: float, kind: Kind) -> None:
+def _need_value(name: str, value: float, kind: ImageKind) -> None:
     need_finite(name, [value])
     limits = WHOLE_RANGES.get(kind)
     if limits is None:

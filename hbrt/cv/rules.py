@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, Plane, hbVPImage, refuse
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, Plane, hbVPImage, refuse
 from hbrt.structures import CStructure, int32_t, structure, uint64_t
 
 GRAY = (Y_U8,)
@@ -26,7 +26,7 @@ BORDERS = {HB_VP_BORDER_CONSTANT: "HB_VP_BORDER_CONSTANT", HB_VP_BORDER_REPLICAT
 INTERPOLATIONS = {HB_VP_INTER_NEAREST: "HB_VP_INTER_NEAREST", HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR"}
 
 
-def take(image: hbVPImage, name: str, kinds: Collection[Kind]) -> Kind:
+def take(image: hbVPImage, name: str, kinds: Collection[ImageKind]) -> ImageKind:
     """The image's kind, when it is one of these."""
     kind = image.check(name)
     if kind not in kinds:
@@ -34,7 +34,7 @@ def take(image: hbVPImage, name: str, kinds: Collection[Kind]) -> Kind:
     return kind
 
 
-def same_kind(param: CvParam, kinds: Collection[Kind]) -> Kind:
+def same_kind(param: CvParam, kinds: Collection[ImageKind]) -> ImageKind:
     """The kind of src, which dst must have as well."""
     kind = take(param.src, "src", kinds)
     result = param.dst.check("dst")
@@ -159,7 +159,7 @@ def need_anchor(x: int, y: int, width: int, height: int) -> None:
         refuse(f"The anchor ({x}, {y}) is not in a kernel of {width} x {height}: use -1 for its middle.")
 
 
-def _listed(kinds: Collection[Kind]) -> str:
+def _listed(kinds: Collection[ImageKind]) -> str:
     *first, last = [str(kind) for kind in kinds]
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -205,7 +205,7 @@ class hbVPFilterKernel(CStructure):
     dataType: int32_t
     dataPhyAddr: uint64_t
 
-    def check(self, name: str, kind: Kind, largest: int) -> None:
+    def check(self, name: str, kind: ImageKind, largest: int) -> None:
         """Hold it to a type and a size.
 
         Raises:

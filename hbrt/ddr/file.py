@@ -214,7 +214,7 @@ class Ddr:
         word: int = _U64.unpack_from(self.map, at + BLOCK_IMPORTED)[0]
         return word
 
-    def forget_imports(self) -> None:
+    def discard_imports(self) -> None:
         """Unmap imported memory that is not a live block anymore."""
         self.imports.keep_only(lambda start, word: self.imported(start + self._base) == word)
 

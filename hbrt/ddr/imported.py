@@ -97,7 +97,7 @@ class ImportedPages:
                 map_shared(self._address + start, end - start, self._fd, start)
                 self.on_change(bool(self._shown))
 
-    def forget(self, start: int) -> None:
+    def discard(self, start: int) -> None:
         """Note that something else has been mapped where that range begins."""
         self._shown.pop(start, None)
 

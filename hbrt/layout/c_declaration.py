@@ -18,7 +18,7 @@ from clang.cindex import CursorKind, TypeKind
 
 from hbrt.layout import CPP_SUFFIXES
 from hbrt.layout.ctypes_class import DSP_LONG_DOUBLE_BYTES, DSP_POINTER_BYTES
-from hbrt.layout.structure import Bits, Field, Kind, LayoutError, Structure
+from hbrt.layout.structure import Bits, Field, FieldKind, LayoutError, Structure
 
 DSP_LONG_BYTES = 4
 
@@ -55,13 +55,13 @@ _KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing: a header that is not there e
 _SIGNED = {TypeKind.SCHAR, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.LONGLONG, TypeKind.INT128}
 _UNSIGNED = {TypeKind.UCHAR, TypeKind.USHORT, TypeKind.UINT, TypeKind.ULONG, TypeKind.ULONGLONG, TypeKind.UINT128}
 _KINDS = {
-    **dict.fromkeys(_SIGNED | _UNSIGNED, Kind.INTEGER),
-    **dict.fromkeys((TypeKind.CHAR_U, TypeKind.CHAR_S, TypeKind.WCHAR), Kind.CHARACTER),
-    **dict.fromkeys((TypeKind.HALF, TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.LONGDOUBLE), Kind.FLOAT),
-    **dict.fromkeys((TypeKind.POINTER, TypeKind.LVALUEREFERENCE), Kind.POINTER),
-    TypeKind.BOOL: Kind.BOOL,
-    TypeKind.ENUM: Kind.ENUM,
-    TypeKind.RECORD: Kind.NESTED,
+    **dict.fromkeys(_SIGNED | _UNSIGNED, FieldKind.INTEGER),
+    **dict.fromkeys((TypeKind.CHAR_U, TypeKind.CHAR_S, TypeKind.WCHAR), FieldKind.CHARACTER),
+    **dict.fromkeys((TypeKind.HALF, TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.LONGDOUBLE), FieldKind.FLOAT),
+    **dict.fromkeys((TypeKind.POINTER, TypeKind.LVALUEREFERENCE), FieldKind.POINTER),
+    TypeKind.BOOL: FieldKind.BOOL,
+    TypeKind.ENUM: FieldKind.ENUM,
+    TypeKind.RECORD: FieldKind.NESTED,
 }
 _DSP_BYTES = {
     TypeKind.LONG: DSP_LONG_BYTES,
@@ -188,7 +188,7 @@ class Reader:
             nested = self.described(real.get_declaration(), word)
             if "(" in word:  # it has no name, and libclang puts its line there
                 word = "union" if nested.is_union else "struct"
-        is_signed = kind in _SIGNED if _KINDS[kind] == Kind.INTEGER else None
+        is_signed = kind in _SIGNED if _KINDS[kind] == FieldKind.INTEGER else None
         first, size, bits = cursor.get_field_offsetof(), real.get_size(), None
         if cursor.is_bitfield():
             bits = Bits(first, cursor.get_bitfield_width())

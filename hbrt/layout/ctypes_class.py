@@ -12,22 +12,22 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hbrt.layout.structure import Bits, Field, Kind, LayoutError, Structure
+from hbrt.layout.structure import Bits, Field, FieldKind, LayoutError, Structure
 
 DSP_POINTER_BYTES = 4
 DSP_LONG_DOUBLE_BYTES = 8
 
 _WORDS = {
-    "?": ("bool", Kind.BOOL, None),
-    "c": ("char", Kind.CHARACTER, None),
-    "u": ("wchar_t", Kind.CHARACTER, None),
-    "f": ("float", Kind.FLOAT, None),
-    "d": ("double", Kind.FLOAT, None),
-    "g": ("long double", Kind.FLOAT, DSP_LONG_DOUBLE_BYTES),
-    "P": ("void *", Kind.POINTER, DSP_POINTER_BYTES),
-    "z": ("char *", Kind.POINTER, DSP_POINTER_BYTES),
-    "Z": ("wchar_t *", Kind.POINTER, DSP_POINTER_BYTES),
-    "O": ("PyObject *", Kind.POINTER, DSP_POINTER_BYTES),
+    "?": ("bool", FieldKind.BOOL, None),
+    "c": ("char", FieldKind.CHARACTER, None),
+    "u": ("wchar_t", FieldKind.CHARACTER, None),
+    "f": ("float", FieldKind.FLOAT, None),
+    "d": ("double", FieldKind.FLOAT, None),
+    "g": ("long double", FieldKind.FLOAT, DSP_LONG_DOUBLE_BYTES),
+    "P": ("void *", FieldKind.POINTER, DSP_POINTER_BYTES),
+    "z": ("char *", FieldKind.POINTER, DSP_POINTER_BYTES),
+    "Z": ("wchar_t *", FieldKind.POINTER, DSP_POINTER_BYTES),
+    "O": ("PyObject *", FieldKind.POINTER, DSP_POINTER_BYTES),
 }
 """ctypes' letter of a type that is not an integer: C type, kind, bytes on the DSP where these are others."""
 
@@ -92,16 +92,16 @@ def _field(name: str, type_: Any, offset: int, is_known: Callable[[type[Any]], b
     if issubclass(type_, _AGGREGATES):
         nested = None if is_known(type_) else of_class(type_, is_known=is_known)
         word = f"{'union' if issubclass(type_, ctypes.Union) else 'struct'} {type_.__name__}"
-        kind = Kind.NESTED
+        kind = FieldKind.NESTED
     elif hasattr(type_, "contents"):
-        word, kind, dsp_bytes = f"{_pointed_to(type_)} *", Kind.POINTER, DSP_POINTER_BYTES
+        word, kind, dsp_bytes = f"{_pointed_to(type_)} *", FieldKind.POINTER, DSP_POINTER_BYTES
     elif hasattr(type_, "argtypes"):
-        word, kind, dsp_bytes = "void (*)()", Kind.POINTER, DSP_POINTER_BYTES
+        word, kind, dsp_bytes = "void (*)()", FieldKind.POINTER, DSP_POINTER_BYTES
     elif (letter := getattr(type_, "_type_", "")) in _WORDS:
         word, kind, dsp_bytes = _WORDS[letter]
     elif letter and letter in "bBhHiIlLqQ":
         is_signed = letter.islower()
-        word, kind = f"{'' if is_signed else 'u'}int{8 * size}_t", Kind.INTEGER
+        word, kind = f"{'' if is_signed else 'u'}int{8 * size}_t", FieldKind.INTEGER
     else:
         raise LayoutError(
             f"{name} is of type {type_.__name__}, which no parameter structure can hold: use a C integer."

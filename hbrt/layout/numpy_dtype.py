@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hbrt.layout.structure import Field, Kind, LayoutError, Structure
+from hbrt.layout.structure import Field, FieldKind, LayoutError, Structure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,16 +41,16 @@ def _field(name: str, dtype: np.dtype[Any], offset: int) -> Field:
     size, nested, is_signed = element.itemsize, None, None
     if element.names:
         nested = of_dtype(element, name)
-        word, kind = "struct", Kind.NESTED
+        word, kind = "struct", FieldKind.NESTED
     elif element.kind in "iu":
         is_signed = element.kind == "i"
-        word, kind = f"{'' if is_signed else 'u'}int{8 * size}_t", Kind.INTEGER
+        word, kind = f"{'' if is_signed else 'u'}int{8 * size}_t", FieldKind.INTEGER
     elif element.kind == "f" and size in _FLOATS:
-        word, kind = _FLOATS[size], Kind.FLOAT
+        word, kind = _FLOATS[size], FieldKind.FLOAT
     elif element.kind == "b":
-        word, kind = "bool", Kind.BOOL
+        word, kind = "bool", FieldKind.BOOL
     elif element.kind in "SV" and size:
-        word, kind, shape, size = "char", Kind.CHARACTER, (*shape, size), 1
+        word, kind, shape, size = "char", FieldKind.CHARACTER, (*shape, size), 1
     else:
         raise LayoutError(
             f"{name} is of type {element}, which no parameter structure can hold: use an integer or a float."

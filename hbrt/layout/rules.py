@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hbrt.findings.record import Severity
 from hbrt.findings.text import counted
-from hbrt.layout.structure import Field, Hole, Kind, Structure
+from hbrt.layout.structure import Field, FieldKind, Hole, Structure
 
 
 class Remark(NamedTuple):
@@ -60,7 +60,7 @@ def _type_remarks(field: Field, site: str | None) -> Iterator[Remark]:
         return Remark(severity, kind, field.name, f"`{field.name}` ({field.c_type}) {text}", site)
 
     bits = 8 * field.element_bytes
-    if field.kind == Kind.POINTER:
+    if field.kind == FieldKind.POINTER:
         text = (
             "is a pointer: it has 8 bytes on the ARM and 4 on the DSP, which cannot follow a virtual address. Use "
             "uint64_t and a physical address."
@@ -68,13 +68,13 @@ def _type_remarks(field: Field, site: str | None) -> Iterator[Remark]:
         yield remark(Severity.ERROR, "pointer", text)
     elif field.dsp_bytes is not None:
         sign = "" if field.is_signed else "u"
-        use = "double" if field.kind == Kind.FLOAT else f"{sign}int64_t or {sign}int32_t"
+        use = "double" if field.kind == FieldKind.FLOAT else f"{sign}int64_t or {sign}int32_t"
         text = f"has {field.element_bytes} bytes on the ARM and {field.dsp_bytes} on the DSP. Use {use}."
         yield remark(Severity.ERROR, "size", text)
-    if field.kind == Kind.ENUM:
+    if field.kind == FieldKind.ENUM:
         text = f"is an enum: options of a compiler decide its size (-fshort-enums). Use int{bits}_t."
         yield remark(Severity.WARNING, "enum", text)
-    if field.kind == Kind.BOOL:
+    if field.kind == FieldKind.BOOL:
         text = f"is a bool: values other than 0 and 1 have no meaning. Use uint{bits}_t."
         yield remark(Severity.WARNING, "bool", text)
     if field.bits:
@@ -204,7 +204,7 @@ def _place(field: Field) -> tuple[int, int]:
 
 def _family(field: Field) -> str:
     """Kinds that one side may declare for the other's: an address as a pointer, an enum as its integer."""
-    return str(field.kind) if field.kind in {Kind.FLOAT, Kind.NESTED} else str(Kind.INTEGER)
+    return str(field.kind) if field.kind in {FieldKind.FLOAT, FieldKind.NESTED} else str(FieldKind.INTEGER)
 
 
 def _as_type(field: Field) -> str:

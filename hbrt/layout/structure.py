@@ -15,7 +15,7 @@ class LayoutError(ValueError):
     """What was declared cannot be described as a structure in memory; the message is a sentence."""
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What a field holds; of an array, what an element holds."""
 
     INTEGER = "integer"
@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
     name: str
     type: str
-    kind: Kind
+    kind: FieldKind
     offset: int
     element_bytes: int
     is_signed: bool | None = None

@@ -12,7 +12,7 @@ SLOT_BITS: Final = SLOT_MASK.bit_length()
 SERIAL_BITS: Final = 40
 
 
-class Kind(Enum):
+class DeadHandle(Enum):
     """The kinds of handles that name no live task."""
 
     NONE = auto()  # not a handle
@@ -41,7 +41,7 @@ def serial_of(handle: int) -> int:
     return handle >> SLOT_BITS & (1 << SERIAL_BITS) - 1
 
 
-def kind_of(handle: int, client: int, serials: range) -> Kind:
+def kind_of(handle: int, client: int, serials: range) -> DeadHandle:
     """The kind of a handle that names no live task.
 
     Args:
@@ -50,7 +50,7 @@ def kind_of(handle: int, client: int, serials: range) -> Kind:
         serials: The serials that this client has used.
     """
     if handle <= 0:
-        return Kind.NONE
+        return DeadHandle.NONE
     rest = handle >> SLOT_BITS
     is_own = rest >> SERIAL_BITS == client and serial_of(handle) in serials
-    return Kind.RELEASED if is_own else Kind.FOREIGN
+    return DeadHandle.RELEASED if is_own else DeadHandle.FOREIGN

@@ -130,7 +130,7 @@ class Symbolizer:
         place = _place(os.fsdecode(answer).partition("\n")[0])
         return f"{place[0]}:{place[1]}" if place else ""
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """It is the parent's, which continues with it."""
         if self._socket is not None:
             self._socket.close()

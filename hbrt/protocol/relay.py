@@ -38,7 +38,7 @@ _U64 = (1 << 64) - 1
 _I32 = Int(-(1 << 31), (1 << 31) - 1)
 
 
-class Kind(IntEnum):
+class RelayFrame(IntEnum):
     """Kinds of frames: up to BYE a client's, from WELCOME on the relay's."""
 
     HELLO = 1
@@ -59,23 +59,23 @@ _TASK = Int(1, _U64)
 _NUMBER = Int(0, _U64)
 
 CLIENT_SAYS: Says = {
-    Kind.HELLO: {"client": Int(1, _U32), "nonce": Text(64), "proof": Text(64)},
-    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
-    Kind.PING: {"number": _NUMBER},
-    Kind.BYE: {},
+    RelayFrame.HELLO: {"client": Int(1, _U32), "nonce": Text(64), "proof": Text(64)},
+    RelayFrame.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
+    RelayFrame.PING: {"number": _NUMBER},
+    RelayFrame.BYE: {},
 }
 RELAY_SAYS: Says = {
-    Kind.WELCOME: {"pid": Int(1, _U32), "ticket": Int(1, _U64)},
-    Kind.REFUSED: {"status": _I32, "text": Text()},
-    Kind.END: {"task": _TASK},
-    Kind.PONG: {"number": _NUMBER},
-    Kind.GONE: {"status": _I32, "text": Text()},
+    RelayFrame.WELCOME: {"pid": Int(1, _U32), "ticket": Int(1, _U64)},
+    RelayFrame.REFUSED: {"status": _I32, "text": Text()},
+    RelayFrame.END: {"task": _TASK},
+    RelayFrame.PONG: {"number": _NUMBER},
+    RelayFrame.GONE: {"status": _I32, "text": Text()},
 }
 
-_PROTOCOL = Protocol("relay", VERSION, Kind, MAX_FRAME_BYTES)
+_PROTOCOL = Protocol("relay", VERSION, RelayFrame, MAX_FRAME_BYTES)
 encode, decode = _PROTOCOL.encode, _PROTOCOL.decode
 
-SUBMIT_HEAD = encode(Kind.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
+SUBMIT_HEAD = encode(RelayFrame.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
 # A whole SUBMIT: SUBMIT_HEAD, ticket, handle, then REQUEST.
 SUBMIT = struct.Struct(f"<{len(SUBMIT_HEAD)}s" + TASK_REQUEST.format.removeprefix("<"))
 REQUEST_AT = SUBMIT.size - REQUEST.size  # where its descriptor begins

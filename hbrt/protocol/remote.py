@@ -64,7 +64,7 @@ LOOKS = frozenset({"status", "ops", "profile", "mem", "tasks"})  # they change n
 FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave", "sram"}
 
 
-class Kind(IntEnum):
+class RemoteFrame(IntEnum):
     """Kinds of frames: up to QUEUE a program's, from WELCOME on the relay's."""
 
     HELLO = 1
@@ -106,26 +106,26 @@ _CHANGE: dict[str, Int | Text | Raw] = {
 }
 _CORES = Raw(0, MAX_CORES)  # the activity byte of each core
 PROGRAM_SAYS: Says = {
-    Kind.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
-    Kind.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},
-    Kind.PUSH: {"number": _NUMBER, **_CHANGE},
-    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
-    Kind.CANCEL: {"number": _NUMBER, "task": _TASK},
-    Kind.ASK: {"number": _NUMBER, "task": _TASK},
-    Kind.DROP: {"number": _NUMBER, "task": _TASK},
-    Kind.PULL: {"number": _NUMBER, "phy": _PHY, "size": Int(0, _U64)},
-    Kind.CHECK: {"number": _NUMBER, "what": Text(16), "phy": _PHY, "size": Int(0, _U64)},
-    Kind.ACK: {"number": _NUMBER},
-    Kind.CLOCK: {"number": _NUMBER},
-    Kind.BYE: {},
-    Kind.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
-    Kind.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
-    Kind.LEASE: {"program": Text(64), "pid": Int(1, _U32), "user": Text(64), "pool": Text(64)},
-    Kind.QUEUE: {},
-    Kind.TRACE: {"ticket": _NUMBER, "file": Text(255), "at": Int(0, (1 << 63) - 1)},
+    RemoteFrame.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
+    RemoteFrame.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},
+    RemoteFrame.PUSH: {"number": _NUMBER, **_CHANGE},
+    RemoteFrame.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
+    RemoteFrame.CANCEL: {"number": _NUMBER, "task": _TASK},
+    RemoteFrame.ASK: {"number": _NUMBER, "task": _TASK},
+    RemoteFrame.DROP: {"number": _NUMBER, "task": _TASK},
+    RemoteFrame.PULL: {"number": _NUMBER, "phy": _PHY, "size": Int(0, _U64)},
+    RemoteFrame.CHECK: {"number": _NUMBER, "what": Text(16), "phy": _PHY, "size": Int(0, _U64)},
+    RemoteFrame.ACK: {"number": _NUMBER},
+    RemoteFrame.CLOCK: {"number": _NUMBER},
+    RemoteFrame.BYE: {},
+    RemoteFrame.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
+    RemoteFrame.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
+    RemoteFrame.LEASE: {"program": Text(64), "pid": Int(1, _U32), "user": Text(64), "pool": Text(64)},
+    RemoteFrame.QUEUE: {},
+    RemoteFrame.TRACE: {"ticket": _NUMBER, "file": Text(255), "at": Int(0, (1 << 63) - 1)},
 }
 RELAY_SAYS: Says = {
-    Kind.WELCOME: {
+    RemoteFrame.WELCOME: {
         "client": Int(1, _U32),
         "cores": _CORES,
         "heap": Int(1, _U64),
@@ -133,18 +133,18 @@ RELAY_SAYS: Says = {
         "relay": Int(1, _U32),
         "board": Text(64),
     },
-    Kind.REFUSED: {"status": _I32, "text": Text()},
-    Kind.REPLY: {"number": _NUMBER, "reply": Raw(1, MAX_REPLY_BYTES)},
-    Kind.DATA: {"number": _NUMBER, "seen": _NUMBER, **_CHANGE},
-    Kind.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
-    Kind.STATE: {"number": _NUMBER, "task": _TASK, "state": Int(0, max(State))},
-    Kind.TAKEN: {"number": _NUMBER},
-    Kind.NOW: {"number": _NUMBER, "now_ns": _NUMBER},
-    Kind.BEAT: {"cores": _CORES},
-    Kind.GONE: {"status": _I32, "text": Text()},
-    Kind.PLACE: {"place": Int(1, _U32), "why": Text()},
-    Kind.GRANTED: {"port": Int(1, (1 << 16) - 1), "board": Text(64)},
+    RemoteFrame.REFUSED: {"status": _I32, "text": Text()},
+    RemoteFrame.REPLY: {"number": _NUMBER, "reply": Raw(1, MAX_REPLY_BYTES)},
+    RemoteFrame.DATA: {"number": _NUMBER, "seen": _NUMBER, **_CHANGE},
+    RemoteFrame.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
+    RemoteFrame.STATE: {"number": _NUMBER, "task": _TASK, "state": Int(0, max(State))},
+    RemoteFrame.TAKEN: {"number": _NUMBER},
+    RemoteFrame.NOW: {"number": _NUMBER, "now_ns": _NUMBER},
+    RemoteFrame.BEAT: {"cores": _CORES},
+    RemoteFrame.GONE: {"status": _I32, "text": Text()},
+    RemoteFrame.PLACE: {"place": Int(1, _U32), "why": Text()},
+    RemoteFrame.GRANTED: {"port": Int(1, (1 << 16) - 1), "board": Text(64)},
 }
 
-_PROTOCOL = Protocol("remote", VERSION, Kind, MAX_FRAME_BYTES)
+_PROTOCOL = Protocol("remote", VERSION, RemoteFrame, MAX_FRAME_BYTES)
 encode, decode = _PROTOCOL.encode, _PROTOCOL.decode

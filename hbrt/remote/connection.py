@@ -14,7 +14,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode
+from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES, RELAY_SAYS, RemoteFrame, decode
 from hbrt.remote.keys import KeysError, ProgramKeys, default_directory, program_keys
 from hbrt.remote.probe import mechanism
 from hbrt.settings import text
@@ -91,7 +91,7 @@ class RelayConnection:
             except MalformedMessageError as error:
                 raise self.unreadable(error) from None
             self._was_heard = True
-            if message.kind != Kind.BEAT:
+            if message.kind != RemoteFrame.BEAT:
                 return message
 
     def unreadable(self, error: MalformedMessageError) -> RefusedError:

@@ -14,7 +14,7 @@ from hbrt import settings
 from hbrt.board.paths import RemoteBoard
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError, decode_reply
-from hbrt.protocol.remote import PLACE_SECONDS, Kind, encode
+from hbrt.protocol.remote import PLACE_SECONDS, RemoteFrame, encode
 from hbrt.remote.connection import RelayConnection
 from hbrt.status import Status
 
@@ -53,7 +53,7 @@ class Lease:
     def _await_board(self, program: str, say: Callable[[str], None]) -> RemoteBoard:
         patience = settings.integer("HBRT_LEASE_WAIT_S")
         deadline = time.monotonic() + patience if patience else float("inf")
-        self._connection.send(encode(Kind.LEASE, program[:64], os.getpid(), _user(), self._farm.pool))
+        self._connection.send(encode(RemoteFrame.LEASE, program[:64], os.getpid(), _user(), self._farm.pool))
         said, said_at, place = 0, -SAY_SECONDS, 0
         while True:
             left = deadline - time.monotonic()
@@ -68,13 +68,13 @@ class Lease:
                     f"The {self._farm.server} had no free board within {patience} s, which is HBRT_LEASE_WAIT_S: "
                     f"{where}; 'hbrt farm status' shows who has them.",
                 ) from None
-            if kind == Kind.GRANTED:
+            if kind == RemoteFrame.GRANTED:
                 host, port = self._farm.host, fields[0]
                 return RemoteBoard(Path(f"tcp:/{f'[{host}]' if ':' in host else host}:{port}"))
-            if kind in {Kind.GONE, Kind.REFUSED}:
+            if kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}:
                 raise RefusedError(fields[0], f"The {self._farm.server} refused this program: {fields[1]}")
-            if kind != Kind.PLACE:
-                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The {self._farm.server} said {Kind(kind).name}.")
+            if kind != RemoteFrame.PLACE:
+                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The {self._farm.server} said {RemoteFrame(kind).name}.")
             place = fields[0]
             if place != said and time.monotonic() >= said_at + SAY_SECONDS:
                 say(f"This program waits for a board of {self._farm.name}: place {place} in its queue; {fields[1]}.")
@@ -107,7 +107,7 @@ class Lease:
             if error.status == Status.HB_DSP_TIMEOUT:
                 return None
             return error.status, f"{error} Its board goes with the connection; connect again."
-        if kind in {Kind.GONE, Kind.REFUSED}:
+        if kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}:
             return fields[0], f"The {self._farm.server} lets this program go. {fields[1]}"
         return None
 
@@ -126,10 +126,10 @@ def status_of(farm: RemoteBoard) -> Any:
     """
     connection = RelayConnection(farm)
     try:
-        connection.send(encode(Kind.QUEUE))
+        connection.send(encode(RemoteFrame.QUEUE))
         kind, fields = connection.recv(ANSWER_SECONDS)
-        if kind != Kind.REPLY:
-            why = fields[1] if kind in {Kind.GONE, Kind.REFUSED} else f"It said {Kind(kind).name}."
+        if kind != RemoteFrame.REPLY:
+            why = fields[1] if kind in {RemoteFrame.GONE, RemoteFrame.REFUSED} else f"It said {RemoteFrame(kind).name}."
             raise RefusedError(Status.HB_DSP_INVALID_ARGUMENT, f"The {farm.server} does not tell its boards. {why}")
         try:
             return decode_reply(fields[1]).data

@@ -54,7 +54,7 @@ class Holdings:
         self._by_start[phy_addr] = held
         return held
 
-    def let_go(self, phy_addr: int, *, is_owned: bool) -> Holding | None:
+    def release(self, phy_addr: int, *, is_owned: bool) -> Holding | None:
         """Undo ``hold``; returns what is left of the holding, None when the client has nothing to do with it now."""
         held: Holding | None = self._by_start.get(phy_addr)
         if held is None:
@@ -175,7 +175,7 @@ class ShadowMemory:
         with self.lock:
             return self._bytes[start : start + size_bytes].copy(), self._base[start : start + size_bytes].copy()
 
-    def forget(self, phy_addr: int, size_bytes: int) -> None:
+    def discard(self, phy_addr: int, size_bytes: int) -> None:
         """Let the base of a range be zeros again: the block in it is gone."""
         with self.lock:
             self._image.madvise(mmap.MADV_DONTNEED, self._ddr.offset_of(phy_addr), size_bytes)

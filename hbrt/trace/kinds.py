@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What an event is."""
 
     # Of a program.

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from hbrt.mailbox.history import EndedTask
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.ring import Event
 from hbrt.trace.timeline import Recording, Source
 
 ELSEWHERE = 1 << 22  # is added to processes of another machine: above the process ids of Linux
-_OF_TASKS = frozenset({Kind.SUBMIT, Kind.WAIT, Kind.RUN, Kind.HOP})  # their ``a`` is a task's submission
+_OF_TASKS = frozenset(
+    {EventKind.SUBMIT, EventKind.WAIT, EventKind.RUN, EventKind.HOP}
+)  # their ``a`` is a task's submission
 
 
 def on_clock(theirs: Recording, ahead_ns: int, since_ns: int) -> Recording:
@@ -46,7 +48,7 @@ def _source(one: Source, ahead_ns: int, since_ns: int) -> Source:
             a, b, c = event.a, event.b, event.c
             if event.kind in _OF_TASKS:
                 a = a and a - ahead_ns
-            if event.kind == Kind.WAIT:
+            if event.kind == EventKind.WAIT:
                 b, c = b and b - ahead_ns, c and c - ahead_ns
             yield event._replace(start_ns=event.start_ns - ahead_ns, end_ns=event.end_ns - ahead_ns, a=a, b=b, c=c)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from hbrt.board import private_files
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +102,7 @@ class Ring(RingFile):
 
     def note(
         self,
-        kind: Kind,
+        kind: EventKind,
         start_ns: int,
         end_ns: int,
         a: int = 0,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hbrt.mailbox.history import EndedTask
 from hbrt.mailbox.table import State
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.ring import Event
 from hbrt.trace.sink import Facts, Flow, Sink
 
@@ -163,20 +163,20 @@ class _Timeline:
         for event in source.events():
             self.event_count += 1
             thread = source.threads.get(event.thread) or ("main" if event.thread == source.pid else "thread")
-            if event.kind in {Kind.MODEL, Kind.SEGMENT}:
+            if event.kind in {EventKind.MODEL, EventKind.SEGMENT}:
                 track = self._track(f"BPU core {event.unit}", group)
             else:
                 track = self._track(thread, group, event.thread)
-            if event.kind == Kind.WAIT:
+            if event.kind == EventKind.WAIT:
                 self._wait(event, track)
-            elif event.kind == Kind.SUBMIT:
+            elif event.kind == EventKind.SUBMIT:
                 self._submitted.setdefault(source.pid, event.a or event.start_ns)
                 facts: Facts = {"command": f"{event.b:#x}"} | ({"status": _signed(event.c)} if event.c else {})
                 flow = _flow(event.a, event.unit)._replace(is_first=True) if event.a else None
                 verb = "submit" if event.a else "refused"
                 self._sink.slice(track, f"{verb} {self._op(event.b)}", event.start_ns, event.end_ns, facts, flow)
             else:
-                if event.kind == Kind.HOP and event.a:
+                if event.kind == EventKind.HOP and event.a:
                     self._submitted.setdefault(source.pid, event.a)  # a gateway's own tasks are a remote program's
                 name, facts, flow = _of_program(event)
                 if event.end_ns > event.start_ns:
@@ -207,13 +207,13 @@ class _Timeline:
     def _core(self, source: Source) -> None:
         for event in source.events():
             self.event_count += 1
-            if event.kind == Kind.COPY:
+            if event.kind == EventKind.COPY:
                 track = self._track(f"{source.role} DMA, copy {event.unit}")
                 self._sink.slice(track, "copy", event.start_ns, event.end_ns, _cycles_of(event) | {"bytes": event.c})
-            elif event.kind == Kind.DMA_WAIT:
+            elif event.kind == EventKind.DMA_WAIT:
                 track = self._track(source.role)
                 self._sink.slice(track, "DMA wait", event.start_ns, event.end_ns, _cycles_of(event))
-            elif event.kind == Kind.TCM:
+            elif event.kind == EventKind.TCM:
                 for bank, used in enumerate((event.a, event.b)):
                     self._sink.value(self._counter(f"{source.role} TCM bank {bank}, bytes"), event.start_ns, used)
 
@@ -244,19 +244,19 @@ class _Timeline:
         at, run = self._at, inner.pop()
         offset = start - run.b
         spent = start
-        for event in sorted(inner, key=lambda one: one.a if one.kind != Kind.TCM else one.c):
+        for event in sorted(inner, key=lambda one: one.a if one.kind != EventKind.TCM else one.c):
             first, last = event.a + offset, event.b + offset
-            if event.kind == Kind.COPY:
+            if event.kind == EventKind.COPY:
                 copies = self._track(f"{role} DMA", self._modelled_group())
                 self._sink.slice(copies, "copy", at(first), at(last), {"bytes": event.c})
-            elif event.kind == Kind.TCM:
+            elif event.kind == EventKind.TCM:
                 for bank, used in enumerate((event.a, event.b)):
                     counter = self._counter(f"{role} TCM bank {bank}, bytes, modelled", self._modelled_group())
                     self._sink.value(counter, at(event.c + offset), used)
-            elif event.kind in {Kind.DMA_WAIT, Kind.STALL} and first < last:
+            elif event.kind in {EventKind.DMA_WAIT, EventKind.STALL} and first < last:
                 if spent < first:
                     self._sink.slice(track, "compute", at(spent), at(first))
-                name = "DMA wait" if event.kind == Kind.DMA_WAIT else "DDR stall"
+                name = "DMA wait" if event.kind == EventKind.DMA_WAIT else "DDR stall"
                 self._sink.slice(track, name, at(first), at(last), {"cycles": last - first})
                 spent = last
         if start < spent < end:
@@ -271,7 +271,7 @@ class _Timeline:
     def _daemon(self, source: Source) -> None:
         for event in source.events():
             self.event_count += 1
-            track = self._track("findings" if event.kind == Kind.FOUND else "log")
+            track = self._track("findings" if event.kind == EventKind.FOUND else "log")
             self._sink.instant(track, event.text, event.start_ns)
 
     def _facts(self, task: EndedTask) -> Facts:
@@ -367,7 +367,7 @@ class _Runs:
             if event is None:  # the core's process has ended: its last op, perhaps, has not
                 self._pending.clear()
                 continue
-            if event.kind == Kind.RUN:
+            if event.kind == EventKind.RUN:
                 inner = [one for one in self._pending if one.start_ns >= event.start_ns]
                 self._pending = [one for one in self._pending if one.start_ns < event.start_ns]
                 return [*inner, event]
@@ -387,15 +387,15 @@ def _one_by_one(sources: Iterable[Source]) -> Iterator[Event | None]:
 
 def _of_program(event: Event) -> tuple[str, Facts, Flow | None]:
     """Name, facts and flow of an event that is neither a submission nor a wait."""
-    if event.kind in {Kind.ALLOC, Kind.FREE, Kind.FLUSH}:
-        size: Facts = {"bytes": event.b} if event.kind != Kind.FREE else {}
-        name = f"flush ({event.text})" if event.kind == Kind.FLUSH else Kind(event.kind).name.lower()
+    if event.kind in {EventKind.ALLOC, EventKind.FREE, EventKind.FLUSH}:
+        size: Facts = {"bytes": event.b} if event.kind != EventKind.FREE else {}
+        name = f"flush ({event.text})" if event.kind == EventKind.FLUSH else EventKind(event.kind).name.lower()
         return name, {"phyAddr": f"{event.a:#x}", **size}, None
-    if event.kind == Kind.ASK:
+    if event.kind == EventKind.ASK:
         return f"ask the daemon: {event.text}", {}, None
-    if event.kind == Kind.MODEL:
+    if event.kind == EventKind.MODEL:
         return event.text, {"priority": event.a}, None
-    if event.kind == Kind.HOP:
+    if event.kind == EventKind.HOP:
         flow = _flow(event.a, event.unit) if event.a else None
         return event.text, {"bytes": event.b} if event.b else {}, flow
     return event.text or f"event {event.kind}", {}, None

@@ -37,7 +37,7 @@ def table() -> Iterator[Table]:
     table = Table()
     yield table
     for client in list(table.clients.by_id.values()):
-        table.clients.forget(client)
+        table.clients.discard(client)
     table.ddr.close()
 
 
@@ -56,7 +56,7 @@ def test_attached_client_has_id_token_doorbell_slots_and_a_record(table: Table) 
 
 def test_id_that_was_used_longest_ago_is_used_next(table: Table) -> None:
     first = table.clients.attach(1, "a")
-    table.clients.forget(first)
+    table.clients.discard(first)
     ids = [table.clients.attach(1, "a").id for _ in range(3)]
     assert ids == [2, 3, 4]
 
@@ -69,7 +69,7 @@ def test_every_id_can_be_attached_at_once_and_one_more_is_refused(table: Table) 
     with pytest.raises(NoRoomError, match="serves 1023 clients and all are attached"):
         table.clients.attach(1, "a")
     table.clients.reclaim_tasks(clients[0])
-    table.clients.forget(clients[0])
+    table.clients.discard(clients[0])
     assert table.clients.attach(1, "a").id == clients[0].id
 
 
@@ -102,7 +102,7 @@ def test_withdraw_cancels_the_queued_empties_the_ended_and_waits_for_the_running
     assert table.clients.reclaim_tasks(client)
     assert client.slots == []
     assert table.state(running) is State.EMPTY
-    table.clients.forget(client)
+    table.clients.discard(client)
     assert sorted(table.clients.attach(1, "b").slots) == sorted([queued, running, done, failed, senseless, *_])
 
 

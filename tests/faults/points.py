@@ -57,9 +57,9 @@ _MORE = "hbrt.attach.tasks:Tasks.lease_more"
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _TAKE, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
-    "dsp_server.memory.owners:Memory.alloc",
-    "dsp_server.memory.owners:Memory._take",
-    "dsp_server.memory.owners:Memory._reclaim",
+    "dsp_server.memory.owners:BoardMemory.alloc",
+    "dsp_server.memory.owners:BoardMemory._take",
+    "dsp_server.memory.owners:BoardMemory._reclaim",
 )
 _RELAY, _DISPATCH = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:RelayDispatcher.dispatch"
 
@@ -117,7 +117,7 @@ POINTS = [
     Point("client", "R01", "release: about to let the handle go", _CLIENT, ""),
     Point("client", "R02", "release: about to empty the slot", _CLIENT, ""),
     Point("client", "R03", "release: EMPTY", _CLIENT, ""),
-    Point("client", "M03", "free: about to ask", f"{_BLOCKS}._let_go", 'self._link.request("free"'),
+    Point("client", "M03", "free: about to ask", f"{_BLOCKS}._request_free", 'self._link.request("free"'),
     Point(
         "client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "if block is not None and not block.registrations:"
     ),

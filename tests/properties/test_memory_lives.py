@@ -12,7 +12,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dsp_server.clients import Client, Clients
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import RequestRefusedError
@@ -46,7 +46,7 @@ class MemoryLives(RuleBasedStateMachine):
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
         self.found: list[str] = []
-        self.memory = Memory(
+        self.memory = BoardMemory(
             self.ddr, self.mailbox, self.clients, lambda _, text, *_places, **_of: self.found.append(text)
         )
         self.people: list[Client] = [self.clients.attach(pid, "model") for pid in (1, 2, 3)]
@@ -61,7 +61,7 @@ class MemoryLives(RuleBasedStateMachine):
         assert self.memory.summary()["free_bytes"] == HEAP_PAGES * PAGE_BYTES
         assert self.found == []
         for client in self.people:
-            self.clients.forget(client)
+            self.clients.discard(client)
         self.ddr.close()
 
     @rule(who=WHO, size_bytes=st.integers(1, 3 * PAGE_BYTES))

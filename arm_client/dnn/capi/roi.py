@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arm_client.dnn.cores.tasks import Inference
-    from arm_client.dnn.loading.model import Model
+    from arm_client.dnn.loading.model import LoadedModel
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
     from hbrt.models.run.executor import Begun
@@ -105,7 +105,7 @@ def regions_behind(rois: Any, count: object) -> list[Region]:
 
 
 def roi_job(
-    model: Model,
+    model: LoadedModel,
     output: Sequence[hbDNNTensor],
     input: Sequence[hbDNNTensor],
     regions: Sequence[Region],
@@ -140,7 +140,7 @@ def roi_job(
 class _Regions:
     """The runs of one hbDNNRoiInfer."""
 
-    model: Model
+    model: LoadedModel
     elements: list[list[Make]]
     targets: list[Target]
     runs: int
@@ -174,7 +174,7 @@ def _is_resizer(spec: TensorSpec) -> bool:
     return spec.image is not None and spec.image.is_resizer
 
 
-def _model_batch(model: Model) -> int:
+def _model_batch(model: LoadedModel) -> int:
     """The batch that the model was compiled with: the first size of every input.
 
     Raises:
@@ -191,7 +191,7 @@ def _model_batch(model: Model) -> int:
 
 
 def _elements(
-    model: Model, input: Sequence[hbDNNTensor], regions: Sequence[Region], batch: int, ddr: Ddr
+    model: LoadedModel, input: Sequence[hbDNNTensor], regions: Sequence[Region], batch: int, ddr: Ddr
 ) -> list[list[Make]]:
     """For each element of the batch what makes each input, of batch 1."""
     specs = [one_of_batch(spec) for spec in model.inputs]

@@ -13,9 +13,9 @@ from arm_client.dnn import environment
 from arm_client.dnn.capi import tracing
 from arm_client.dnn.cores.tasks import Tasks
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.handles import Handles, Kind
+from arm_client.dnn.handles import HandleKind, Handles
 from arm_client.dnn.layers.plugins import plugins
-from arm_client.dnn.loading.model import Model, load
+from arm_client.dnn.loading.model import LoadedModel, load
 from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
@@ -40,7 +40,7 @@ class Loaded:
         names: C strings that were handed out; they live as long as the model.
     """
 
-    model: Model
+    model: LoadedModel
     handle: int = 0
     input_caches: list[BindingCache] = field(default_factory=list)
     output_caches: list[BindingCache] = field(default_factory=list)
@@ -60,12 +60,12 @@ class Packed:
     name_list: ctypes.Array[ctypes.c_char_p]
 
 
-class Runtime:
+class DnnRuntime:
     """The DNN runtime of this process."""
 
     def __init__(self) -> None:
-        self.packed: Handles[Packed] = Handles(Kind.PACKED)
-        self.models: Handles[Loaded] = Handles(Kind.MODEL)
+        self.packed: Handles[Packed] = Handles(HandleKind.PACKED)
+        self.models: Handles[Loaded] = Handles(HandleKind.MODEL)
         self.tasks = Tasks()
 
     def initialize(self, sources: Sequence[Path | bytes | memoryview]) -> int:
@@ -105,11 +105,11 @@ class Runtime:
             self.models.remove(one.handle)
             one.model.close()
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: models, tasks and threads are the parent's."""
-        self.packed.abandon_in_child()
-        self.models.abandon_in_child()
-        self.tasks.abandon_in_child()
+        self.packed.detach_in_child()
+        self.models.detach_in_child()
+        self.tasks.detach_in_child()
 
 
 def device_memory() -> Ddr:
@@ -148,8 +148,8 @@ def look_at_inputs(ranges: Ranges) -> None:
             raise ModelError(Status.HB_DNN_INVALID_ARGUMENT, str(error)) from None
 
 
-runtime = Runtime()
+runtime = DnnRuntime()
 tracing.note_models(runtime.tasks.bpu)
 block_users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
-in_child(runtime.abandon_in_child)
+in_child(runtime.detach_in_child)

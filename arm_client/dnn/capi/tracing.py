@@ -22,7 +22,7 @@ from arm_client.tracing import program
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError, WrongUseError
 from hbrt.status import Status
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.save import check_name, save
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def _follow(bpu: Bpu, ring: Ring | None) -> None:
 
 def _note_step(bpu: Bpu, ring: Ring, step: StepTime) -> None:
     text = ring.text(f"{step.name} ({step.processor})")
-    ring.note(Kind.SEGMENT, step.start_ns, step.end_ns, unit=max(bpu.current_core(), 0), text=text)
+    ring.note(EventKind.SEGMENT, step.start_ns, step.end_ns, unit=max(bpu.current_core(), 0), text=text)
 
 
 def _note_run(ring: Ring, core: int, work: Any) -> Callable[[], None]:
     """Note a run of models that begins, when the returned function is called at its end."""
     start_ns = monotonic_ns()
     text = ring.text(", ".join(dict.fromkeys(model.name for model in work.models)) or "resize")
-    return lambda: ring.note(Kind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
+    return lambda: ring.note(EventKind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
 
 
 def begin() -> None:

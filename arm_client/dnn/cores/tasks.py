@@ -18,7 +18,7 @@ from arm_client.cabi.call_site import call_site
 from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
 from arm_client.dnn.cores.one_shot import OneShot
 from arm_client.dnn.errors import ModelError, one_line
-from arm_client.dnn.handles import Handles, Kind
+from arm_client.dnn.handles import HandleKind, Handles
 from hbrt.borders.interrupts import let_out
 from hbrt.mailbox.schedule import task_key
 from hbrt.models.run.executor import Begun
@@ -59,7 +59,7 @@ class Steady(Protocol):
         """Whether the board's cores run it, or a part of it, and order that among the tasks of all programs."""
 
 
-class Model(Protocol):
+class TaskModel(Protocol):
     """What a task looks at of a model."""
 
     name: str
@@ -132,7 +132,7 @@ class Task:
         self.begun: Begun | None = None  # of its one inference, when the board's cores have it
         self.jobs: list[Job] = []
         self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
-        self.models: list[Model] = []
+        self.models: list[TaskModel] = []
         self.count = 0
         self.stop = Stop()
         self.end = OneShot()
@@ -188,11 +188,11 @@ class Tasks:
 
     def __init__(self) -> None:
         self.bpu = Bpu()
-        self._handles: Handles[Task] = Handles(Kind.TASK)
+        self._handles: Handles[Task] = Handles(HandleKind.TASK)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._unended: set[Task] = set()
-        self._retired: weakref.WeakSet[Model] = weakref.WeakSet()
+        self._retired: weakref.WeakSet[TaskModel] = weakref.WeakSet()
         self._callbacks: SimpleQueue[_Told | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
 
@@ -203,7 +203,7 @@ class Tasks:
         self,
         out: hbDNNTaskHandle_t,
         job: Inference,
-        model: Model,
+        model: TaskModel,
         *,
         count: int = 1,
         is_last: bool = True,
@@ -370,7 +370,7 @@ class Tasks:
         """Handles of all tasks that were not released, the oldest first."""
         return [task.handle for task in self._handles.values()]
 
-    def retire(self, models: Sequence[Model]) -> None:
+    def retire(self, models: Sequence[TaskModel]) -> None:
         """No task may use these models anymore.
 
         Raises:
@@ -400,13 +400,13 @@ class Tasks:
             return None
         return " and ".join(f"a run of model {one.name!r}" for one in task.models) or "a resize task", task.where
 
-    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
-        """Have ``let_go`` called at the end of the task that uses this memory; False when none does anymore."""
+    def keep(self, phy_addr: int, size_bytes: int, release: Callable[[], None]) -> bool:
+        """Have ``release`` called at the end of the task that uses this memory; False when none does anymore."""
         with self._lock:
             task = self._using(phy_addr, size_bytes)
             if task is None:
                 return False
-            task.kept.append((phy_addr, size_bytes, let_go))
+            task.kept.append((phy_addr, size_bytes, release))
             return True
 
     def end(self, task: Task, status: int, text: str) -> None:
@@ -419,9 +419,9 @@ class Tasks:
         with self._lock:
             self._unended.discard(task)  # first: from here on no memory is kept for it
         while task.kept:
-            phy_addr, size_bytes, let_go = task.kept.pop()
-            if not self.keep(phy_addr, size_bytes, let_go):  # another task may use it too
-                let_go()
+            phy_addr, size_bytes, release = task.kept.pop()
+            if not self.keep(phy_addr, size_bytes, release):  # another task may use it too
+                release()
         with self._lock:
             if not task.end.is_set:
                 task.jobs.clear()
@@ -448,12 +448,12 @@ class Tasks:
             self._callbacks.put(None)
             self._caller.join()
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: tasks and threads are the parent's."""
         handles = self._handles
         self.__init__()  # type: ignore[misc]  # all but the serials begins anew
         self._handles = handles
-        handles.abandon_in_child()
+        handles.detach_in_child()
 
     def _end_over(self, task: Task) -> None:
         """End a task that the board's cores have ended, and that nobody has waited for."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Model:
+class LoadedModel:
     """One model.
 
     Attributes:
@@ -44,13 +44,13 @@ class Model:
         self.plan.close()
 
 
-def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
+def load(sources: list[Path | bytes | memoryview]) -> list[LoadedModel]:
     """Load models from files (a path) and memory (bytes), in order.
 
     Raises:
         ModelError: the first that is refused: CAN_NOT_OPEN_FILE, INVALID_MODEL or INCOMPATIBLE_MODEL with the reason.
     """
-    models: list[Model] = []
+    models: list[LoadedModel] = []
     for at, source in enumerate(sources):
         try:
             model = _load_one(source, at)
@@ -71,7 +71,7 @@ def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
 
 
 @refusals()
-def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
+def _load_one(source: Path | bytes | memoryview, at: int) -> LoadedModel:
     if isinstance(source, Path):
         read = model_file.read_file(source)
         label = str(source)
@@ -90,4 +90,4 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
         raise invalid(f"{label} is damaged: {type(error).__name__}: {one_line(error)}.") from error
     # A name is a C string: a file's may have bytes that are no UTF-8, a graph's a zero.
     name = os.fsencode(description.name or read.name).partition(b"\0")[0].decode("utf-8", "replace") or "model"
-    return Model(name, specified.inputs, specified.outputs, plan)
+    return LoadedModel(name, specified.inputs, specified.outputs, plan)

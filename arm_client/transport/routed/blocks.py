@@ -55,5 +55,5 @@ class RoutedBlocks(Blocks):
                 try:
                     return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, use=use, at=address)
                 except RequestRefusedError:
-                    self._routed.forget_block(address)
+                    self._routed.discard_block(address)
         return super().alloc(size_bytes, is_cached=is_cached, is_zeroed=is_zeroed, use=use, at=at)

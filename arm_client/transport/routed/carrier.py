@@ -97,7 +97,7 @@ class Routed(Carrier):
                 raise BoardError(f"The route {route} (HBRT_ROUTE) cannot be used: {error}") from None
 
     def addresses(self, size_bytes: int, site: str, *, is_cached: bool) -> Iterator[int]:
-        """Addresses at which all boards of the routes have a block for this process now; ``forget_block`` those unused.
+        """Addresses at which all boards of the routes have a block for this process now; ``discard_block`` unused ones.
 
         Args:
             size_bytes: Its size.
@@ -112,7 +112,7 @@ class Routed(Carrier):
             if all(there.alloc(size_bytes, site, address, is_cached=is_cached) for there in boards[1:]):
                 yield address
             else:
-                self.forget_block(address)
+                self.discard_block(address)
 
     def busy_boards(self) -> set[OtherBoard]:
         """The boards on which tasks of this process run, or were queued, or may run since they were released."""
@@ -274,10 +274,10 @@ class Routed(Carrier):
         """As ``Carrier.is_asking``."""
         return any(there.link.is_asking for there in list(self._boards.values()))
 
-    def forget_block(self, phy_addr: int) -> None:
-        """As ``Carrier.forget_block``."""
+    def discard_block(self, phy_addr: int) -> None:
+        """As ``Carrier.discard_block``."""
         for there in list(self._boards.values()):
-            there.let_go(phy_addr)
+            there.discard_block(phy_addr)
 
     def state(self, handle: int, found: State) -> State:
         """As ``Carrier.state``; asks the other board about its own task."""
@@ -339,12 +339,12 @@ class Routed(Carrier):
         self._boards.clear()
         self._blocks = tuple  # no cycle keeps this board's memory
 
-    def abandon_in_child(self) -> None:
-        """As ``Carrier.abandon_in_child``; the connections are the parent's."""
-        self._inner.abandon_in_child()
+    def detach_in_child(self) -> None:
+        """As ``Carrier.detach_in_child``; the connections are the parent's."""
+        self._inner.detach_in_child()
         self._dialling, self._comparing = threading.RLock(), threading.RLock()
         for there in self._boards.values():
-            there.abandon_in_child()
+            there.detach_in_child()
 
 
 def on_route(route: Route, text: str) -> str:

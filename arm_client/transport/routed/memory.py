@@ -52,7 +52,7 @@ class MirroredMemory(RemoteMemory):
         """As ``ShadowMemory.both``."""
         return self._shadow.both(phy_addr, size_bytes)
 
-    def let_go(self, phy_addr: int) -> None:
+    def discard_block(self, phy_addr: int) -> None:
         """This board is about to free a block: nothing of it goes up anymore, and nothing that comes is written."""
         with self._merging:
             self._leaving.add(phy_addr)

@@ -77,10 +77,10 @@ class OtherBoard:
 
         self.link.on_fault = lost
 
-    def let_go(self, phy_addr: int) -> None:
+    def discard_block(self, phy_addr: int) -> None:
         """This board is about to free a block; the other one does so before its address is used again."""
         if phy_addr in self._blocks:
-            self.memory.let_go(phy_addr)
+            self.memory.discard_block(phy_addr)
             self._blocks.discard(phy_addr)
             self._leaving.add(phy_addr)
 
@@ -93,7 +93,7 @@ class OtherBoard:
         with self._lock:
             wanted = {block.phy_addr: block for block in blocks}
             for phy_addr in self._blocks - wanted.keys():
-                self.let_go(phy_addr)
+                self.discard_block(phy_addr)
             self._free_left()
             self.refused.clear()
             for phy_addr in wanted.keys() - self._blocks:
@@ -156,7 +156,7 @@ class OtherBoard:
             self.link.pull(at, size_bytes)
             self._blocks.add(at)
         except BaseException:
-            self.link.give_back("free", at)
+            self.link.undo("free", at)
             raise
         finally:
             self.memory.begin(0)
@@ -183,7 +183,7 @@ class OtherBoard:
         self.link.close()
         self._carrier.on_ended = lambda _: None  # no cycle keeps this object
 
-    def abandon_in_child(self) -> None:
+    def detach_in_child(self) -> None:
         """In a fork's child: the connection is the parent's."""
-        self.link.abandon_in_child()
-        self.tasks.abandon_in_child()
+        self.link.detach_in_child()
+        self.tasks.detach_in_child()

@@ -84,7 +84,7 @@ class View:
     def close(self) -> None:
         """Release the board."""
         with self._lock:
-            self._let_go()
+            self._detach()
 
     def _looked(self) -> dict[str, Any]:
         try:
@@ -93,10 +93,10 @@ class View:
                 self._sampler = Sampler(self._daemon.request)
             return self._of(self._daemon.request, self._sampler)
         except (BoardError, OSError) as error:
-            self._let_go()
+            self._detach()
             return {"board": self._board.name, "gone": str(error), "log": self._log()}
 
-    def _let_go(self) -> None:
+    def _detach(self) -> None:
         daemon, self._daemon = self._daemon, None
         if daemon is not None:
             daemon.close()

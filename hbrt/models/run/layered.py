@@ -92,7 +92,7 @@ class Layered:
         try:
             return workspace.run(feeds, outputs, stop, ctrl, observer)
         finally:
-            self._give_back(workspace)
+            self._release(workspace)
 
     def close(self) -> None:
         """Free the memory of all layers; nothing may run anymore."""
@@ -131,7 +131,7 @@ class Layered:
                 return workspace
             workspace.close()  # its board is gone, or the parent's
 
-    def _give_back(self, workspace: Workspace) -> None:
+    def _release(self, workspace: Workspace) -> None:
         with self._lock:
             if not self._is_closed:
                 self._idle.append(workspace)

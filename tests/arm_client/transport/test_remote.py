@@ -36,7 +36,7 @@ from arm_client.errors import BoardLostError
 from arm_client.session import session as sessions
 from arm_client.transport import remote_channel, remote_link, remote_memory
 from hbrt.errors import BoardError, RequestRefusedError
-from hbrt.protocol.remote import WINDOW_BYTES, Kind, encode
+from hbrt.protocol.remote import WINDOW_BYTES, RemoteFrame, encode
 from hbrt.remote import connection, keys as curve_keys
 from tests.arm_client.conftest import Chip, Hold
 from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
@@ -444,9 +444,12 @@ class TestComingIn:
     @pytest.mark.parametrize(
         ("frame", "why"),
         [
-            (encode(Kind.BEAT, b"0"), r"did not answer within 0\.3 s"),
-            (msgpack.packb([1, int(Kind.REFUSED), 0, ""]), "version 1; this side speaks 3. Use the same installation"),
-            (encode(Kind.NOW, 1, 1), "did not say welcome"),
+            (encode(RemoteFrame.BEAT, b"0"), r"did not answer within 0\.3 s"),
+            (
+                msgpack.packb([1, int(RemoteFrame.REFUSED), 0, ""]),
+                "version 1; this side speaks 3. Use the same installation",
+            ),
+            (encode(RemoteFrame.NOW, 1, 1), "did not say welcome"),
         ],
         ids=["beats alone", "an older version", "another word"],
     )

@@ -16,7 +16,7 @@ import pytest
 from dsp_server.clients import Client, Clients
 from dsp_server.daemon import leases as leases_module
 from dsp_server.daemon.leases import HELLO_BYTES, Leases
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal
 from hbrt.board.files import make_directory, remove_files
@@ -47,7 +47,7 @@ class Door:
         self.ddr = Ddr.create(1 << 20, 1)
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
-        self.memory = Memory(self.ddr, self.mailbox, self.clients, self.journal.find)
+        self.memory = BoardMemory(self.ddr, self.mailbox, self.clients, self.journal.find)
         self.bells = [os.eventfd(0) for _ in range(2)]
         self.told: list[tuple[str, int]] = []
         self.leases = Leases(
@@ -114,7 +114,7 @@ class Door:
         self.leases.close()
         self.loop.close()
         for client in list(self.clients.by_id.values()):
-            self.clients.forget(client)
+            self.clients.discard(client)
         for fd in (*self.bells, *self.received, self.journal.log_fd):
             os.close(fd)
         self.ddr.close()

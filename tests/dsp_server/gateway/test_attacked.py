@@ -25,7 +25,7 @@ from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError
 from hbrt.protocol.control import ControlRequest, decode_reply, encode_request
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote import keys
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
@@ -126,7 +126,7 @@ def test_what_is_no_protocol_of_ours_is_ended(strict: tuple[Board, RemoteRelay])
 def test_a_command_that_nobody_knows_hurts_nobody(relay: RemoteRelay) -> None:
     with RawPeer(relay.address) as peer:
         peer.say_bytes(b"\x04\x08\x07UNKNOWN" + b"\x04\x07\x04PING\x00\x01")
-        peer.say(encode(Kind.HELLO, "raw", 1))
+        peer.say(encode(RemoteFrame.HELLO, "raw", 1))
         peer.hear_frame()
 
 
@@ -138,26 +138,28 @@ def _half(peer: RawPeer, _phy: int) -> None:
 
 
 def _push(peer: RawPeer, phy: int) -> None:
-    peer.say(encode(Kind.PUSH, 1, phy, PAGE_BYTES, b"", b"x" * PAGE_BYTES))
+    peer.say(encode(RemoteFrame.PUSH, 1, phy, PAGE_BYTES, b"", b"x" * PAGE_BYTES))
 
 
 def _submit(peer: RawPeer, phy: int) -> None:
     for number in range(1, 200):
-        peer.say(encode(Kind.SUBMIT, task(number, phy, 64)))
+        peer.say(encode(RemoteFrame.SUBMIT, task(number, phy, 64)))
 
 
 def _alloc(peer: RawPeer, _phy: int) -> None:
     for number in range(100):
-        peer.say(encode(Kind.REQUEST, encode_request(ControlRequest(number, "alloc", {"size": 4096, "cached": 0}))))
+        peer.say(
+            encode(RemoteFrame.REQUEST, encode_request(ControlRequest(number, "alloc", {"size": 4096, "cached": 0})))
+        )
 
 
 def _pull(peer: RawPeer, phy: int) -> None:
     for number in range(50):
-        peer.say(encode(Kind.PULL, number, phy, 64))
+        peer.say(encode(RemoteFrame.PULL, number, phy, 64))
 
 
 def _bye(peer: RawPeer, _phy: int) -> None:
-    peer.say(encode(Kind.BYE))
+    peer.say(encode(RemoteFrame.BYE))
 
 
 PHASES: dict[str, Callable[[RawPeer, int], None] | None] = {
@@ -175,10 +177,10 @@ PHASES: dict[str, Callable[[RawPeer, int], None] | None] = {
 def reach(relay: RemoteRelay, phase: Callable[[RawPeer, int], None] | None, name: str) -> RawPeer:
     """A program that has come to a phase, and holds a block by then."""
     peer = RawPeer(relay.address)
-    peer.say(encode(Kind.HELLO, name, 1))
+    peer.say(encode(RemoteFrame.HELLO, name, 1))
     if phase is not None:
-        assert peer.hear().kind == Kind.WELCOME
-        peer.say(encode(Kind.REQUEST, encode_request(ControlRequest(1, "alloc", {"size": 4096, "cached": 0}))))
+        assert peer.hear().kind == RemoteFrame.WELCOME
+        peer.say(encode(RemoteFrame.REQUEST, encode_request(ControlRequest(1, "alloc", {"size": 4096, "cached": 0}))))
         _, (_, raw) = peer.hear()
         phase(peer, decode_reply(raw).data)
     return peer
@@ -246,10 +248,10 @@ def test_fifty_programs_at_once(dsp_board: Board, relay: RemoteRelay) -> None:
 
 
 def test_one_more_than_it_serves_is_refused_and_comes_in_when_one_has_gone(relay: RemoteRelay) -> None:
-    hello, log = encode(Kind.HELLO, "crowd", 1), encode(Kind.LOG, 0, 1, -1)
+    hello, log = encode(RemoteFrame.HELLO, "crowd", 1), encode(RemoteFrame.LOG, 0, 1, -1)
     for frame, most, good, why in (
-        (hello, MAX_PROGRAMS, Kind.WELCOME, "serves 64 programs, which is the most; end some."),
-        (log, MAX_OBSERVERS, Kind.REPLY, "answers 16 observers, which is the most; try again."),
+        (hello, MAX_PROGRAMS, RemoteFrame.WELCOME, "serves 64 programs, which is the most; end some."),
+        (log, MAX_OBSERVERS, RemoteFrame.REPLY, "answers 16 observers, which is the most; try again."),
     ):
         peers = [RawPeer(relay.address) for _ in range(most)]
         for peer in peers:
@@ -258,11 +260,11 @@ def test_one_more_than_it_serves_is_refused_and_comes_in_when_one_has_gone(relay
         with RawPeer(relay.address) as late:
             late.say(frame)
             kind, (status, text) = late.hear()
-            assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_NOT_RUNNING)
+            assert (kind, status) == (RemoteFrame.REFUSED, Status.HB_DSP_NOT_RUNNING)
             assert why in text
             peers.pop().close()
             deadline = time.monotonic() + PATIENCE_S
-            while kind == Kind.REFUSED:
+            while kind == RemoteFrame.REFUSED:
                 assert time.monotonic() < deadline
                 late.say(frame)
                 kind, _ = late.hear()

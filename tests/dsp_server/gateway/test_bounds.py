@@ -14,7 +14,7 @@ import pytest
 
 from arm_client.client import Board, connect, private_board
 from hbrt.protocol.control import ControlRequest, decode_reply, encode_request
-from hbrt.protocol.remote import MAX_LOG_BYTES, WINDOW_BYTES, Kind, encode
+from hbrt.protocol.remote import MAX_LOG_BYTES, WINDOW_BYTES, RemoteFrame, encode
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
@@ -25,7 +25,7 @@ MANY = 1000  # answers of about 200 KiB
 
 
 def ask(verb: str, number: int = 1, **args: int) -> bytes:
-    return encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
+    return encode(RemoteFrame.REQUEST, encode_request(ControlRequest(number, verb, args)))
 
 
 ALL_BLOCKS = ask("mem", most=BLOCKS)
@@ -64,8 +64,8 @@ def crowded() -> Iterator[Crowded]:
 def silent(crowded: Crowded) -> Iterator[RawPeer]:
     """A program that was let in and reads nothing more unless told to."""
     with RawPeer(crowded.relay.address, window_bytes=4096) as peer:
-        peer.say(encode(Kind.HELLO, "silent", os.getpid()))
-        assert peer.hear().kind == Kind.WELCOME
+        peer.say(encode(RemoteFrame.HELLO, "silent", os.getpid()))
+        assert peer.hear().kind == RemoteFrame.WELCOME
         yield peer
     with connect(crowded.relay.address) as board:
         board.ping()
@@ -74,9 +74,9 @@ def silent(crowded: Crowded) -> Iterator[RawPeer]:
 def last_word(peer: RawPeer) -> tuple[int, str, int]:
     """Status and sentence of GONE or REFUSED, and how many bytes of answers came before."""
     answered = 0
-    while (message := peer.hear()).kind == Kind.REPLY:
+    while (message := peer.hear()).kind == RemoteFrame.REPLY:
         answered += len(message.fields[1])
-    assert message.kind in {Kind.GONE, Kind.REFUSED}
+    assert message.kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}
     return message.fields[0], message.fields[1], answered
 
 
@@ -99,8 +99,8 @@ def test_answers_that_nobody_reads_are_bounded_in_bytes(crowded: Crowded, silent
 
 def test_an_ack_must_name_a_frame_that_was_read(crowded: Crowded) -> None:
     with RawPeer(crowded.brisk.address) as peer:
-        peer.say(encode(Kind.HELLO, "early", os.getpid()), ALL_BLOCKS, encode(Kind.ACK, 1))
-        assert peer.hear().kind == Kind.WELCOME
+        peer.say(encode(RemoteFrame.HELLO, "early", os.getpid()), ALL_BLOCKS, encode(RemoteFrame.ACK, 1))
+        assert peer.hear().kind == RemoteFrame.WELCOME
         status, why, _ = last_word(peer)
         assert (status, why) == (
             Status.HB_DSP_INVALID_ARGUMENT,
@@ -114,16 +114,16 @@ def test_who_reads_and_says_so_gets_all_answers(silent: RawPeer) -> None:
     silent.say(*[ALL_BLOCKS] * 60)
     for _ in range(60):
         kind, (number, raw) = silent.hear()
-        assert (kind, decode_reply(raw).status) == (Kind.REPLY, 0)
-        silent.say(encode(Kind.ACK, number))
+        assert (kind, decode_reply(raw).status) == (RemoteFrame.REPLY, 0)
+        silent.say(encode(RemoteFrame.ACK, number))
 
 
 def test_small_answers_that_nobody_reads_are_bounded(crowded: Crowded) -> None:
     questions = [ask("stop")] * 2000  # each is refused in a sentence, which needs no ACK
     deadline = time.monotonic() + PATIENCE_S
     with RawPeer(crowded.brisk.address, window_bytes=4096) as peer:
-        peer.say(encode(Kind.HELLO, "small", os.getpid()))
-        assert peer.hear().kind == Kind.WELCOME
+        peer.say(encode(RemoteFrame.HELLO, "small", os.getpid()))
+        assert peer.hear().kind == RemoteFrame.WELCOME
         with contextlib.suppress(ConnectionError):
             while not crowded.brisk.disconnects("small"):
                 assert time.monotonic() < deadline, "nothing bounds them"
@@ -140,13 +140,13 @@ def test_small_answers_that_nobody_reads_are_bounded(crowded: Crowded) -> None:
 def test_who_looks_reads_an_answer_before_the_next_question(crowded: Crowded) -> None:
     look = encode_request(ControlRequest(1, "mem", {"most": BLOCKS}))
     with RawPeer(crowded.brisk.address) as peer:
-        peer.say(encode(Kind.LOOK, 0, look))
+        peer.say(encode(RemoteFrame.LOOK, 0, look))
         kind, (ticket, raw) = peer.hear()
-        assert (kind, len(decode_reply(raw).data["blocks"])) == (Kind.REPLY, BLOCKS)
-        peer.say(encode(Kind.LOOK, ticket, look), encode(Kind.LOOK, ticket, look))
-        assert peer.hear().kind == Kind.REPLY
+        assert (kind, len(decode_reply(raw).data["blocks"])) == (RemoteFrame.REPLY, BLOCKS)
+        peer.say(encode(RemoteFrame.LOOK, ticket, look), encode(RemoteFrame.LOOK, ticket, look))
+        assert peer.hear().kind == RemoteFrame.REPLY
         kind, (status, why) = peer.hear()
-        assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+        assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_INVALID_ARGUMENT)
         assert "LOOK does not show the number of the last REPLY" in why
         assert peer.is_ended()
 
@@ -159,7 +159,7 @@ def test_a_log_comes_in_pieces_of_a_bounded_size(crowded: Crowded) -> None:
     with RawPeer(crowded.relay.address) as peer:
         ticket, since, came = 0, 0, 0
         while True:
-            peer.say(encode(Kind.LOG, ticket, 0, since))
+            peer.say(encode(RemoteFrame.LOG, ticket, 0, since))
             _, (ticket, raw) = peer.hear()
             data = decode_reply(raw).data
             assert len(data["raw"]) <= MAX_LOG_BYTES
@@ -167,7 +167,7 @@ def test_a_log_comes_in_pieces_of_a_bounded_size(crowded: Crowded) -> None:
                 break
             since, came = data["next"], came + len(data["raw"])
         assert since == came == log.stat().st_size
-        peer.say(encode(Kind.LOG, ticket, (1 << 31) - 1, -1))
+        peer.say(encode(RemoteFrame.LOG, ticket, (1 << 31) - 1, -1))
         _, (_, raw) = peer.hear()
         data = decode_reply(raw).data
         assert (data["left_out"], data["raw"][:100]) == (True, line)
@@ -178,7 +178,7 @@ def test_a_log_comes_in_pieces_of_a_bounded_size(crowded: Crowded) -> None:
 def test_who_looks_changes_nothing(crowded: Crowded, verb: str) -> None:
     args = {"alloc": {"size": 1, "cached": 0}}.get(verb, {})
     with RawPeer(crowded.relay.address) as peer:
-        peer.say(encode(Kind.LOOK, 0, encode_request(ControlRequest(9, verb, args))))
+        peer.say(encode(RemoteFrame.LOOK, 0, encode_request(ControlRequest(9, verb, args))))
         _, (_, raw) = peer.hear()
         reply = decode_reply(raw)
         assert (reply.id, reply.status) == (9, Status.HB_DSP_PERMISSION)
@@ -187,25 +187,27 @@ def test_who_looks_changes_nothing(crowded: Crowded, verb: str) -> None:
 
 def test_who_fetches_a_trace_gets_its_files_alone(crowded: Crowded) -> None:
     with RawPeer(crowded.relay.address) as peer:
-        peer.say(encode(Kind.TRACE, 0, "", 0))
+        peer.say(encode(RemoteFrame.TRACE, 0, "", 0))
         _, (ticket, raw) = peer.hear()
         files = decode_reply(raw).data["files"]
         assert files
         assert all(name.endswith((".ring", ".json")) for name in files)
         for name in ("../log", str(crowded.board.path / "log"), "nothing.ring"):
-            peer.say(encode(Kind.TRACE, ticket, name, 0))
+            peer.say(encode(RemoteFrame.TRACE, ticket, name, 0))
             _, (ticket, raw) = peer.hear()
             assert decode_reply(raw).status == Status.HB_DSP_NOT_RUNNING
-        peer.say(encode(Kind.TRACE, ticket, min(files), 1 << 40))
+        peer.say(encode(RemoteFrame.TRACE, ticket, min(files), 1 << 40))
         _, (_, raw) = peer.hear()
         assert zlib.decompress(decode_reply(raw).data["raw"]) == b""
 
 
-@pytest.mark.parametrize("frame", [encode(Kind.BYE), encode(Kind.HELLO, "x", 1), encode(Kind.LOOK, 1, b"\xc1")])
+@pytest.mark.parametrize(
+    "frame", [encode(RemoteFrame.BYE), encode(RemoteFrame.HELLO, "x", 1), encode(RemoteFrame.LOOK, 1, b"\xc1")]
+)
 def test_after_a_look_comes_nothing_but_looks(crowded: Crowded, frame: bytes) -> None:
     with RawPeer(crowded.brisk.address) as peer:
-        peer.say(encode(Kind.LOG, 0, 1, -1))
-        assert peer.hear().kind == Kind.REPLY
+        peer.say(encode(RemoteFrame.LOG, 0, 1, -1))
+        assert peer.hear().kind == RemoteFrame.REPLY
         peer.say(frame)
         assert peer.is_ended()
     assert not [name for name in crowded.names() if name.endswith("look")]

@@ -14,7 +14,7 @@ from arm_client.client import Board
 from arm_client.session.session import Session
 from dsp_server.gateway.connections import Connections, is_given
 from dsp_server.gateway.gateway import DRAIN_BEATS
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
@@ -158,16 +158,20 @@ def far_board(relay: RemoteRelay) -> Board:
 
 def test_who_brings_an_identity_is_refused(relay: RemoteRelay) -> None:
     with RawPeer(relay.address, b"alice") as peer:
-        peer.say(encode(Kind.HELLO, "alice", os.getpid()))
+        peer.say(encode(RemoteFrame.HELLO, "alice", os.getpid()))
         kind, (status, why) = peer.hear()
-        assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
+        assert (kind, status) == (RemoteFrame.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
         assert why == "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay."
         assert peer.is_ended()
 
 
 def test_who_comes_and_goes_with_nonsense_takes_nobody_along(relay: RemoteRelay) -> None:
     """Numbers of descriptors are used again at once: those of the nonsense are soon these programs' own."""
-    nonsense = [[b"nonsense"], [encode(Kind.HELLO, "mallory", 1), b"nonsense"], [encode(Kind.LOG, 0, 1, -1), b"x"]]
+    nonsense = [
+        [b"nonsense"],
+        [encode(RemoteFrame.HELLO, "mallory", 1), b"nonsense"],
+        [encode(RemoteFrame.LOG, 0, 1, -1), b"x"],
+    ]
     boards = []
     for round_ in range(12):
         peers = [RawPeer(relay.address) for _ in range(10)]

@@ -16,7 +16,7 @@ import pytest
 
 from arm_client.client import Board, connect
 from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES, MAX_UNREAD_BYTES, Backlog, received_bytes
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote import keys
 from tests.each import each
 from tests.limits import PATIENCE_S
@@ -67,15 +67,15 @@ def reset(connection: socket.socket) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("frame", [encode(Kind.CLOCK, 1), b"x"], ids=["asks", "says nonsense"])
+@pytest.mark.parametrize("frame", [encode(RemoteFrame.CLOCK, 1), b"x"], ids=["asks", "says nonsense"])
 @pytest.mark.parametrize("is_known", [True, False], ids=["let in", "unknown"])
 def test_a_flood_that_ends_in_a_reset_does_not_end_the_relay(
     relay: RemoteRelay, frame: bytes, *, is_known: bool
 ) -> None:
     with RawPeer(relay.address, window_bytes=4096) as peer:
         if is_known:
-            peer.say(encode(Kind.HELLO, "flood", os.getpid()))
-            assert peer.hear().kind == Kind.WELCOME
+            peer.say(encode(RemoteFrame.HELLO, "flood", os.getpid()))
+            assert peer.hear().kind == RemoteFrame.WELCOME
         one = bytes([0, len(frame)]) + frame
         peer.say_bytes((one * 10 + PING) * 1000)
         reset(peer.socket)
@@ -89,8 +89,8 @@ def test_a_message_without_an_end_takes_no_memory_without_a_bound(relay: RemoteR
     before = process.memory_info().rss
     with RawPeer(relay.address) as peer:
         if is_known:
-            peer.say(encode(Kind.HELLO, "endless", os.getpid()))
-            assert peer.hear().kind == Kind.WELCOME
+            peer.say(encode(RemoteFrame.HELLO, "endless", os.getpid()))
+            assert peer.hear().kind == RemoteFrame.WELCOME
         used = [0]
         pour(peer, PART, lambda: used.append(process.memory_info().rss - before))
     # What comes between two looks is more on a fast machine; without a bound it would be all that 20 s can hold.
@@ -106,7 +106,7 @@ import contextlib
 import sys
 import zmq
 from hbrt.remote.keys import default_directory, program_keys
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 keys = program_keys(default_directory())
 is_welcome = False
 while not is_welcome:  # a busy machine may take longer to connect than the relay waits
@@ -115,12 +115,12 @@ while not is_welcome:  # a busy machine may take longer to connect than the rela
     peer.curve_publickey, peer.curve_secretkey = keys.own
     peer.curve_serverkey = keys.server
     peer.connect(sys.argv[1])
-    peer.send(encode(Kind.HELLO, "keyed", 1))
+    peer.send(encode(RemoteFrame.HELLO, "keyed", 1))
     is_welcome = peer.poll(5000) != 0
 peer.recv()
 with contextlib.suppress(zmq.Again):  # the relay has ended the connection
     for number in range(1_000_000):
-        peer.send(encode(Kind.CLOCK, 1), zmq.NOBLOCK)
+        peer.send(encode(RemoteFrame.CLOCK, 1), zmq.NOBLOCK)
         if number == 50_000:
             print("sent", flush=True)
 print("sent", flush=True)

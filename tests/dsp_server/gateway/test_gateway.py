@@ -38,7 +38,7 @@ from hbrt.protocol.remote import (
     TASK_REQUEST,
     VERSION,
     WINDOW_BYTES,
-    Kind,
+    RemoteFrame,
     decode,
     encode,
 )
@@ -64,25 +64,25 @@ class Talker:
         self._monitor = self.socket.get_monitor_socket(int(zmq.EVENT_DISCONNECTED))
         self.socket.connect(address)
 
-    def say(self, kind: Kind, *fields: object) -> None:
+    def say(self, kind: RemoteFrame, *fields: object) -> None:
         self.socket.send(encode(kind, *fields))
 
-    def hear(self, *but: Kind) -> Message:
+    def hear(self, *but: RemoteFrame) -> Message:
         """The next message that is not a beat, nor of one of these kinds."""
         while True:
             assert self.socket.poll(int(PATIENCE_S * 1000)), "the relay said nothing"
             message = decode(self.socket.recv(), RELAY_SAYS)
-            if message.kind not in {Kind.BEAT, *but}:
+            if message.kind not in {RemoteFrame.BEAT, *but}:
                 return message
 
     def hello(self) -> Message:
-        self.say(Kind.HELLO, "talker", os.getpid())
+        self.say(RemoteFrame.HELLO, "talker", os.getpid())
         return self.hear()
 
     def ask(self, verb: str, **args: object) -> Any:
-        self.say(Kind.REQUEST, encode_request(ControlRequest(1, verb, args)))
-        message = self.hear(Kind.DATA)
-        assert message.kind == Kind.REPLY
+        self.say(RemoteFrame.REQUEST, encode_request(ControlRequest(1, verb, args)))
+        message = self.hear(RemoteFrame.DATA)
+        assert message.kind == RemoteFrame.REPLY
         return decode_reply(message.fields[1])
 
     def is_cut_off(self) -> bool:
@@ -121,9 +121,9 @@ def task(number: int, phy: int = 0, size: int = 0) -> bytes:
 NONSENSE = {
     "no msgpack": b"\xc1\xc1",
     "nothing": b"",
-    "another version": encode(Kind.BYE).replace(bytes([VERSION]), b"\x07", 1),
-    "a relay's word": encode(Kind.GONE, 0, ""),
-    "a wrong field": encode(Kind.PULL, 1, 2, "3"),
+    "another version": encode(RemoteFrame.BYE).replace(bytes([VERSION]), b"\x07", 1),
+    "a relay's word": encode(RemoteFrame.GONE, 0, ""),
+    "a wrong field": encode(RemoteFrame.PULL, 1, 2, "3"),
 }
 
 
@@ -131,21 +131,21 @@ NONSENSE = {
 @pytest.mark.parametrize("is_known", [False, True])
 def test_nonsense_is_refused(talker: Talker, frame: bytes, is_known: bool) -> None:  # noqa: FBT001
     if is_known:
-        assert talker.hello().kind == Kind.WELCOME
+        assert talker.hello().kind == RemoteFrame.WELCOME
     talker.socket.send(frame)
     kind, (status, _) = talker.hear()
-    assert (kind, status) == (Kind.GONE if is_known else Kind.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
+    assert (kind, status) == (RemoteFrame.GONE if is_known else RemoteFrame.REFUSED, Status.HB_DSP_INVALID_ARGUMENT)
 
 
 @pytest.mark.parametrize(
     "frames",
     [
-        [encode(Kind.HELLO, "again", 1)],
-        [encode(Kind.PUSH, 2, 0x8000_0000, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
-        [encode(Kind.PUSH, 1, 0, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
-        [encode(Kind.PUSH, 1, (1 << 64) - PAGE_BYTES, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
-        [encode(Kind.REQUEST, b"\xc1")],
-        [encode(Kind.REQUEST, b"\x80")],
+        [encode(RemoteFrame.HELLO, "again", 1)],
+        [encode(RemoteFrame.PUSH, 2, 0x8000_0000, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
+        [encode(RemoteFrame.PUSH, 1, 0, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
+        [encode(RemoteFrame.PUSH, 1, (1 << 64) - PAGE_BYTES, PAGE_BYTES, b"", bytes(PAGE_BYTES))],
+        [encode(RemoteFrame.REQUEST, b"\xc1")],
+        [encode(RemoteFrame.REQUEST, b"\x80")],
     ],
     ids=[
         "hello twice",
@@ -159,11 +159,11 @@ def test_nonsense_is_refused(talker: Talker, frame: bytes, is_known: bool) -> No
 def test_a_program_that_breaks_the_protocol_is_let_go(
     dsp_board: Board, relay: RemoteRelay, talker: Talker, frames: list[bytes]
 ) -> None:
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     for frame in frames:
         talker.socket.send(frame)
-    kind, (status, _) = talker.hear(Kind.END)
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+    kind, (status, _) = talker.hear(RemoteFrame.END)
+    assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_INVALID_ARGUMENT)
     deadline = time.monotonic() + PATIENCE_S
     while any(client["name"].endswith(f"talker:{os.getpid()}") for client in dsp_board.status()["clients"]):
         assert time.monotonic() < deadline, "its lease has not ended"
@@ -173,36 +173,36 @@ def test_a_program_that_breaks_the_protocol_is_let_go(
 def test_a_block_of_another_program_is_out_of_reach(dsp_board: Board, talker: Talker) -> None:
     block = dsp_board.alloc(PAGE_BYTES)
     block.view()[:] = b"\x11" * PAGE_BYTES
-    assert talker.hello().kind == Kind.WELCOME
-    talker.say(Kind.PULL, 3, block.phy_addr, 16)
+    assert talker.hello().kind == RemoteFrame.WELCOME
+    talker.say(RemoteFrame.PULL, 3, block.phy_addr, 16)
     kind, fields = talker.hear()
     reply = decode_reply(fields[1])
-    assert (kind, reply.id, reply.status) == (Kind.REPLY, 3, Status.HB_SYS_INVALID_ARGUMENT)
+    assert (kind, reply.id, reply.status) == (RemoteFrame.REPLY, 3, Status.HB_SYS_INVALID_ARGUMENT)
     assert talker.ask("free", phy=block.phy_addr).status == Status.HB_SYS_NOT_ALLOCATED
-    talker.say(Kind.SUBMIT, task(1, block.phy_addr, 16))
+    talker.say(RemoteFrame.SUBMIT, task(1, block.phy_addr, 16))
     kind, (raw, text) = talker.hear()
     number, state, answer, _ = TASK_END.unpack(raw)
     assert (kind, number, state, ANSWER.unpack(answer)[1]) == (
-        Kind.END,
+        RemoteFrame.END,
         1,
         State.FAILED,
         Status.HB_DSP_INVALID_ADDRESS,
     )
     assert b"belongs to another process" in text
-    talker.say(Kind.PUSH, 1, block.phy_addr, PAGE_BYTES, b"", bytes(PAGE_BYTES))
-    assert talker.hear().kind == Kind.GONE
+    talker.say(RemoteFrame.PUSH, 1, block.phy_addr, PAGE_BYTES, b"", bytes(PAGE_BYTES))
+    assert talker.hear().kind == RemoteFrame.GONE
     assert bytes(block.view()) == b"\x11" * PAGE_BYTES
     block.free()
 
 
 def test_a_block_that_was_freed_is_out_of_reach(talker: Talker) -> None:
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     phy_addr = talker.ask("alloc", size=100, cached=0).data
-    talker.say(Kind.PUSH, 1, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
-    assert talker.hear() == (Kind.TAKEN, [1])
+    talker.say(RemoteFrame.PUSH, 1, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
+    assert talker.hear() == (RemoteFrame.TAKEN, [1])
     assert talker.ask("free", phy=phy_addr).status == 0
-    talker.say(Kind.PUSH, 2, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
-    assert talker.hear().kind == Kind.GONE
+    talker.say(RemoteFrame.PUSH, 2, phy_addr, PAGE_BYTES, b"\x01" + bytes(511), b"x")
+    assert talker.hear().kind == RemoteFrame.GONE
 
 
 @pytest.mark.parametrize("verb", ["stop", "slots", "verify_lease", "restart", "recovery", "start_core"])
@@ -212,29 +212,29 @@ def test_what_concerns_the_board_itself_is_refused(talker: Talker, verb: str) ->
         "verify_lease": {"peer": 1, "nonce": "", "proof": ""},
         "start_core": {"core": 0},
     }
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     assert talker.ask(verb, **args.get(verb, {})).status == Status.HB_DSP_PERMISSION
     assert talker.ask("ops").status == 0
 
 
 def test_who_has_not_said_hello_is_not_served(talker: Talker) -> None:
-    talker.say(Kind.SUBMIT, task(1))
-    assert talker.hear().kind == Kind.REFUSED
-    assert talker.hello().kind == Kind.WELCOME
+    talker.say(RemoteFrame.SUBMIT, task(1))
+    assert talker.hear().kind == RemoteFrame.REFUSED
+    assert talker.hello().kind == RemoteFrame.WELCOME
 
 
 def test_a_message_of_two_frames_and_one_that_is_too_large_end_the_connection(relay: RemoteRelay) -> None:
     for frames in ([b"a", b"b"], [bytes(MAX_FRAME_BYTES + 1)]):
         talker = Talker(relay.address)
-        assert talker.hello().kind == Kind.WELCOME
+        assert talker.hello().kind == RemoteFrame.WELCOME
         talker.socket.send_multipart(frames)
         assert talker.is_cut_off()
         talker.close()
 
 
 def test_a_name_is_no_command_for_a_terminal(dsp_board: Board, talker: Talker) -> None:
-    talker.say(Kind.HELLO, "\x1b[2Jclear\n", 1)
-    assert talker.hear().kind == Kind.WELCOME
+    talker.say(RemoteFrame.HELLO, "\x1b[2Jclear\n", 1)
+    assert talker.hear().kind == RemoteFrame.WELCOME
     assert any(client["name"].endswith(r"\x1b[2Jclear\n:1") for client in dsp_board.status()["clients"])
 
 
@@ -249,24 +249,24 @@ def test_who_shows_no_key_is_not_heard(dsp_board: Board, tmp_path: Path) -> None
     with RemoteRelay(dsp_board.path, tmp_path / "keys") as relay:
         talker = Talker(relay.address)
         with contextlib.suppress(zmq.Again):  # the handshake has failed already, and nothing is connected
-            talker.socket.send(encode(Kind.HELLO, "talker", 1), zmq.NOBLOCK)
+            talker.socket.send(encode(RemoteFrame.HELLO, "talker", 1), zmq.NOBLOCK)
         assert not talker.socket.poll(500)
         talker.close()
 
 
 def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Board, talker: Talker) -> None:
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     phy_addr, size_bytes = talker.ask("alloc", size=2 * WINDOW_BYTES, cached=0).data, 2 * WINDOW_BYTES
     block, _ = dsp_board.session.blocks.register(phy_addr, size_bytes)
     block.view[:] = b"\1" * size_bytes
     for number in range(MAX_WAITING + 10):
-        talker.say(Kind.PULL, number + 2, phy_addr, size_bytes)
-    kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
+        talker.say(RemoteFrame.PULL, number + 2, phy_addr, size_bytes)
+    kind, (status, why) = talker.hear(RemoteFrame.DATA, RemoteFrame.REPLY)
     dsp_board.session.blocks.unregister(phy_addr)
     # The gateway may refuse these messages first: it bounds unread frames.
-    bounds = {Kind.GONE: "ACK is missing", Kind.REFUSED: "more than it may without waiting"}
+    bounds = {RemoteFrame.GONE: "ACK is missing", RemoteFrame.REFUSED: "more than it may without waiting"}
     assert status == Status.HB_DSP_INVALID_ARGUMENT
-    assert bounds[Kind(kind)] in why
+    assert bounds[RemoteFrame(kind)] in why
 
 
 def test_bytes_of_answers_that_wait_are_bounded(
@@ -274,18 +274,18 @@ def test_bytes_of_answers_that_wait_are_bounded(
 ) -> None:
     monkeypatch.setattr(remote_client, "MAX_WAITING_BYTES", 1000)
     talker = Talker(near_gateway.endpoint)
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     size_bytes = 2 * WINDOW_BYTES
     phy_addr = talker.ask("alloc", size=size_bytes, cached=0).data
     block, _ = dsp_board.session.blocks.register(phy_addr, size_bytes)
     block.view[:] = b"\1" * size_bytes
-    talker.say(Kind.PULL, 2, phy_addr, size_bytes)  # more than the window: what comes next waits
+    talker.say(RemoteFrame.PULL, 2, phy_addr, size_bytes)  # more than the window: what comes next waits
     for number in range(100):
-        talker.say(Kind.REQUEST, encode_request(ControlRequest(number, "stop")))
-    kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
+        talker.say(RemoteFrame.REQUEST, encode_request(ControlRequest(number, "stop")))
+    kind, (status, why) = talker.hear(RemoteFrame.DATA, RemoteFrame.REPLY)
     dsp_board.session.blocks.unregister(phy_addr)
     talker.close()
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+    assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_INVALID_ARGUMENT)
     assert "1000 bytes wait at most. Read what comes, and send ACK." in why
 
 
@@ -313,7 +313,7 @@ def test_who_goes_on_with_nonsense_is_told_and_logged_once(
     talker = Talker(near_gateway.endpoint)
     for _ in range(50):
         talker.socket.send(b"nonsense")
-    assert talker.hear().kind == Kind.REFUSED
+    assert talker.hear().kind == RemoteFrame.REFUSED
     assert talker.is_cut_off()
     talker.close()
     assert capsys.readouterr().out.count("disconnects") == 1
@@ -323,9 +323,9 @@ def test_who_goes_on_after_a_mistake_that_its_handler_finds_is_logged_once(
     near_gateway: Gateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
     talker = Talker(near_gateway.endpoint)
-    assert talker.hello().kind == Kind.WELCOME
+    assert talker.hello().kind == RemoteFrame.WELCOME
     talker.socket.send(b"nonsense")
-    assert talker.hear().kind == Kind.GONE
+    assert talker.hear().kind == RemoteFrame.GONE
     for _ in range(50):
         talker.socket.send(b"nonsense")
     assert talker.is_cut_off()
@@ -349,10 +349,10 @@ def test_who_looks_at_a_relay_that_has_gone_is_told(dsp_board: Board) -> None:
 def test_who_looks_and_asks_nothing_more_is_let_go(near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observer, "IDLE_SECONDS", 0.01)
     talker = Talker(near_gateway.endpoint)
-    talker.say(Kind.LOOK, 0, encode_request(ControlRequest(1, "ops")))
-    assert talker.hear().kind == Kind.REPLY
+    talker.say(RemoteFrame.LOOK, 0, encode_request(ControlRequest(1, "ops")))
+    assert talker.hear().kind == RemoteFrame.REPLY
     kind, (status, why) = talker.hear()
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_RELAY_LOST)
+    assert (kind, status) == (RemoteFrame.GONE, Status.HB_DSP_RELAY_LOST)
     assert why == "The relay disconnects an observer that asks nothing for 0.01 s; connect again."
     assert talker.is_cut_off()
     talker.close()
@@ -363,7 +363,7 @@ def test_who_was_let_go_is_not_blamed_for_what_came_after(
     near_gateway: Gateway, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, beat_seconds: float
 ) -> None:
     monkeypatch.setattr(gateway, "BEAT_SECONDS", beat_seconds)
-    for first in (encode(Kind.HELLO, "flood", 1), encode(Kind.LOG, 0, 1, -1)):
+    for first in (encode(RemoteFrame.HELLO, "flood", 1), encode(RemoteFrame.LOG, 0, 1, -1)):
         with RawPeer(near_gateway.endpoint) as peer:
             peer.say(first, *[b"nonsense"] * (MAX_UNREAD + 100))  # more than may wait, if it were looked at
             assert peer.is_ended()
@@ -375,7 +375,7 @@ def test_who_has_gone_takes_no_place(near_gateway: Gateway, monkeypatch: pytest.
     monkeypatch.setattr(gateway, "MAX_PROGRAMS", 1)
     for _ in range(4):
         talker = Talker(near_gateway.endpoint)
-        assert talker.hello().kind == Kind.WELCOME
+        assert talker.hello().kind == RemoteFrame.WELCOME
         talker.close()
         deadline = time.monotonic() + PATIENCE_S
         while near_gateway._served or any(handler.is_alive() for handler in near_gateway._ending):
@@ -391,13 +391,13 @@ def test_without_descriptors_a_program_is_refused_and_others_are_served(
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     served, refused, late = (Talker(near_gateway.endpoint) for _ in range(3))
-    assert served.hello().kind == Kind.WELCOME
+    assert served.hello().kind == RemoteFrame.WELCOME
     with monkeypatch.context() as patch:
         patch.setattr(gateway, "RemoteClient", NoDescriptorLeft)
         kind, (status, why) = refused.hello()
-    assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_NOT_RUNNING)
+    assert (kind, status) == (RemoteFrame.REFUSED, Status.HB_DSP_NOT_RUNNING)
     assert "Too many open files" in why
-    assert late.hello().kind == Kind.WELCOME
+    assert late.hello().kind == RemoteFrame.WELCOME
     assert served.ask("status").status == 0
     for talker in (served, refused, late):
         talker.close()
@@ -413,10 +413,10 @@ def test_what_a_program_says_is_no_line_of_the_log(
     talker = Talker(near_gateway.endpoint)
     request = msgpack.packb({"v": control.VERSION, line: 1})
     if is_known:
-        talker.say(Kind.HELLO, line, 1)
-        assert talker.hear().kind == Kind.WELCOME
-    talker.say(Kind.REQUEST if is_known else Kind.LOOK, *([] if is_known else [0]), request)
-    assert talker.hear().kind == Kind.GONE
+        talker.say(RemoteFrame.HELLO, line, 1)
+        assert talker.hear().kind == RemoteFrame.WELCOME
+    talker.say(RemoteFrame.REQUEST if is_known else RemoteFrame.LOOK, *([] if is_known else [0]), request)
+    assert talker.hear().kind == RemoteFrame.GONE
     assert talker.is_cut_off()
     talker.close()
     said = capsys.readouterr().out
@@ -434,7 +434,7 @@ def test_what_waits_for_a_remote_client_is_bounded() -> None:
         assert not client.put(frame)
         client.run()  # there is no such board: it says so, and parts
         (_, refusal), (_, end) = send_queue.take_all()
-        assert decode(refusal or b"", RELAY_SAYS).kind == Kind.REFUSED
+        assert decode(refusal or b"", RELAY_SAYS).kind == RemoteFrame.REFUSED
         assert end is None
         send_queue.close()
 

@@ -13,7 +13,7 @@ from dsp_server.gateway.remote_client import RemoteClient
 from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import RELAY_SAYS, Kind, decode
+from hbrt.protocol.remote import RELAY_SAYS, RemoteFrame, decode
 
 NOWHERE = BoardPaths(Path("/nowhere/at-all"))
 
@@ -54,7 +54,7 @@ def test_a_defect_costs_one_connection_and_is_reported(
     kind(b"x", "whoever", NOWHERE, send_queue, said.append).run()
     (_, gone), (_, end) = send_queue.take_all()
     message: Message = decode(gone or b"", RELAY_SAYS)
-    assert message.kind == Kind.GONE
+    assert message.kind == RemoteFrame.GONE
     assert end is None
     assert said[0].startswith(f"The {kind.ROLE} of whoever failed")
     assert "ZeroDivisionError: of nothing" in said[0]

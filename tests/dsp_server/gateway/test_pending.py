@@ -16,7 +16,7 @@ import zmq
 from arm_client.client import Board, connect
 from dsp_server.gateway import pending
 from dsp_server.gateway.connections import Connections
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
@@ -109,8 +109,8 @@ def test_who_gives_signs_of_life_and_says_nothing_is_ended(quick: RemoteRelay) -
 
 def test_who_was_refused_and_stays_is_ended(quick: RemoteRelay) -> None:
     with RawPeer(quick.address) as peer:
-        peer.say(encode(Kind.CLOCK, 1))
-        assert peer.hear().kind == Kind.REFUSED
+        peer.say(encode(RemoteFrame.CLOCK, 1))
+        assert peer.hear().kind == RemoteFrame.REFUSED
         assert peer.is_ended()
 
 
@@ -131,8 +131,8 @@ def test_of_more_than_may_be_silent_the_oldest_is_ended(narrow: RemoteRelay) -> 
             assert time.monotonic() < deadline, "descriptors stay open"
             time.sleep(0.01)
         for peer in peers[-MOST:]:
-            peer.say(encode(Kind.HELLO, "late", 1))
-            assert peer.hear().kind == Kind.WELCOME
+            peer.say(encode(RemoteFrame.HELLO, "late", 1))
+            assert peer.hear().kind == RemoteFrame.WELCOME
         board.ping()
 
 
@@ -143,6 +143,6 @@ def test_many_who_come_and_go_take_nobody_along(narrow: RemoteRelay) -> None:
             for peer in [RawPeer(narrow.address) for _ in range(3 * MOST)]:
                 peer.close()
             with RawPeer(narrow.address) as program:
-                program.say(encode(Kind.HELLO, "brief", 1))
-                assert program.hear().kind == Kind.WELCOME
+                program.say(encode(RemoteFrame.HELLO, "brief", 1))
+                assert program.hear().kind == RemoteFrame.WELCOME
                 board.ping()

@@ -100,8 +100,8 @@ def test_process_that_does_not_read_keeps_nobody_waiting_and_gets_all_in_order(s
     bells = [os.eventfd(0) for _ in range(3)]
     for client in range(1, 2001):
         child.send_doorbell(client, bells[client % 3])
-    child.forget_client(5)  # it was told of long ago
-    child.forget_client(2000)  # not yet: it never hears of this one
+    child.discard_client(5)  # it was told of long ago
+    child.discard_client(2000)  # not yet: it never hears of this one
     child.send(event="stop")
     heard: list[tuple[str, int]] = []
     while not heard or heard[-1][0] != "stop":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsp_server.clients import Client, Clients
-from dsp_server.memory.owners import Memory
+from dsp_server.memory.owners import BoardMemory
 from hbrt.ddr.file import Ddr, can_remove_pages
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
@@ -36,7 +36,7 @@ class Bench:
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
         self.found: list[tuple[str, str]] = []
-        self.memory = Memory(self.ddr, self.mailbox, self.clients, self._find, rest_bytes)
+        self.memory = BoardMemory(self.ddr, self.mailbox, self.clients, self._find, rest_bytes)
         self.one, self.two, self.three = (self.clients.attach(pid, "test") for pid in (1, 2, 3))
 
     def _find(self, kind: str, text: str, *_places: Place, client: int = 0) -> None:
@@ -76,7 +76,7 @@ def bench() -> Iterator[Bench]:
     bench = Bench()
     yield bench
     for client in list(bench.clients.by_id.values()):
-        bench.clients.forget(client)
+        bench.clients.discard(client)
     bench.ddr.close()
 
 

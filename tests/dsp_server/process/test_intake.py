@@ -12,7 +12,7 @@ import pytest
 
 import tests
 from hbrt.board.files import daemon_pid, lock_holder
-from hbrt.protocol.relay import Kind
+from hbrt.protocol.relay import RelayFrame
 from tests.dsp_server.conftest import Running
 from tests.dsp_server.relay.test_server import Talker
 from tests.limits import PATIENCE_S
@@ -47,8 +47,8 @@ def board(start: Callable[..., Running]) -> Iterator[Running]:
     yield running
     assert running.ask("status")["pid"] == daemon_pid(running.paths) == running.pid
     talker = Talker(running)
-    talker.say(Kind.HELLO, 1, "nonce", "proof")
-    assert talker.hear().kind == Kind.REFUSED
+    talker.say(RelayFrame.HELLO, 1, "nonce", "proof")
+    assert talker.hear().kind == RelayFrame.REFUSED
     talker.close()
     assert lock_holder(running.paths.relay_lock) == relay
     assert not [word for word in ("Traceback", "Assertion") if word in running.log()]

@@ -56,7 +56,7 @@ def test_one_mistake_is_kept_once_and_counted(kept: tuple[Journal, Callable[[], 
         "ERROR overrun: Another program's",
     ]
     assert said[-2].endswith("(found 8 times; this is the last)")
-    journal.forget()
+    journal.clear()
     assert journal.findings == []
     journal.find("overrun", "Block 9.", Place("allocated", "a.py:1"), client=1)
     assert [found.times for found in journal.findings] == [1]

@@ -28,7 +28,7 @@ from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import home
 from hbrt.mailbox.table import FIRST_END, REQUEST, Actor, State
 from hbrt.protocol.frames import Message
-from hbrt.protocol.relay import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, decode, encode
+from hbrt.protocol.relay import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, RelayFrame, decode, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.dsp_server.conftest import LIVES, Running
@@ -55,7 +55,7 @@ class Talker:
         self.tasks.close()
         del self.tasks
 
-    def say(self, kind: Kind, *fields: object) -> None:
+    def say(self, kind: RelayFrame, *fields: object) -> None:
         self.socket.send(encode(kind, *fields))
 
     def hear(self) -> Message:
@@ -64,9 +64,9 @@ class Talker:
 
     def hello(self, link: LocalLink, client: int | None = None) -> Message:
         nonce = secrets.token_hex(16)
-        self.say(Kind.HELLO, link.client_id if client is None else client, nonce, link.proof(nonce))
+        self.say(RelayFrame.HELLO, link.client_id if client is None else client, nonce, link.proof(nonce))
         message = self.hear()
-        if message.kind == Kind.WELCOME:
+        if message.kind == RelayFrame.WELCOME:
             self.ticket = message.fields[1]
         return message
 
@@ -83,7 +83,7 @@ class Talker:
         """Wait until the relay has read all tasks that were sent to it; it must have had nothing to say to them."""
         self.submit(link, -1, cmd=70_000)
         handle = link.client_id << 52 | 7 << 12 | link.first_slots[-1]
-        assert self.hear() == (Kind.END, [handle])
+        assert self.hear() == (RelayFrame.END, [handle])
         assert end_of(link, -1) == (State.FAILED, Status.HB_DSP_INVALID_ARGUMENT)
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Relaying:
 
     def peer(self) -> tuple[Talker, LocalLink]:
         talker, link = self.talker(), self.link()
-        assert talker.hello(link) == (Kind.WELCOME, [self.process.pid, talker.ticket])
+        assert talker.hello(link) == (RelayFrame.WELCOME, [self.process.pid, talker.ticket])
         return talker, link
 
     def end_lease(self, link: LocalLink) -> None:
@@ -196,8 +196,8 @@ def test_a_program_that_shows_its_lease_is_served(served: Relaying) -> None:
     talker, link = served.peer()
     talker.submit(link)
     assert end_of(link) == (State.DONE, 0)
-    talker.say(Kind.PING, 77)
-    assert talker.hear() == (Kind.PONG, [77])
+    talker.say(RelayFrame.PING, 77)
+    assert talker.hear() == (RelayFrame.PONG, [77])
 
 
 def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> None:
@@ -205,13 +205,13 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     talker, link, other = served.talker(), served.link(), served.link()
     talker.submit(link, 3)
     talker.connect_anew()  # the relay ends the connection of a stranger
-    talker.say(Kind.PING, 1)
+    talker.say(RelayFrame.PING, 1)
     assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect again."]
     kind, (status, text) = talker.hello(link, other.client_id)
-    assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
+    assert (kind, status) == (RelayFrame.REFUSED, Status.HB_DSP_PERMISSION)
     assert f"Client {other.client_id} is not attached with the token that was shown" in text
     assert talker.hello(link, 1000).fields[0] == Status.HB_DSP_PERMISSION
-    assert talker.hello(link).kind == Kind.WELCOME
+    assert talker.hello(link).kind == RelayFrame.WELCOME
     talker.settle(link)
     assert link.mailbox.state(link.first_slots[3]) is State.SENT
     served.process.terminate()
@@ -236,7 +236,7 @@ def test_nobody_submits_in_another_ones_name(served: Relaying) -> None:
     head, _, *task = SUBMIT.unpack(raw)
     mine.tasks.send(SUBMIT.pack(head, mine.ticket, *task))
     kind, (status, text) = mine.hear()
-    assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
+    assert (kind, status) == (RelayFrame.REFUSED, Status.HB_DSP_PERMISSION)
     assert "in another client's name" in text
     assert other.mailbox.state(other.first_slots[0]) is State.SENT
     theirs.tasks.send(raw)
@@ -294,14 +294,14 @@ def test_nonsense_is_refused_and_the_connection_goes_on(served: Relaying) -> Non
         [b"\xc1"],
         [b"a", b"b"],
         [b"a", b"b", b"c"],
-        [msgpack.packb([VERSION, Kind.END, 1])],
+        [msgpack.packb([VERSION, RelayFrame.END, 1])],
         [bytes(10_000)],
-        [encode(Kind.SUBMIT, bytes(3))],
-        [encode(Kind.PING, -1)],
+        [encode(RelayFrame.SUBMIT, bytes(3))],
+        [encode(RelayFrame.PING, -1)],
     ):
         talker.socket.send_multipart(frames)
         kind, (status, _) = talker.hear()
-        assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_INVALID_ARGUMENT), frames
+        assert (kind, status) == (RelayFrame.REFUSED, Status.HB_DSP_INVALID_ARGUMENT), frames
     talker.submit(link)
     assert end_of(link) == (State.DONE, 0)
 
@@ -323,7 +323,7 @@ def test_a_task_out_of_its_bounds_ends_in_its_slot(
     request = mailbox.request(slot)._replace(**{field: value})
     REQUEST.pack_into(mailbox.map, mailbox.layout.record(slot), *request)
     talker.tasks.send(SUBMIT.pack(SUBMIT_HEAD, talker.ticket, handle, *request))
-    assert talker.hear() == (Kind.END, [handle])
+    assert talker.hear() == (RelayFrame.END, [handle])
     assert word in mailbox.text(slot)
     assert end_of(link) == (State.FAILED, status)
 
@@ -334,7 +334,7 @@ def test_nonsense_where_tasks_come_ends_its_connection_alone(relay: Callable[...
     task = SUBMIT.unpack(talker.write(link))
     head, ticket, *rest = task
     unknown = SUBMIT.pack(head, ticket ^ 1, *rest)
-    for raw in (bytes(SUBMIT.size), encode(Kind.PING, 1), SUBMIT.pack(*task)[:-1], bytes(1 << 16), unknown):
+    for raw in (bytes(SUBMIT.size), encode(RelayFrame.PING, 1), SUBMIT.pack(*task)[:-1], bytes(1 << 16), unknown):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stray:
             stray.settimeout(PATIENCE_S)
             stray.connect(str(served.running.paths.relay_tasks))
@@ -371,7 +371,7 @@ def test_who_never_reads_hurts_only_itself(relay: Callable[..., Relaying]) -> No
     (deaf, _), (other, link) = served.peer(), served.peer()
     deaf.socket.sndtimeo = int(PATIENCE_S * 1000)
     for number in range(1, 40_001):  # more than what the sockets and the relay hold of its answers
-        deaf.say(Kind.PING, number)
+        deaf.say(RelayFrame.PING, number)
         if number % 4000 == 0:
             other.submit(link)
             assert end_of(link) == (State.DONE, 0)
@@ -396,7 +396,7 @@ def test_it_ends_with_its_board_and_leaves_nothing(relay: Callable[..., Relaying
     served.running.ask("stop")
     assert served.end() == (0, "")
     kind, (status, _) = talker.hear()
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_BOARD_LOST)
+    assert (kind, status) == (RelayFrame.GONE, Status.HB_DSP_BOARD_LOST)
     assert not served.running.paths.relay.exists()
     assert not served.running.paths.relay_tasks.exists()
     assert not served.running.paths.relay_lock.exists()
@@ -429,13 +429,13 @@ def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_not
         stack.callback(relay.stop)
         talker = Talker(running)
         stack.callback(talker.close)
-        assert talker.hello(link).kind == Kind.WELCOME
+        assert talker.hello(link).kind == RelayFrame.WELCOME
         os.kill(daemon, signal.SIGSTOP)
         try:
             time.sleep(0.1)  # some beats, each of which wonders about a program that says nothing
-            talker.say(Kind.PING, 1)
+            talker.say(RelayFrame.PING, 1)
             assert talker.socket.poll(2000)
-            assert talker.hear() == (Kind.PONG, [1])
+            assert talker.hear() == (RelayFrame.PONG, [1])
         finally:
             os.kill(daemon, signal.SIGCONT)
         assert len(relay._peers) == 1
@@ -453,21 +453,21 @@ def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(rel
     try:
         for stranger, lease in strangers:
             nonce = secrets.token_hex(16)
-            stranger.say(Kind.HELLO, lease.client_id, nonce, lease.proof(nonce))
+            stranger.say(RelayFrame.HELLO, lease.client_id, nonce, lease.proof(nonce))
         for number in range(1, 20):
-            talker.say(Kind.PING, number)
-            assert talker.hear() == (Kind.PONG, [number])
+            talker.say(RelayFrame.PING, number)
+            assert talker.hear() == (RelayFrame.PONG, [number])
             talker.submit(link)
             assert end_of(link) == (State.DONE, 0)
         assert not any(stranger.socket.poll(0) for stranger, _ in strangers)  # all that continued while these waited
         for stranger, _ in strangers:
             kind, (status, why) = stranger.hear()
-            assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_TIMEOUT)
+            assert (kind, status) == (RelayFrame.REFUSED, Status.HB_DSP_TIMEOUT)
             assert why == "The daemon did not answer 'verify_lease' within 1 s; see 'hbrt log'."
     finally:
         os.kill(daemon, signal.SIGCONT)
     for stranger, lease in strangers:
-        assert stranger.hello(lease).kind == Kind.WELCOME
+        assert stranger.hello(lease).kind == RelayFrame.WELCOME
 
 
 def test_one_that_was_told_to_end_says_so(relay: Callable[..., Relaying]) -> None:
@@ -476,7 +476,7 @@ def test_one_that_was_told_to_end_says_so(relay: Callable[..., Relaying]) -> Non
     served.process.send_signal(signal.SIGTERM)
     assert served.end() == (0, "")
     kind, (status, text) = talker.hear()
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_RELAY_LOST)
+    assert (kind, status) == (RelayFrame.GONE, Status.HB_DSP_RELAY_LOST)
     assert "the next call starts a new one" in text
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsp_server.waits.graph import Kind, Node, cycles, graph_of, hanging, index_of
+from dsp_server.waits.graph import Node, NodeKind, cycles, graph_of, hanging, index_of
 from dsp_server.waits.records import Core, Flag, Lock, Program, Records, Task, records_of, with_hops
 from dsp_server.waits.sentences import Chain, Verdict, chains, cycle_sentences, look_of, place_of
 from dsp_server.waits.span import span
@@ -94,9 +94,9 @@ def test_a_queue_behind_an_op_that_is_stuck_hangs_from_end_to_end() -> None:
         "(2 descriptors are outstanding); the watchdog ends it after 60 s. This hangs: core 0 is stuck."
     )
     assert [step.node for step in last.steps] == [
-        Node(Kind.PROGRAM, 3),
-        Node(Kind.TASK, 19),
-        Node(Kind.CORE, 0),
+        Node(NodeKind.PROGRAM, 3),
+        Node(NodeKind.TASK, 19),
+        Node(NodeKind.CORE, 0),
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_task_of_another_board_says_so() -> None:
 
 def test_a_program_that_runs_its_op_itself_does_not_hang() -> None:
     (chain,) = told(board(program(3), task(19, 3, state="inline"), core(0, stack=())))
-    assert (chain.verdict, chain.steps[0].node) == (Verdict.WAITS, Node(Kind.PROGRAM, 3))
+    assert (chain.verdict, chain.steps[0].node) == (Verdict.WAITS, Node(NodeKind.PROGRAM, 3))
     assert "runs task 19 (op) itself, in the thread that called, for 5.0 s: a debugger shows its line." in chain.text
 
 
@@ -223,14 +223,14 @@ def test_two_ops_that_wait_for_each_others_cores_are_one_cycle() -> None:
     graph = graph_of(index_of(records))
     (path,) = cycles(graph)
     assert path == [
-        Node(Kind.CORE, 0),
-        Node(Kind.TASK, 21),
-        Node(Kind.TASK, 11),
-        Node(Kind.CORE, 1),
-        Node(Kind.TASK, 20),
-        Node(Kind.TASK, 10),
+        Node(NodeKind.CORE, 0),
+        Node(NodeKind.TASK, 21),
+        Node(NodeKind.TASK, 11),
+        Node(NodeKind.CORE, 1),
+        Node(NodeKind.TASK, 20),
+        Node(NodeKind.TASK, 10),
     ]
-    assert {Node(Kind.PROGRAM, 1), Node(Kind.PROGRAM, 2), *path} <= hanging(index_of(records), graph)
+    assert {Node(NodeKind.PROGRAM, 1), Node(NodeKind.PROGRAM, 2), *path} <= hanging(index_of(records), graph)
 
 
 def test_a_verdict_that_changes_between_two_looks_is_still_moving() -> None:

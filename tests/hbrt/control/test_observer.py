@@ -14,7 +14,7 @@ import zmq
 from hbrt.board.paths import RemoteBoard
 from hbrt.control.observer import Observer
 from hbrt.errors import RefusedError
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.status import Status
 
 LIMIT_MS = 10_000
@@ -46,7 +46,7 @@ def relay_that_says(frame: bytes) -> Iterator[RemoteBoard]:
     ("frame", "why"),
     [
         (b"\xc1", "The frame is not msgpack"),
-        (encode(Kind.REPLY, 1, b"\xc1"), "The frame is not msgpack"),
+        (encode(RemoteFrame.REPLY, 1, b"\xc1"), "The frame is not msgpack"),
     ],
 )
 def test_nonsense_is_told_in_the_same_words_wherever_it_is_found(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from hbrt.ddr.layout import CLIENT_COUNT, SLOT_COUNT
-from hbrt.mailbox.handle import SERIAL_BITS, Kind, kind_of, make, slot_of
+from hbrt.mailbox.handle import SERIAL_BITS, DeadHandle, kind_of, make, slot_of
 
 CLIENTS = st.integers(1, CLIENT_COUNT - 1)
 SERIALS = st.integers(1, (1 << SERIAL_BITS) - 1)
@@ -17,7 +17,7 @@ def test_handle_is_a_positive_64_bit_number_of_its_parts(client: int, serial: in
     handle = make(client, serial, slot)
     assert 0 < handle < 1 << 63
     assert slot_of(handle) == slot
-    assert kind_of(handle, client, range(serial, serial + 1)) is Kind.RELEASED
+    assert kind_of(handle, client, range(serial, serial + 1)) is DeadHandle.RELEASED
 
 
 @given(CLIENTS, SERIALS, SLOTS, CLIENTS, SERIALS)
@@ -25,10 +25,10 @@ def test_handle_of_another_client_or_serial_is_foreign(
     client: int, serial: int, slot: int, other: int, last: int
 ) -> None:
     kind = kind_of(make(client, serial, slot), other, range(1, last + 1))
-    assert (kind is Kind.RELEASED) == (client == other and serial <= last)
-    assert kind in {Kind.RELEASED, Kind.FOREIGN}
+    assert (kind is DeadHandle.RELEASED) == (client == other and serial <= last)
+    assert kind in {DeadHandle.RELEASED, DeadHandle.FOREIGN}
 
 
 @given(st.integers(max_value=0))
 def test_zero_and_negative_numbers_are_no_handles(number: int) -> None:
-    assert kind_of(number, 1, range(1, 10)) is Kind.NONE
+    assert kind_of(number, 1, range(1, 10)) is DeadHandle.NONE

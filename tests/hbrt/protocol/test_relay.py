@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from hbrt.mailbox.table import REQUEST as DESCRIPTOR
 from hbrt.protocol import relay
 from hbrt.protocol.control import MalformedMessageError
-from hbrt.protocol.relay import CLIENT_SAYS, RELAY_SAYS, SUBMIT, SUBMIT_HEAD, TASK_REQUEST, Kind, decode, encode
+from hbrt.protocol.relay import CLIENT_SAYS, RELAY_SAYS, SUBMIT, SUBMIT_HEAD, TASK_REQUEST, RelayFrame, decode, encode
 from tests.each import each
 
 U64 = (1 << 64) - 1
@@ -19,27 +19,27 @@ REQUEST = (7, -3, 0x1000, 9, 1, 5, 5, 0x80000000, 64, 0x80001000, 128)
 
 def test_a_submission_comes_back_as_it_was() -> None:
     message = decode(SUBMIT.pack(SUBMIT_HEAD, U64, 1 << 61, *REQUEST), CLIENT_SAYS)
-    assert message.kind == Kind.SUBMIT
+    assert message.kind == RelayFrame.SUBMIT
     assert TASK_REQUEST.unpack(message.fields[0]) == (U64, 1 << 61, *REQUEST)
 
 
 def test_the_frame_of_a_call_is_msgpack_like_the_others() -> None:
     raw = SUBMIT.pack(SUBMIT_HEAD, 9, 1, *REQUEST)
     version, kind, task = msgpack.unpackb(raw)
-    assert (version, kind, len(task)) == (relay.VERSION, Kind.SUBMIT, TASK_REQUEST.size)
-    assert raw == encode(Kind.SUBMIT, TASK_REQUEST.pack(9, 1, *REQUEST))
+    assert (version, kind, len(task)) == (relay.VERSION, RelayFrame.SUBMIT, TASK_REQUEST.size)
+    assert raw == encode(RelayFrame.SUBMIT, TASK_REQUEST.pack(9, 1, *REQUEST))
     assert raw[relay.REQUEST_AT :] == DESCRIPTOR.pack(*REQUEST)
 
 
 @each(
     "kind, fields",
     [
-        (Kind.HELLO, [5, "n" * 32, "p" * 64]),
-        (Kind.PING, [U64]),
-        (Kind.BYE, []),
+        (RelayFrame.HELLO, [5, "n" * 32, "p" * 64]),
+        (RelayFrame.PING, [U64]),
+        (RelayFrame.BYE, []),
     ],
 )
-def test_what_a_program_says(kind: Kind, fields: list[object]) -> None:
+def test_what_a_program_says(kind: RelayFrame, fields: list[object]) -> None:
     assert decode(encode(kind, *fields), CLIENT_SAYS) == (kind, fields)
     with pytest.raises(MalformedMessageError, match="is not one that this sender may send"):
         decode(encode(kind, *fields), RELAY_SAYS)
@@ -48,14 +48,14 @@ def test_what_a_program_says(kind: Kind, fields: list[object]) -> None:
 @each(
     "kind, fields",
     [
-        (Kind.WELCOME, [1, U64]),
-        (Kind.REFUSED, [-5, "why"]),
-        (Kind.END, [1 << 61]),
-        (Kind.PONG, [0]),
-        (Kind.GONE, [-5, "über"]),
+        (RelayFrame.WELCOME, [1, U64]),
+        (RelayFrame.REFUSED, [-5, "why"]),
+        (RelayFrame.END, [1 << 61]),
+        (RelayFrame.PONG, [0]),
+        (RelayFrame.GONE, [-5, "über"]),
     ],
 )
-def test_what_a_relay_says(kind: Kind, fields: list[object]) -> None:
+def test_what_a_relay_says(kind: RelayFrame, fields: list[object]) -> None:
     assert decode(encode(kind, *fields), RELAY_SAYS) == (kind, fields)
     with pytest.raises(MalformedMessageError, match="is not one that this sender may send"):
         decode(encode(kind, *fields), CLIENT_SAYS)
@@ -68,18 +68,18 @@ def test_what_a_relay_says(kind: Kind, fields: list[object]) -> None:
         (b"\xc1", "not msgpack"),
         (msgpack.packb({"v": 1}), "not a list"),
         (msgpack.packb([V]), "not a list"),
-        (msgpack.packb([1, Kind.BYE]), "protocol version 1; this side speaks 2"),
-        (msgpack.packb([True, Kind.BYE]), "protocol version True"),
+        (msgpack.packb([1, RelayFrame.BYE]), "protocol version 1; this side speaks 2"),
+        (msgpack.packb([True, RelayFrame.BYE]), "protocol version True"),
         (msgpack.packb([V, 99]), "The kind 99"),
         (msgpack.packb([V, [7]]), "may send"),
-        (msgpack.packb([V, Kind.PING]), "PING has 1 fields; 0 came"),
-        (msgpack.packb([V, Kind.PING, -1]), "'number' of PING is -1, outside"),
-        (msgpack.packb([V, Kind.PING, True]), "'number' of PING must be an integer, not bool"),
-        (msgpack.packb([V, Kind.HELLO, 1, "n" * 65, "p"]), "'nonce' of HELLO has 65 characters"),
-        (msgpack.packb([V, Kind.HELLO, 1, b"n", "p"]), "'nonce' of HELLO must be text, not bytes"),
-        (msgpack.packb([V, Kind.SUBMIT, bytes(79)]), "'task' of SUBMIT has 79 bytes, not 80..80"),
-        (msgpack.packb([V, Kind.SUBMIT, "x" * 80]), "'task' of SUBMIT must be bytes, not str"),
-        (msgpack.packb([V, Kind.BYE]) + b"\0", "not msgpack"),
+        (msgpack.packb([V, RelayFrame.PING]), "PING has 1 fields; 0 came"),
+        (msgpack.packb([V, RelayFrame.PING, -1]), "'number' of PING is -1, outside"),
+        (msgpack.packb([V, RelayFrame.PING, True]), "'number' of PING must be an integer, not bool"),
+        (msgpack.packb([V, RelayFrame.HELLO, 1, "n" * 65, "p"]), "'nonce' of HELLO has 65 characters"),
+        (msgpack.packb([V, RelayFrame.HELLO, 1, b"n", "p"]), "'nonce' of HELLO must be text, not bytes"),
+        (msgpack.packb([V, RelayFrame.SUBMIT, bytes(79)]), "'task' of SUBMIT has 79 bytes, not 80..80"),
+        (msgpack.packb([V, RelayFrame.SUBMIT, "x" * 80]), "'task' of SUBMIT must be bytes, not str"),
+        (msgpack.packb([V, RelayFrame.BYE]) + b"\0", "not msgpack"),
         (bytes(relay.MAX_FRAME_BYTES + 1), "the limit is 16384"),
         (b"\x91" * 2000, "not msgpack"),
     ],

@@ -19,7 +19,7 @@ from hbrt.protocol.remote import (
     VERSION,
     WINDOW_BYTES,
     WINDOW_FRAMES,
-    Kind,
+    RemoteFrame,
     decode,
     encode,
 )
@@ -28,16 +28,22 @@ from tests.each import each
 
 
 def test_what_was_encoded_is_decoded() -> None:
-    frame = encode(Kind.PUSH, 1, 0x8000_0000, 4096, bytes(512), b"x")
-    assert decode(frame, PROGRAM_SAYS) == (Kind.PUSH, [1, 0x8000_0000, 4096, bytes(512), b"x"])
+    frame = encode(RemoteFrame.PUSH, 1, 0x8000_0000, 4096, bytes(512), b"x")
+    assert decode(frame, PROGRAM_SAYS) == (RemoteFrame.PUSH, [1, 0x8000_0000, 4096, bytes(512), b"x"])
 
 
 def test_the_largest_change_fits_a_frame() -> None:
     frame = encode(
-        Kind.DATA, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, CHUNK_BYTES, bytes(CHUNK_BYTES // 8), bytes(CHUNK_BYTES)
+        RemoteFrame.DATA,
+        (1 << 64) - 1,
+        (1 << 64) - 1,
+        (1 << 64) - 1,
+        CHUNK_BYTES,
+        bytes(CHUNK_BYTES // 8),
+        bytes(CHUNK_BYTES),
     )
     assert len(frame) <= MAX_FRAME_BYTES
-    assert decode(frame, RELAY_SAYS).kind == Kind.DATA
+    assert decode(frame, RELAY_SAYS).kind == RemoteFrame.DATA
 
 
 @each(
@@ -53,17 +59,17 @@ def test_the_largest_change_fits_a_frame() -> None:
         (msgpack.packb([True, 12]), "remote protocol version True"),
         (msgpack.packb([VERSION, 99]), "The kind 99"),
         (msgpack.packb([VERSION, "BYE"]), "The kind 'BYE'"),
-        (encode(Kind.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
-        (encode(Kind.BYE, 1), "BYE has 0 fields; 1 came"),
-        (encode(Kind.HELLO, "x" * 65, 1), "'program' of HELLO has 65 characters"),
-        (encode(Kind.HELLO, "x", 0), "'pid' of HELLO is 0"),
-        (encode(Kind.SUBMIT, bytes(TASK_REQUEST.size - 1)), "'task' of SUBMIT has"),
-        (encode(Kind.PUSH, 1, 0, CHUNK_BYTES + 1, b"", b""), "'size' of PUSH"),
-        (encode(Kind.PUSH, 1, -1, 4096, b"", b""), "'phy' of PUSH is -1"),
-        (encode(Kind.PUSH, 1, 0, 4096, "text", b""), "'mask' of PUSH must be bytes"),
-        (encode(Kind.PULL, 1, 1.5, 4096), "'phy' of PULL must be an integer"),
-        (encode(Kind.CHECK, 1, "in\0", 0, 0), "'what' of CHECK"),
-        (encode(Kind.ASK, 1, 0), "'task' of ASK is 0"),
+        (encode(RemoteFrame.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
+        (encode(RemoteFrame.BYE, 1), "BYE has 0 fields; 1 came"),
+        (encode(RemoteFrame.HELLO, "x" * 65, 1), "'program' of HELLO has 65 characters"),
+        (encode(RemoteFrame.HELLO, "x", 0), "'pid' of HELLO is 0"),
+        (encode(RemoteFrame.SUBMIT, bytes(TASK_REQUEST.size - 1)), "'task' of SUBMIT has"),
+        (encode(RemoteFrame.PUSH, 1, 0, CHUNK_BYTES + 1, b"", b""), "'size' of PUSH"),
+        (encode(RemoteFrame.PUSH, 1, -1, 4096, b"", b""), "'phy' of PUSH is -1"),
+        (encode(RemoteFrame.PUSH, 1, 0, 4096, "text", b""), "'mask' of PUSH must be bytes"),
+        (encode(RemoteFrame.PULL, 1, 1.5, 4096), "'phy' of PULL must be an integer"),
+        (encode(RemoteFrame.CHECK, 1, "in\0", 0, 0), "'what' of CHECK"),
+        (encode(RemoteFrame.ASK, 1, 0), "'task' of ASK is 0"),
     ],
 )
 def test_nonsense_is_refused_with_what_is_wrong(frame: bytes, why: str) -> None:

@@ -56,7 +56,7 @@ def test_a_change_is_found_once(ddr: Ddr, shadow: ShadowMemory) -> None:
     ((address, change),) = found(shadow, base, HEAP)
     assert (address, change.data) == (base + 3 * PAGE_BYTES, b"hello")
     assert found(shadow, base, HEAP) == []
-    shadow.forget(base + 3 * PAGE_BYTES, PAGE_BYTES)
+    shadow.discard(base + 3 * PAGE_BYTES, PAGE_BYTES)
     assert found(shadow, base, HEAP) == [(address, change)]
 
 
@@ -95,10 +95,10 @@ def test_a_block_is_held_until_it_is_neither_owned_nor_registered() -> None:
     assert holdings.find(0x1800, 0x1801) is None
     assert holdings.find(0xFFF, 1) is None
     assert holdings.find(0x1000, -1) is None
-    assert holdings.let_go(0x1000, is_owned=True) is not None
-    assert holdings.let_go(0x1000, is_owned=False) is not None
-    assert holdings.let_go(0x1000, is_owned=False) is None
-    assert holdings.let_go(0x1000, is_owned=False) is None
+    assert holdings.release(0x1000, is_owned=True) is not None
+    assert holdings.release(0x1000, is_owned=False) is not None
+    assert holdings.release(0x1000, is_owned=False) is None
+    assert holdings.release(0x1000, is_owned=False) is None
     assert holdings.all() == []
 
 

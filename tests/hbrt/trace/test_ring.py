@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hbrt.board.paths import BoardPaths
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.ring import SUFFIX, Recorded, Ring, RingError
 from hbrt.trace.switch import Recorder, Switch, read, turn_off, turn_on
 
@@ -26,12 +26,12 @@ def only(directory: Path) -> Recorded:
 def test_a_ring_keeps_the_newest_events_and_counts_the_others(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 1000, "program", "p.py")
     for number in range(700):
-        ring.note(Kind.ALLOC, number, number + 1, 7, 64)
+        ring.note(EventKind.ALLOC, number, number + 1, 7, 64)
     found = only(tmp_path)
     assert [event.start_ns for event in found.events()] == list(range(700))
     assert (found.lost, found.role, found.program, found.pid) == (0, "program", "p.py", os.getpid())
     for number in range(700, 5000):
-        ring.note(Kind.ALLOC, number, number + 1, 7, 64)
+        ring.note(EventKind.ALLOC, number, number + 1, 7, 64)
     kept = [event.start_ns for event in found.events()]
     assert kept == list(range(5000 - len(kept), 5000))
     assert len(kept) > 900
@@ -43,8 +43,8 @@ def test_a_ring_keeps_the_newest_events_and_counts_the_others(tmp_path: Path) ->
 
 def test_events_have_their_thread_and_text(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 64, "program")
-    ring.note(Kind.FLUSH, 1, 2, text=ring.text("clean"))
-    other = threading.Thread(target=lambda: ring.note(Kind.FLUSH, 3, 4, text=ring.text("ünclean")), name="wörker")
+    ring.note(EventKind.FLUSH, 1, 2, text=ring.text("clean"))
+    other = threading.Thread(target=lambda: ring.note(EventKind.FLUSH, 3, 4, text=ring.text("ünclean")), name="wörker")
     other.start()
     other.join()
     found = only(tmp_path)
@@ -55,7 +55,7 @@ def test_events_have_their_thread_and_text(tmp_path: Path) -> None:
 
 def test_numbers_that_are_too_large_are_cut_and_texts_without_room_are_empty(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 64, "program")
-    ring.note(Kind.SUBMIT, 1, 2, -3, 1 << 70, 0, 70_000, d=1 << 40)
+    ring.note(EventKind.SUBMIT, 1, 2, -3, 1 << 70, 0, 70_000, d=1 << 40)
     numbers = [ring.text(f"{number:>400}") for number in range(1000)]
     assert numbers[0] > 0
     assert numbers[-1] == 0
@@ -88,7 +88,7 @@ def test_other_files_are_refused(tmp_path: Path, raw: bytes) -> None:
 def test_nonsense_in_a_ring_loses_no_more_than_itself(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 64, "program")
     for number in range(1, 11):
-        ring.note(Kind.ALLOC, number, number)
+        ring.note(EventKind.ALLOC, number, number)
     ring.map[ring.start + 3 * 64 : ring.start + 4 * 64] = b"\xa5" * 64
     ring.map[ring.start + 5 * 64 + 56 : ring.start + 6 * 64] = bytes(8)
     assert [event.start_ns for event in only(tmp_path).events()] == [1, 2, 4, 6, 7, 8, 9, 10]

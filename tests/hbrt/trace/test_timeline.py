@@ -17,7 +17,7 @@ import pytest
 from hbrt.errors import WrongUseError
 from hbrt.mailbox.history import EndedTask
 from hbrt.mailbox.table import Answer, Request, State
-from hbrt.trace.kinds import Kind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.merge import merged, on_clock
 from hbrt.trace.ring import Event
 from hbrt.trace.save import save_recording
@@ -34,7 +34,9 @@ def task(submitted: int, start: int, done: int, cycles: int = 0, **given: Any) -
     return EndedTask(given.pop("state", State.DONE), given.pop("pid", 77), request, answer)
 
 
-def event(kind: Kind, start: int, end: int, a: int = 0, b: int = 0, c: int = 0, unit: int = 0, text: str = "") -> Event:
+def event(
+    kind: EventKind, start: int, end: int, a: int = 0, b: int = 0, c: int = 0, unit: int = 0, text: str = ""
+) -> Event:
     return Event(start, end, a, b, c, 900, kind, unit, text, 0x400)
 
 
@@ -53,9 +55,9 @@ def shown(tmp_path: Path, tasks: list[EndedTask], *sources: Source, lost: int = 
 def test_a_task_leads_from_its_submission_over_claim_and_op_to_its_end(tmp_path: Path) -> None:
     program = source(
         "program",
-        event(Kind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
-        event(Kind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
-        event(Kind.WAIT, 9100, 9200, a=1000, b=2000, c=8000, unit=5),  # asked again
+        event(EventKind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
+        event(EventKind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
+        event(EventKind.WAIT, 9100, 9200, a=1000, b=2000, c=8000, unit=5),  # asked again
     )
     trace = shown(tmp_path, [task(1000, 3000, 8000, claim=2000)], program)
     [submit] = trace.of("p.py / MainThread", "submit softmax")
@@ -108,7 +110,9 @@ def test_failures_findings_and_lost_events_are_marks(tmp_path: Path) -> None:
         task(1000, 3000, 4000, state=State.FAILED, result=-7),
         task(5000, 0, 6000, claim=0, core=-1, state=State.LOST, result=-9),
     ]
-    daemon = source("daemon", event(Kind.FOUND, 4100, 4100, text="leak: x"), event(Kind.SAID, 4200, 4200, text="hello"))
+    daemon = source(
+        "daemon", event(EventKind.FOUND, 4100, 4100, text="leak: x"), event(EventKind.SAID, 4200, 4200, text="hello")
+    )
     marks = {(one.track, one.name) for one in shown(tmp_path, tasks, daemon, lost=3).instants}
     assert {
         ("board b / core 0", "softmax failed: -7"),
@@ -123,14 +127,14 @@ def ping_pong() -> Source:
     """An op of 3000 cycles from 10 000 on: a copy that it waits for, and one under what it computes."""
     return source(
         "core 0",
-        event(Kind.TCM, 3005, 3005, 1024, 2048, 10_000),
-        event(Kind.DMA_WAIT, 3020, 3100, 10_032, 11_000),
-        event(Kind.COPY, 3010, 3100, 10_016, 11_000, 4096, 0),
-        event(Kind.STALL, 3200, 3200, 11_500, 11_540, 64),
-        event(Kind.DMA_WAIT, 3300, 3310, 12_500, 12_500),
-        event(Kind.COPY, 3015, 3310, 11_000, 12_000, 4096, 1),
-        event(Kind.TCM, 3400, 3400, 0, 0, 13_000),
-        event(Kind.RUN, 2990, 3500, 3, 10_000, 13_000),
+        event(EventKind.TCM, 3005, 3005, 1024, 2048, 10_000),
+        event(EventKind.DMA_WAIT, 3020, 3100, 10_032, 11_000),
+        event(EventKind.COPY, 3010, 3100, 10_016, 11_000, 4096, 0),
+        event(EventKind.STALL, 3200, 3200, 11_500, 11_540, 64),
+        event(EventKind.DMA_WAIT, 3300, 3310, 12_500, 12_500),
+        event(EventKind.COPY, 3015, 3310, 11_000, 12_000, 4096, 1),
+        event(EventKind.TCM, 3400, 3400, 0, 0, 13_000),
+        event(EventKind.RUN, 2990, 3500, 3, 10_000, 13_000),
     )
 
 
@@ -163,10 +167,10 @@ def test_modelled_tracks_are_apart_and_split_an_op(tmp_path: Path) -> None:
 def test_an_interrupting_op_lies_inside_the_other(tmp_path: Path) -> None:
     core = source(
         "core 0",
-        event(Kind.DMA_WAIT, 3050, 3060, 10, 20),
-        event(Kind.DMA_WAIT, 4050, 4060, 0, 50),
-        event(Kind.RUN, 3990, 5010, 2, 0, 81),
-        event(Kind.RUN, 2990, 8010, 1, 0, 162),
+        event(EventKind.DMA_WAIT, 3050, 3060, 10, 20),
+        event(EventKind.DMA_WAIT, 4050, 4060, 0, 50),
+        event(EventKind.RUN, 3990, 5010, 2, 0, 81),
+        event(EventKind.RUN, 2990, 8010, 1, 0, 162),
     )
     trace = shown(tmp_path, [task(2, 4000, 5000, 81, priority=255), task(1, 3000, 8000, 162)], core)
     outer, inner = trace.of("board b / core 0", "softmax")
@@ -177,8 +181,8 @@ def test_an_interrupting_op_lies_inside_the_other(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_core_had_begun_is_in_no_other_op(tmp_path: Path) -> None:
-    killed = source("core 0", event(Kind.DMA_WAIT, 3050, 3060, 10, 20))
-    again = source("core 0", event(Kind.DMA_WAIT, 9050, 9060, 10, 20), event(Kind.RUN, 8990, 9100, 2, 0, 81))
+    killed = source("core 0", event(EventKind.DMA_WAIT, 3050, 3060, 10, 20))
+    again = source("core 0", event(EventKind.DMA_WAIT, 9050, 9060, 10, 20), event(EventKind.RUN, 8990, 9100, 2, 0, 81))
     tasks = [task(1, 3000, 4000, state=State.LOST, result=-9), task(2, 9000, 9090, 81)]
     trace = shown(tmp_path, tasks, killed, again)
     assert len(trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops", "DMA wait")) == 1
@@ -187,15 +191,15 @@ def test_what_a_killed_core_had_begun_is_in_no_other_op(tmp_path: Path) -> None:
 def test_programs_models_and_hops_have_their_tracks(tmp_path: Path) -> None:
     program = source(
         "program",
-        event(Kind.ASK, 101, 199, text="alloc"),
-        event(Kind.ALLOC, 100, 200, 0x8000, 4096),
-        event(Kind.FLUSH, 300, 310, 0x8000, 64, text="clean"),
-        event(Kind.FREE, 400, 410, 0x8000),
-        event(Kind.SEGMENT, 510, 590, text="segment_0 (BPU)", unit=1),
-        event(Kind.MODEL, 500, 600, text="digits", unit=1),
-        event(Kind.SUBMIT, 700, 710, 0, 0x999, (1 << 64) - 5),
+        event(EventKind.ASK, 101, 199, text="alloc"),
+        event(EventKind.ALLOC, 100, 200, 0x8000, 4096),
+        event(EventKind.FLUSH, 300, 310, 0x8000, 64, text="clean"),
+        event(EventKind.FREE, 400, 410, 0x8000),
+        event(EventKind.SEGMENT, 510, 590, text="segment_0 (BPU)", unit=1),
+        event(EventKind.MODEL, 500, 600, text="digits", unit=1),
+        event(EventKind.SUBMIT, 700, 710, 0, 0x999, (1 << 64) - 5),
     )
-    relay = source("relay", event(Kind.HOP, 1010, 1020, 1000, text="relay", unit=5), pid=88)
+    relay = source("relay", event(EventKind.HOP, 1010, 1020, 1000, text="relay", unit=5), pid=88)
     trace = shown(tmp_path, [task(1000, 3000, 4000)], program, relay)
     asked, alloc = trace.of("MainThread", "ask the daemon: alloc") + trace.of("MainThread", "alloc")
     assert alloc.has(asked)
@@ -213,7 +217,10 @@ def test_no_nonsense_in_a_record_keeps_a_trace_from_being_written(tmp_path: Path
     values = (0, 1, 1 << 40, 1 << 62, 1 << 63, (1 << 64) - 1)
     ended = [task(a, b, c, a, claim=b, priority=0xFFFF) for a in values for b in values for c in values]
     noted = [
-        Event(a, b, b, a, a, 900, kind, 3, "text", 7) for kind in (*Kind, 0, 0xFFFF) for a in values for b in values
+        Event(a, b, b, a, a, 900, kind, 3, "text", 7)
+        for kind in (*EventKind, 0, 0xFFFF)
+        for a in values
+        for b in values
     ]
     sources = [source(role, *noted) for role in ("program", "core 0", "daemon", "gateway")]
     file = tmp_path / f"t{ending}"
@@ -224,8 +231,8 @@ def test_no_nonsense_in_a_record_keeps_a_trace_from_being_written(tmp_path: Path
 def test_chromes_json_has_the_same(tmp_path: Path) -> None:
     program = source(
         "program",
-        event(Kind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
-        event(Kind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
+        event(EventKind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
+        event(EventKind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
     )
     file = tmp_path / "t.json"
     recording = Recording("b", [lambda: iter([task(1000, 3000, 8000, 81)])], [program], {0x400: "softmax"}, {})
@@ -246,12 +253,12 @@ def test_a_board_of_another_machine_is_shown_on_the_clock_of_its_program(tmp_pat
     tasks = [task(at + ahead, at + 2000 + ahead, at + 7000 + ahead, 81, claim=at + 1000 + ahead) for at in (1, 20_000)]
     core = source(
         "core 0",
-        event(Kind.COPY, 22_500 + ahead, 23_000 + ahead, 10, 40, 4096),
-        event(Kind.RUN, 21_990 + ahead, 27_010 + ahead, 20_000 + ahead, 0, 81),
+        event(EventKind.COPY, 22_500 + ahead, 23_000 + ahead, 10, 40, 4096),
+        event(EventKind.RUN, 21_990 + ahead, 27_010 + ahead, 20_000 + ahead, 0, 81),
     )
     programs = {77: "gateway"}
     theirs = Recording("tcp://h:1", [lambda: iter(tasks)], [core], {0x400: "softmax"}, programs, lost=1)
-    program = source("program", event(Kind.SUBMIT, 19_000, 19_500, a=19_000, b=0x400, unit=1))
+    program = source("program", event(EventKind.SUBMIT, 19_000, 19_500, a=19_000, b=0x400, unit=1))
     mine = Recording("", [], [program], {}, {77: "p.py"})
     both = merged(mine, on_clock(theirs, ahead, begun))
     save_recording(both, UNIX_NS, tmp_path / "t.pftrace")

@@ -29,7 +29,7 @@ def test_a_place_is_looked_up_once_and_without_information_it_is_an_address(monk
             asked.append(offset)
             return ""
 
-        def abandon_in_child(self) -> None:
+        def detach_in_child(self) -> None:
             """As of a symbolizer: later tests of this process fork."""
 
     monkeypatch.setattr("arm_client.c_library.call_sites.Symbolizer", Ignorant)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dsp_server import runtime
 from dsp_server.c_images import image
-from dsp_server.c_images.runtime_calls import Runtime
+from dsp_server.c_images.runtime_calls import ImageRuntime
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
@@ -60,7 +60,7 @@ class Machine:
         self.own = (ctypes.c_char * 2000)()  # the image's own memory
         self.tm = TileManager(POOL, POOL)
         if not image._runtime:
-            image._runtime.append(Runtime())
+            image._runtime.append(ImageRuntime())
         self.runtime = image._runtime[0]
         self.library: Any = self.runtime._library
         for name, kind in _RESULTS.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.last_error import note
 from fastrpc.calls import Arguments, number_of, returns_code, spans_of
-from fastrpc.runtime import Made, Opened, Runtime, runtime
+from fastrpc.runtime import FastrpcRuntime, Made, Opened, runtime
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.types import (
     FASTRPC_ASYNC_CALLBACK,
@@ -36,7 +36,7 @@ class Job:
     code: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def end(self, here: Runtime) -> int:
+    def end(self, here: FastrpcRuntime) -> int:
         """Its code, once its task has ended."""
         with self.lock:
             if self.code is None:
@@ -75,7 +75,7 @@ class Jobs:
         self._jobs.pop(number, None)
 
 
-def _jobs(here: Runtime) -> Jobs:
+def _jobs(here: FastrpcRuntime) -> Jobs:
     jobs = here.session.companions.setdefault(Jobs, Jobs())
     assert isinstance(jobs, Jobs)  # noqa: S101 - its key
     return jobs

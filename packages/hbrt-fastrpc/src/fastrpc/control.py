@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Final, TypeVar
 
 from fastrpc.calls import number_of, returns_code
-from fastrpc.runtime import Runtime, runtime
+from fastrpc.runtime import FastrpcRuntime, runtime
 from fastrpc.sessions import REQUESTS
 from fastrpc.wire import types, uri
 from fastrpc.wire.aee import Aee, AeeError
@@ -64,7 +64,7 @@ def remote_handle_control(req: int, data: Any, datalen: int) -> None:
     _control(runtime(), uri.DEFAULT_DOMAIN, req, data, datalen)
 
 
-def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> None:
+def _control(here: FastrpcRuntime, domain: int, req: int, data: Any, datalen: int) -> None:
     noted = here.domains.of(domain).settings
     if req == types.DSPRPC_CONTROL_LATENCY:
         asked = _structure(types.remote_rpc_control_latency, data, datalen)
@@ -86,7 +86,7 @@ def _control(here: Runtime, domain: int, req: int, data: Any, datalen: int) -> N
         raise AeeError(Aee.AEE_EUNSUPPORTED, f"Unknown handle request {req}; known are 1 to 6.")
 
 
-def _path(here: Runtime, asked: types.remote_control_custom_path, *, is_set: bool) -> None:
+def _path(here: FastrpcRuntime, asked: types.remote_control_custom_path, *, is_set: bool) -> None:
     if not asked.path or not asked.value or not 0 < asked.value_size <= _MAX_PATH:
         raise AeeError(
             Aee.AEE_EBADPARM,
@@ -115,7 +115,7 @@ def _structure(kind: type[S], data: Any, datalen: int) -> S:
     return data
 
 
-def _tell(here: Runtime, asked: types.remote_dsp_capability) -> None:
+def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:
     """Answer a question about a domain, by the board's profile."""
     profile = here.session.profile
     try:

@@ -65,7 +65,7 @@ class Mapped(NamedTuple):
     block: Block
 
 
-class Memory:
+class FastrpcMemory:
     """The registered ranges of one attachment.
 
     Args:
@@ -127,9 +127,9 @@ class Memory:
     def _remove(self, region: Region) -> None:
         self._starts.remove(region.start)
         del self._regions[region.start]
-        self._forget_messages()
+        self._discard_messages()
 
-    def _forget_messages(self) -> None:
+    def _discard_messages(self) -> None:
         """Messages that are sent again name what is there no more, or no table of descriptors."""
         self.generation += 1
         self.on_removed()
@@ -171,7 +171,7 @@ class Memory:
             return False
         self._remove(region)
         self._close_fd(address)
-        self._give_up(region.block)
+        self._release(region.block)
         return True
 
     def fd_of(self, address: int) -> int:
@@ -190,7 +190,7 @@ class Memory:
     def _close_fd(self, address: int) -> None:
         fd = self._fds.pop(address, -1)
         if fd >= 0:
-            self._forget(fd)
+            self._discard(fd)
             os.close(fd)
 
     def free_later(self, address: int) -> None:
@@ -218,7 +218,7 @@ class Memory:
         try:
             self._add(Region(address, size_bytes, block.phy_addr, block, is_ours=False))
         except BaseException:
-            self._give_up(block)
+            self._release(block)
             raise
 
     def deregister(self, address: int, size_bytes: int) -> None:
@@ -237,7 +237,7 @@ class Memory:
             )
         if not region.is_ours:
             self._remove(region)
-            self._give_up(region.block)
+            self._release(region.block)
             self._guards.pop(address, None)
 
     def register_unseen(self, fd: int, size_bytes: int) -> int:
@@ -287,9 +287,9 @@ class Memory:
                 Aee.AEE_ENOSUCHMAP,
                 f"File descriptor {fd} is mapped with {mapped.size_bytes} bytes; {size_bytes} cannot be unmapped.",
             )
-        self._forget(fd)
+        self._discard(fd)
         if self._ours(fd) is None:
-            self._give_up(mapped.block)
+            self._release(mapped.block)
 
     def unmap(self, phy_addr: int, size_bytes: int) -> None:
         """As ``unmap_fd``, by the physical address."""
@@ -322,7 +322,7 @@ class Memory:
                 self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
             except StatusError as error:
                 raise AeeError(Aee.AEE_ENOMEMORY, error.text) from None
-            self._forget_messages()
+            self._discard_messages()
         rows = _rows(self._table)
         for at in range(TABLE_ROWS):
             if not DESCRIPTOR.unpack_from(rows, at * DESCRIPTOR.size)[1]:
@@ -330,7 +330,7 @@ class Memory:
                 return
         raise AeeError(Aee.AEE_ENOMEMORY, f"{TABLE_ROWS} descriptors are mapped; fastrpc_munmap some first.")
 
-    def _forget(self, fd: int) -> None:
+    def _discard(self, fd: int) -> None:
         """Undo ``_note``."""
         if self._mapped.pop(fd, None) is None or self._table is None:
             return
@@ -341,8 +341,8 @@ class Memory:
                 DESCRIPTOR.pack_into(rows, at * DESCRIPTOR.size, 0, 0, 0, 0)
         if not self._mapped:
             table, self._table = self._table, None
-            self._forget_messages()
-            self._give_up(table)
+            self._discard_messages()
+            self._release(table)
 
     def mapped(self, fd: int) -> Mapped | None:
         """A mapped descriptor."""
@@ -359,9 +359,9 @@ class Memory:
             code = Aee.AEE_ENOMEMORY if error.status == Status.HB_SYS_OUT_OF_MEMORY else Aee.AEE_EINVALIDFD
             raise AeeError(code, error.text) from None
 
-    def _give_up(self, block: Block) -> None:
+    def _release(self, block: Block) -> None:
         with contextlib.suppress(StatusError):  # of a board that is gone: so has the block
-            self._blocks.give_up(block)
+            self._blocks.release(block)
 
 
 def _rows(table: Block) -> memoryview:

@@ -15,7 +15,7 @@ from fastrpc.wire import types, uri
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_EPOCH, CORE_STATE
 
 if TYPE_CHECKING:
-    from fastrpc.runtime import Runtime
+    from fastrpc.runtime import FastrpcRuntime
 
 Listener = Callable[[int, int, int], object]
 _EPOCH: Final = struct.Struct("<Q")
@@ -26,7 +26,7 @@ _MAX_LOOKS: Final = 30  # a person may restart one core of a domain alone
 class Notifications:
     """The listeners of an attachment."""
 
-    def __init__(self, here: Runtime) -> None:
+    def __init__(self, here: FastrpcRuntime) -> None:
         self._session = here.session
         self._mask_of = here.domains.core_mask
         self._is_open: Callable[[int], bool] = lambda effective: bool(here.domains.of(effective).handles)
@@ -40,7 +40,7 @@ class Notifications:
         here.on_domain = self._changed
 
     @classmethod
-    def of(cls, here: Runtime) -> Self:
+    def of(cls, here: FastrpcRuntime) -> Self:
         """Those of an attachment."""
         found = here.session.companions.get(cls)
         if found is None:

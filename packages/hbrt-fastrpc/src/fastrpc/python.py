@@ -9,7 +9,7 @@ import numpy as np
 
 from arm_client.arrays import extent
 from fastrpc.counting import Statistics
-from fastrpc.runtime import Runtime, runtime
+from fastrpc.runtime import FastrpcRuntime, runtime
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -45,7 +45,7 @@ def statistics() -> Statistics:
     return runtime().statistics()
 
 
-def _free(owner: weakref.ref[Runtime], address: int) -> None:
+def _free(owner: weakref.ref[FastrpcRuntime], address: int) -> None:
     here = owner()
     if here is not None:
         here.memory.free_later(address)

@@ -14,7 +14,7 @@ from fastrpc.domains import Domains, Opened
 from fastrpc.invocations.errors import error_of
 from fastrpc.invocations.messages import Made, Messages, Span
 from fastrpc.invocations.ready import Ready, ReadyInvocations
-from fastrpc.memory import Memory
+from fastrpc.memory import FastrpcMemory
 from fastrpc.wire import message, scalars, uri
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.message import COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, MAX_URI
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     from arm_client.arrays import Buffer
 
-__all__ = ["Made", "Opened", "Ready", "Runtime", "Span", "runtime"]
+__all__ = ["FastrpcRuntime", "Made", "Opened", "Ready", "Span", "runtime"]
 
 _MAX_HANDLES: Final = 1 << 20
 
 
-class Runtime:
+class FastrpcRuntime:
     """The FastRPC of one attachment."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.memory = Memory(session)
+        self.memory = FastrpcMemory(session)
         self.domains = Domains(session)
         self._counts = Counts()
         self.ready = ReadyInvocations(self.memory, self._counts)
@@ -85,7 +85,7 @@ class Runtime:
         else:
             remote = HANDLE.unpack_from(view, at)[0]
         finally:
-            self._give_back(buffer)
+            self._release(buffer)
         with self._lock:
             self._last += 1
             handle = self._last
@@ -107,7 +107,7 @@ class Runtime:
         with self._lock:
             self._handles.pop(handle, None)
             self.domains.of(opened.domain).handles.discard(handle)
-            self.ready.forget_of(opened)
+            self.ready.discard_of(opened)
             is_last = not self._handles
             is_last_of_domain = not self.domains.of(opened.domain).handles
         try:
@@ -121,7 +121,7 @@ class Runtime:
                 except AeeError as error:
                     if error.code != Aee.AEE_ECONNRESET:
                         raise
-                self._messages.give_back(buffer)
+                self._messages.release(buffer)
         finally:
             if is_last_of_domain and not opened.ended:  # one that has crashed does not exit
                 self.on_domain(opened.domain, is_up=False)
@@ -146,7 +146,7 @@ class Runtime:
         except AeeError as error:
             if error.code != Aee.AEE_ECONNRESET:
                 raise
-        self._messages.give_back(buffer)
+        self._messages.release(buffer)
 
     def opened(self, handle: int) -> Opened:
         """What a handle is.
@@ -206,14 +206,14 @@ class Runtime:
             self._finish(self._submit(made.task), opened, made)
         except AeeError:
             self._messages.end(made, opened)
-            self._give_back(made.buffer)
+            self._release(made.buffer)
             raise
         self._messages.end(made, opened)
         self.settle(made)
         if same is not None and not made.each.copied_buffers and not made.watched:
             self.ready.remember((handle, word, same), made, opened)
         else:
-            self._give_back(made.buffer)
+            self._release(made.buffer)
 
     def prepare(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[Opened, Made]:
         """Write the message of an invocation. Raises as ``invoke``."""
@@ -243,7 +243,7 @@ class Runtime:
         """
         opened, made = self.prepare(handle, word, spans)
         if made.back:
-            self._messages.give_back(made.buffer)
+            self._messages.release(made.buffer)
             raise AeeError(
                 Aee.AEE_EBADPARM,
                 "An output of an asynchronous invocation is not in registered memory: use rpcmem_alloc, or invoke.",
@@ -264,7 +264,7 @@ class Runtime:
             return note(error.code, error.sentence)
         finally:
             self._messages.end(made, opened)
-            self._give_back(made.buffer)
+            self._release(made.buffer)
         self.settle(made)
         return 0
 
@@ -312,19 +312,19 @@ class Runtime:
 
     # -- messages
 
-    def _give_back(self, buffer: Buffer) -> None:
+    def _release(self, buffer: Buffer) -> None:
         """Keep a message for a next call; without a handle there is none."""
-        self._messages.give_back(buffer)
+        self._messages.release(buffer)
         if not self._handles:
             self._free_messages()
 
     def _free_messages(self) -> None:
         """The last handle is gone."""
-        self.ready.forget_all()
+        self.ready.discard_all()
         self._messages.free()
 
 
-def runtime() -> Runtime:
+def runtime() -> FastrpcRuntime:
     """That of the process's attachment; attaches, or starts a private board, when there is none.
 
     Raises:
@@ -335,7 +335,7 @@ def runtime() -> Runtime:
     except StatusError as error:
         let_out(error)
         raise AeeError(Aee.AEE_ECONNREFUSED, error.text) from None
-    found = session.companions.get(Runtime)
+    found = session.companions.get(FastrpcRuntime)
     if found is None:
-        found = session.companions.setdefault(Runtime, Runtime(session))
-    return cast("Runtime", found)
+        found = session.companions.setdefault(FastrpcRuntime, FastrpcRuntime(session))
+    return cast("FastrpcRuntime", found)

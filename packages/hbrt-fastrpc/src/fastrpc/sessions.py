@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Final, cast
 
 from fastrpc.notifications import Notifications
-from fastrpc.runtime import Runtime
+from fastrpc.runtime import FastrpcRuntime
 from fastrpc.wire import types, uri
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.message import DEFAULT_PRIORITY, HIGHEST, LOWEST, task_priority
@@ -18,7 +18,7 @@ _MAX_NAME: Final = 29
 _MAX_DOMAINS: Final = uri.SESSIONS * len(uri.DOMAINS)
 
 
-def _thread_params(here: Runtime, asked: types.remote_rpc_thread_params) -> None:
+def _thread_params(here: FastrpcRuntime, asked: types.remote_rpc_thread_params) -> None:
     if asked.prio != -1 and not HIGHEST <= asked.prio <= LOWEST:
         raise AeeError(Aee.AEE_EBADPARM, f"The priority is {asked.prio}; write 1 (the highest) to 255, or -1.")
     if asked.stack_size != -1 and not _STACKS[0] <= asked.stack_size <= _STACKS[1]:
@@ -29,13 +29,13 @@ def _thread_params(here: Runtime, asked: types.remote_rpc_thread_params) -> None
         here.domains.of(domain).settings["stack_size"] = asked.stack_size
 
 
-def _relative_priority(here: Runtime, asked: types.remote_rpc_relative_thread_priority) -> None:
+def _relative_priority(here: FastrpcRuntime, asked: types.remote_rpc_relative_thread_priority) -> None:
     priority = min(max(DEFAULT_PRIORITY + asked.relative_thread_priority, HIGHEST), LOWEST)
     for domain in _domains(asked.domain):
         here.domains.of(domain).priority = task_priority(priority)
 
 
-def _unsigned(here: Runtime, asked: types.remote_rpc_control_unsigned_module) -> None:
+def _unsigned(here: FastrpcRuntime, asked: types.remote_rpc_control_unsigned_module) -> None:
     for domain in _domains(asked.domain):
         if asked.domain != _ALL_DOMAINS and here.domains.of(domain).handles:
             raise AeeError(
@@ -44,7 +44,7 @@ def _unsigned(here: Runtime, asked: types.remote_rpc_control_unsigned_module) ->
         here.domains.of(domain).is_unsigned = bool(asked.enable)
 
 
-def _initmem(here: Runtime, asked: types.remote_rpc_pd_initmem_size) -> None:
+def _initmem(here: FastrpcRuntime, asked: types.remote_rpc_pd_initmem_size) -> None:
     if not _INITMEM[0] <= asked.pd_initmem_size <= _INITMEM[1]:
         raise AeeError(Aee.AEE_EBADPARM, f"The memory is {asked.pd_initmem_size} bytes; write 3 to 200 MiB.")
     for domain in _domains(asked.domain):
@@ -53,34 +53,34 @@ def _initmem(here: Runtime, asked: types.remote_rpc_pd_initmem_size) -> None:
         here.domains.of(domain).initmem_bytes = asked.pd_initmem_size
 
 
-def _dump(here: Runtime, asked: types.remote_rpc_control_pd_dump) -> None:
+def _dump(here: FastrpcRuntime, asked: types.remote_rpc_control_pd_dump) -> None:
     for domain in _domains(asked.domain):
         here.domains.of(domain).settings["pd_dump"] = asked.enable
 
 
-def _kill(here: Runtime, asked: types.remote_rpc_domain) -> None:
+def _kill(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
     Notifications.of(here).expect(asked.domain, types.FASTRPC_USER_PD_FORCE_KILL)
     here.end_domain(asked.domain)
 
 
-def _exception(here: Runtime, asked: types.remote_rpc_domain) -> None:
+def _exception(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
     here.end_domain(asked.domain)
 
 
-def _close(here: Runtime, asked: types.remote_rpc_domain) -> None:
+def _close(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
     for domain in _domains(asked.domain):
         for handle in list(here.domains.of(domain).handles):
             here.close(handle)
         here.domains.release_session(domain)
 
 
-def _process_type(here: Runtime, asked: types.remote_process_type) -> None:
+def _process_type(here: FastrpcRuntime, asked: types.remote_process_type) -> None:
     here.domains.core_mask(*uri.split_domain(asked.domain))
     is_unsigned = here.domains.of(asked.domain).is_unsigned
     asked.process_type = types.PROCESS_TYPE_UNSIGNED if is_unsigned else types.PROCESS_TYPE_SIGNED
 
 
-def _register(here: Runtime, asked: types.remote_rpc_notif_register) -> None:
+def _register(here: FastrpcRuntime, asked: types.remote_rpc_notif_register) -> None:
     if not asked.notifier_fn:
         raise AeeError(Aee.AEE_EBADPARM, "The notifier is NULL; pass a function.")
     # A function of its own: that of the field lies in the structure, which C may use again.
@@ -89,7 +89,7 @@ def _register(here: Runtime, asked: types.remote_rpc_notif_register) -> None:
     Notifications.of(here).add(asked.domain, lambda *told: (fn(context, *told), kept))
 
 
-def _reserve(here: Runtime, asked: types.remote_rpc_reserve_new_session) -> None:
+def _reserve(here: FastrpcRuntime, asked: types.remote_rpc_reserve_new_session) -> None:
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
     here.domains.core_mask(domain, 0)
     if not asked.session_name or not 0 < asked.session_name_len <= _MAX_NAME:
@@ -100,13 +100,13 @@ def _reserve(here: Runtime, asked: types.remote_rpc_reserve_new_session) -> None
     asked.effective_domain_id = uri.effective_domain(domain, asked.session_id)
 
 
-def _effective(here: Runtime, asked: types.remote_rpc_effective_domain_id) -> None:
+def _effective(here: FastrpcRuntime, asked: types.remote_rpc_effective_domain_id) -> None:
     del here
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
     asked.effective_domain_id = uri.effective_domain(domain, asked.session_id)
 
 
-def _uri(here: Runtime, asked: types.remote_rpc_get_uri) -> None:
+def _uri(here: FastrpcRuntime, asked: types.remote_rpc_get_uri) -> None:
     del here
     domain = _domain_of(asked.domain_name, asked.domain_name_len)
     if not asked.module_uri or not asked.uri:
@@ -118,7 +118,7 @@ def _uri(here: Runtime, asked: types.remote_rpc_get_uri) -> None:
     ctypes.memmove(asked.uri, whole, len(whole))
 
 
-def _create_context(here: Runtime, asked: types.fastrpc_context_create) -> None:
+def _create_context(here: FastrpcRuntime, asked: types.fastrpc_context_create) -> None:
     if not asked.effec_domain_ids or not 0 < asked.num_domain_ids <= _MAX_DOMAINS:
         raise AeeError(Aee.AEE_EBADPARM, f"{asked.num_domain_ids} domains were named; name 1 to {_MAX_DOMAINS}.")
     domains = (ctypes.c_uint32 * asked.num_domain_ids).from_address(asked.effec_domain_ids)
@@ -127,7 +127,7 @@ def _create_context(here: Runtime, asked: types.fastrpc_context_create) -> None:
     asked.ctx = here.domains.add_context(tuple(domains))
 
 
-def _destroy_context(here: Runtime, asked: types.fastrpc_context_destroy) -> None:
+def _destroy_context(here: FastrpcRuntime, asked: types.fastrpc_context_destroy) -> None:
     if here.domains.contexts.pop(asked.ctx, None) is None:
         raise AeeError(Aee.AEE_EBADPARM, f"Unknown context {asked.ctx}: destroyed, or never created.")
 

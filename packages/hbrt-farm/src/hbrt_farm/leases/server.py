@@ -25,7 +25,7 @@ from dsp_server.process.intake import source_fd
 from hbrt.borders.printable import printable
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError
-from hbrt.protocol.remote import BEAT_SECONDS, PLACE_SECONDS, PROGRAM_SAYS, Kind, decode, encode
+from hbrt.protocol.remote import BEAT_SECONDS, PLACE_SECONDS, PROGRAM_SAYS, RemoteFrame, decode, encode
 from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt.status import Status
 from hbrt_farm.leases.book import Book, Request
@@ -77,7 +77,7 @@ class LeaseServer(Server):
         self._known: dict[bytes, Connection] = {}
         self._keys: dict[bytes, bytes] = {}  # public key of each program that has one
         self._told: dict[bytes, tuple[tuple[int, str], float]] = {}  # what a program knows of its place, and when
-        self._let_go: dict[bytes, float] = {}  # refused: until when they may end their connections themselves
+        self._refused: dict[bytes, float] = {}  # refused: until when they may end their connections themselves
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.watch(self._bell, self._on_events)
@@ -103,7 +103,7 @@ class LeaseServer(Server):
     def close(self) -> None:
         """Tell the programs, and end all boards."""
         for who in list(self._known):
-            self._send(who, encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The farm was stopped."))
+            self._send(who, encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), "The farm was stopped."))
         for seat in self._seats:
             seat.stop()
         deadline = time.monotonic() + END_SECONDS
@@ -118,7 +118,7 @@ class LeaseServer(Server):
         connection = self._known.get(identity)
         if connection is not None:
             connection.backlog.on_frame(len(frame))
-        elif identity not in self._let_go:
+        elif identity not in self._refused:
             self._on_first_frame(identity, frame, is_more=is_more)
 
     def _on_first_frame(self, who: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
@@ -138,9 +138,9 @@ class LeaseServer(Server):
         if connection is None:
             return
         self._known[who] = connection
-        if kind == Kind.QUEUE:
-            self._send(who, encode(Kind.REPLY, 0, bounded_reply(ControlReply(0, 0, "", self.status()))))
-        elif kind != Kind.LEASE:
+        if kind == RemoteFrame.QUEUE:
+            self._send(who, encode(RemoteFrame.REPLY, 0, bounded_reply(ControlReply(0, 0, "", self.status()))))
+        elif kind != RemoteFrame.LEASE:
             self._end(who, Status.HB_DSP_INVALID_ARGUMENT, f"A farm listens here: name it as {self.address}.")
         else:
             self._on_request(who, frame, connection, *fields)
@@ -220,14 +220,14 @@ class LeaseServer(Server):
                 continue
             seat.lease()
             self._told.pop(who, None)
-            self._send(who, encode(Kind.GRANTED, board.port, board.name))
+            self._send(who, encode(RemoteFrame.GRANTED, board.port, board.name))
         now = time.monotonic()
         for who, place in self._book.places().items():
             known, at = self._told.get(who, ((0, ""), 0.0))
             told = (place, self._book.why_waiting(who))
             if told != known or now >= at + PLACE_SECONDS:
                 self._told[who] = (told, now)
-                self._send(who, encode(Kind.PLACE, *told))
+                self._send(who, encode(RemoteFrame.PLACE, *told))
 
     def _public_key(self, who: bytes) -> bytes:
         assert self._options.keys is not None  # noqa: S101 - only then has a program a key
@@ -251,9 +251,9 @@ class LeaseServer(Server):
         for who, connection in list(self._known.items()):
             if not self._is_reachable(who):  # ZeroMQ has given it up, which the descriptor here does not tell
                 self._on_end(connection)
-            elif now >= self._let_go.get(who, now + 1):
+            elif now >= self._refused.get(who, now + 1):
                 self._connections.end(connection)
-        self._let_go = {who: until for who, until in self._let_go.items() if who in self._known or now < until}
+        self._refused = {who: until for who, until in self._refused.items() if who in self._known or now < until}
         most = self._limits.lease_seconds
         for seat in self._seats:
             if most and seat.state is State.LEASED and time.monotonic() - seat.since >= most:
@@ -296,19 +296,19 @@ class LeaseServer(Server):
 
     def _end(self, who: bytes, status: Status, why: str) -> None:
         """Refuse a program, or take its board back; it ends its connection, or this server does a little later."""
-        self._send(who, encode(Kind.GONE, int(status), why))
-        self._let_go[who] = time.monotonic() + LAST_WORD_SECONDS
+        self._send(who, encode(RemoteFrame.GONE, int(status), why))
+        self._refused[who] = time.monotonic() + LAST_WORD_SECONDS
 
     def _refuse(self, who: bytes, status: Status, why: str) -> None:
-        self._send(who, encode(Kind.REFUSED, int(status), why))
-        self._let_go[who] = time.monotonic() + REFUSED_SECONDS
+        self._send(who, encode(RemoteFrame.REFUSED, int(status), why))
+        self._refused[who] = time.monotonic() + REFUSED_SECONDS
 
     def _send(self, who: bytes, frame: bytes) -> None:
         with contextlib.suppress(zmq.ZMQError):  # it is gone, which its connection's end says, or does not read
             self._socket.send_multipart((who, frame), _NOBLOCK)
 
     def _beat_frame(self) -> bytes:
-        return encode(Kind.BEAT, b"")
+        return encode(RemoteFrame.BEAT, b"")
 
 
 def _relay_keys(options: ListenOptions) -> RelayKeys | None:

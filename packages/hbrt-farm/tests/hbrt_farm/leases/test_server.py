@@ -13,7 +13,7 @@ from dsp_server.gateway import listening
 from dsp_server.gateway.listening import ListenOptions
 from hbrt.protocol.control import decode_reply
 from hbrt.protocol.frames import Message
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.status import Status
 from hbrt_farm.leases import seat, server
 from hbrt_farm.leases.pools import Pool
@@ -50,12 +50,12 @@ class Farm:
 
     def ask(self, user: str = "alice") -> RawPeer:
         peer = RawPeer(self.server.endpoint)
-        peer.say(encode(Kind.LEASE, "program", 1, user, ""))
+        peer.say(encode(RemoteFrame.LEASE, "program", 1, user, ""))
         return peer
 
     def status(self) -> Any:
         with RawPeer(self.server.endpoint) as peer:
-            peer.say(encode(Kind.QUEUE))
+            peer.say(encode(RemoteFrame.QUEUE))
             return decode_reply(peer.hear()[1][1]).data
 
     def close(self) -> None:
@@ -82,15 +82,15 @@ def farm(patched: pytest.MonkeyPatch) -> Iterator[Farm]:
 
 def granted(peer: RawPeer) -> Message:
     """What comes when a board is given."""
-    while (said := peer.hear()).kind == Kind.PLACE:
+    while (said := peer.hear()).kind == RemoteFrame.PLACE:
         pass
     return said
 
 
 def test_a_program_that_gives_no_sign_of_life_loses_its_board(farm: Farm) -> None:
     with farm.ask() as stopped, farm.ask("bob") as waiting:
-        assert granted(stopped).kind == Kind.GRANTED
-        assert granted(waiting).kind == Kind.GRANTED  # while this one answers, and the other does not
+        assert granted(stopped).kind == RemoteFrame.GRANTED
+        assert granted(waiting).kind == RemoteFrame.GRANTED  # while this one answers, and the other does not
 
 
 def test_one_user_does_not_fill_the_queue(patched: pytest.MonkeyPatch) -> None:
@@ -101,10 +101,10 @@ def test_one_user_does_not_fill_the_queue(patched: pytest.MonkeyPatch) -> None:
         until(lambda: len(farm.status()["queue"]) == 1, "the queue")  # the other one has the board
         peers.append(farm.ask())
         refused = granted(peers[-1])
-        assert (refused.kind, refused[1][0]) == (Kind.GONE, Status.HB_DSP_NOT_RUNNING)
+        assert (refused.kind, refused[1][0]) == (RemoteFrame.GONE, Status.HB_DSP_NOT_RUNNING)
         assert "alice has or wants 2 of its boards" in refused[1][1]
         with farm.ask("bob") as other:
-            assert other.hear().kind == Kind.PLACE
+            assert other.hear().kind == RemoteFrame.PLACE
     finally:
         for peer in peers:
             peer.close()
@@ -115,7 +115,7 @@ def test_a_jump_of_the_wall_clock_takes_no_board_back(patched: pytest.MonkeyPatc
     farm = Farm(lease_seconds=DAY_S / 2)
     try:
         with farm.ask() as peer:
-            assert granted(peer).kind == Kind.GRANTED
+            assert granted(peer).kind == RemoteFrame.GRANTED
             now = time.time
             patched.setattr(time, "time", lambda: now() + DAY_S)
             beats = 0

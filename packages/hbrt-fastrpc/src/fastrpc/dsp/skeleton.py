@@ -195,7 +195,7 @@ class Domain:
                 Aee.AEE_EUNABLETOLOAD,
                 f"The image has no interface {symbol}; it has {', '.join(sorted(self._factories)) or 'none'}.",
             )
-        self._forget_ended()
+        self._discard_ended()
         client = runtime.context.client_id
         if limit_bytes:
             with self._limited(client, limit_bytes):
@@ -212,7 +212,7 @@ class Domain:
             raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"Unknown handle {handle:#x} of this program on this core.")
         return opened
 
-    def _forget_ended(self) -> None:
+    def _discard_ended(self) -> None:
         """Close what programs that have ended left open."""
         for handle, opened in list(self._opened.items()):
             if runtime.process_of(opened.client) != opened.pid:

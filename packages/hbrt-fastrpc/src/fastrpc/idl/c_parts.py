@@ -43,7 +43,7 @@ __attribute__((unused)) static void *_take(struct _piece **arena, uint64_t count
   return made->bytes;
 }
 
-__attribute__((unused)) static void _give_back(struct _piece *arena) {
+__attribute__((unused)) static void _free_arena(struct _piece *arena) {
   while (arena) {
     struct _piece *before = arena->before;
     free(arena);
@@ -326,7 +326,7 @@ def stub(operation: Operation) -> tuple[list[str], list[str]]:
         *_walk(READ, operation, is_stub=True),
         "_end:",
         "  (void)_at_out;",
-        "  _give_back(_arena);",
+        "  _free_arena(_arena);",
     ]
     return declared, lines
 
@@ -390,11 +390,11 @@ def skeleton(interface: Interface, operation: Operation, name: str, called: str)
         *_walk(UNPACK, operation, is_stub=False),
         f"  if (_at_in != _end_in || _at_out != _end_out) {_bad()}",
         f"  {call};" if operation.returns is None else f"  _err = (int){call};",
-        *([] if operation.returns is None else ["  _give_back(_err ? _arena : NULL);", "  if (_err) return _err;"]),
+        *([] if operation.returns is None else ["  _free_arena(_err ? _arena : NULL);", "  if (_err) return _err;"]),
         f"  _at_out = _end_in + {int(has_out)};",
         *_walk(ANSWER, operation, is_stub=False),
         "_end:",
-        "  _give_back(_arena);",
+        "  _free_arena(_arena);",
         "  return _err ? HBRT_FASTRPC_ON_DSP(_err) : 0;",
         "}",
     ]

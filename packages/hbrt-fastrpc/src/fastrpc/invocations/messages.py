@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arm_client.session.session import Session
     from fastrpc.domains import Opened
     from fastrpc.invocations.watched import Watched
-    from fastrpc.memory import Memory
+    from fastrpc.memory import FastrpcMemory
     from fastrpc.wire.scalars import Scalars
 
 Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray | int"
@@ -64,7 +64,7 @@ class Made(NamedTuple):
 class Messages:
     """The messages of one attachment; a buffer is used again and again."""
 
-    def __init__(self, session: Session, memory: Memory) -> None:
+    def __init__(self, session: Session, memory: FastrpcMemory) -> None:
         self._session, self._memory = session, memory
         self._watch: ModuleType | None = None
         if Check.MEMORY in session.checks:
@@ -95,7 +95,7 @@ class Messages:
             code = Aee.AEE_ECONNRESET if self._session.link.fault else Aee.AEE_ENOMEMORY
             raise AeeError(code, str(error)) from None
 
-    def give_back(self, buffer: Buffer) -> None:
+    def release(self, buffer: Buffer) -> None:
         """Keep a buffer for a next message."""
         self._spare.append(buffer)
 

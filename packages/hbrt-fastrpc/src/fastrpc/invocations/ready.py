@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from arm_client.arrays import Buffer
     from fastrpc.domains import Opened
     from fastrpc.invocations.messages import Made
-    from fastrpc.memory import Memory
+    from fastrpc.memory import FastrpcMemory
 
 _MAX_READY: Final = 256
 
@@ -38,11 +38,11 @@ class ReadyInvocations:
         counts: Get the calls of those that are forgotten.
     """
 
-    def __init__(self, memory: Memory, counts: Counts) -> None:
+    def __init__(self, memory: FastrpcMemory, counts: Counts) -> None:
         self._memory, self._counts = memory, counts
         self._ready: dict[tuple[int, int, bytes], Ready] = {}
         self._generation = 0  # of the memory, then
-        memory.on_removed = self.forget_all
+        memory.on_removed = self.discard_all
 
     def find(self, handle: int, word: int, raw: bytes) -> Ready | None:
         """The message of an invocation, which is good still; None for none."""
@@ -54,22 +54,22 @@ class ReadyInvocations:
     def remember(self, key: tuple[int, int, bytes], made: Made, opened: Opened) -> None:
         """Keep a message."""
         if self._generation != self._memory.generation or len(self._ready) >= _MAX_READY:
-            self.forget_all()
+            self.discard_all()
             self._generation = self._memory.generation
         self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate, [], [])
 
-    def forget_of(self, opened: Opened) -> None:
+    def discard_of(self, opened: Opened) -> None:
         """A handle is closed."""
         for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
-            self._forget(self._ready.pop(key))
+            self._discard(self._ready.pop(key))
 
-    def forget_all(self) -> None:
+    def discard_all(self) -> None:
         """Send none of them again."""
         ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended
         for one in ready.values():
-            self._forget(one)
+            self._discard(one)
 
-    def _forget(self, ready: Ready) -> None:
+    def _discard(self, ready: Ready) -> None:
         for call in ready.on_forgotten:
             call()
         self._counts.keep(ready.tally)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rknn_api.capi.memory import Held, Memory
-    from rknn_api.capi.model import Model
+    from rknn_api.capi.memory import Held, RknnMemory
+    from rknn_api.capi.model import RknnModel
 
 _LAYOUTS: Final = {int(one): one.name.removeprefix("RKNN_TENSOR_") for one in types.rknn_tensor_format}
 ASYNC: Final = int(RknnFlag.RKNN_FLAG_ASYNC_MASK)
@@ -65,7 +65,7 @@ class Context:
         priority: Of its tasks in the mailbox.
     """
 
-    def __init__(self, model: Model, memory: Memory, flags: int, cores: int, priority: int) -> None:
+    def __init__(self, model: RknnModel, memory: RknnMemory, flags: int, cores: int, priority: int) -> None:
         self.model, self.memory, self.flags = model, memory, flags
         self.lock = threading.RLock()
         self._cleans = not flags & int(RknnFlag.RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE)

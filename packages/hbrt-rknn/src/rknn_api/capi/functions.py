@@ -25,10 +25,10 @@ from rknn_api import sram
 from rknn_api.calls import path_of
 from rknn_api.capi.arguments import array_of, handle_of, handle_or_none, number_of, structure_of
 from rknn_api.capi.context import ASYNC, Context
-from rknn_api.capi.model import Model
+from rknn_api.capi.model import RknnModel
 from rknn_api.capi.op_memory import OpMemory
 from rknn_api.capi.queries import answer, layers
-from rknn_api.capi.runtime import Runtime, existing, runtime
+from rknn_api.capi.runtime import RknnRuntime, existing, runtime
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
@@ -136,7 +136,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
             raise invalid_parameter("A model of several shapes cannot share its weights (RKNN_FLAG_SHARE_WEIGHT_MEM).")
         owner = here.context(given.ctx if given is not None else 0).model
     is_run = not flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
-    loaded = Model(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
+    loaded = RknnModel(container, label, partial(OpMemory, here.memory), is_run=is_run, weights_of=owner)
     made = Context(loaded, here.memory, flags, here.cores, priority)
     if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
         made.sram = here.take_sram(loaded.internal_bytes)
@@ -560,7 +560,7 @@ def rknn_set_internal_mem(context: Any, mem: Any) -> None:
 # -- arguments
 
 
-def _found(call: str, context: Any) -> tuple[Runtime, Context]:
+def _found(call: str, context: Any) -> tuple[RknnRuntime, Context]:
     handle = handle_of(context)
     here = existing(handle)
     found = here.context(handle)
@@ -568,7 +568,7 @@ def _found(call: str, context: Any) -> tuple[Runtime, Context]:
     return here, found
 
 
-def _runtime_of(call: str, context: Any) -> Runtime:
+def _runtime_of(call: str, context: Any) -> RknnRuntime:
     """What makes memory for a context of a model, or of a product of matrices."""
     handle = handle_of(context)
     here = existing(handle)

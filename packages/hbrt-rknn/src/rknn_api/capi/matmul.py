@@ -14,7 +14,7 @@ from arm_client.cabi.arguments import bytes_of
 from rknn_api.capi import matrices
 from rknn_api.capi.arguments import array_of, handle_of, number_of, structure_of
 from rknn_api.capi.functions import returns_code
-from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Quantized, Sizes
+from rknn_api.capi.matrices import KINDS, PLAIN, MatmulTypes, Quantized, Sizes
 from rknn_api.capi.product import NAMES, NATIVE, NORM, PER_GROUP, TURNED, Matmul
 from rknn_api.capi.runtime import existing, runtime
 from rknn_api.errors import invalid_parameter
@@ -191,7 +191,7 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
     native[:] = matrices.packed(made, kind.b).data
 
 
-def _check_sizes(kind: Kind, sizes: list[Sizes], chip: str) -> None:
+def _check_sizes(kind: MatmulTypes, sizes: list[Sizes], chip: str) -> None:
     for one in sizes:
         if why := matrices.wrong_size(kind, one, chip):
             raise invalid_parameter(why)

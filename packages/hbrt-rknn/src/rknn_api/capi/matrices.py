@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_K: Final = 10240
 
 
-class Kind(NamedTuple):
+class MatmulTypes(NamedTuple):
     """Types of A, B and C by numpy's names; "int4" too."""
 
     a: str
@@ -28,19 +28,19 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    1: Kind("float16", "float16", "float32"),
-    2: Kind("int8", "int8", "int32"),
-    3: Kind("int8", "int8", "int8"),
-    4: Kind("float16", "float16", "float16"),
-    5: Kind("float16", "int8", "float32"),
-    6: Kind("float16", "int8", "float16"),
-    7: Kind("float16", "int4", "float32"),
-    8: Kind("float16", "int4", "float16"),
-    9: Kind("int8", "int8", "float32"),
-    10: Kind("int4", "int4", "int16"),
-    11: Kind("int8", "int4", "int32"),
-    12: Kind("float16", "int4", "bfloat16"),
-    15: Kind("int8", "int4", "float16"),
+    1: MatmulTypes("float16", "float16", "float32"),
+    2: MatmulTypes("int8", "int8", "int32"),
+    3: MatmulTypes("int8", "int8", "int8"),
+    4: MatmulTypes("float16", "float16", "float16"),
+    5: MatmulTypes("float16", "int8", "float32"),
+    6: MatmulTypes("float16", "int8", "float16"),
+    7: MatmulTypes("float16", "int4", "float32"),
+    8: MatmulTypes("float16", "int4", "float16"),
+    9: MatmulTypes("int8", "int8", "float32"),
+    10: MatmulTypes("int4", "int4", "int16"),
+    11: MatmulTypes("int8", "int4", "int32"),
+    12: MatmulTypes("float16", "int4", "bfloat16"),
+    15: MatmulTypes("int8", "int4", "float16"),
 }
 """By rknn_matmul_type."""
 
@@ -99,7 +99,7 @@ _STORED: Final = {"bfloat16": "uint16"}
 PLAIN: Final = Quantized(np.ones(1, np.float32), np.zeros(1, np.int32))
 
 
-def wrong_size(kind: Kind, sizes: Sizes, chip: str) -> str:
+def wrong_size(kind: MatmulTypes, sizes: Sizes, chip: str) -> str:
     """What is wrong with the sizes of a product, as a sentence; empty when nothing is."""
     both = [parts_of(chip, dtype) for dtype in {kind.a, kind.b}]
     multiple_k, multiple_n = max(one.k for one in both), max(one.n for one in both)
@@ -111,7 +111,7 @@ def wrong_size(kind: Kind, sizes: Sizes, chip: str) -> str:
     )
 
 
-def native_dims(which: str, kind: Kind, sizes: Sizes, chip: str) -> tuple[int, ...]:
+def native_dims(which: str, kind: MatmulTypes, sizes: Sizes, chip: str) -> tuple[int, ...]:
     """Dimensions of A, B or C in the native layout, rounded up."""
     m, k, n = sizes
     if which == "A":
@@ -176,7 +176,7 @@ def packed(matrix: NDArray[Any], dtype: str) -> NDArray[np.uint8]:
     return both
 
 
-def in_type(kind: Kind, sums: NDArray[Any], of: dict[str, Quantized]) -> NDArray[Any]:
+def in_type(kind: MatmulTypes, sums: NDArray[Any], of: dict[str, Quantized]) -> NDArray[Any]:
     """C in its type.
 
     Args:

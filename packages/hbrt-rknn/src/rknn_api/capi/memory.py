@@ -41,7 +41,7 @@ class Held:
         return self.block.base[self.offset : self.offset + self.size]
 
 
-class Memory:
+class RknnMemory:
     """The memory of a process's contexts on one board, by the number in ``priv_data``."""
 
     def __init__(self, session: Session) -> None:
@@ -160,7 +160,7 @@ class Memory:
         held.is_live = False
         del self._held[int(mem.priv_data or 0)]
         mem.backing = mem.virt_addr = mem.priv_data = None
-        self._let_go(held)
+        self._release(held)
 
     def of(self, mem: rknn_tensor_mem) -> Held:
         """The block behind memory.
@@ -201,7 +201,7 @@ class Memory:
         self._next += 1
         return mem
 
-    def _let_go(self, held: Held) -> None:
+    def _release(self, held: Held) -> None:
         with suppress(RequestRefusedError):  # the board is gone, and the memory with it
             if held.fd >= 0:
                 os.close(held.fd)

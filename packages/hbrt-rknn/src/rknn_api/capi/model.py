@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
-class Model:
+class RknnModel:
     """A model file that runs.
 
     Attributes:
@@ -51,7 +51,7 @@ class Model:
         device: Callable[[], Device] = HostMemory,
         *,
         is_run: bool = True,
-        weights_of: Model | None = None,
+        weights_of: RknnModel | None = None,
     ) -> None:
         """Prepare it.
 
@@ -124,11 +124,11 @@ class Model:
         self._registered += made
         self.prepare()
 
-    def shared(self) -> Model:
+    def shared(self) -> RknnModel:
         """What another context runs: this model, or one of its own where a program's ops belong to a context."""
         if self._container is None or not self.metadata.custom_ops:
             return self
-        twin = Model(self._container, self._label, self._device, is_run=self._is_run)
+        twin = RknnModel(self._container, self._label, self._device, is_run=self._is_run)
         if self._registered:
             twin.register([one.op for one in self._registered])
         return twin
@@ -260,7 +260,7 @@ def _by_image(arrays: Sequence[Any], batch: int) -> list[list[Any]]:
     return [[part[at] for part in parts] for at in range(batch)]
 
 
-def _with_weights(container: Container, owner: Model | None) -> Container:
+def _with_weights(container: Container, owner: RknnModel | None) -> Container:
     if owner is None:
         raise RknnError(
             RknnStatus.RKNN_ERR_MODEL_INVALID,

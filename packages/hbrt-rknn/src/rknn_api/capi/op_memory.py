@@ -13,7 +13,7 @@ from rknn_api.types import rknn_mem_alloc_flags, rknn_tensor_mem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rknn_api.capi.memory import Memory
+    from rknn_api.capi.memory import RknnMemory
 
 _FLAGS = int(rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE)
 
@@ -21,7 +21,7 @@ _FLAGS = int(rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE)
 class OpMemory:
     """A plan's blocks; each is a rknn_tensor_mem, which rknn_mem_sync takes."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: RknnMemory) -> None:
         self._memory = memory
         self._mems: list[rknn_tensor_mem] = []
 
@@ -31,7 +31,7 @@ class OpMemory:
         return not self._memory.session.link.fault
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """A new array in its own block, zeroed; raises as ``Memory.create``."""
+        """A new array in its own block, zeroed; raises as ``RknnMemory.create``."""
         count = int(np.prod(shape, dtype=np.int64))
         mem = self._memory.create(max(count * dtype.itemsize, 1), _FLAGS)
         self._memory.of(mem).block.is_managed = True  # the run time's own: no leak of the program

@@ -8,7 +8,7 @@ import numpy as np
 
 from arm_client.accelerator.on_board import Schedule
 from rknn_api.capi import matrices
-from rknn_api.capi.matrices import KINDS, PLAIN, Kind, Sizes
+from rknn_api.capi.matrices import KINDS, PLAIN, MatmulTypes, Sizes
 from rknn_api.capi.product_graph import SUMS, constants, product_graph
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.python_types import DTYPES
@@ -19,7 +19,7 @@ from rknn_api.types import rknn_mem_sync_mode, rknn_tensor_type
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rknn_api.capi.memory import Held, Memory
+    from rknn_api.capi.memory import Held, RknnMemory
     from rknn_api.types import rknn_matmul_info, rknn_matmul_io_attr, rknn_matmul_tensor_attr, rknn_tensor_mem
 
 NORM, NATIVE, TURNED = 0, 1, 2
@@ -35,8 +35,10 @@ _TYPES: Final = {
 class Matmul:
     """One product: its sizes, its layouts, and the memory of A, B and C."""
 
-    def __init__(self, info: rknn_matmul_info, shapes: list[Sizes], chip: str, memory: Memory, priority: int) -> None:
-        self.kind: Kind = KINDS[info.type]
+    def __init__(
+        self, info: rknn_matmul_info, shapes: list[Sizes], chip: str, memory: RknnMemory, priority: int
+    ) -> None:
+        self.kind: MatmulTypes = KINDS[info.type]
         self.layout = {"A": info.AC_layout, "B": info.B_layout, "C": info.AC_layout}
         self.shapes, self.sizes = shapes, shapes[0]
         self.chip, self.memory = chip, memory

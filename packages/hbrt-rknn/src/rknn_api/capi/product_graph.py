@@ -10,13 +10,13 @@ from onnx import TensorProto, helper
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-    from rknn_api.capi.matrices import Kind, Sizes
+    from rknn_api.capi.matrices import MatmulTypes, Sizes
 
 SUMS = "sums"
 _OPSET, _IR = 17, 8
 
 
-def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
+def product_graph(kind: MatmulTypes, sizes: Sizes) -> ModelProto:
     """A product's graph.
 
     Its inputs are A and B row by row as they are stored, int4 as int8, and what ``constants`` names, in shapes that
@@ -49,7 +49,7 @@ def product_graph(kind: Kind, sizes: Sizes) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
 
 
-def constants(kind: Kind) -> tuple[str, ...]:
+def constants(kind: MatmulTypes) -> tuple[str, ...]:
     """The inputs beside A and B, in the order in which they are applied."""
     if kind.b == "float16":
         return ()

@@ -12,7 +12,7 @@ from rknn_api.capi.arguments import structure_of
 from rknn_api.capi.attributes import View
 from rknn_api.capi.context import Context
 from rknn_api.capi.groups import has_query
-from rknn_api.capi.runtime import Runtime
+from rknn_api.capi.runtime import RknnRuntime
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.perf.report import layers_text, measured_line
 from rknn_api.platforms import platform_of
@@ -48,7 +48,7 @@ _VIEWS: Final = {
 _CURRENT: Final = frozenset(one for one in _VIEWS if "CURRENT" in one.name)
 
 
-def answer(here: Runtime, found: Context, number: int, info: Any, size: int) -> None:
+def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int) -> None:
     """Fill the structure of a command.
 
     Raises:
@@ -85,11 +85,11 @@ def info_of(command: int) -> type[ctypes.Structure]:
     return _ANSWERS[_Q(command)][0] if command in _ANSWERS else rknn_tensor_attr
 
 
-def _in_out_num(_here: Runtime, found: Context, info: Any) -> None:
+def _in_out_num(_here: RknnRuntime, found: Context, info: Any) -> None:
     info.n_input, info.n_output = len(found.model.metadata.inputs), len(found.model.metadata.outputs)
 
 
-def _perf_detail(_here: Runtime, found: Context, info: Any) -> None:
+def _perf_detail(_here: RknnRuntime, found: Context, info: Any) -> None:
     if not found.flags & RknnFlag.RKNN_FLAG_COLLECT_PERF_MASK:
         raise RknnError(
             RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
@@ -114,7 +114,7 @@ def layers(found: Context) -> str:
     return layers_text(found.model.proto, metadata, CustomOps(), platform, cores)
 
 
-def _perf_run(_here: Runtime, found: Context, info: Any) -> None:
+def _perf_run(_here: RknnRuntime, found: Context, info: Any) -> None:
     info.run_duration = _run_us(found)
 
 
@@ -125,26 +125,26 @@ def _run_us(found: Context) -> int:
     return found.run_us
 
 
-def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
+def _sdk_version(_here: RknnRuntime, _found: Context, info: Any) -> None:
     info.api_version, info.drv_version = f"2.3.2, {sdk_version()}".encode(), b"0.9.8 (emulator)"
 
 
-def _mem_size(here: Runtime, found: Context, info: Any) -> None:
+def _mem_size(here: RknnRuntime, found: Context, info: Any) -> None:
     info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
     info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
     used = sum(one.size_bytes for one in here.sram()) if here.sram_bytes else 0
     info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_bytes - used
 
 
-def _custom_string(_here: Runtime, found: Context, info: Any) -> None:
+def _custom_string(_here: RknnRuntime, found: Context, info: Any) -> None:
     info.string = found.model.metadata.custom_string.encode()[: ctypes.sizeof(rknn_custom_string) - 1]
 
 
-def _device_mem(_here: Runtime, found: Context, info: Any) -> None:
+def _device_mem(_here: RknnRuntime, found: Context, info: Any) -> None:
     info.virt_addr, info.phys_addr, info.fd, info.size = None, 0, -1, found.model.weight_bytes
 
 
-def _range(_here: Runtime, found: Context, info: Any) -> None:
+def _range(_here: RknnRuntime, found: Context, info: Any) -> None:
     model = found.model
     if not model.sets:
         raise invalid_parameter("The model has one set of shapes: it was converted without dynamic_input.")
@@ -160,7 +160,7 @@ def _range(_here: Runtime, found: Context, info: Any) -> None:
         row[: len(shape)] = shape
 
 
-_ANSWERS: Final[dict[rknn_query_cmd, tuple[type[ctypes.Structure], Callable[[Runtime, Context, Any], None]]]] = {
+_ANSWERS: Final[dict[rknn_query_cmd, tuple[type[ctypes.Structure], Callable[[RknnRuntime, Context, Any], None]]]] = {
     _Q.RKNN_QUERY_IN_OUT_NUM: (rknn_input_output_num, _in_out_num),
     _Q.RKNN_QUERY_PERF_DETAIL: (rknn_perf_detail, _perf_detail),
     _Q.RKNN_QUERY_PERF_RUN: (rknn_perf_run, _perf_run),

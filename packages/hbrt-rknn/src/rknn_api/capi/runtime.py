@@ -10,7 +10,7 @@ from arm_client.session.process import process
 from hbrt.board.forked import notice
 from hbrt.errors import RequestRefusedError
 from rknn_api.capi.groups import has_function
-from rknn_api.capi.memory import Memory
+from rknn_api.capi.memory import RknnMemory
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.run import board
 from rknn_api.sram import Region, take
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FIRST_HANDLE: Final = 0x1001
 
 
-class Runtime:
+class RknnRuntime:
     """The run time on one attachment."""
 
     def __init__(self, session: Session) -> None:
@@ -35,7 +35,7 @@ class Runtime:
         self.column = profile.whole("npu.functions")
         self.sram_bytes = profile.whole("sram.bytes")
         self.sram_base = profile.whole("sram.base")
-        self.memory = Memory(session)
+        self.memory = RknnMemory(session)
         self._contexts: dict[int, Context] = {}
         self._matmuls: dict[int, Matmul] = {}
         self._next = _FIRST_HANDLE
@@ -170,7 +170,7 @@ class Runtime:
 _lock = threading.Lock()
 
 
-def runtime(target: str = "") -> Runtime:
+def runtime(target: str = "") -> RknnRuntime:
     """The run time of this process's default attachment; attaches to a board, or starts a private one.
 
     Args:
@@ -181,13 +181,13 @@ def runtime(target: str = "") -> Runtime:
     """
     with _lock:
         session = board.npu_board(target)
-        found = session.companions.get(Runtime)
+        found = session.companions.get(RknnRuntime)
         if found is None:
-            found = session.companions[Runtime] = Runtime(session)
-        return cast("Runtime", found)
+            found = session.companions[RknnRuntime] = RknnRuntime(session)
+        return cast("RknnRuntime", found)
 
 
-def existing(handle: int) -> Runtime:
+def existing(handle: int) -> RknnRuntime:
     """The run time that a handle is of.
 
     Raises:
@@ -195,10 +195,10 @@ def existing(handle: int) -> Runtime:
     """
     notice()
     session = process.default
-    found = session.companions.get(Runtime) if session is not None and session.is_usable else None
+    found = session.companions.get(RknnRuntime) if session is not None and session.is_usable else None
     if found is None:
         raise RknnError(
             RknnStatus.RKNN_ERR_CTX_INVALID,
             f"The context {handle:#x} is unknown: not created by rknn_init in this process, or its board is gone.",
         )
-    return cast("Runtime", found)
+    return cast("RknnRuntime", found)

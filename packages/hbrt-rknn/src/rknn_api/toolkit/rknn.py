@@ -69,9 +69,9 @@ class RKNN(Calls):
     def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
         """Begin; see ``Calls``."""
         super().__init__(verbose, verbose_file)
-        self._forget()
+        self._discard()
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         self._ops = CustomOps()
         self._config: Config | None = None
         self._loaded: ModelProto | None = None
@@ -650,7 +650,7 @@ class RKNN(Calls):
         """Release everything; the object can be configured anew."""
         self._stop()
         self._log.close()
-        self._forget()
+        self._discard()
 
     def _unbuild(self) -> None:
         """Drop what was built and made ready: a call that fails leaves nothing of another model behind."""
