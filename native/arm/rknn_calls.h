@@ -30,6 +30,7 @@
   CALL(int, rknn_matmul_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx, rknn_tensor_mem *mem, rknn_matmul_tensor_attr *attr), (ctx, mem, attr)) \
   CALL(int, rknn_matmul_set_core_mask, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx, rknn_core_mask core_mask), (ctx, core_mask)) \
   CALL(int, rknn_matmul_set_quant_params, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx, rknn_quant_params *params), (ctx, params)) \
+  CALL(int, rknn_matmul_get_quant_params, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx, rknn_quant_params *params, float *scale), (ctx, params, scale)) \
   CALL(int, rknn_matmul_run, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx), (ctx)) \
   CALL(int, rknn_matmul_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_matmul_ctx ctx), (ctx)) \
   CALL(int, rknn_B_normal_layout_to_native_layout, RKNN_ERR_DEVICE_UNAVAILABLE, (void *B_input, void *B_output, int K, int N, rknn_matmul_info *info), (B_input, B_output, K, N, info))

@@ -34,6 +34,7 @@ from rknn_api.capi.matmul import (
     rknn_matmul_create as rknn_matmul_create,
     rknn_matmul_create_dynamic_shape as rknn_matmul_create_dynamic_shape,
     rknn_matmul_destroy as rknn_matmul_destroy,
+    rknn_matmul_get_quant_params as rknn_matmul_get_quant_params,
     rknn_matmul_run as rknn_matmul_run,
     rknn_matmul_set_core_mask as rknn_matmul_set_core_mask,
     rknn_matmul_set_dynamic_shape as rknn_matmul_set_dynamic_shape,

@@ -566,6 +566,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rknn_matmul_set_io_mem": (ctypes.c_int32, (ctypes.c_uint64, rknn_tensor_mem, rknn_matmul_tensor_attr)),
     "rknn_matmul_set_core_mask": (ctypes.c_int32, (ctypes.c_uint64, ctypes.c_int32)),
     "rknn_matmul_set_quant_params": (ctypes.c_int32, (ctypes.c_uint64, rknn_quant_params)),
+    "rknn_matmul_get_quant_params": (ctypes.c_int32, (ctypes.c_uint64, rknn_quant_params, ctypes.c_void_p)),
     "rknn_matmul_run": (ctypes.c_int32, (ctypes.c_uint64,)),
     "rknn_matmul_destroy": (ctypes.c_int32, (ctypes.c_uint64,)),
     "rknn_B_normal_layout_to_native_layout": (

@@ -147,6 +147,30 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
 
 
 @returns_code
+def rknn_matmul_get_quant_params(ctx: Any, params: Any, scale: Any) -> None:
+    """Get the scales and zero points of B that were set, of a product of RKNN_INT8_MM_INT8_TO_INT32.
+
+    Args:
+        ctx: The product.
+        params: Out: rknn_quant_params: addresses, which are the product's until they are set again or it ends.
+        scale: Out: the buffer or address of a float: one scale for all columns of B, by which and A's a scale for C is estimated.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: of another type.
+
+    Emulator: ``scale`` is the largest of B's.
+    """
+    found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
+    target = _buffer("scale", scale, np.float32().nbytes)
+    if found.kind != KINDS[2]:
+        raise invalid_parameter("The product is not of RKNN_INT8_MM_INT8_TO_INT32, which alone tells its scales.")
+    held = found.quantized["B"]
+    given.name, target[:] = b"B", held.scale.max().tobytes()
+    given.scale, given.scale_len = held.scale.ctypes.data, held.scale.size
+    given.zp, given.zp_len = held.zero.ctypes.data, held.zero.size
+
+
+@returns_code
 def rknn_matmul_run(ctx: Any) -> None:
     """Multiply on an NPU core, and return when C is there.
 

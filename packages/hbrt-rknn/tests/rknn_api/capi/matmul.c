@@ -39,6 +39,14 @@ static int product(rknn_matmul_layout layout) {
   CHECK(rknn_matmul_set_io_mem(ctx, a, &attrs[1].C) == RKNN_ERR_PARAM_INVALID);
   CHECK(rknn_matmul_set_io_mem(ctx, c, &attrs[1].C) == RKNN_SUCC);
   CHECK(rknn_matmul_set_core_mask(ctx, RKNN_NPU_CORE_0_1) == RKNN_SUCC && rknn_matmul_run(ctx) == RKNN_SUCC);
+  float scales[2] = {0, 0}, all[N];
+  for (int n = 0; n < N; n++) all[n] = (float)n;
+  rknn_quant_params params = {.name = "B", .scale = all, .scale_len = N};
+  CHECK(rknn_matmul_set_quant_params(ctx, &params) == RKNN_SUCC);
+  memset(&params, 0, sizeof params);
+  CHECK(rknn_matmul_get_quant_params(ctx, &params, &scales[0]) == RKNN_SUCC && scales[0] == N - 1 && scales[1] == 0);
+  CHECK(params.scale_len == N && !memcmp(params.scale, all, sizeof all) && params.zp_len == 1 && !params.zp[0]);
+  CHECK(rknn_matmul_get_quant_params(ctx, &params, NULL) == RKNN_ERR_PARAM_INVALID);
   for (int m = 0; m < 5; m++)
     for (int n = 0; n < N; n++) {
       int32_t sum = 0;
@@ -64,6 +72,7 @@ static int scaled(void) {
   for (int at = 0; at < 32; at++) scale[at] = (float)at, zero[at] = 1;
   rknn_quant_params params = {.name = "B", .scale = scale, .scale_len = 32, .zp = zero, .zp_len = 32};
   CHECK(rknn_matmul_set_quant_params(ctx, &params) == RKNN_SUCC);
+  CHECK(rknn_matmul_get_quant_params(ctx, &params, scale) == RKNN_ERR_PARAM_INVALID);
   params.scale_len = 7;
   CHECK(rknn_matmul_set_quant_params(ctx, &params) == RKNN_ERR_PARAM_INVALID);
   CHECK(rknn_matmul_set_io_mem(ctx, mems[0], &attr.A) == RKNN_SUCC);
