@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "RgaApi.h"
 #include "calls.h"
 #include "im2d.h"
 #undef imStrError
@@ -246,6 +247,62 @@ API const char *translate_format_str(int format) {
     case RK_FORMAT_UYVY_422: return "uyvy422";
     default: return "UNF";
   }
+}
+
+/* The older interface. */
+static rga_buffer_t whole_of(const rga_info_t *info, im_rect *part) {
+  const rga_rect_t *rect = &info->rect;
+  int width = rect->xoffset + rect->width, height = rect->yoffset + rect->height;
+  int wstride = rect->wstride > width ? rect->wstride : width, hstride = rect->hstride > height ? rect->hstride : height;
+  rga_buffer_t made = wrapped(wstride, hstride, wstride, hstride, rect->format ? rect->format : info->format);
+  made.handle = (rga_buffer_handle_t)info->handle, made.fd = info->fd;
+  made.vir_addr = info->virAddr, made.phy_addr = info->phyAddr;
+  made.color_space_mode = info->color_space_mode;
+  *part = (im_rect){rect->xoffset, rect->yoffset, rect->width, rect->height};
+  return made;
+}
+
+static int turned(int rotation) {
+  switch (rotation & 0x0f) {
+    case HAL_TRANSFORM_FLIP_H: return IM_HAL_TRANSFORM_FLIP_H;
+    case HAL_TRANSFORM_FLIP_V: return IM_HAL_TRANSFORM_FLIP_V;
+    case HAL_TRANSFORM_ROT_90: return IM_HAL_TRANSFORM_ROT_90;
+    case HAL_TRANSFORM_ROT_180: return IM_HAL_TRANSFORM_ROT_180;
+    case HAL_TRANSFORM_ROT_270: return IM_HAL_TRANSFORM_ROT_270;
+    case HAL_TRANSFORM_FLIP_H_V: return IM_HAL_TRANSFORM_FLIP_H_V;
+    default: return 0;
+  }
+}
+
+API int c_RkRgaInit(void) { return 0; }
+API void c_RkRgaDeInit(void) {}
+API void c_RkRgaGetContext(void **ctx) {
+  if (ctx) *ctx = NULL;
+}
+API int c_RkRgaFlush(void) { return 0; }
+
+API int c_RkRgaBlit(rga_info_t *src, rga_info_t *dst, rga_info_t *src1) {
+  if (!src || !dst) return -EINVAL;
+  im_rect from, to, under = WHOLE;
+  rga_buffer_t source = whole_of(src, &from), target = whole_of(dst, &to), other;
+  struct job job = {.kind = PROCESS, .src = &source, .dst = &target, .from = from, .to = to, .usage = turned(src->rotation)};
+  int way = (int)(src->blend & 0xffff);
+  if (way == 0x105 || way == 0x405) {
+    job.usage |= IM_ALPHA_BLEND_SRC_OVER | (way == 0x405 ? IM_ALPHA_BLEND_PRE_MUL : 0);
+    source.global_alpha = (int)(src->blend >> 16 & 0xff);
+  } else if (way && way != 0x100) {
+    fprintf(stderr, "E rga: blend is %#x; this emulator does 0x105 and 0x405, source over destination.\n", src->blend);
+    return -EINVAL;
+  }
+  if (src1) other = whole_of(src1, &under), job.pat = &other, job.of_pat = under;
+  return done(&job) == IM_STATUS_SUCCESS ? 0 : -EINVAL;
+}
+
+API int c_RkRgaColorFill(rga_info_t *dst) {
+  im_rect to;
+  if (!dst) return -EINVAL;
+  rga_buffer_t target = whole_of(dst, &to);
+  return filled(&target, to, dst->color, 0) == IM_STATUS_SUCCESS ? 0 : -EINVAL;
 }
 
 /* The names that C++ programs call. */

@@ -153,7 +153,7 @@ def rknn_matmul_get_quant_params(ctx: Any, params: Any, scale: Any) -> None:
     Args:
         ctx: The product.
         params: Out: rknn_quant_params: addresses, which are the product's until they are set again or it ends.
-        scale: Out: the buffer or address of a float: one scale for all columns of B, by which and A's a scale for C is estimated.
+        scale: Out: the buffer or address of a float: one scale for all columns of B; times A's it estimates C's.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: of another type.

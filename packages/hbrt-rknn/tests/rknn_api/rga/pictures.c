@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "RgaApi.h"
 #include "RgaUtils.h"
 #include "im2d.h"
 #include "rknn_api.h"
@@ -30,6 +31,25 @@ static int crops_and_turns(void) {
   dst = wrapbuffer_virtualaddr(out, 2 * W, 2 * H, RK_FORMAT_RGB_888);
   CHECK(imresize(src, dst) == IM_STATUS_SUCCESS && imresize(src, dst, 2, 2, INTER_CUBIC, 1) == IM_STATUS_SUCCESS);
   CHECK(imcopy(src, dst) == IM_STATUS_INVALID_PARAM && strstr(imStrError(IM_STATUS_INVALID_PARAM), "32 x 16 is copied to 64 x 32"));
+  return 0;
+}
+
+static int blits(void) {
+  rga_info_t src = {.fd = -1, .virAddr = rgb, .mmuFlag = 1}, dst = {.fd = -1, .virAddr = out, .mmuFlag = 1};
+  CHECK(sizeof src == 704 && RgaInit(&(void *){0}) == 0);
+  rga_set_rect(&src.rect, 4, 2, 8, 4, W, H, RK_FORMAT_RGB_888);
+  rga_set_rect(&dst.rect, 0, 0, 4, 8, 4, 8, RK_FORMAT_BGR_888);
+  rga_set_rotation(&src, 90);
+  CHECK(c_RkRgaBlit(&src, &dst, NULL) == 0 && RgaFlush() == 0);
+  for (int y = 0; y < 4; y++)
+    for (int x = 0; x < 8; x++)
+      for (int c = 0; c < 3; c++) CHECK(out[(x * 4 + 3 - y) * 3 + 2 - c] == rgb[y + 2][x + 4][c]);
+  rga_set_rect(&dst.rect, 2, 2, 4, 4, 64, 64, RK_FORMAT_RGBA_8888);
+  dst.color = 0x40302010;
+  CHECK(c_RkRgaColorFill(&dst) == 0 && memcmp(out + (5 * 64 + 5) * 4, "\x10\x20\x30\x40", 4) == 0);
+  src.blend = 0xff0200;
+  CHECK(c_RkRgaBlit(&src, &dst, NULL) == -EINVAL && c_RkRgaBlit(NULL, &dst, NULL) == -EINVAL);
+  RgaDeInit(NULL);
   return 0;
 }
 
@@ -91,6 +111,7 @@ static int in_device_memory(void) {
 int main(void) {
   for (int at = 0; at < W * H * 3; at++) ((uint8_t *)rgb)[at] = (uint8_t)(at * 37 + at / 96);
   int code = crops_and_turns();
+  if (code == 0) code = blits();
   if (code == 0) code = converts();
   if (code == 0) code = fills_and_blends();
   if (code == 0) code = refuses();

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "RockchipRga.h"
 #include "im2d.hpp"
-#include "RgaUtils.h"
 
 int main() {
   const int width = 32, height = 16;
@@ -16,6 +16,10 @@ int main() {
   if (imcheck(src, dst, {}, {}) != IM_STATUS_NOERROR || imresize(src, dst) != IM_STATUS_SUCCESS || to[500] != 100) return 1;
   if (imfill(dst, im_rect{0, 0, 8, 8}, 0x010203) != IM_STATUS_SUCCESS || to[0] != 3) return 2;
   if (imrectangle(dst, im_rect{8, 8, 16, 16}, 0xff, 2) != IM_STATUS_SUCCESS || to[(8 * 64 + 8) * 3] != 255) return 3;
+  rga_info_t filled{};
+  filled.fd = -1, filled.virAddr = to.data(), filled.color = 0x0a0b0c;
+  rga_set_rect(&filled.rect, 0, 0, 8, 8, width * 2, height * 2, RK_FORMAT_RGB_888);
+  if (RockchipRga::get().RkRgaCollorFill(&filled) != 0 || to[2] != 0x0a) return 8;
   rga_buffer_t plain = wrapbuffer_virtualaddr(to.data(), width + 8, height + 8, RK_FORMAT_RGB_888);
   if (immakeBorder(src, plain, 4, 4, 4, 4, IM_BORDER_CONSTANT, 0x050505) != IM_STATUS_SUCCESS) return 4;
   if (to[0] != 5 || to[(4 * 40 + 4) * 3] != 100) return 5;
