@@ -20,7 +20,7 @@ from recognizer import (
 )
 
 REPORTS = True
-EACH = 10  # utterances of a voice, of five words
+EACH = 100  # utterances of a voice, of five words
 SETS = {"quiet": ((9.0, 18.0), "+0.15 (aishell-1)"), "noisy": ((3.0, 12.0), "+0.72 (openslr)")}
 
 

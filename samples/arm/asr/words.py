@@ -1,7 +1,7 @@
 """Digits out of WAV files: on the CPU, on the DSP in float, and on the DSP in uint8, with the word error rate of each.
 
 python words.py [FILE.wav ...] takes files of 8000 Hz with 16 bits; with none it says the test set of ten synthetic
-speakers into WAV files, and reads those.
+speakers into WAV files, and reads those. 'hbrt run asr words' keeps them in the directory of the results.
 """
 
 import sys
@@ -9,9 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from arm_client.client import connect
 from recognizer import (
     RATE,
+    REJECT,
     DeviceNetwork,
     Per,
     Recognizer,
@@ -26,17 +29,19 @@ from recognizer import (
 REPORTS = True
 
 
-def main(wav_file: str = "", *more: str) -> Any:
+def main(wav_file: str = "", *more: str, output_dir: str = "") -> Any:
     """Returns the word error rate by where the model ran; None for files of the user's own."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as gone:
+        folder = Path(output_dir or gone, "wav")
         said = [] if wav_file else held_out()
         files = [Path(file) for file in (wav_file, *more) if file]
         for index, utterance in enumerate(said):
-            files.append(Path(folder) / f"{index:03}.wav")
+            folder.mkdir(exist_ok=True)
+            files.append(folder / f"{index:03}_{'_'.join(utterance.words)}.wav")
             write_wav(files[-1], utterance.samples)
         try:
             recordings = [read_wav(file) for file in files]
-            words = recognized(recordings)
+            words = recognized(recordings, np.inf if said else REJECT)
         except (OSError, ValueError) as error:
             sys.exit(str(error))
     if not said:
@@ -45,22 +50,24 @@ def main(wav_file: str = "", *more: str) -> Any:
                 print(f"{file}, {where}: {' '.join(one) or '(no words)'}")
         return None
     rates = {}
+    if output_dir:
+        print(f"The recordings: {folder}")
     for where, heard in words.items():
         rates[where] = word_error_rate([one.words for one in said], heard)
         print(f"{where}: {rates[where]:.1%} of {sum(len(one.words) for one in said)} words are wrong")
     return rates
 
 
-def recognized(recordings: list[Any]) -> dict[str, list[tuple[str, ...]]]:
-    """The words of each recording, by where the model ran."""
+def recognized(recordings: list[Any], reject: float) -> dict[str, list[tuple[str, ...]]]:
+    """The words of each recording, by where the model ran; "?" for what is more than ``reject`` from any digit."""
     network = load_network()
     most = max(len(samples) for samples in recordings) * 100 // RATE + 1
     with connect() as board:
         in_float = DeviceNetwork(board, network, is_float=True, most_frames=most)
         recognizers = {
-            Where.CPU: Recognizer(network),
-            Where.FLOAT: Recognizer.on_dsp(in_float, Per.LAYER),
-            Where.UINT8: Recognizer.on_dsp(DeviceNetwork(board, network, most_frames=most)),
+            Where.CPU: Recognizer(network, reject=reject),
+            Where.FLOAT: Recognizer.on_dsp(in_float, Per.LAYER, reject),
+            Where.UINT8: Recognizer.on_dsp(DeviceNetwork(board, network, most_frames=most), reject=reject),
         }
         return {where: [recognize(samples).words for samples in recordings] for where, recognize in recognizers.items()}
 

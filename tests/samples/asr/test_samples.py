@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from arm_client.commands.run.command import _installed
+from arm_client.commands.run.pictures import NEEDED, PictureError, missing_for
+from arm_client.commands.run.samples import samples_of
 from hbrt.samples_dir import samples_dir
-from recognizer import RATE, say, voice_of, write_wav
+from recognizer import RATE, WORDS, say, voice_of, write_wav
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -59,6 +62,30 @@ def test_words_of_files_of_the_users_own(asr_board: Board, capsys: pytest.Captur
     assert said.count("own.wav") == said.count("silence.wav") == 3
     assert said.count(": four two\n") == 3
     assert said.count(f": {' '.join(['four two'] * 8)}\n") == 3
+    hiss = np.random.default_rng(0).normal(0, 3000, 2 * RATE)
+    write_wav(Path(silence), hiss.astype(np.int16))
+    run("words", silence)
+    heard = capsys.readouterr().out.split()
+    assert heard.count("?") > len([word for word in heard if word in WORDS])
     for file in (tmp_path / "nowhere.wav", Path(__file__)):
         with pytest.raises(SystemExit, match=r"is not a WAV file|No such file"):
             run("words", str(file))
+
+
+def test_without_fastrpc_the_other_samples_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(NEEDED, "fastrpc", ("no_such_library",))
+    samples = samples_of("asr")
+    kept = _installed(samples, were_named=False)
+    assert {"fastrpc_calls"} <= set(samples) - set(kept) <= {"fastrpc_calls", "hexagon"}
+    assert "which needs no_such_library (hbrt's extra 'fastrpc').\n" in capsys.readouterr().err
+    with pytest.raises(PictureError, match=r"pip install '\.\[fastrpc\]' packages/hbrt-fastrpc in its clone"):
+        _installed({"fastrpc_calls": samples["fastrpc_calls"]}, were_named=True)
+
+
+@pytest.mark.long  # the first compilation of all compiles the C library, too
+@pytest.mark.skipif(bool(missing_for("hexagon")), reason="the extra hexagon or qemu-hexagon is not here")
+def test_the_forward_pass_with_hvx_has_the_bits_of_the_native_one(asr_board: Board) -> None:
+    packets, instructions, vectors = run("hexagon")
+    assert 0 < vectors < instructions < 4 * packets

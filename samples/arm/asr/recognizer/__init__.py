@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbrt.quantize.matrix import quantize
-from recognizer.decoding import decode, word_error_rate, word_errors
+from recognizer.decoding import REJECT, decode, word_error_rate, word_errors
 from recognizer.device import DeviceNetwork, Pass, Per, pack, stored_output
 from recognizer.features import BANDS, filter_banks, rows_of
 from recognizer.image import build_image, interface_board
@@ -39,6 +39,7 @@ __all__ = [
     "BANDS",
     "PHONE_NAMES",
     "RATE",
+    "REJECT",
     "TEST_VOICES",
     "TRAINING_VOICES",
     "WORDS",

@@ -39,15 +39,17 @@ class Heard(NamedTuple):
 class Recognizer:
     """Features, an acoustic model, and the decoder."""
 
-    def __init__(self, network: Network, model: Callable[[Floats], Floats] | None = None) -> None:
-        """``model`` gives outputs of rows of features; None computes the network on the CPU."""
-        self.network = network
+    def __init__(
+        self, network: Network, model: Callable[[Floats], Floats] | None = None, reject: float = np.inf
+    ) -> None:
+        """``model`` gives outputs of rows of features; None computes the network on the CPU. ``reject``: of decode."""
+        self.network, self._reject = network, reject
         self._model = model or (lambda rows: forward(network, rows))
 
     @classmethod
-    def on_dsp(cls, device: DeviceNetwork, per: Per = Per.FORWARD) -> Recognizer:
+    def on_dsp(cls, device: DeviceNetwork, per: Per = Per.FORWARD, reject: float = np.inf) -> Recognizer:
         """One whose acoustic model is on the DSP."""
-        return cls(device.network, lambda rows: device(rows, per).scores)
+        return cls(device.network, lambda rows: device(rows, per).scores, reject)
 
     def __call__(self, samples: Samples) -> Heard:
         """The words of a recording; ValueError for one that is shorter than a window."""
@@ -56,7 +58,7 @@ class Recognizer:
         has_features = thread_time()
         outputs = self._model(rows)
         has_outputs = thread_time()
-        words = decode(self.network.scores(outputs))
+        words = decode(self.network.scores(outputs), self._reject)
         ends = thread_time()
         return Heard(
             words,
