@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from dsp_server.errors import ImageError
 from dsp_server.process.image_modules import import_from_text
 from hbrt.borders import guests
 from hbrt.findings.record import Place
+from hbrt.profiles.profile import active
 
 MODULE_NAME = "hbrt_image"
 _MACROS = frozenset({"HB_DSP_REGISTER_NN_ALL", "HB_DSP_REGISTER_CV_ALL"})
@@ -29,6 +31,8 @@ def load_and_run(snapshot: str, origin: str) -> None:
     """
     with Path(snapshot).open("rb") as file:
         raw = file.read(HEADER_BYTES)
+    if is_elf(raw) and "dsp" in active().cores:
+        os.environ |= _of_profile()
     if is_hexagon(raw):
         guests.load("hbrt.skeletons", "hexagon", f"{origin}, an image of Hexagon code,", "fastrpc")(snapshot, origin)
         return
@@ -63,6 +67,13 @@ def load_and_run(snapshot: str, origin: str) -> None:
             "file that 'hbrt op new NAME' writes does."
         )
     main()
+
+
+def _of_profile() -> dict[str, str]:
+    """Variables of the core's process, and of a program beside it: what native/dsp/hap.c says of the board."""
+    profile = active()
+    clock_mhz = round(profile.number("cores.dsp.clock_mhz"))
+    return {"HBRT_DSP_CLOCK_MHZ": str(clock_mhz), "HBRT_DSP_VTCM_BYTES": str(profile.whole("tcm.vtcm_bytes"))}
 
 
 def uncalled_macros(tree: ast.Module) -> Iterator[tuple[str, int]]:

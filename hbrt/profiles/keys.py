@@ -59,6 +59,7 @@ _OF_DSP: Final[dict[str, Key]] = {
     "cores.dsp.rule_ns": Key(0.01, 1000, "ns", "the vendor's rule for the length of a cycle", is_whole=False),
     "tcm.banks": Key(2, 2, "banks", "banks of TCM"),
     "tcm.bank_bytes": Key(4096, 131072, "bytes", "size of a bank"),
+    "tcm.vtcm_bytes": Key(4096, 1 << 25, "bytes", "vector memory that images of FastRPC ask for"),
     "tcm.usable_bytes": Key(1024, 131072, "bytes", "bytes of a bank that ops may use, unless the image says another"),
     "vector.bits": Key(512, 1024, "bits", "bits of a vector"),
     "vector.slots": Key(1, 16, "slots", "operations in an instruction"),

@@ -20,7 +20,22 @@
 #include "hb_dsp.h"
 #include "runtime.h"
 
-enum { CLOCK_MHZ = 1440, VTCM_BYTES = 256 << 10, VTCM_UNIT = 2048, UNITS = VTCM_BYTES / VTCM_UNIT, CONTEXTS = 32, MAX_FILES = 32, PAUSE_US = 100, MAX_MAPPED = 256 };
+enum { VTCM_UNIT = 2048, CONTEXTS = 32, MAX_FILES = 32, PAUSE_US = 100, MAX_MAPPED = 256 };
+
+/* -- what the board's profile says: the core has it in its environment; the first values are for a program without one */
+
+static unsigned clock_mhz = 1440, vtcm_bytes = 256 << 10;
+static uint8_t *vtcm;
+static uint16_t *unit_of; /* of each unit the number of its request, 0 for a free one */
+
+__attribute__((constructor)) static void read_profile(void) { /* outside any call, whose memory is limited */
+  const char *clock = getenv("HBRT_DSP_CLOCK_MHZ"), *bytes = getenv("HBRT_DSP_VTCM_BYTES");
+  if (clock) clock_mhz = (unsigned)atoi(clock);
+  if (bytes) vtcm_bytes = (unsigned)atoi(bytes) / VTCM_UNIT * VTCM_UNIT;
+  vtcm = aligned_alloc(VTCM_UNIT, vtcm_bytes + VTCM_UNIT);
+  unit_of = calloc(vtcm_bytes / VTCM_UNIT + 1, sizeof *unit_of);
+  if (!vtcm || !unit_of) vtcm_bytes = 0;
+}
 
 /* -- the log */
 
@@ -85,7 +100,7 @@ static uint64 now_ns(void) {
 EXPORT uint64 HAP_perf_get_time_us(void) { return now_ns() / 1000; }
 EXPORT uint64 HAP_perf_get_qtimer_count(void) { return now_ns() * 12 / 625; } /* 19.2 MHz */
 EXPORT uint64 HAP_perf_qtimer_count_to_us(uint64 count) { return count * 10 / 192; }
-EXPORT uint64 HAP_perf_get_pcycles(void) { return now_ns() / 1000 * CLOCK_MHZ; }
+EXPORT uint64 HAP_perf_get_pcycles(void) { return now_ns() / 1000 * clock_mhz; }
 
 EXPORT int HAP_timer_sleep(unsigned long long sleep_duration) {
   const struct timespec pause = {(time_t)(sleep_duration / 1000000), (long)(sleep_duration % 1000000 * 1000)};
@@ -111,11 +126,11 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
   (void)context;
   if (!response) return HAP_POWER_ERR_INVALID_PARAM;
   switch (response->type) {
-    case HAP_power_get_max_mips: response->max_mips = CLOCK_MHZ; return 0;
+    case HAP_power_get_max_mips: response->max_mips = clock_mhz; return 0;
     case HAP_power_get_max_bus_bw: response->max_bus_bw = UINT64_C(13600000000); return 0;
     case HAP_power_get_client_class: response->client_class = client_class; return 0;
-    case HAP_power_get_clk_Freq: response->clkFreqHz = CLOCK_MHZ * 1000000u; return 0;
-    case HAP_power_get_aggregateAVSMpps: response->aggregateAVSMpps = CLOCK_MHZ; return 0;
+    case HAP_power_get_clk_Freq: response->clkFreqHz = clock_mhz * 1000000u; return 0;
+    case HAP_power_get_aggregateAVSMpps: response->aggregateAVSMpps = clock_mhz; return 0;
     case HAP_power_get_dcvsEnabled: response->dcvsEnabled = is_scaling; return 0;
   }
   return HAP_POWER_ERR_INVALID_PARAM;
@@ -226,15 +241,13 @@ EXPORT uint64 HAP_mem_available_stack(void) {
   return (uint64)((uintptr_t)&here - (uintptr_t)start);
 }
 
-/* -- the vector memory: units of 2048 bytes, each with the number of its request */
+/* -- the vector memory: units of 2048 bytes */
 
-static uint8_t vtcm[VTCM_BYTES] __attribute__((aligned(VTCM_UNIT)));
-static uint16_t unit_of[UNITS]; /* 0 for a free one */
 static pthread_mutex_t vtcm_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned largest_free(void) {
   unsigned best = 0, run = 0;
-  for (int at = 0; at < UNITS; ++at) {
+  for (unsigned at = 0; at < vtcm_bytes / VTCM_UNIT; ++at) {
     run = unit_of[at] ? 0 : run + 1;
     if (run > best) best = run;
   }
@@ -245,8 +258,8 @@ static void *take(unsigned size) {
   static uint16_t last;
   const unsigned units = (size + VTCM_UNIT - 1) / VTCM_UNIT;
   unsigned run = 0;
-  if (!size || size > VTCM_BYTES) return NULL;
-  for (unsigned at = 0; at < UNITS; ++at) {
+  if (!size || size > vtcm_bytes) return NULL;
+  for (unsigned at = 0; at < vtcm_bytes / VTCM_UNIT; ++at) {
     run = unit_of[at] ? 0 : run + 1;
     if (run < units) continue;
     if (!++last) ++last;
@@ -267,23 +280,23 @@ EXPORT void *HAP_request_VTCM(unsigned int size, unsigned int single_page_flag) 
 EXPORT void *HAP_request_async_VTCM(unsigned int size, unsigned int single_page_flag, unsigned int timeout_us) {
   const uint64 end = HAP_perf_get_time_us() + timeout_us;
   void *made;
-  while (!(made = HAP_request_VTCM(size, single_page_flag)) && size <= VTCM_BYTES && HAP_perf_get_time_us() < end) HAP_timer_sleep(PAUSE_US);
+  while (!(made = HAP_request_VTCM(size, single_page_flag)) && size <= vtcm_bytes && HAP_perf_get_time_us() < end) HAP_timer_sleep(PAUSE_US);
   return made;
 }
 
 EXPORT int HAP_release_VTCM(void *pVA) {
   const uintptr_t offset = (uintptr_t)pVA - (uintptr_t)vtcm;
-  if (offset >= VTCM_BYTES || offset % VTCM_UNIT) return AEE_EBADPARM;
+  if (offset >= vtcm_bytes || offset % VTCM_UNIT) return AEE_EBADPARM;
   pthread_mutex_lock(&vtcm_lock);
   const uint16_t number = unit_of[offset / VTCM_UNIT];
-  for (int at = 0; at < UNITS; ++at)
+  for (unsigned at = 0; at < vtcm_bytes / VTCM_UNIT; ++at)
     if (number && unit_of[at] == number) unit_of[at] = 0;
   pthread_mutex_unlock(&vtcm_lock);
   return number ? 0 : AEE_EBADPARM;
 }
 
 EXPORT int HAP_query_total_VTCM(unsigned int *page_size, unsigned int *page_count) {
-  if (page_size) *page_size = VTCM_BYTES;
+  if (page_size) *page_size = vtcm_bytes;
   if (page_count) *page_count = 1;
   return 0;
 }
@@ -300,7 +313,7 @@ EXPORT int HAP_query_avail_VTCM(unsigned int *avail_block_size, unsigned int *ma
 
 /* -- contexts; of an attribute's eight words: 0 the bytes asked for, 1 the least, 2 the address that it got, 3 its bytes */
 
-static void *contexts[CONTEXTS]; /* memory of each; `vtcm + VTCM_BYTES` for none */
+static void *contexts[CONTEXTS]; /* memory of each; `vtcm + vtcm_bytes` for none */
 
 EXPORT int HAP_compute_res_attr_init(compute_res_attr_t *attr) {
   if (!attr) return AEE_EBADPARM;
@@ -322,7 +335,7 @@ EXPORT int HAP_compute_res_attr_set_release_callback(compute_res_attr_t *attr, i
 EXPORT int HAP_compute_res_attr_set_vtcm_param_v2(compute_res_attr_t *attr, unsigned int vtcm_size, unsigned int min_page_size,
                                                   unsigned int min_vtcm_size) {
   (void)min_page_size;
-  if (!attr || vtcm_size > VTCM_BYTES || min_vtcm_size > vtcm_size) return AEE_EBADPARM;
+  if (!attr || vtcm_size > vtcm_bytes || min_vtcm_size > vtcm_size) return AEE_EBADPARM;
   attr->attributes[0] = vtcm_size, attr->attributes[1] = min_vtcm_size;
   return 0;
 }
@@ -345,8 +358,8 @@ EXPORT int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int 
   unsigned free_bytes;
   (void)application_id;
   HAP_query_avail_VTCM(&free_bytes, NULL, NULL);
-  if (total_block_size) *total_block_size = VTCM_BYTES;
-  if (total_block_layout) *total_block_layout = (compute_res_vtcm_page_t){VTCM_BYTES, 1, {{VTCM_BYTES, 1}}};
+  if (total_block_size) *total_block_size = vtcm_bytes;
+  if (total_block_layout) *total_block_layout = (compute_res_vtcm_page_t){vtcm_bytes, 1, {{vtcm_bytes, 1}}};
   if (avail_block_size) *avail_block_size = free_bytes;
   if (avail_block_layout) *avail_block_layout = (compute_res_vtcm_page_t){free_bytes, free_bytes ? 1 : 0, {{free_bytes, free_bytes ? 1 : 0}}};
   return 0;
@@ -356,7 +369,7 @@ EXPORT unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned i
   if (!attr) return 0;
   const unsigned asked = (unsigned)attr->attributes[0], least = (unsigned)attr->attributes[1];
   unsigned bytes = asked;
-  void *memory = vtcm + VTCM_BYTES;
+  void *memory = vtcm + vtcm_bytes;
   if (asked) {
     memory = HAP_request_async_VTCM(least, 1, timeout_us);
     if (memory && least < asked) { /* as much as is free */
@@ -384,7 +397,7 @@ EXPORT int HAP_compute_res_release(unsigned int context_id) {
   if (known(context_id)) return AEE_EBADPARM;
   void *memory = contexts[context_id - 1];
   contexts[context_id - 1] = NULL;
-  return memory == vtcm + VTCM_BYTES ? 0 : HAP_release_VTCM(memory);
+  return memory == vtcm + vtcm_bytes ? 0 : HAP_release_VTCM(memory);
 }
 EXPORT int HAP_compute_res_acquire_cached(unsigned int context_id, unsigned int timeout_us) { return (void)timeout_us, known(context_id); }
 EXPORT int HAP_compute_res_release_cached(unsigned int context_id) { return known(context_id); }

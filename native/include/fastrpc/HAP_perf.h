@@ -15,6 +15,7 @@ uint64 HAP_perf_get_time_us(void);
 /* Ticks of 19.2 MHz. */
 uint64 HAP_perf_get_qtimer_count(void);
 uint64 HAP_perf_qtimer_count_to_us(uint64 count);
+/* The time at the clock of the board's profile: neither modelled nor counted. */
 uint64 HAP_perf_get_pcycles(void);
 /* Sleep some microseconds; 0. */
 int HAP_timer_sleep(unsigned long long sleep_duration);

@@ -129,8 +129,8 @@ def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:
         1,  # skeletons that nobody signed
         0,
         2 if vectors == 128 else 0,  # units with vectors of 128 bytes
-        0,
-        0,
+        profile.dsp_whole("tcm.vtcm_bytes"),  # bytes of a page of vector memory
+        1 if vectors else 0,  # such pages
         0x66 if profile.name == "sd865" else 0,
         0,
         0,

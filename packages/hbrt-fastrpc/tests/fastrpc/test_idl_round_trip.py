@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import fastrpc
 from fastrpc.wire.aee import DSP_ERROR, Aee, AeeError
 from tests.limits import PATIENCE_S
 from tests.shared import in_process
@@ -79,10 +80,23 @@ def test_the_kernel_of_a_dsp_over_this_machine(
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
     verb("cc", "--dsp", *strict, HERE / "kernel_imp.c", tmp_path / "kernel_skel.c", "-o", tmp_path / "image.so")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with dsp_board_factory(image=tmp_path / "image.so") as board:
+    with dsp_board_factory(image=tmp_path / "image.so", profile="sd865") as board:
         with importlib.import_module("kernel_stub").Kernel() as one:
             assert [one.check() for _ in range(2)] == [0, 0], "the line of kernel_imp.c that does not hold"
         log = (board.path / "log").read_text()
+    larger = tmp_path / "larger.toml"
+    larger.write_text(
+        'base = "sd865"\nname = "larger"\ntitle = "more"\ncores.dsp.clock_mhz = { value = 1000, source = "a test" }\n'
+        'tcm.vtcm_bytes = { value = 8388608, source = "a test" }\n'
+    )
+    question = fastrpc.remote_dsp_capability(3, 4)  # of cdsp, VTCM_PAGE
+    with (
+        dsp_board_factory(image=tmp_path / "image.so", profile=str(larger)),
+        importlib.import_module("kernel_stub").Kernel() as one,
+    ):
+        assert one.board() == (8 << 20, 1_000_000_000)
+        assert fastrpc.remote_handle_control(2, question, ctypes.sizeof(question)) == 0
+    assert question.capability == 8 << 20
     for name in ("kernel_stub", "kernel_idl"):
         del sys.modules[name]
     assert "a record with 7 and text" in log

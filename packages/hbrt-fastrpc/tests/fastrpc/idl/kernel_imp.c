@@ -173,3 +173,12 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   FARF(RUNTIME_ERROR, "allowed at run time");
   return 0;
 }
+
+int kernel_board(remote_handle64 h, uint32_t *vtcm_bytes, uint32_t *clock_hz) {
+  HAP_power_response_t response = {.type = HAP_power_get_clk_Freq};
+  unsigned pages;
+  (void)h;
+  const int code = HAP_query_total_VTCM(vtcm_bytes, &pages) || HAP_power_get(NULL, &response);
+  *clock_hz = response.clkFreqHz;
+  return code;
+}
