@@ -4,7 +4,7 @@ A test process has such processes beside it. What forks from one is the test pro
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
 change, such as another limit of descriptors, has a new interpreter started; so have every verb of ``hbrt``, its daemon
 and a user's program, whose findings and stacks name the lines that led to it: in a fork there are some of this file.
-A daemon finds the product imported, a relay the libraries alone: it imports the product itself.
+A daemon and a client find the product imported, a relay the libraries alone: it imports the product itself.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _OF_A_PROCESS = (
 _IMPORTED = {
     "daemon": ("dsp_server.daemon.daemon", "dsp_server.core.process"),
     "program": ("numpy", "zmq", "msgpack", "click", "concurrent.futures.thread", "tomllib", "tempfile"),
+    "client": ("numpy", "arm_client.client", "arm_client.session.session", "arm_client.transport.choose"),
 }
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
 _LIMITS = [getattr(resource, name) for name in sorted(dir(resource)) if name.startswith("RLIMIT_")]
@@ -119,6 +120,7 @@ class Program(subprocess.Popen[str]):
 
     nursery: ClassVar[Nursery | None] = None
     ways: ClassVar[tuple[str, ...]] = ()  # by which the interpreter is given what may fork
+    warm: ClassVar[str] = "program"  # what it forks from
 
     def _execute_child(self, *given: Any) -> None:
         start = getattr(super(), "_execute_child")  # noqa: B009 - Popen without its start: nothing public has that
@@ -153,13 +155,19 @@ class Program(subprocess.Popen[str]):
             return None
         group = "session" if call["start_new_session"] else "group" if call["process_group"] == 0 else ""
         environment = os.environ if call["env"] is None else call["env"]
-        return self.nursery.fork("program", Request(arguments, environment, directory, places, group))
+        return self.nursery.fork(self.warm, Request(arguments, environment, directory, places, group))
 
 
 class Server(Program):
     """A relay: it has neither a user's lines nor its own daemon, and forks."""
 
     ways = ("-m", "-c")
+
+
+class Client(Server):
+    """A program of a test's own whose lines nobody names; the product is imported as well."""
+
+    warm = "client"
 
 
 def run_program(

@@ -13,6 +13,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board
+from tests.nursery import Client
 from tests.waiting import until
 
 # A process that executes what it is told, one JSON line each way.
@@ -129,7 +130,7 @@ class Peer:
 
     def __init__(self, board: Board) -> None:
         environment = {**os.environ, "HBRT_BOARD": str(board.path), "HBRT_AUTOSTART": "0"}
-        self.process = subprocess.Popen(
+        self.process = Client(
             [sys.executable, "-c", PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
