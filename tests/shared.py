@@ -253,7 +253,8 @@ class Shell:
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
         self.cwd = cwd
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HBRT_")}
+        others = ("HBRT_", "PYTEST_CURRENT_TEST")  # the latter's value is another one in each phase of a test
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(others)}
         self.environment["HBRT_HOME"] = str(home)
         self._started: list[subprocess.Popen[str]] = []
 

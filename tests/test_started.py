@@ -16,7 +16,7 @@ import pytest
 from hbrt.board import launch
 from tests.limits import PATIENCE_S
 from tests.nursery import Nursery, Program, Server, run_program
-from tests.shared import heed_ctrl_c
+from tests.shared import Shell, heed_ctrl_c
 
 IGNORED = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
 LOADED = "import sys; print('numpy' in sys.modules)"
@@ -161,3 +161,11 @@ def test_a_program_that_forks_is_waited_for_and_killed_as_a_new_interpreter(warm
             pytest.fail(f"This process has another child: {os.waitpid(process.pid, os.WNOHANG)}")
         with pytest.raises(subprocess.TimeoutExpired):
             run_program(["-c", "import time; time.sleep(1000)"], 0.1, Server)
+
+
+def test_a_verb_that_asks_runs_in_the_process_of_its_test(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "python", None)
+    assert shell.json("ls")["boards"] == []
+    shell.environment["LC_ALL"] = "C.UTF-8"  # an interpreter reads it when it starts
+    with pytest.raises(TypeError):
+        shell.hbrt("ls")
