@@ -75,10 +75,12 @@ class Histogram:
             levels: Steps of the quantized numbers: 255 of int8.
 
         Source: Migacz, 8-bit Inference with TensorRT (GTC 2017), entropy calibration,
-        https://on-demand.gputechconf.com/gtc/2017/presentation/s7310-8-bit-inference-with-tensorrt.pdf
+        https://on-demand.gputechconf.com/gtc/2017/presentation/s7310-8-bit-inference-with-tensorrt.pdf; NVIDIA's
+        pytorch-quantization, calib.histogram, for the first bin and for numbers of one sign
         """
-        half, groups = _BINS // 2, (levels + 1) // 2
+        half, groups = _BINS // 2, (levels + 1) // (2 if low < 0 < high else 1)
         magnitudes = self._counts[half:] + self._counts[half - 1 :: -1]
+        magnitudes[0] = magnitudes[1]  # the many zeros of a ReLU are exact in any range: they must not choose it
         peak = max(-low, high)
         ends = [peak * float(end) for end in _ENDS[::-1]]
         bins = [min(half, round(end / self._most * half)) for end in ends] if self._most else []

@@ -71,6 +71,14 @@ def test_the_range_of_least_divergence_cuts_an_outlier() -> None:
     assert histogram.least_divergence(low, high, 65535) == (low, high)
 
 
+def test_the_zeros_of_a_relu_do_not_choose_its_range() -> None:
+    array = np.maximum(np.random.default_rng(3).standard_normal(200_000).astype(np.float32) - 1, 0)
+    histogram = Histogram()
+    histogram.add(array)
+    high = float(array.max())
+    assert loss(array, *histogram.least_divergence(0.0, high, 255)) < 1.3 * loss(array, 0.0, high)
+
+
 def test_a_first_sample_near_zero_costs_no_memory_and_no_time() -> None:
     array = np.random.default_rng(3).standard_normal(10_000).astype(np.float32)
     histogram = Histogram()
