@@ -26,7 +26,7 @@ from hbrt.cli.tables import Column, short_time, show_json, show_table, show_text
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
-# The first Hexagon code of a machine compiles the C library, too; quality recognizes 5000 words six times.
+# The first Hexagon code of a machine compiles the C library, too; quality recognizes 5000 words three times.
 LONG_SECONDS = {"hexagon": 600.0, "quality": 600.0}
 _COLUMNS = (
     Column("OP"),

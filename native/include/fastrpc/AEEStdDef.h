@@ -17,11 +17,16 @@ typedef uint16_t AECHAR, _wchar_t;
 typedef int8_t int8, int1;
 typedef int16_t int16, int2;
 typedef int32_t int32, int4;
-typedef int64_t int64;
 typedef uint8_t uint8, uint1, byte;
 typedef uint16_t uint16, uint2;
 typedef uint32_t uint32, uint4;
+#ifdef __cplusplus /* where a pointer to another type of the same size is an error: programs have long long */
+typedef long long int64;
+typedef unsigned long long uint64;
+#else
+typedef int64_t int64;
 typedef uint64_t uint64;
+#endif
 typedef bool boolean;
 
 #ifndef TRUE

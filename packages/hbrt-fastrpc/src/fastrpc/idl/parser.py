@@ -89,12 +89,12 @@ TEXT: /"(\\["abfnrtv\\]|[^"\\\n])*"/
 """
 
 _INTEGERS: Final = {
-    bits: (Scalar(f"int{bits}_t", signed), Scalar(f"uint{bits}_t", unsigned))
-    for bits, signed, unsigned in (
-        (8, ctypes.c_int8, ctypes.c_uint8),
-        (16, ctypes.c_int16, ctypes.c_uint16),
-        (32, ctypes.c_int32, ctypes.c_uint32),
-        (64, ctypes.c_int64, ctypes.c_uint64),
+    bits: (Scalar(f"int{bits}{end}", signed), Scalar(f"uint{bits}{end}", unsigned))
+    for bits, end, signed, unsigned in (
+        (8, "_t", ctypes.c_int8, ctypes.c_uint8),
+        (16, "_t", ctypes.c_int16, ctypes.c_uint16),
+        (32, "_t", ctypes.c_int32, ctypes.c_uint32),
+        (64, "", ctypes.c_int64, ctypes.c_uint64),  # of AEEStdDef.h
     )
 }
 _BASIC: Final = {
