@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,6 +23,10 @@ _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 _LINKED = re.compile(r"target_link_libraries\s*\(\s*\S+([^)]*)\)|link_libraries\s*\(([^)]*)\)", re.IGNORECASE)
 _FLAG = re.compile(r"(?<!\S)-l(\w+)")
 _WORDS = frozenset({"PUBLIC", "PRIVATE", "INTERFACE", "debug", "optimized", "general"})
+_VENDORS = frozenset({
+    "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
+    "hobot_spdev", "hobot_vio", "hobot_vio_rdkx5", "horizon_tc_ui", "libsrcampy", "pyCauchyKesai", "rknn", "rknnlite",
+})  # fmt: skip
 _SKIPPED = frozenset({".git", "build", "node_modules", ".venv", "__pycache__"})
 
 
@@ -126,18 +131,64 @@ def _has_library(name: str) -> bool:
 
 def _python(found: Found, root: Path, files: list[Path]) -> None:
     own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _is_skipped(path, root)}
-    missing = set()
+    modules, names = set(), set()
     for path in files:
         try:
             tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
         except (SyntaxError, ValueError):
             continue
+        optional = {one for node in ast.walk(tree) if isinstance(node, ast.Try) for one in _tried(node)}
+        called: dict[str, str] = {}  # modules by the names that the program gives them
         for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names = [node.module]
-            missing |= {name for name in names if name.partition(".")[0] not in own and not _can_be_imported(name)}
-    found.modules = sorted(missing)
+            if isinstance(node, ast.Import):
+                wanted = {alias.name: {alias.asname or alias.name} for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                wanted = {node.module: set()}
+                names |= {f"{node.module}.{one.name}" for one in node.names if not _has(node.module, one.name)}
+                called |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            else:
+                continue
+            called |= {name: module for module, given in wanted.items() for name in given}
+            if node not in optional:
+                modules |= {name for name in wanted if name.partition(".")[0] not in own and not _can_be_imported(name)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and (module := called.get(ast.unparse(node.value))):
+                names |= set() if _has(module, node.attr) else {f"{module}.{node.attr}"}
+    found.modules = sorted(modules)
+    found.missing = sorted({*found.missing, *(name for name in names if name.partition(".")[0] not in own)})
+
+
+def _tried(node: ast.Try) -> set[ast.AST]:
+    """The imports that a program does without: their failure is caught."""
+    caught = {ast.unparse(one.type) if one.type else "Exception" for one in node.handlers}
+    is_caught = any(name in " ".join(caught) for name in ("ImportError", "ModuleNotFoundError", "Exception"))
+    return {one for part in node.body for one in ast.walk(part)} if is_caught else set()
+
+
+@cache
+def _top_level(module: str) -> frozenset[str] | None:
+    """Names of a module of a vendor, without a run of it; None for others, and for what has no source."""
+    if module.partition(".")[0] not in _VENDORS or not _can_be_imported(module):
+        return None
+    spec = find_spec(module)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    names = set()
+    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return frozenset(names)
+
+
+def _has(module: str, name: str) -> bool:
+    names = _top_level(module)
+    return (
+        names is None or name == "*" or name.startswith("__") or name in names or _can_be_imported(f"{module}.{name}")
+    )
 
 
 def _can_be_imported(name: str) -> bool:

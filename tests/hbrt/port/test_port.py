@@ -36,6 +36,14 @@ def test_a_tree_is_read(tree: Path) -> None:
     assert found.modules == ["no_such_module.part"]
 
 
+def test_python_names_of_a_vendor_that_are_not_here_are_missing(tree: Path) -> None:
+    text = "from hobot_vio import libsrcampy as cam, gone\ncam.Camera()\ncam.Radar()\nimport helper\nhelper.any()\n"
+    text += "try:\n    import no_such_choice\nexcept ImportError:\n    import numpy\n"
+    (tree / "run.py").write_text(text)
+    found = scan(tree)
+    assert (found.missing, found.modules) == (["hobot_vio.gone", "hobot_vio.libsrcampy.Radar"], [])
+
+
 def test_a_tree_below_a_folder_named_build_is_read_and_finds_every_header_of_the_compiler(tree: Path) -> None:
     below = tree / "build" / "demo"
     below.mkdir(parents=True)
