@@ -57,17 +57,16 @@ class RKNNLite(Calls):
         Args:
             core_mask: NPU cores to run on; for chips of several alone.
             target: The chip that the model is for; None for it too.
-            device_id: Of the board itself: None.
-            async_mode: Not supported.
+            device_id: Of the device; any text is the board itself.
+            async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
         """
+        del device_id
 
         def make_ready() -> None:
             if self._read is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; call load_rknn first.")
             container = self._read()
             platform = platform_of(container.metadata.target_platform)
-            if async_mode or device_id is not None:
-                raise invalid_parameter("async_mode and device_id are not supported here: leave them away.")
             if target is not None and platform_of(str(target)) != platform:
                 raise RknnError(
                     RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
@@ -75,6 +74,7 @@ class RKNNLite(Calls):
                 )
             cores = platform.cores_of(core_mask)
             self._stop()
+            self._is_late, self._before = bool(async_mode), []
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._ops = plugins.required(container)
             self._runner = Runner(container, self._ops, count, core_mask)
@@ -111,7 +111,7 @@ class RKNNLite(Calls):
         def run() -> None:
             if inputs_pass_through is not None and any(inputs_pass_through):
                 raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
-            found.extend(self._running().run(inputs, data_format))
+            found.extend(self._in_turn(self._running().run(inputs, data_format)))
 
         return found if self.call("inference", run) == 0 else None
 

@@ -438,7 +438,7 @@ class RKNN(Calls):
             device_id: Of the device; any text is the board, whose own is in ``list_devices``.
             perf_debug: Let ``eval_perf`` print each layer.
             eval_mem: Let ``eval_memory`` be called.
-            async_mode: Not there.
+            async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
             core_mask: NPU cores to run on; for chips of several alone.
             fallback_prior_device: "cpu"; "gpu" runs on the CPU as well.
         """
@@ -453,8 +453,6 @@ class RKNN(Calls):
                     f"target={container.metadata.target_platform!r}."
                 )
             chip = _checked_target(target, device_id, container)
-            if async_mode:
-                raise invalid_parameter("async_mode is not supported; leave it away.")
             if fallback_prior_device == "gpu":
                 self._log.warning("init_runtime", "No GPU is emulated: what would fall back to it runs on the CPU.")
             elif fallback_prior_device != "cpu":
@@ -472,6 +470,7 @@ class RKNN(Calls):
                 raise
             if runner.note:
                 self._log.warning("init_runtime", runner.note)
+            self._is_late, self._before = bool(async_mode), []
             self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem, ops)
 
         return self.call("init_runtime", make_ready)
@@ -499,7 +498,8 @@ class RKNN(Calls):
             if inputs_pass_through is not None and np.any(inputs_pass_through):
                 raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
             ready = self._running()
-            found.extend(ready.runner.run(self._expanded(inputs, ready.container), data_format))
+            outputs = ready.runner.run(self._expanded(inputs, ready.container), data_format)
+            found.extend(self._in_turn(outputs))
 
         return found if self.call("inference", run) == 0 else None
 

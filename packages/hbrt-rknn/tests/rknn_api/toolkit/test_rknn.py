@@ -437,6 +437,20 @@ def test_one_image_is_a_batch_of_one_and_one_array_the_one_input(
     assert "need 4dims input, but 3dims input buffer feed" in lite.last_error
 
 
+def test_async_mode_gives_the_outputs_of_the_frame_before(rknn: RKNN) -> None:
+    path = build(rknn, nets.DIGITS, None)
+    frames = [np.full((1, 8, 8, 1), at, np.uint8) for at in range(3)]
+    assert rknn.init_runtime() == 0
+    wanted = [(rknn.inference([one]) or [])[0] for one in frames]
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == lite.init_runtime(async_mode=True, device_id="0") == 0
+    assert rknn.init_runtime(async_mode=True) == 0
+    for late in (rknn, lite):
+        found = [(late.inference([one]) or [])[0] for one in frames]
+        np.testing.assert_array_equal(found, [wanted[0], *wanted[:2]])
+    lite.release()
+
+
 def test_layers_that_lose_most_stay_in_real_numbers_by_themselves(rknn: RKNN, tmp_path: Path) -> None:
     dataset = nets.pictures(tmp_path)
 
