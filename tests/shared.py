@@ -244,11 +244,11 @@ class Shell:
     ASKING = frozenset(
         {
             *("start", "stop", "restart", "status", "why", "ops", "tasks", "mem", "ps", "ls", "log"),
-            *("recovery", "inject", "keys", "trace", "rm", "prune", "doctor", "replay", "cc"),
+            *("recovery", "inject", "keys", "trace", "rm", "prune", "doctor", "replay", "cc", "op", "estimate"),
         }
     )
-    INSIDE = frozenset({("op", "new"), ("run", "nn"), ("run", "cv")})  # samples are processes of their own
-    OF_A_PROCESS = frozenset({"-f", "--follow", "--foreground", "--profile"})
+    INSIDE = frozenset({("run", "nn"), ("run", "cv")})  # samples are processes of their own
+    OF_A_PROCESS = frozenset({"-f", "--follow", "--foreground", "--profile", "--self-check"})
 
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
@@ -261,6 +261,8 @@ class Shell:
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
         is_asking = bool(arguments) and arguments[0] in self.ASKING and self.OF_A_PROCESS.isdisjoint(arguments)
+        if arguments[:1] == ("estimate",):  # a program writes to the verb's own standard error
+            is_asking = is_asking and not any(str(one).endswith(".py") for one in arguments)
         if not (is_asking or arguments[:2] in self.INSIDE) or any(map(self._is_of_a_process, self.environment)):
             return self.python("-m", "hbrt", *arguments)
         answer = self._inside(*arguments)

@@ -178,9 +178,9 @@ def test_what_an_op_says_is_shown_once_whose_board_it_may_be(shell: Shell, refer
     image.write_text(SPEAKING, encoding="utf-8")
     shell.environment["HBRT_IMAGE"] = str(image)
     command = ("op", "check", "0x400", "--against", f"{references}:softmax", "--ulp", 4, "--cases", 3)
-    private = shell.hbrt(*command)
+    private = shell.python("-m", "hbrt", *command)
     shell.good("start", "--image", image)
-    started = shell.hbrt(*command)
+    started = shell.python("-m", "hbrt", *command)
     for answer in (private, started):
         assert answer.returncode == 0
         assert answer.stderr.count(" 0x400 one more row\n") == 3

@@ -88,13 +88,13 @@ def test_every_difference_of_two_is_an_error_with_its_line(shell: Shell, files: 
 
 
 def test_lines_fit_80_columns(shell: Shell, files: Path) -> None:
-    answer = shell.hbrt("op", "check-layout", "param:PACKED", "param.h:image_param_t")
+    answer = shell.python("-m", "hbrt", "op", "check-layout", "param:PACKED", "param.h:image_param_t")
     assert answer.returncode == 1
     assert max(map(len, answer.stdout.splitlines())) <= 80
 
 
 def test_json_has_both_structures_and_the_remarks(shell: Shell, files: Path) -> None:
-    document = shell.json("op", "check-layout", "param:ImageParam", "param.h:image_param_t", "--json")
+    document = shell.json("op", "check-layout", "param.py:ImageParam", "param.h:image_param_t", "--json")
     assert document["good"] is True
     assert [one["size_bytes"] for one in document["structures"]] == [24, 24]
     assert [one["holes"][0]["offset"] for one in document["structures"]] == [12, 12]
@@ -126,7 +126,7 @@ def test_wrong_use_is_a_sentence(shell: Shell, files: Path, arguments: list[str]
 
 def test_without_libclang_the_extra_is_named(shell: Shell, files: Path) -> None:
     (files / "clang.py").write_text("raise ImportError('no clang here')")  # in the place of the package
-    answer = shell.hbrt("op", "check-layout", "param.h:closed_t")
+    answer = shell.python("-m", "hbrt", "op", "check-layout", "param.h:closed_t")
     assert answer.returncode == 2
     assert "install hbrt with its extra 'layout', as in pip install '.[layout]' in its clone." in answer.stderr
-    assert shell.good("op", "check-layout", "param:Closed").endswith("No errors, no warnings.\n")
+    assert shell.good("op", "check-layout", "param.py:Closed").endswith("No errors, no warnings.\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 from arm_client.commands.run.defects import Defect, Run, all_defects, naming, spoiling
 from hbrt.findings.record import Finding, Place
 from tests.each import each
+from tests.shared import in_process
 
 
 def test_all_are_named_and_their_twins_are_clean() -> None:
@@ -30,17 +31,15 @@ def test_the_manual_s_layer_has_its_nine_mistakes_named() -> None:
 
 
 def test_one_that_does_not_exist_is_refused() -> None:
-    command = [sys.executable, "-m", "hbrt", "run", "defects", "overun"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    done = in_process("run", "defects", "overun")
+    assert done.exit_code == 2
     assert f"Unknown defect 'overun'; known are {next(iter(all_defects()))}," in " ".join(done.stderr.split())
 
 
 @each("option", ["--check", "--mode", "--board"])
 def test_options_that_have_no_effect_are_refused(option: str) -> None:
-    command = [sys.executable, "-m", "hbrt", "run", option, "dma" if option == "--check" else "direct", "defects"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    done = in_process("run", option, "dma" if option == "--check" else "direct", "defects")
+    assert done.exit_code == 2
     assert f"{option} has no effect: defects have their own board" in " ".join(done.stderr.split())
 
 
