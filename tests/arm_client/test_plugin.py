@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,22 +33,21 @@ def project(pytester: pytest.Pytester, board_home: Path, monkeypatch: pytest.Mon
     return pytester
 
 
-def run(project: pytest.Pytester, source: str, *options: str, is_found: bool = False) -> pytest.RunResult:
-    """Run tests; unless pytest is to find the plugin itself, with it alone, since others' are half a run's time."""
-    project.makepyfile(test_mine=HEAD + source)
+def run(
+    project: pytest.Pytester, *sources: str, options: Sequence[str] = (), is_found: bool = False
+) -> pytest.RunResult:
+    """Run files of tests; unless pytest is to find the plugin itself, with it alone: others' are half a run's time."""
+    project.makepyfile(**{f"test_{at}": HEAD + source for at, source in enumerate(sources)})
     with pytest.MonkeyPatch.context() as patch:
         if not is_found:
             patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-            options += ("-p", "arm_client.testing")
+            options = [*options, "-p", "arm_client.testing"]
         result = project.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=PATIENCE_S)
     assert not list(Path(os.environ["HBRT_HOME"]).iterdir()), "a board was left behind"
     return result
 
 
-def test_a_marker_takes_its_image_by_place_and_nothing_unknown(project: pytest.Pytester) -> None:
-    result = run(
-        project,
-        """
+MARKERS = """
 @pytest.mark.dsp_board("ops.py", cores=1)
 def test_by_place(dsp_board):
     assert 0x1001 in dsp_board.ops()
@@ -63,20 +63,8 @@ def test_twice(dsp_board):
 @pytest.mark.dsp_board("ops.py", 2)
 def test_too_many(dsp_board):
     pass
-""",
-    )
-    result.assert_outcomes(passed=1, errors=3)
-    for wrong in ("core", "image", "2"):
-        result.stdout.fnmatch_lines(
-            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check, inline*"]
-        )
-
-
-def test_a_board_that_does_not_start_is_told_and_the_next_one_starts(project: pytest.Pytester) -> None:
-    (project.path / "bad.py").write_text("def main():\n    return 1 / 0\n", encoding="utf-8")
-    result = run(
-        project,
-        """
+"""
+STARTS = """
 @pytest.mark.dsp_board(image="missing.py")
 def test_image(dsp_board):
     pass
@@ -91,9 +79,110 @@ def test_bad(dsp_board):
 
 def test_good(dsp_board):
     dsp_board.ping()
-""",
-    )
-    result.assert_outcomes(passed=1, errors=3)
+"""
+KEPT = """
+PIDS = []
+
+@pytest.mark.parametrize("repeat", range(5))
+def test_same(dsp_board, repeat):
+    PIDS.append(dsp_board.session.link.daemon_pid)
+    assert len(set(PIDS)) == 1
+
+def test_disorder(dsp_board):
+    PIDS.append(dsp_board.session.link.daemon_pid)
+    assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == 0
+
+def test_not_after_disorder(dsp_board):
+    assert dsp_board.session.link.daemon_pid not in PIDS
+    assert dsp_board.status()["memory"]["blocks"] == 0
+
+@pytest.mark.dsp_board(cores=1)
+def test_not_with_other_settings(dsp_board):
+    assert dsp_board.session.link.daemon_pid not in PIDS
+
+def test_fails(dsp_board):
+    array = dsp_board.empty(4)
+    assert array.sum() == 1
+"""
+SAYS = """
+@pytest.mark.dsp_board("says.py", cores=1)
+@pytest.mark.parametrize("row", [3, 4])
+def test_row(dsp_board, row):
+    block = dsp_board.alloc(4)
+    block.view()[0] = row
+    dsp_board.call(0x1000, block)
+    assert row == 3
+"""
+ON_SELF = """
+class TestMine:
+    @pytest.fixture(autouse=True)
+    def set_up(self, dsp_board):
+        self.x = dsp_board.from_array(np.ones(3))
+        yield
+        assert self.x.sum() == 3
+
+    def test_of_a_fixture(self):
+        assert self.x.sum() == 3
+
+class TestOther:
+    def teardown_method(self):
+        assert self.buffer.size_bytes == 100
+
+    def test_of_its_own(self, dsp_board):
+        self.buffer = dsp_board.alloc(100)
+        self.x = dsp_board.empty(4)
+        self.part = self.x[1:]
+"""
+DEAD = """
+import os, signal
+
+def test_kills_the_daemon(dsp_board):
+    os.kill(dsp_board.session.link.daemon_pid, signal.SIGKILL)
+    with pytest.raises(hb.HbrtError):
+        while True:
+            dsp_board.ping()
+
+def test_kills_a_core(dsp_board):
+    os.kill(dsp_board.status()["cores"][0]["pid"], signal.SIGKILL)
+    while not dsp_board.status()["cores"][0]["crashes"]:
+        pass
+
+def test_next(dsp_board):
+    dsp_board.ping()
+    assert dsp_board.status()["cores"][0]["crashes"] == 0
+"""
+INI = """
+def test_ini(dsp_board):
+    assert 0x1000 in dsp_board.ops()
+
+@pytest.mark.dsp_board(image="other.py")
+def test_marker(dsp_board):
+    assert 0x1000 not in dsp_board.ops()
+    assert 0x2000 in dsp_board.ops()
+"""
+SPEAKING = """
+from dsp_server import *
+
+def speak(input, output, tm):
+    print("row", input[0])
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, speak)
+    hb_dsp_start()
+"""
+
+
+def test_boards_arrays_and_what_ops_say_in_a_users_tests(project: pytest.Pytester) -> None:
+    (project.path / "bad.py").write_text("def main():\n    return 1 / 0\n", encoding="utf-8")
+    (project.path / "says.py").write_text(SPEAKING, encoding="utf-8")
+    result = run(project, MARKERS, STARTS, KEPT, SAYS, ON_SELF, DEAD)
+    result.assert_outcomes(passed=15, failed=3, errors=6)
+    for wrong in ("core", "image", "2"):
+        result.stdout.fnmatch_lines(
+            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check, inline*"]
+        )
     result.stdout.fnmatch_lines(
         ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
     )
@@ -103,6 +192,10 @@ def test_good(dsp_board):
         ["*The board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
     )
     result.stdout.no_fnmatch_line("*await_running*")
+    told, _, _ = result.stdout.str().partition("short test summary")  # in CI the summary has it again
+    assert told.count("not freed") == 1  # a test that failed is not told of its arrays
+    result.stdout.fnmatch_lines(["*- DSP log -*", "??:??:?? core0 0x1000 row 4"])
+    result.stdout.no_fnmatch_line("*row 3")
 
 
 def test_green(project: pytest.Pytester) -> None:
@@ -167,39 +260,6 @@ def test_fresh(dsp_board):
     result.assert_outcomes(passed=8, skipped=1, xfailed=1)
 
 
-def test_boards_are_kept_for_the_next_test(project: pytest.Pytester) -> None:
-    result = run(
-        project,
-        """
-PIDS = []
-
-@pytest.mark.parametrize("repeat", range(5))
-def test_same(dsp_board, repeat):
-    PIDS.append(dsp_board.session.link.daemon_pid)
-    assert len(set(PIDS)) == 1
-
-def test_disorder(dsp_board):
-    PIDS.append(dsp_board.session.link.daemon_pid)
-    assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == 0
-
-def test_not_after_disorder(dsp_board):
-    assert dsp_board.session.link.daemon_pid not in PIDS
-    assert dsp_board.status()["memory"]["blocks"] == 0
-
-@pytest.mark.dsp_board(cores=1)
-def test_not_with_other_settings(dsp_board):
-    assert dsp_board.session.link.daemon_pid not in PIDS
-
-def test_fails(dsp_board):
-    array = dsp_board.empty(4)
-    assert array.sum() == 1
-""",
-    )
-    result.assert_outcomes(passed=7, failed=2)
-    told, _, _ = result.stdout.str().partition("short test summary")  # in CI the summary has it again
-    assert told.count("not freed") == 1  # a test that failed is not told of its arrays
-
-
 def test_a_flush_that_is_left_out_fails_no_test_and_meets_no_other(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,66 +279,6 @@ def test_leaves_it_out(dsp_board, repeat):
     source.view()[:1] = b"x"
     dsp_board.call(0x1000, source, dsp_board.alloc(8))
     assert [found["kind"] for found in dsp_board.status()["findings"]] == ["missing-clean"]
-""",
-    )
-    result.assert_outcomes(passed=2)
-
-
-def test_what_ops_say_is_a_section_of_the_report(project: pytest.Pytester) -> None:
-    (project.path / "says.py").write_text(
-        """
-from dsp_server import *
-
-def speak(input, output, tm):
-    print("row", input[0])
-    return 0
-
-def main():
-    hb_dsp_env_init()
-    hb_dsp_register_fn(0x1000, speak)
-    hb_dsp_start()
-""",
-        encoding="utf-8",
-    )
-    result = run(
-        project,
-        """
-@pytest.mark.dsp_board("says.py", cores=1)
-@pytest.mark.parametrize("row", [3, 4])
-def test_row(dsp_board, row):
-    block = dsp_board.alloc(4)
-    block.view()[0] = row
-    dsp_board.call(0x1000, block)
-    assert row == 3
-""",
-    )
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*- DSP log -*", "??:??:?? core0 0x1000 row 4"])
-    result.stdout.no_fnmatch_line("*row 3")
-
-
-def test_arrays_on_self_are_the_test_s_own(project: pytest.Pytester) -> None:
-    result = run(
-        project,
-        """
-class TestMine:
-    @pytest.fixture(autouse=True)
-    def set_up(self, dsp_board):
-        self.x = dsp_board.from_array(np.ones(3))
-        yield
-        assert self.x.sum() == 3
-
-    def test_of_a_fixture(self):
-        assert self.x.sum() == 3
-
-class TestOther:
-    def teardown_method(self):
-        assert self.buffer.size_bytes == 100
-
-    def test_of_its_own(self, dsp_board):
-        self.buffer = dsp_board.alloc(100)
-        self.x = dsp_board.empty(4)
-        self.part = self.x[1:]
 """,
     )
     result.assert_outcomes(passed=2)
@@ -354,65 +354,23 @@ DISORDER = {
 
 
 def test_disorder_fails_its_test_with_a_sentence_and_no_other(project: pytest.Pytester) -> None:
+    (project.path / "other.py").write_text(
+        IMAGE.read_text(encoding="utf-8").replace("0x1000)", "0x2000)"), encoding="utf-8"
+    )
     project.makeini("[pytest]\ndsp_image = ops.py\n")
     tests = "KEPT = []\npytestmark = pytest.mark.dsp_board(cores=1)\n"
     for name, (body, _) in DISORDER.items():
         tests += f"\ndef test_{name}(dsp_board):{body}\ndef test_after_{name}(dsp_board):\n    dsp_board.ping()\n"
-    result = run(project, tests)
-    result.assert_outcomes(passed=len(DISORDER), failed=len(DISORDER))
+    result = run(project, tests, INI)
+    result.assert_outcomes(passed=len(DISORDER) + 2, failed=len(DISORDER))
     said = result.stdout.str()
     for name, (_, sentence) in DISORDER.items():
         report = said.partition(f"_ test_{name} _")[2].partition("\n____")[0]
         pytest.LineMatcher(report.splitlines()).fnmatch_lines(["The test leaked:", sentence])
 
 
-def test_a_dead_daemon_or_core_does_not_spoil_the_next_test(project: pytest.Pytester) -> None:
-    result = run(
-        project,
-        """
-import os, signal
-
-def test_kills_the_daemon(dsp_board):
-    os.kill(dsp_board.session.link.daemon_pid, signal.SIGKILL)
-    with pytest.raises(hb.HbrtError):
-        while True:
-            dsp_board.ping()
-
-def test_kills_a_core(dsp_board):
-    os.kill(dsp_board.status()["cores"][0]["pid"], signal.SIGKILL)
-    while not dsp_board.status()["cores"][0]["crashes"]:
-        pass
-
-def test_next(dsp_board):
-    dsp_board.ping()
-    assert dsp_board.status()["cores"][0]["crashes"] == 0
-""",
-    )
-    result.assert_outcomes(passed=3)
-
-
-def test_the_ini_option_and_a_marker_that_overrides_it(project: pytest.Pytester) -> None:
-    (project.path / "other.py").write_text(
-        IMAGE.read_text(encoding="utf-8").replace("0x1000)", "0x2000)"), encoding="utf-8"
-    )
-    project.makeini("[pytest]\ndsp_image = ops.py\n")
-    result = run(
-        project,
-        """
-def test_ini(dsp_board):
-    assert 0x1000 in dsp_board.ops()
-
-@pytest.mark.dsp_board(image="other.py")
-def test_marker(dsp_board):
-    assert 0x1000 not in dsp_board.ops()
-    assert 0x2000 in dsp_board.ops()
-""",
-    )
-    result.assert_outcomes(passed=2)
-
-
 def test_strict_markers_know_it(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("--markers", "--strict-markers")
+    result = project.runpytest_inprocess("--markers", "--strict-markers")
     result.stdout.fnmatch_lines(
         ["@pytest.mark.dsp_board(image=None, cores=None, ddr_bytes=None, fresh=False, check=None, inline=False*"]
     )
@@ -429,15 +387,12 @@ def test_many(dsp_board, repeat):
     dsp_board.call(0x100A, bytes([repeat]), out)
     assert out[0] == repeat + 1
 """,
-        "-n",
-        "2",
-        "-p",
-        "xdist",
+        options=["-n", "2", "-p", "xdist"],
     )
     result.assert_outcomes(passed=6)
 
 
-def test_needs_pytest_alone(project: pytest.Pytester) -> None:
+def test_needs_pytest_alone_and_costs_next_to_nothing_without_a_board(project: pytest.Pytester) -> None:
     """As after ``pip install hbrt pytest``: none of the packages that our own tests use can be imported."""
     project.makepyfile(
         blocker="""
@@ -446,24 +401,20 @@ for name in ("hypothesis", "psutil", "xdist", "execnet", "pytest_timeout", "ruff
     sys.modules[name] = None
 """
     )
-    project.makepyfile(test_mine=HEAD + "def test_one(dsp_board):\n    dsp_board.ping()\n")
+    source = """
+import sys
+
+def test_before_a_board_nothing_was_loaded():
+    assert "zmq" not in sys.modules
+    assert "msgpack" not in sys.modules
+
+def test_one(dsp_board):
+    dsp_board.ping()
+"""
+    project.makepyfile(test_mine=HEAD + source)
     command = [sys.executable, "-m", "pytest", "-p", "blocker", "-p", "arm_client.testing", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(project.path)}
     ended = subprocess.run(
         command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
-    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
-
-
-def test_costs_a_project_that_does_not_use_it_next_to_nothing(project: pytest.Pytester) -> None:
-    result = run(
-        project,
-        """
-import sys
-
-def test_nothing_was_loaded():
-    assert "zmq" not in sys.modules
-    assert "msgpack" not in sys.modules
-""",
-    )
-    result.assert_outcomes(passed=1)
+    assert "2 passed" in ended.stdout, ended.stdout + ended.stderr

@@ -12,10 +12,11 @@ import pytest
 
 import arm_client as hb
 from arm_client import Board
-from arm_client.memory.freed import MAX_BLOCKS
+from arm_client.memory import freed
 from tests.limits import PATIENCE_S
 
 ALLOCATED, FREED, USED = 3, 8, 10
+MAX_BLOCKS = 200
 PROGRAM = """import ctypes, numpy, os, sys, arm_client as hb
 mem, keep = hb.hbSysMem(), hb.hbSysMem()
 assert hb.{alloc}(mem, 100) == 0
@@ -50,8 +51,9 @@ def run(use: str, alloc: str = "hbSysAllocMem", before: str = "", **environment:
     return done.returncode, done.stderr, "<string>"
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("alloc", ["hbSysAllocMem", "hbSysAllocCachedMem"])
+@pytest.mark.parametrize(
+    ("use", "alloc"), [*((use, "hbSysAllocMem") for use in USES), ("memmove", "hbSysAllocCachedMem")]
+)
 def test_fault_says_which_block_it_was(tmp_path: Path, use: str, alloc: str) -> None:
     status, said, name = run(USES[use], alloc, HBRT_CACHE="strict", HBRT_HOME=str(tmp_path))
     assert status == -signal.SIGSEGV, said
@@ -90,7 +92,11 @@ def test_a_task_on_freed_memory_is_told_who_freed_it_and_where(dsp_board: Board)
     assert hb.hbSysFreeMem(live) == 0
 
 
-def test_many_freed_blocks_cost_the_kernel_few_mappings_and_memory_goes_on(dsp_board: Board) -> None:
+def test_many_freed_blocks_cost_the_kernel_few_mappings_and_memory_goes_on(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freed, "MAX_BLOCKS", MAX_BLOCKS)
+
     def mappings() -> int:
         return len(Path("/proc/self/maps").read_text().splitlines())
 

@@ -28,7 +28,7 @@ def run(board: str, mode: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("mode", ["direct", "relay", "tcp"])
+@pytest.mark.parametrize("mode", ["direct", *(pytest.param(one, marks=pytest.mark.long) for one in ("relay", "tcp"))])
 def test_each_call_answers_with_a_sentence_and_goes_with_room(
     dsp_board: Board,
     kept_relays: KeptRelays,  # noqa: F811

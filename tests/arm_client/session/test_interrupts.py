@@ -89,11 +89,11 @@ def wait_for_a_post(board: Board, output: Buffer) -> None:
     board.post(Chip.REST, MICROSECONDS, output).finish()
 
 
-@pytest.fixture(params=[2, 1], ids=["looks", "sleeps"])
+@pytest.fixture
 def board(
     request: pytest.FixtureRequest, dsp_board_factory: Callable[..., AbstractContextManager[Board]]
 ) -> Iterator[Board]:
-    """A board whose callers look before they sleep, or do not. Its end gives back a slot that an interrupt cost."""
+    """A board whose callers look before they sleep (2 CPUs), or do not (1). Its end gives back lost slots."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spin, "usable_cpus", lambda: request.param)
         with dsp_board_factory(image=IMAGE, cores=1) as board:
@@ -101,7 +101,11 @@ def board(
             yield board
 
 
-@pytest.mark.parametrize("action", [call, call_in_time, wait_for_a_future, wait_for_a_post])
+@pytest.mark.parametrize(
+    ("board", "action"),
+    [(2, call), *((1, one) for one in (call, call_in_time, wait_for_a_future, wait_for_a_post))],
+    indirect=["board"],
+)
 def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
     board: Board, action: Callable[[Board, Buffer], None]
 ) -> None:
@@ -118,6 +122,7 @@ def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
     assert is_over, "the places were not all visited"
 
 
+@pytest.mark.parametrize("board", [1], indirect=True)
 def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_does_not_know(board: Board) -> None:
     is_over = False
     for at in range(1, MAX_PLACES):
@@ -133,6 +138,7 @@ def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_d
     assert is_over, "the places were not all visited"
 
 
+@pytest.mark.parametrize("board", [1], indirect=True)
 def test_an_interrupt_anywhere_in_a_submission_spares_an_older_task_with_the_same_blocks(board: Board) -> None:
     mem, older, how = hb.hbSysMem(), hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(rpcCmd=Chip.ECHO)
     assert hb.hbSysAllocMem(mem, 64) == 0
@@ -195,7 +201,11 @@ def release_queued(board: Board, output: Buffer) -> None:
     assert [tasks.release(handle) for handle in handles] == [0, 0]
 
 
-@pytest.mark.parametrize("action", [call, call_in_time, wait_for_a_future, release_queued])
+@pytest.mark.parametrize(
+    ("board", "action"),
+    [(2, call), *((1, one) for one in (call, call_in_time, wait_for_a_future, release_queued))],
+    indirect=["board"],
+)
 def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
     board: Board, action: Callable[[Board, Buffer], None]
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
 from dsp_server.lifecycle.fork_core import is_young
 from hbrt.board.files import daemon_pid
@@ -20,6 +21,7 @@ from tests.limits import PATIENCE_S
 if TYPE_CHECKING:
     from tests.shared import Shell
 
+pytestmark = pytest.mark.usefixtures("new_interpreters")  # a daemon that forks finds what its own start has loaded
 # Tells what an image can see of its process, then serves.
 IMAGE = """
 import json, os, signal, sys
@@ -75,10 +77,10 @@ def _stack_of(pid: int) -> str:
 
 def test_an_image_does_not_notice_how_its_process_was_made(shell: Shell) -> None:
     (shell.cwd / "image.py").write_text(IMAGE)
-    shell.good("start", "--image", "image.py")
+    assert shell.python("-m", "hbrt", "start", "--image", "image.py").returncode == 0
     assert how_made(shell) == {"fork"}
     forked = seen(shell)
-    shell.good("restart")
+    assert shell.python("-m", "hbrt", "restart").returncode == 0
     assert how_made(shell) == {"program"}
     assert seen(shell) == forked
     assert shell.good("log").count("core 0 loads") == 2

@@ -47,6 +47,7 @@ def farm() -> Iterator[Farm]:
     assert psutil.wait_procs([one for one in left if one not in before], PATIENCE_S)[1] == []
 
 
+@pytest.mark.long
 def test_results_come_in_order_with_what_the_board_found(farm: Farm) -> None:
     def work(board: Any, item: int) -> Any:
         if item == 7:
@@ -78,6 +79,7 @@ def test_results_come_in_order_with_what_the_board_found(farm: Farm) -> None:
     assert len(good.outcome.digests) == 1
 
 
+@pytest.mark.long
 def test_breakpoint_stays_what_it_was(farm: Farm) -> None:
     def work(_board: Any, _item: int) -> str | None:
         return os.environ.get("PYTHONBREAKPOINT")
@@ -87,6 +89,7 @@ def test_breakpoint_stays_what_it_was(farm: Farm) -> None:
     assert [result.value for result in farm.map(work, [0])] == [here]
 
 
+@pytest.mark.long
 def test_an_item_whose_board_or_process_dies_is_tried_again_and_the_third_time_set_aside(
     farm: Farm, tmp_path: Path
 ) -> None:
@@ -114,6 +117,7 @@ def test_an_item_whose_board_or_process_dies_is_tried_again_and_the_third_time_s
     assert results[5].value == "ONCE-PROCESS"
 
 
+@pytest.mark.long
 def test_a_map_that_is_left_and_an_empty_one(farm: Farm) -> None:
     left = farm.map(lambda _board, item: item, range(1_000_000))
     assert next(left).value == 0

@@ -24,6 +24,7 @@ def behind(found: Sequence[Case], api: onnx_backend.Api = HBDNN) -> tuple[list[s
     return [line for line in tally.differs if f"{api.name} fails" in line], tally
 
 
+@pytest.mark.long
 @pytest.mark.dsp_board(profile="rk3588")
 def test_a_slice_of_the_node_cases_by_rknn(dsp_board: Board) -> None:
     missing, tally = behind(list(node_cases(FAMILIES)), RKNN)
@@ -39,6 +40,7 @@ def test_a_slice_of_the_node_cases(dsp_board: Board) -> None:
     assert tally.board >= tally.bare
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["simple", "pytorch-operator"])
 def test_the_small_kinds_whole(dsp_board: Board, kind: str) -> None:
     missing, tally = behind(list(cases([kind])))

@@ -11,7 +11,7 @@ from benchmarks._board_model import BoardModel
 from benchmarks.dnn_memory import infer, private_bytes
 from tests.arm_client.dnn.nets import double
 
-WARM, COUNT = 2000, 6000
+WARM, COUNT = 500, 1500
 MAX_BYTES = 200  # an inference; a task that is kept has thousands
 
 

@@ -118,7 +118,7 @@ def numbers() -> st.SearchStrategy[float]:
 CLOUDS = st.lists(st.lists(numbers(), min_size=5, max_size=5), max_size=24)
 
 
-@pytest.fixture(params=["compiled", "numpy"])
+@pytest.fixture
 def arm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How this process voxelises; the cores of the board decide for themselves."""
     if request.param == "numpy":
@@ -128,13 +128,15 @@ def arm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.fixture(params=SMALLS.values(), ids=list(SMALLS))
+@pytest.fixture
 def pipelines(request: pytest.FixtureRequest, dsp_board: Board) -> list[nn.PillarPipeline]:
     """One for each plan, and one for both: all examples of a test go through the same buffers."""
-    return [nn.PillarPipeline(dsp_board, request.param) for _ in range(3)]
+    return [nn.PillarPipeline(dsp_board, SMALLS[request.param]) for _ in range(3)]
 
 
-@pytest.mark.usefixtures("arm_way")
+@pytest.mark.parametrize(
+    ("arm_way", "pipelines"), [*(("compiled", name) for name in SMALLS), ("numpy", "centerpoint")], indirect=True
+)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=CLOUDS, plan=st.sampled_from([1, 2]), from_ddr=st.booleans())
 @example(rows=[], plan=1, from_ddr=False)
@@ -143,7 +145,7 @@ def pipelines(request: pytest.FixtureRequest, dsp_board: Board) -> list[nn.Pilla
 @example(rows=[[x - 1.5, y - 1.0, 0, 1, 0] for y in range(3) for x in range(4)], plan=2, from_ddr=True)  # many cells
 @example(rows=[[NAN] * 5, [INF] * 5, [-INF] * 5, [0, 0, 0, NAN, INF]], plan=1, from_ddr=True)
 def test_three_ways_and_a_slow_voxeliser_agree(
-    pipelines: list[nn.PillarPipeline], rows: list[list[float]], plan: pointcloud.Plan, *, from_ddr: bool
+    arm_way: str, pipelines: list[nn.PillarPipeline], rows: list[list[float]], plan: pointcloud.Plan, *, from_ddr: bool
 ) -> None:
     config = pipelines[0].config
     points = cloud(rows, config)
@@ -181,7 +183,6 @@ CENTERPOINT = nn.CENTERPOINT.changed(max_voxels=4000, max_points=6)
 POINTPILLARS = nn.POINTPILLARS.changed(max_voxels=2500, max_points=6, intensity_range=(0.0, 255.0))
 
 
-@pytest.mark.usefixtures("arm_way")
 @pytest.mark.parametrize(("call", "config"), [(nn.centerpoint, CENTERPOINT), (nn.pointpillars, POINTPILLARS)])
 @pytest.mark.parametrize("plan", [1, 2])
 @pytest.mark.parametrize("options", [{}, {"from_ddr": True}, {"core": 2, "priority": 7, "timeout": 30.0}])

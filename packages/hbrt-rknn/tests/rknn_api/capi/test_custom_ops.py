@@ -37,7 +37,7 @@ rknn_custom_op *ENTRY(void) {
 """
 
 
-@pytest.mark.parametrize("flags", [(), SANITIZE])
+@pytest.mark.parametrize("flags", [(), pytest.param(SANITIZE, marks=pytest.mark.long)])
 def test_a_program_computes_ops_of_its_own(
     flags: tuple[str, ...],
     compiled: Compile,  # noqa: F811

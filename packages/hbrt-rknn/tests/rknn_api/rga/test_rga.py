@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 WIDTH, HEIGHT = 16, 8
 
 
-@pytest.mark.parametrize("flags", [(), SANITIZE])
+@pytest.mark.parametrize("flags", [(), pytest.param(SANITIZE, marks=pytest.mark.long)])
 def test_a_c_program_crops_scales_turns_converts_fills_and_blends(
     compiled: Compile,  # noqa: F811
     run: Run,  # noqa: F811
