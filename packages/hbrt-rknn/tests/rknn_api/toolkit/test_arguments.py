@@ -9,6 +9,7 @@ import pytest
 
 from rknn.api import RKNN
 from rknnlite.api import RKNNLite
+from rknnlite.api.rknn_runtime import RKNNRuntime
 from tests.rknn_api import nets
 
 IMAGE = np.zeros((1, 8, 8, 1), np.float32)
@@ -113,3 +114,7 @@ def test_a_model_that_is_loaded_takes_the_place_of_the_one_before(built: RKNN) -
     assert lite.load_rknn("none.rknn") == -1
     assert lite.init_runtime() == -1
     assert lite.last_error == "No model is loaded; call load_rknn first."
+
+
+def test_the_run_times_library_is_found_by_the_toolkits_name() -> None:
+    assert Path(RKNNRuntime()._get_rknn_api_lib_path()).is_file()

@@ -1,0 +1,17 @@
+"""The run time's library by the toolkit's own name: ``from rknnlite.api.rknn_runtime import RKNNRuntime``."""
+
+from hbrt.native.files import library
+
+__all__ = ["RKNNRuntime"]
+
+
+class RKNNRuntime:
+    """Where the run time's library is. Programs replace the method to have another one; here there is one."""
+
+    def _get_rknn_api_lib_path(self) -> str:
+        """Path of the library.
+
+        Raises:
+            hbrt.native.files.NotBuiltError: it is not built.
+        """
+        return str(library("libhbrt.so").parent / "librknnrt.so")
