@@ -1,10 +1,10 @@
 """Builds and runs public programs as they are, and writes what came of each into docs/compatibility.md.
 
-    python -m tools.compatibility MIRROR [--vendor NAME]
+    python -m tools.compatibility MIRROR [--vendor NAME] [--repository OWNER/NAME ...]
 
-MIRROR holds clones as OWNER/NAME; compatibility.toml beside this file says which programs, at which commits. Nothing of
-a repository is kept. Headers and libraries of others are found by CPATH, LIBRARY_PATH, LD_LIBRARY_PATH and PYTHONPATH,
-which the caller sets.
+MIRROR holds clones as OWNER/NAME or OWNER+NAME/repo; compatibility.toml beside this file says which programs, of which
+commits. Nothing of a repository is kept. With --repository the rows of others stay as they are. Other headers and
+libraries are found by CPATH, LIBRARY_PATH, LD_LIBRARY_PATH and PYTHONPATH, which the caller sets.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import onnx
 from onnx import helper
@@ -147,7 +149,8 @@ def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -
 def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
     """Run one program on stand-ins of its models; "runs", or the last line that it printed.
 
-    What it ``prints`` shows that it got to its end, where its exit code does not.
+    What it ``prints`` shows that it got to its end, where its exit code does not. One that never ends is interrupted
+    after ``interrupt_s`` seconds, as by Ctrl-C, and runs when it had not failed until then.
     """
     cwd = folder / program.get("cwd", Path(program["path"]).parent)
     prepare(folder, cwd, program)
@@ -158,29 +161,37 @@ def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> st
         if wrong:
             return wrong
     environment = {**os.environ, "MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen", **program.get("environment", {})}
-    try:
-        done = subprocess.run(
-            [*command, *program.get("arguments", ())],
-            cwd=cwd,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        return f"did not end within {TIMEOUT_S:.0f} s"
-    said = [line for line in done.stderr.splitlines() if line.strip()]
-    if done.returncode < 0:
-        return f"ended by signal {-done.returncode}"
-    if done.returncode or program.get("prints", "") not in done.stdout:
-        return _cell(said[-1] if said else f"exit code {done.returncode}")
+    limit = program.get("interrupt_s", TIMEOUT_S)
+    with subprocess.Popen(
+        [*command, *program.get("arguments", ())],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT if "interrupt_s" in program else signal.SIGKILL)
+            output, errors = process.communicate()
+            if "interrupt_s" not in program:
+                return f"did not end within {TIMEOUT_S:.0f} s"
+            ended = [line for line in errors.splitlines() if line.strip()] or [""]
+            is_good = "Traceback" not in errors or ended[-1].startswith("KeyboardInterrupt")
+            return "runs" if is_good and program.get("prints", "") in output else _cell(ended[-1])
+    said = [line for line in errors.splitlines() if line.strip()]
+    if process.returncode < 0:
+        return f"ended by signal {-process.returncode}"
+    if process.returncode or program.get("prints", "") not in output:
+        return _cell(said[-1] if said else f"exit code {process.returncode}")
     return "runs"
 
 
 def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
-    """Put stand-ins of a program's models, and ``copies`` of files of the repository, where it looks for them.
+    """Put stand-ins of a program's models and ``pictures``, and ``copies`` of files, where it looks for them.
 
     A model whose file ends with .rknn is converted by the toolkit, for the program's ``target``.
     """
@@ -190,6 +201,10 @@ def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
         write_model(source, model["inputs"], model["outputs"])
         if source != file:
             convert(source, file, program.get("target", "rk3588"))
+    for file in program.get("pictures", ()):
+        (cwd / file).parent.mkdir(parents=True, exist_ok=True)
+        noise = np.random.default_rng(0).integers(0, 256, (12, 16, 3)).astype(np.uint8)
+        cv2.imwrite(str(cwd / file), cv2.resize(noise, (640, 480)))
     for target, own in program.get("copies", {}).items():
         (cwd / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / own, cwd / target)
@@ -269,7 +284,7 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
         name, commit = repository["name"], repository["commit"]
         with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(2) as pool:
             folder = Path(made)
-            check_out(mirror / name, commit, folder, repository.get("folders", []))
+            check_out(clone_of(mirror, name), commit, folder, repository.get("folders", []))
             builds, runs = repository.get("build", []), repository.get("run", [])
             for path in repository.get("idl", ()):
                 command = [sys.executable, "-m", "hbrt", "idl", path, "--lang", "c", "--out", "hbrt_generated"]
@@ -280,6 +295,20 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
             ]
             for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):
                 yield Result(repository["vendor"], name, path, commit, text)
+
+
+def clone_of(mirror: Path, name: str) -> Path:
+    """Where the clone of OWNER/NAME is."""
+    flat = mirror / name.replace("/", "+") / "repo"
+    return flat if flat.is_dir() else mirror / name
+
+
+def kept(page: str, vendor: str, names: list[str]) -> list[Result]:
+    """A vendor's rows of a page, but for those of the named repositories."""
+    section = page.partition(f"## {vendor}\n")[2].partition("\n## ")[0]
+    rows = [row[2:-2].split(" | ", 3) for row in section.splitlines() if row.startswith("| ") and row != HEAD[:-1]]
+    rows = [row for row in rows if "/" in row[0] and row[0] not in names]
+    return [Result(vendor, name, path, commit, text) for name, path, commit, text in rows]
 
 
 def table(rows: list[Result]) -> str:
@@ -311,13 +340,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build and run public programs as they are.")
     parser.add_argument("mirror", type=Path, metavar="MIRROR", help="folder with clones as OWNER/NAME")
     parser.add_argument("--vendor", help="only programs for this vendor's boards")
+    parser.add_argument("--repository", action="append", metavar="OWNER/NAME", help="only this one; may be repeated")
     given = parser.parse_args()
     repositories = tomllib.loads(LIST.read_text(encoding="utf-8"))["repository"]
+    programs = [
+        (one["name"], one["commit"][:10], path)
+        for one in repositories
+        for path in (*one.get("build", ()), *(run["path"] for run in one.get("run", ())))
+    ]
+    places = {program: at for at, program in reversed(list(enumerate(programs)))}
+    names = given.repository or [one["name"] for one in repositories]
+    repositories = [one for one in repositories if one["name"] in names and given.vendor in {None, one["vendor"]}]
     for vendor in sorted({one["vendor"] for one in repositories}):
-        if given.vendor in {None, vendor}:
-            rows = list(results(given.mirror, [one for one in repositories if one["vendor"] == vendor]))
-            PAGE.write_text(write(PAGE.read_text(encoding="utf-8"), vendor, rows), encoding="utf-8")
-            sys.stdout.write(f"{vendor}: {table(rows).splitlines()[0]}\n")
+        rows = list(results(given.mirror, [one for one in repositories if one["vendor"] == vendor]))
+        page = PAGE.read_text(encoding="utf-8")
+        rows = [*(kept(page, vendor, names) if given.repository else []), *rows]
+        rows.sort(key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(places)))
+        PAGE.write_text(write(page, vendor, rows), encoding="utf-8")
+        sys.stdout.write(f"{vendor}: {table(rows).splitlines()[0]}\n")
 
 
 if __name__ == "__main__":

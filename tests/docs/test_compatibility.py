@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools import compatibility
-from tools.compatibility import Result, header_folders, results, table, write
+from tools.compatibility import Result, header_folders, kept, results, table, write
 
 RUN = "from hobot_dnn import pyeasy_dnn as dnn\nprint(dnn.load('net.bin')[0].outputs[0].properties.shape)\n"
 
@@ -21,6 +21,7 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
         "bad.c": "#include <no/such.h>\n",
         "say.c": '#include <stdio.h>\nint main(void) { return puts(fopen("in/x", "r") ? "end" : "no file") < 0; }\n',
         "py/run.py": RUN,
+        "py/wait.py": "import time\nwhile True:\n    time.sleep(1)\n",
         "py/stop.py": "raise SystemExit('no | camera')\n",
     }.items():
         (clone / name).parent.mkdir(exist_ok=True)
@@ -37,6 +38,7 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     net = {"file": "net.bin", "inputs": [{"shape": [1, 3, 32, 32], "type": "nv12"}], "outputs": [{"shape": [1, 4]}]}
     runs = [{"path": "py/run.py", "models": [net]}, {"path": "py/stop.py"}]
     runs += [{"path": "say.c", "prints": "end", "copies": {"in/x": "bad.c"}}, {"path": "say.c", "prints": "more"}]
+    runs.append({"path": "py/wait.py", "interrupt_s": 1, "pictures": ["in.png"]})
     repository = {"vendor": "RDK", "name": "author/name", "commit": commit, "build": ["good.c", "bad.c"], "run": runs}
     rows = list(results(folder, [repository]))
     assert [(row.path, row.text) for row in rows] == [
@@ -46,8 +48,9 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("py/stop.py", "no \\| camera"),
         ("say.c", "runs"),
         ("say.c", "exit code 0"),
+        ("py/wait.py", "runs"),
     ]
-    assert table(rows).startswith("3 of 6 build or run; 1 lack a header of others.")
+    assert table(rows).startswith("4 of 7 build or run; 1 lack a header of others.")
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
 
@@ -63,6 +66,8 @@ def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -
 def test_a_vendors_section_is_replaced_and_others_stay() -> None:
     row = Result("A", "author/name", "one.c", "0" * 40, "builds")
     page = write(compatibility.PAGE.read_text(encoding="utf-8"), "ZZ", [row])
+    other = Result("ZZ", "author/other", "two.c", "1" * 10, "no \\| camera")
+    assert kept(write(page, "ZZ", [row, other]), "ZZ", ["author/name"]) == [other]
     again = write(write(page, "AA", [row]), "ZZ", [])
     assert again.index("## AA") < again.index("## ZZ")
     assert again.count("one.c") == 1
