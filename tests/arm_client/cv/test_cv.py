@@ -23,6 +23,7 @@ from arm_client.cv.images import describe, has_whole_rows, kind_of
 from arm_client.errors import CallerError, OpFailedError
 from hbrt.cv_types import HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, hbDSPCvGaussianBlurParam
 from hbrt.status import Status
+from tests.each import each
 
 Array = NDArray[Any]
 data: Any = skimage.data  # its functions have no types
@@ -116,7 +117,7 @@ def test_all_ops_are_here() -> None:
     assert sorted(EXACT) == sorted(set(cv.__all__) - {"Nv12"})
 
 
-@pytest.mark.parametrize("name", EXACT)
+@each("name", EXACT)
 def test_every_op_answers(dsp_board: Board, name: str) -> None:
     call, expected = EXACT[name]
     got = call(dsp_board)
@@ -206,8 +207,8 @@ untyped: Any = cv  # what its types forbid
 NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \(height, width\) of uint8"
 
 
-@pytest.mark.parametrize(
-    ("call", "why"),
+@each(
+    "call, why",
     [
         (lambda b: cv.gaussian_blur(b, GRAY, 4), "^kernelSize is 4: use one of 3 for 1 2 1, 5 for 1 4 6 4 1"),
         (lambda b: cv.gaussian_blur(b, np.zeros(5, np.uint8)), NOT_AN_IMAGE),
@@ -343,7 +344,7 @@ ONE_PLANE: dict[str, Callable[[Board, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ONE_PLANE)
+@each("name", ONE_PLANE)
 def test_an_nv12_where_none_is_taken(dsp_board: Board, name: str) -> None:
     with pytest.raises(
         CallerError, match=r"^src is an Nv12, which this op does not take: give it the plane y"
@@ -360,8 +361,8 @@ WITH_DTYPE: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WITH_DTYPE)
-@pytest.mark.parametrize("dtype", ["zzz", 3, 0, "", "f4,(", "O", "complex64", ">i2", np.float64, [("a", "u1")]])
+@each("name", WITH_DTYPE)
+@each("dtype", ["zzz", 3, 0, "", "f4,(", "O", "complex64", ">i2", np.float64, [("a", "u1")]])
 def test_a_dtype_that_no_image_has(dsp_board: Board, name: str, dtype: Any) -> None:
     for how in ({}, {"out": dsp_board.empty(GRAY.shape, np.uint8)}):
         with pytest.raises(CallerError, match=r"^dtype is .*: an image has uint8, int16, int32 or float32") as caught:

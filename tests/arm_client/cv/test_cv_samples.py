@@ -22,6 +22,7 @@ from arm_client.errors import OpFailedError
 from arm_client.sample import PICTURE, check, read_picture, write_picture
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
+from tests.each import each
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -56,7 +57,7 @@ def test_each_is_the_program_alone() -> None:
         assert "hbrt" not in text, name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_a_result_is_what_the_cpu_makes_of_the_picture(
     dsp_board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -50,14 +50,18 @@ def found_on(paths: BoardPaths) -> list[str]:
     return [one["kind"] for one in ask(paths, "status")["findings"]]
 
 
-@pytest.mark.parametrize("settings", [{"HBRT_CHECK": "coherence"}, {"HBRT_CACHE": "strict"}], ids=str)
+CHECKED, STRICT = {"HBRT_CHECK": "coherence"}, {"HBRT_CACHE": "strict"}
+
+
 @pytest.mark.parametrize(
-    ("at", "way", "where"),
+    ("settings", "at", "way", "where"),
     [
-        (2 * PAGE_BYTES, "read", "8093 behind"),
-        (PAGE_BYTES + MARGIN_BYTES, "write", "69533 behind"),
-        (-1, "write", "1 in front of"),
-        (-MARGIN_BYTES, "read", "65536 in front of"),
+        (CHECKED, 2 * PAGE_BYTES, "read", "8093 behind"),
+        (CHECKED, PAGE_BYTES + MARGIN_BYTES, "write", "69533 behind"),
+        (CHECKED, -1, "write", "1 in front of"),
+        (CHECKED, -MARGIN_BYTES, "read", "65536 in front of"),
+        (STRICT, 2 * PAGE_BYTES, "read", "8093 behind"),
+        (STRICT, -1, "write", "1 in front of"),
     ],
 )
 def test_it_ends_with_a_sentence(paths: BoardPaths, settings: dict[str, str], at: int, way: str, where: str) -> None:

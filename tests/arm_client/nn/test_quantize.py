@@ -15,6 +15,7 @@ from arm_client import nn
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
 from arm_client.errors import CallerError, OpFailedError
+from tests.each import each
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32"]
 
@@ -30,9 +31,9 @@ def oracle(values: NDArray[np.float32], scale: Any, zero_point: Any, dtype: str)
     return result
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("from_ddr", [False, True])
-@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 1, 2, 1, 2, 1, 2, 1, 2), (30_011,)])
+@each("dtype", DTYPES)
+@each("from_ddr", [False, True])
+@each("shape", [(), (1,), (3, 5), (2, 1, 2, 1, 2, 1, 2, 1, 2), (30_011,)])
 def test_per_tensor(dsp_board: Board, dtype: str, shape: tuple[int, ...], from_ddr: bool) -> None:  # noqa: FBT001 - a pytest parameter
     values = normal(*shape)
     got = nn.quantize(dsp_board, values, 0.05, 5, dtype, from_ddr=from_ddr)
@@ -103,8 +104,8 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
     assert nn.dequantize(dsp_board, out, 0.1, out=back) is back
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         ({"dtype": "float16"}, "float16 is not a quantized type: use int8, uint8, int16, uint16, int32."),
         ({"dtype": "int7"}, "The type is 'int7', which numpy has not"),

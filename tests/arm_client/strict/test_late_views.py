@@ -25,9 +25,9 @@ def paths() -> Iterator[BoardPaths]:
         yield paths
 
 
-@pytest.fixture(params=["memory", "memory,coherence"])
+@pytest.fixture
 def board(paths: BoardPaths, request: pytest.FixtureRequest) -> Iterator[Board]:
-    with program_with(paths, request.param) as board:
+    with program_with(paths, getattr(request, "param", "memory")) as board:
         yield board
 
 
@@ -64,8 +64,12 @@ def write(array: Any) -> None:
     array[7] = 1
 
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("make", MAKERS)
+# Each kind of array; each kind of block and of check with one of them.
+CASES = [*(("memory", make, False) for make in MAKERS), ("memory", of_buffer, True), ("memory,coherence", plain, True)]
+in_each_case = pytest.mark.parametrize(("board", "make", "cached"), CASES, indirect=["board"])
+
+
+@in_each_case
 @pytest.mark.parametrize("use", [read, write])
 def test_the_first_use_is_named(
     board: Board, make: Callable[..., Any], use: Callable[[Any], None], *, cached: bool
@@ -86,8 +90,7 @@ def test_the_first_use_is_named(
     assert len(findings_of(board)) == 1
 
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("make", MAKERS)
+@in_each_case
 def test_nothing_is_said_of_arrays_that_nobody_uses(board: Board, make: Callable[..., Any], *, cached: bool) -> None:
     kept = []
     for number in range(20):

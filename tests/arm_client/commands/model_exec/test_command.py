@@ -26,6 +26,7 @@ from arm_client.commands.model_exec import command
 from arm_client.dnn.tensors.images import encode
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.exact import exact
+from tests.each import each
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -313,8 +314,8 @@ def test_perf_sweeps_threads_rates_and_models(dsp_board: Board) -> None:
     assert (spread["rounds"], spread["frame_count"]) == (5, 100)
 
 
-@pytest.mark.parametrize(
-    ("flag", "why"),
+@each(
+    "flag, why",
     [
         ("--sweep_threads=0", "write whole numbers above 0, up to 32"),
         ("--sweep_rates=fast", "write numbers above 0"),
@@ -441,9 +442,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
     assert document["frame_count"] == 5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
+@each("arguments, code, sentence", [
         ("infer", 2, "Missing option '--model_file'"),
         ("infer --model_file={int8}", 2, "Say what to run: --input_file"),
         ("infer --model_file=none.onnx --input_file=x.npy", 2, "The model file none.onnx cannot be read"),
@@ -468,8 +467,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("perf --model_file={int8} --input_valid_shape=1;2", 2, "--input_valid_shape has 2 shapes, the model 1 inputs"),
         ("perf --model_file={int8} other.onnx", 2, "unexpected extra argument (other.onnx)"),
         ("perf --model_file={int8} --frames=3", 2, "No such option"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_wrong_use_is_a_sentence(
     dsp_board: Board, digit: Path, tmp_path: Path, arguments: str, code: int, sentence: str
 ) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import arm_client as hb
 from arm_client.client import Board
 from tests.arm_client.dnn.nets import double, good
+from tests.each import each
 
 Bytes = NDArray[np.uint8]
 Y, NV12, SEPARATE = hb.HB_DNN_IMG_TYPE_Y, hb.HB_DNN_IMG_TYPE_NV12, hb.HB_DNN_IMG_TYPE_NV12_SEPARATE
@@ -121,12 +122,12 @@ def oracle(pixels: Bytes, height: int, width: int) -> Bytes:
     return result
 
 
-@pytest.mark.parametrize(
-    ("kind", "layout"),
+@each(
+    "kind, layout",
     [(Y, NCHW), (Y, NHWC), (NV12, NCHW), (SEPARATE, NCHW), (YUV444, NCHW), (RGB, NHWC), (RGB, NCHW), (BGR, NHWC)],
 )
-@pytest.mark.parametrize("region", [None, (2, 1, 18, 12), (3, 4, 3, 4)])
-@pytest.mark.parametrize("sides", [(6, 10), (22, 34), (14, 20)])
+@each("region", [None, (2, 1, 18, 12), (3, 4, 3, 4)])
+@each("sides", [(6, 10), (22, 34), (14, 20)])
 def test_every_type_against_exact_fractions(
     picture: Any, kind: int, layout: int, region: tuple[int, ...] | None, sides: tuple[int, int]
 ) -> None:

@@ -68,8 +68,8 @@ def real(shape: Sequence[int], seed: int = 0) -> Array[np.float32]:
     return values
 
 
-@pytest.mark.parametrize(
-    ("shape", "axis", "opset"),
+@each(
+    "shape, axis, opset",
     [
         ((1, 1000), None, 13),
         ((1, 7), -1, 13),
@@ -172,8 +172,8 @@ def ties(shape: Sequence[int]) -> Array[np.float32]:
     return values
 
 
-@pytest.mark.parametrize(
-    ("zero_points", "dtype", "axis"),
+@each(
+    "zero_points, dtype, axis",
     [
         (None, np.uint8, None),
         (3, np.uint8, None),
@@ -201,8 +201,8 @@ def test_quantize_linear(dsp_board: Board, zero_points: Any, dtype: Any, axis: i
     np.testing.assert_array_equal(ours, alone, strict=True)
 
 
-@pytest.mark.parametrize("axis", [None, 0, -1])
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32])
+@each("axis", [None, 0, -1])
+@each("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32])
 def test_dequantize_linear(dsp_board: Board, dtype: Any, axis: int | None) -> None:
     shape, limits = (3, 5, 3), np.iinfo(dtype)
     scales, zero_points = ([0.5, 0.3, 0.1], [1, 2, 3]) if axis is not None else (0.3, 3)

@@ -137,11 +137,11 @@ def test_a_nv12_picture_is_bytes(dsp_board: Board, tmp_path: Path) -> None:
         model(nv12.reshape(-1)[:35])
 
 
-@pytest.mark.parametrize(
-    ("kind", "dtype"),
+@each(
+    "kind, dtype",
     [("bool", np.bool_), ("uint64", np.uint64), ("float16", np.float16), ("double", np.float64), ("int32", np.int32)],
 )
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 1, 3)])
+@each("shape", [(), (0, 3), (2, 1, 3)])
 def test_every_type_and_shape_passes_unchanged(dsp_board: Board, kind: str, dtype: Any, shape: tuple[int, ...]) -> None:
     sizes = ",".join(map(str, shape))
     model = one(
@@ -230,7 +230,7 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
     assert len(attached().blocks.owned()) == 2
 
 
-@pytest.mark.parametrize("moment", ["on_alloc", "on_free", "_drop", "leave", "changes"])
+@pytest.mark.parametrize("moment", ["on_alloc", "on_free", "_drop", "release_block", "changes"])
 def test_models_that_the_collector_finds_in_the_thread_that_answers(
     dsp_board: Board, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

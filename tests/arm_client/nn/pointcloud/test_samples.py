@@ -16,6 +16,7 @@ from arm_client.client import Board
 from arm_client.commands.run.references import verdict_of
 from arm_client.commands.run.samples import arguments_of, samples_of
 from arm_client.errors import CallerError
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -92,7 +93,8 @@ def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
 def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(shell: Shell, tmp_path: Path) -> None:
     file = points_file(tmp_path, "pointpillars")
     out = tmp_path / "out"
-    document = shell.json("run", "nn", "softmax", "pointpillars", "--points", file, "--output", out)
+    words = ("run", "nn", "softmax", "pointpillars", "--timeout", PATIENCE_S)  # numba may compile first
+    document = shell.json(*words, "--points", file, "--output", out)
     assert document["passed"]
     softmax, got = document["results"]
     assert got["points"] == len(nn.read_kitti(file))

@@ -15,7 +15,7 @@ from hbrt.native.files import include_dir
 from rknn_api import c_names, types
 from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
-from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
+from tests.native.arm.conftest import Compile, Run, board, compiled, run  # noqa: F401 - fixtures
 from tests.native.arm.test_headers import entries
 from tests.rknn_api.capi.models import model
 from tests.rknn_api.capi.test_functions import picture, reference

@@ -23,6 +23,7 @@ from rknn_api.capi.matrices import (
     unpacked,
     wrong_size,
 )
+from tests.each import each
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
@@ -39,8 +40,8 @@ def drawn(dtype: str, *shape: int) -> Any:
     return rng.integers(*((-8, 8) if dtype == "int4" else (-128, 128)), shape).astype(np.int8)
 
 
-@pytest.mark.parametrize("number", KINDS)
-@pytest.mark.parametrize(("b_layout", "ac_layout"), [(0, 0), (1, 1), (2, 0)])
+@each("number", KINDS)
+@each("b_layout, ac_layout", [(0, 0), (1, 1), (2, 0)])
 def test_every_type_and_layout_is_numpys_product(dsp_board: Board, number: int, b_layout: int, ac_layout: int) -> None:
     del dsp_board
     kind = KINDS[number]
@@ -195,8 +196,8 @@ def test_a_scale_of_b_for_each_group_of_rows(dsp_board: Board) -> None:
     assert [rk.rknn_destroy_mem(0, mem) for mem in mems] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("chip", "number", "a", "b", "multiples"),
+@each(
+    "chip, number, a, b, multiples",
     [
         ("rk3588", 1, (8, M, 8), (8, 2, 16, 32), (32, 16)),
         ("rk3576", 2, (4, M, 16), (4, 2, 32, 32), (32, 32)),

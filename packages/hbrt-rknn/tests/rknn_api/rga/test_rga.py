@@ -12,7 +12,8 @@ import pytest
 
 from rknn_api.rga.engine import Picture, process, refusal
 from rknn_api.rga.formats import FORMATS, byte_count, matrix
-from tests.native.arm.conftest import Compile, Run, compiled, run  # noqa: F401 - fixtures
+from tests.each import each
+from tests.native.arm.conftest import Compile, Run, board, compiled, run  # noqa: F401 - fixtures
 from tests.rknn_api.capi.test_custom_ops import SANITIZE
 
 HERE = Path(__file__).parent
@@ -25,7 +26,9 @@ def test_a_c_program_crops_scales_turns_converts_fills_and_blends(
     run: Run,  # noqa: F811
     flags: tuple[str, ...],
 ) -> None:
-    answer = run(compiled(str(HERE / "pictures.c"), "-lrga", "-Wno-pedantic", *flags), HBRT_PROFILE="rk3588")
+    answer = run(
+        compiled(str(HERE / "pictures.c"), "-lrga", "-Wno-pedantic", *flags), HBRT_PROFILE="rk3588", HBRT_BOARD=""
+    )
     assert (answer.returncode, answer.stdout) == (0, "0\n"), answer.stderr
 
 
@@ -55,7 +58,7 @@ def smooth() -> Any:
     return np.dstack([40 + 6 * columns, 200 - 8 * rows, 60 + 4 * rows + 3 * columns]).astype(np.uint8)
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.product(FORMATS, (0x02, 0x0A))))
+@each("one, other", list(itertools.product(FORMATS, (0x02, 0x0A))))
 def test_each_format_goes_to_rgb_and_to_nv12_and_back(one: int, other: int) -> None:
     there = picture(one)
     moved(picture(0x02, smooth()), there)
@@ -85,7 +88,7 @@ def test_chroma_of_one_format_keeps_its_bytes_in_another() -> None:
     np.testing.assert_array_equal(found[luma:].reshape(2, -1), data[luma:].reshape(-1, 2).T)
 
 
-@pytest.mark.parametrize(("usage", "turn"), [
+@each("usage, turn", [
     (1, lambda a: np.rot90(a, 3)), (2, lambda a: np.rot90(a, 2)), (4, np.rot90),
     (8, lambda a: a[:, ::-1]), (16, lambda a: a[::-1]), (32, lambda a: a[::-1, ::-1]),
 ])  # fmt: skip
