@@ -69,6 +69,7 @@ class Status(IntEnum):
     HB_SYS_NOT_RUNNING = -6000133, "No board is running; start one with 'hbrt start'."
     HB_SYS_BOARD_LOST = -6000134, "The daemon of the board died; start it again and attach again."
     HB_SYS_FORKED = -6000135, "This process is a fork of the one that attached to the board; attach anew in the child."
+    HB_SYS_NOT_SUPPORTED = -6000136, "The function is declared, but hbrt has no body for it."
     HB_DSP_INVALID_ARGUMENT = -6000257, "An argument of the RPC is not valid: a null pointer or a bad value."
     HB_DSP_INVALID_CORE = -6000258, "dspCoreId names a core that this board does not have."
     HB_DSP_INVALID_PRIORITY = -6000259, "The priority is outside 0..255."

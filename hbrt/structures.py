@@ -9,7 +9,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 # Types of fields, as C spells them: what a program reads and writes, and what lies in memory.
 int8_t: TypeAlias = Annotated[int, ctypes.c_int8]
@@ -74,13 +74,6 @@ def initializer(defaults: CStructure) -> Callable[[CStructure], None]:
     """What a macro that initializes a structure does: writes all of its bytes at once, past the check of each field."""
     write, raw = struct.Struct(f"{ctypes.sizeof(defaults)}s").pack_into, bytes(defaults)
     return lambda target: write(target, 0, raw)
-
-
-class Several(NamedTuple):
-    """A parameter that is the address of structures; the one at ``count_at`` says how many."""
-
-    kind: type[ctypes.Structure]
-    count_at: int
 
 
 class CHandle(ctypes.c_void_p):

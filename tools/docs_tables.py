@@ -29,6 +29,7 @@ def parts() -> dict[str, Callable[[], str]]:
         "folders",
         "ivp",
         "layout",
+        "names",
         "profile",
     )
     modules = [import_module(f"tools.docs_{name}") for name in names]

@@ -13,14 +13,16 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 import arm_client
+import hbrt.dnn_types
+import hbrt.types
 from arm_client.c_library import call_sites
-from arm_client.c_library.prototypes import parameters_of, result_of
+from arm_client.c_library.prototypes import Prototype, by_numbers, prototype
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
@@ -30,15 +32,15 @@ from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 6
-_EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
+VERSION = 7
+_TYPES = {**vars(hbrt.types), **vars(hbrt.dnn_types)}
+_EXPECTED = frozenset({0, *map(int, (Status.HB_DSP_TIMEOUT, Status.HB_DNN_TIMEOUT, Status.HB_SYS_NOT_SUPPORTED))})
 
 
 class _Entry(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
-        ("result", ctypes.c_char_p),
-        ("parameters", ctypes.c_char_p),
+        ("signature", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
     )
 
@@ -73,7 +75,7 @@ class _Host(ctypes.Structure):
 
 
 _GUESTS = {
-    "fastrpc": ("remote_", "hbrt_rpcmem", "hbrt_fastrpc", "hbrt_register_buf"),
+    "fastrpc": ("remote_", "rpcmem_", "fastrpc_", "dspqueue_", "hbrt_fastrpc_"),
     "rknn": ("rknn_", "hbrt_rga_"),
 }
 """Entry point in ``hbrt.c_names``, and extra -> how its C names begin."""
@@ -82,12 +84,10 @@ _GUESTS = {
 class Guest(Protocol):
     """The C names of a guest."""
 
-    STRUCTURES: dict[str, type[ctypes.Structure]]
+    TYPES: Mapping[str, Any]
+    """Those of its C names."""
 
-    def prototype(self, name: str) -> tuple[Any, list[Any]] | None:
-        """Return the types of a C name's result and parameters; None when they are those of native/arm/calls.h."""
-
-    def function(self, name: str, host: Any) -> Callable[..., Any]:
+    def function(self, name: str, given: Prototype, host: Any) -> Callable[..., Any]:
         """Return the function of a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
 
     def refusal(self, name: str, status: int) -> tuple[str, str] | None:
@@ -174,19 +174,16 @@ def _find(host: _Host, at: int) -> None:
     name = entry.name.decode()
     try:
         guest = guest_of(name)
-        result, kinds = (guest and guest.prototype(name)) or (
-            result_of(entry.result.decode()),
-            parameters_of(entry.parameters.decode(), guest.STRUCTURES if guest else {}),
-        )
-        call = guest.function(name, host) if guest else _function(name)
-        if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb", "remote_handle64_invoke"}:
+        given = prototype(entry.signature.decode(), guest.TYPES if guest else _TYPES)
+        call = guest.function(name, given, host) if guest else _function(name)
+        result, kinds = by_numbers(given) if guest else given
+        if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb", "remote_handle64_invoke", "remote_handle_invoke"}:
             call = _lending(host, call)
         if name == "hbDSPWaitTaskDone":
             call = _going_on(host, call)
-        serve = (
-            _text_function(host, name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
-        )
-        made = ctypes.CFUNCTYPE(result, *kinds)(serve)
+        is_text = result is ctypes.c_char_p  # which a callback gives as an address
+        serve = _text_function(host, name, call) if is_text else _status_function(host, name, call, kinds)
+        made = ctypes.CFUNCTYPE(ctypes.c_void_p if is_text else result, *kinds)(serve)
         _kept.append(made)
         entry.function = ctypes.cast(made, ctypes.c_void_p).value
     except guests.MissingGuestError as error:
@@ -220,7 +217,19 @@ def _function(name: str) -> Callable[..., Any]:
         from arm_client.c_library.layers import register
 
         return register
-    return cast("Callable[..., Any]", getattr(arm_client, name))
+    return cast("Callable[..., Any]", getattr(arm_client, name, None) or _unsupported(name))
+
+
+def _unsupported(name: str) -> Callable[..., int]:
+    """A function that is declared, and has no body: it says so."""
+
+    def refused(*given: Any) -> int:
+        del given
+        sentence = f"{name} is declared, but not supported: hbrt has no body for it."
+        _say(sentence)
+        return note(Status.HB_SYS_NOT_SUPPORTED, sentence)
+
+    return refused
 
 
 @cache
@@ -248,7 +257,7 @@ def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
     return made
 
 
-def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
+def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: tuple[Any, ...]) -> Callable[..., int]:
     """A C name as C calls it: pointers become the arguments of the Python call, NULL becomes None, nothing is raised.
 
     It returns the status by ``answer``: ctypes returns garbage when a signal's handler raises at its start.

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from arm_client.c_library.structures import hbrtArray, hbrtAttribute, hbrtLayer
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.layers.layer import Layer, hbDNNRegisterLayerCreator
 from arm_client.dnn.layers.ndarray import NDArray
 from arm_client.dnn.spec.dtypes import carried, dtype_of
-from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNInferCtrlParam
+from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNInferCtrlParam, hbrtArray, hbrtAttribute, hbrtLayer
 from hbrt.models.run.layer import TensorType
 from hbrt.models.spec.dtypes import onnx_type_of
 from hbrt.models.spec.graph import NodeInfo

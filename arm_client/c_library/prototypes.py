@@ -1,67 +1,80 @@
-"""Types of ctypes from the C prototypes of native/arm/calls.h, which is their one home."""
+"""Types of C functions by their signatures, and calls whose pointers come from C as numbers.
+
+A signature has the type of the result, then those of the parameters, as native/arm/calls.h has it: a name of ctypes or
+of the API, with a star for each pointer, or with the place of the parameter that counts them, ``rknn_input[1]``.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-import hbrt.dnn_types
-import hbrt.types
-from arm_client.c_library.structures import hbrtLayer
-
-_NUMBERS = {
-    "int32_t": ctypes.c_int32,
-    "uint32_t": ctypes.c_uint32,
-    "int64_t": ctypes.c_int64,
-    "uint64_t": ctypes.c_uint64,
-    "remote_handle": ctypes.c_uint32,
-    "remote_handle64": ctypes.c_uint64,
-}
-_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer}
-_PARAMETER = re.compile(r"(?P<const>const )?(?P<base>\w+)(?P<stars>[ *]*) ?\b(?P<name>\w+)")
+_MAX_STRUCTURES = 4096
+_NUMBERS = {ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64}
+made: dict[int, ctypes.Structure] = {}
+"""The structures that calls have returned, by their addresses: C has the pointers."""
 
 
-def parameters_of(text: str, others: Mapping[str, type] = MappingProxyType({})) -> list[Any]:
-    """The types of a list of parameters, such as ``(hbSysMem * mem, uint32_t size)``.
+class Several(NamedTuple):
+    """A parameter that is the address of structures; the one at ``count_at`` says how many."""
 
-    Args:
-        text: The list.
-        others: Structures beside the client's, by name.
-
-    Raises:
-        ValueError: one is not written as base type, stars and name, or has a type that is not known.
-    """
-    inner = text.strip().removeprefix("(").removesuffix(")").strip()
-    if inner == "void":
-        return []
-    return [_parameter(one.strip(), others) for one in inner.split(",")]
+    kind: type[ctypes.Structure]
+    count_at: int
 
 
-def result_of(text: str) -> Any:
-    """The type of a result: int32_t, or text, which a callback gives as an address."""
-    return ctypes.c_void_p if text == "const char *" else _NUMBERS[text]
+class Prototype(NamedTuple):
+    """The types of a function's result, None for none, and of its parameters."""
+
+    result: Any
+    kinds: tuple[Any, ...]
 
 
-def _parameter(text: str, others: Mapping[str, type]) -> Any:
-    found = _PARAMETER.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a base type with stars and a name.")
-    return _pointed(found["base"], found["stars"].count("*"), others, is_const=found["const"] is not None)
+def prototype(signature: str, names: Mapping[str, Any]) -> Prototype:
+    """The types that a signature names, which are ctypes' or among ``names``."""
+    result, *kinds = (None if one == "None" else _kind(one, names) for one in signature.split())
+    return Prototype(result, tuple(kinds))
 
 
-def _pointed(base: str, stars: int, others: Mapping[str, type], *, is_const: bool) -> Any:
-    if base == "char" and stars == 1 and not is_const:
-        return ctypes.c_void_p  # bytes of a buffer
-    if base in {"char", "void"} and stars:
-        kind: Any = ctypes.c_char_p if base == "char" else ctypes.c_void_p
-        stars -= 1
-    else:
-        kind = _NUMBERS.get(base) or _STRUCTURES.get(base) or others.get(base)
-    if kind is None:
-        raise ValueError(f"No type {base!r} is known.")
-    for _ in range(stars):
+def by_numbers(given: Prototype) -> Prototype:
+    """The types by which C hands over a function's result and parameters, with addresses as numbers."""
+    plain = [kind if kind in _NUMBERS else ctypes.c_uint64 for kind in (given.result or ctypes.c_int32, *given.kinds)]
+    return Prototype(plain[0], tuple(plain[1:]))
+
+
+def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[..., int]:
+    """A call whose arguments of these kinds come as numbers; a structure that it returns is kept for C."""
+
+    def called(*given: int) -> int:
+        answer = call(*(_argument(kind, value, given) for kind, value in zip(kinds, given, strict=True)))
+        if not isinstance(answer, ctypes.Structure):
+            return answer or 0
+        address = ctypes.addressof(answer)
+        made[address] = answer
+        return address
+
+    return called
+
+
+def read(kind: Any, address: int) -> Any:
+    """The value at an address: that which Python made, or what the program has there; None for NULL."""
+    found = made.get(address)
+    return found if isinstance(found, kind) else kind.from_address(address) if address else None
+
+
+def _kind(text: str, names: Mapping[str, Any]) -> Any:
+    base, _, count = text.partition("[")
+    name = base.rstrip("*")
+    kind = getattr(ctypes, name, None) or names[name]
+    for _ in base[len(name) :]:
         kind = ctypes.POINTER(kind)
-    return kind
+    return Several(kind, int(count.rstrip("]"))) if count else kind
+
+
+def _argument(kind: Any, value: int, given: tuple[int, ...]) -> Any:
+    if isinstance(kind, Several):
+        count = max(0, min(given[kind.count_at], _MAX_STRUCTURES))
+        return (kind.kind * count).from_address(value) if value else None
+    if kind is ctypes.c_char_p:
+        return ctypes.string_at(value) if value else None
+    return read(kind._type_, value) if issubclass(kind, ctypes._Pointer) else value  # noqa: SLF001

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -12,19 +12,19 @@ from arm_client.arrays import BoardArray, dtype_of
 from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.nn.arrays import as_array, axis_of, per_channel, result_array, to_board
+from hbrt.behavior import QUANTI_DTYPES
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
-    QUANTI_DTYPES,
     QUANTI_SCALE,
     QUANTI_SHIFT,
-    QuantiParam,
     hbDSPDequantizeParam,
     hbDSPQuantizeParam,
 )
 from hbrt.types import HB_DSP_RPC_CMD_NN_DEQUANTIZE, HB_DSP_RPC_CMD_NN_QUANTIZE
 
+QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 TENSOR_TYPES = {np.dtype(name): number for number, name in QUANTI_DTYPES.items()}
 
 

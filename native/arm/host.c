@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 6U
+#define LAYOUT_VERSION 7U
 enum { MAX_WAITS = 256, MIN_DESCRIPTORS = 4 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 

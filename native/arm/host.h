@@ -8,11 +8,10 @@
 
 typedef void (*hbrt_function)(void);
 
-/** One function of the library: its types as text, and its Python function once that was looked up. */
+/** One function of the library: its types in Python, and its Python function once that was looked up. */
 struct hbrt_entry {
   const char *name;
-  const char *result;
-  const char *parameters;
+  const char *signature;
   hbrt_function function;
 };
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import arm_client as hb
-from hbrt import cv_types, nn_types, pointcloud_types
+from hbrt import cv_types, nn_types
 from hbrt.lazy import attach, stub_names
 from tests.each import each
 
@@ -39,7 +39,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
 
 
 def test_every_structure_that_an_arm_program_needs_is_in_hb() -> None:
-    for module in (cv_types, nn_types, pointcloud_types):
+    for module in (cv_types, nn_types):
         structures = [name for name in vars(module) if re.match("hb(DSP|VP)", name)]
         assert structures
         for name in structures:

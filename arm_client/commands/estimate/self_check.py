@@ -21,7 +21,7 @@ from arm_client.commands.estimate.report import us
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
 from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
 from hbrt.control.ask import ask
-from hbrt.pointcloud_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
+from hbrt.nn_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
 from hbrt.profiles.estimate import Call, calls_of, parts_of
 from hbrt.profiles.profile import Profile
 

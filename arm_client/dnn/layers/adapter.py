@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from arm_client.cabi.dnn_macros import HB_DNN_INITIALIZE_INFER_CTRL_PARAM
 from arm_client.cabi.last_error import last_error, note
 from arm_client.dnn.errors import ModelError, incompatible, one_line
 from arm_client.dnn.layers import layer as layers
 from arm_client.dnn.layers.layer import Layer, LayerCreator, tear_down
-from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
+from hbrt.dnn_types import hbDNNInferCtrlParam
 from hbrt.models.run.layer import TensorType
 from hbrt.models.run.steps import said
 from hbrt.status import Status

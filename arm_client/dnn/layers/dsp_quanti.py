@@ -5,20 +5,19 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from arm_client.dnn.layers.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
 from arm_client.dnn.layers.layer import registry
 from arm_client.dnn.layers.ndarray import NDArray
+from hbrt.behavior import QUANTI_DTYPES
 from hbrt.models.run.layer import TensorType
 from hbrt.nn_types import (
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ZERO_POINT_LAST,
-    QUANTI_DTYPES,
     QUANTI_SCALE,
-    QuantiParam,
     hbDSPDequantizeParam,
     hbDSPQuantizeParam,
 )
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
     from hbrt.models.spec.graph import NodeInfo
 
+QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 TENSOR_TYPES = {np.dtype(name): number for number, name in QUANTI_DTYPES.items()}
 _ALIGNMENT = 8  # of the blocks of a call
 _NOTHING_BETWEEN = ("Relu", "Clip")  # what an int8 op does on its way out
@@ -37,7 +37,7 @@ class _Quanti(DspLayer):
     """What QuantizeLinear and DequantizeLinear share."""
 
     cmd = 0
-    structure: type[QuantiParam] = QuantiParam
+    structure: type[QuantiParam] = hbDSPQuantizeParam
 
     def __init__(self) -> None:
         super().__init__()

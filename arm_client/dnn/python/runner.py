@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from arm_client.cabi.arguments import integer, short_repr
+from arm_client.cabi.dnn_macros import HB_DNN_INITIALIZE_INFER_CTRL_PARAM
 from arm_client.dnn.capi.arguments import check_schedule, milliseconds
 from arm_client.dnn.capi.infer import BoundTensors, bound_tensors, job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
@@ -18,14 +19,7 @@ from arm_client.dnn.tensors.binding import one_of_batch
 from arm_client.dnn.tensors.tensor_memory import generation_of
 from arm_client.errors import error_for
 from hbrt.ddr.file import Ddr
-from hbrt.dnn_types import (
-    HB_DNN_INITIALIZE_INFER_CTRL_PARAM,
-    hbDNNHandle_t,
-    hbDNNInferCtrlParam,
-    hbDNNRoi,
-    hbDNNTaskHandle_t,
-    hbDNNTensor,
-)
+from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.errors import StatusError
 from hbrt.status import Status
 

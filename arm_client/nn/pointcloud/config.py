@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.checks import need_whole, refusal
-from hbrt.pointcloud_types import MAX_GRID, MAX_PLACES, POINT_DIMS, hbDSPPointCloudParam
+from hbrt.behavior import MAX_GRID, MAX_PLACES, POINT_DIMS
+from hbrt.nn_types import hbDSPPointCloudParam
 from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPILLARS
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from arm_client.nn.pointcloud.config import PillarConfig
 from arm_client.nn.pointcloud.voxels import coordinates
-from hbrt.pointcloud_types import NO_CELL
+from hbrt.behavior import NO_CELL
 
 if TYPE_CHECKING:
     from arm_client.nn.pointcloud.pointcloud import Pillars

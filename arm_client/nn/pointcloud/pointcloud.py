@@ -27,7 +27,7 @@ from arm_client.future import PendingCall
 from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud.config import CENTERPOINT, POINTPILLARS, PillarConfig
 from arm_client.nn.pointcloud.voxels import Voxeliser
-from hbrt.pointcloud_types import (
+from hbrt.nn_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
     POINTCLOUD_ENCODE_PILLARS,
     POINTCLOUD_ENCODE_POINTS,

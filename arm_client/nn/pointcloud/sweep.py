@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.checks import need_whole, refusal
-from hbrt.pointcloud_types import POINT_DIMS
+from hbrt.behavior import POINT_DIMS
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.nn.pointcloud.config import PillarConfig
+from hbrt.behavior import NO_CELL
 from hbrt.jit import Kernel
-from hbrt.pointcloud_types import NO_CELL
 
 _NO_POINTS, _NO_BYTES = np.empty(0, np.float32), np.empty(0, np.uint8)
 

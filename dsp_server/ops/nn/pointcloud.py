@@ -29,11 +29,9 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
-from hbrt.pointcloud_types import (
+from hbrt.behavior import MAX_GRID, MAX_PLACES, POINT_DIMS
+from hbrt.nn_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
-    MAX_GRID,
-    MAX_PLACES,
-    POINT_DIMS,
     POINTCLOUD_ENCODE_PILLARS,
     POINTCLOUD_ENCODE_POINTS,
     POINTCLOUD_TRANSPOSE,

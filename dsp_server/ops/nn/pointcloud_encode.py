@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, QUANTIZED, encode
-from hbrt.pointcloud_types import NO_CELL, hbDSPPointCloudParam
+from hbrt.behavior import NO_CELL
+from hbrt.nn_types import hbDSPPointCloudParam
 
 _NO_WORDS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int8)
 

@@ -9,26 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.errors import ParameterError
 from dsp_server.ops.nn.channels import Channels
+from hbrt.behavior import MAX_DIMENSIONS, MAX_SHIFT, QUANTI_DTYPES
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
     HB_DSP_QUANTI_ZERO_POINT_LAST,
-    MAX_DIMENSIONS,
-    MAX_SHIFT,
-    QUANTI_DTYPES,
     QUANTI_SCALE,
     QUANTI_SHIFT,
-    QuantiParam,
+    hbDSPDequantizeParam,
+    hbDSPQuantizeParam,
 )
 
+QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
 """(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
 

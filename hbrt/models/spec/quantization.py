@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hbrt import quantize as rules
+from hbrt.behavior import MAX_SHIFT
 from hbrt.models.spec.spec import Quantization, QuantizationKind
-from hbrt.nn_types import MAX_SHIFT
 
 
 def quantize(

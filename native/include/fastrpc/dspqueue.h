@@ -15,6 +15,7 @@ extern "C" {
 
 #define DSPQUEUE_TIMEOUT_NONE 0xffffffff
 
+/* Flags of a packet. */
 enum dspqueue_packet_flags {
   DSPQUEUE_PACKET_FLAG_MESSAGE = 1,
   DSPQUEUE_PACKET_FLAG_BUFFERS = 2,
@@ -23,6 +24,7 @@ enum dspqueue_packet_flags {
   DSPQUEUE_PACKET_FLAG_USER_READY = 16,
 };
 
+/* Flags of a buffer. */
 enum dspqueue_buffer_flags {
   DSPQUEUE_BUFFER_FLAG_REF = 0x04,
   DSPQUEUE_BUFFER_FLAG_DEREF = 0x08,
@@ -32,6 +34,7 @@ enum dspqueue_buffer_flags {
   DSPQUEUE_BUFFER_FLAG_INVALIDATE_RECIPIENT = 0x80,
 };
 
+/* Statistics of a queue. */
 enum dspqueue_stat {
   DSPQUEUE_STAT_READ_QUEUE_PACKETS = 1,
   DSPQUEUE_STAT_READ_QUEUE_BYTES = 2,
@@ -45,8 +48,10 @@ enum dspqueue_stat {
 #define DSPQUEUE_SIGNALING_PERF_REDUCED_SIGNALING 100
 #define DSPQUEUE_SIGNALING_PERF_OPTIMIZED_SIGNALING 1000
 
+/* A queue. */
 typedef struct dspqueue *dspqueue_t;
 
+/* A buffer that a packet names. */
 struct dspqueue_buffer {
   uint32_t fd;     /* of fastrpc_mmap */
   uint32_t size;   /* 0 for all of it, with offset 0 */
@@ -55,6 +60,7 @@ struct dspqueue_buffer {
   void *ptr; /* out, of a read: its address on this side; NULL where it has none */
 };
 
+/* Is called when packets have come, or at an error. */
 typedef void (*dspqueue_callback_t)(dspqueue_t queue, AEEResult error, void *context);
 
 /* -- programs. A size of 0 is the default: 65536 bytes of requests, 16384 of responses; at most 16 MiB. */

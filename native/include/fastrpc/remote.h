@@ -35,16 +35,19 @@ extern "C" {
 typedef uint32_t remote_handle;
 typedef uint64_t remote_handle64;
 
+/* A buffer: its address and its bytes. */
 typedef struct {
   void *pv;
   size_t nLen;
 } remote_buf;
 
+/* A part of shared memory: its file descriptor, and where it begins. */
 typedef struct {
   int32_t fd;
   uint32_t offset;
 } remote_dma_handle;
 
+/* An argument of an invocation: a buffer, or a handle. */
 typedef union {
   remote_buf buf;
   remote_handle h;
@@ -98,6 +101,7 @@ typedef union {
 #define MAX_DOMAIN_URI_SIZE 12
 /* More than any URI's part of a domain has. */
 #define MAX_DOMAIN_NAMELEN 30
+/* A domain: its number, and its part of a URI. */
 typedef struct domain {
   int id;
   char uri[MAX_DOMAIN_URI_SIZE];
@@ -117,16 +121,19 @@ int remote_handle64_close(remote_handle64 h);
 
 /* -- programs: asynchronous calls, whose outputs are in registered memory */
 
+/* How the end of an asynchronous invocation is told. */
 enum fastrpc_async_notify_type {
   FASTRPC_ASYNC_NO_SYNC = 0,
   FASTRPC_ASYNC_CALLBACK = 1,
   FASTRPC_ASYNC_POLL = 2,
 };
 typedef uint64_t fastrpc_async_jobid;
+/* What is called at the end of an invocation. */
 typedef struct fastrpc_async_callback {
   void (*fn)(fastrpc_async_jobid jobid, void *context, int result);
   void *context;
 } fastrpc_async_callback_t;
+/* How the end of an asynchronous invocation is told, and its job. */
 typedef struct fastrpc_async_descriptor {
   enum fastrpc_async_notify_type type;
   fastrpc_async_jobid jobid; /* out */
@@ -143,6 +150,7 @@ int fastrpc_release_async_job(fastrpc_async_jobid jobid);
 
 /* -- programs: requests of a handle; datalen is the size of the request's structure */
 
+/* Requests of a handle. */
 enum handle_control_req_id {
   DSPRPC_RESERVED = 0,
   DSPRPC_CONTROL_LATENCY = 1,
@@ -160,11 +168,14 @@ enum handle_control_req_id {
   DSPRPC_REMOTE_PROCESS_KILL = 13,
   DSPRPC_SET_MODE = 14,
 };
+/* How a program waits. */
 enum remote_rpc_latency_flags { RPC_DISABLE_QOS = 0, RPC_PM_QOS = 1, RPC_ADAPTIVE_QOS = 2, RPC_POLL_QOS = 3 };
+/* How a program waits: 0 as ever, 1 to 3 with so many microseconds of latency. */
 struct remote_rpc_control_latency {
   uint32_t enable;
   uint32_t latency; /* microseconds */
 };
+/* What remote_dsp_capability asks for. */
 enum remote_dsp_attributes {
   DOMAIN_SUPPORT = 0,
   UNSIGNED_PD_SUPPORT = 1,
@@ -179,18 +190,22 @@ enum remote_dsp_attributes {
   STATUS_NOTIFICATION_SUPPORT = 10,
   MCID_MULTICAST = 11,
 };
+/* A question about a domain, and its answer. */
 typedef struct remote_dsp_capability {
   uint32_t domain;
   uint32_t attribute_ID;
   uint32_t capability; /* out */
 } fastrpc_capability;
 #define FASTRPC_WAKELOCK_CONTROL_SUPPORTED 1
+/* Whether calls keep the CPU awake. */
 struct remote_rpc_control_wakelock {
   uint32_t enable;
 };
+/* The effective domain of a handle. */
 typedef struct remote_rpc_get_domain {
   int domain; /* out */
 } remote_rpc_get_domain_t;
+/* A path of a key: in, or out into value of value_size bytes. */
 struct remote_control_custom_path {
   int32_t value_size; /* with the NUL */
   const char *path;
@@ -202,6 +217,7 @@ int remote_handle64_control(remote_handle64 h, uint32_t req, void *data, uint32_
 
 /* -- programs: requests of a domain; a domain is an effective one, or -1 for all sessions of cdsp where said */
 
+/* Requests of a domain. */
 enum session_control_req_id {
   FASTRPC_RESERVED_1 = 0,
   FASTRPC_THREAD_PARAMS = 1,
@@ -223,35 +239,44 @@ enum session_control_req_id {
   FASTRPC_CONTEXT_CREATE = 17,
   FASTRPC_CONTEXT_DESTROY = 18,
 };
+/* Of the threads of a domain. */
 struct remote_rpc_thread_params {
   int domain;     /* or -1 */
   int prio;       /* 1 (the highest) to 255, or -1 */
   int stack_size; /* 16 KiB to 8 MiB, or -1 */
 };
+/* Whether skeletons that nobody signed may be loaded. */
 struct remote_rpc_control_unsigned_module {
   int domain; /* or -1 */
   int enable;
 };
+/* How far the priority of a domain's threads is from the default one, 192. */
 struct remote_rpc_relative_thread_priority {
-  int domain; /* or -1 */
+  int domain;                   /* or -1 */
   int relative_thread_priority; /* to 192; below 0 for a higher priority */
 };
+/* A domain whose process is ended. */
 struct remote_rpc_process_clean_params {
   int domain;
 };
+/* A domain whose session is closed. */
 struct remote_rpc_session_close {
   int domain; /* or -1 */
 };
+/* Whether a domain that crashes leaves a dump. */
 struct remote_rpc_control_pd_dump {
   int domain; /* or -1 */
   int enable;
 };
 typedef struct remote_rpc_process_clean_params remote_rpc_process_exception;
+/* Of remote_process_type. */
 enum fastrpc_process_type { PROCESS_TYPE_SIGNED = 0, PROCESS_TYPE_UNSIGNED = 1 };
+/* A question about a domain, and its answer. */
 struct remote_process_type {
   int domain;
-  int process_type; /* out */
+  int process_type; /* out: PROCESS_TYPE_SIGNED or PROCESS_TYPE_UNSIGNED */
 };
+/* States of a domain, of which a notifier is told. */
 typedef enum remote_rpc_status_flags {
   FASTRPC_USER_PD_UP = 0,
   FASTRPC_USER_PD_EXIT = 1,
@@ -259,17 +284,20 @@ typedef enum remote_rpc_status_flags {
   FASTRPC_USER_PD_EXCEPTION = 3,
   FASTRPC_DSP_SSR = 4,
 } remote_rpc_status_flags_t;
+/* Is told of each state of a domain. */
 typedef int (*fastrpc_notif_fn_t)(void *context, int domain, int session, remote_rpc_status_flags_t status);
+/* What is called at each state of a domain. */
 typedef struct remote_rpc_notif_register {
   void *context;
   int domain;
   fastrpc_notif_fn_t notifier_fn;
 } remote_rpc_notif_register_t;
+/* Memory of a process domain at its start. */
 struct remote_rpc_pd_initmem_size {
   int domain;               /* or -1 */
   uint32_t pd_initmem_size; /* 3 to 200 MiB */
 };
-/* Lengths of names and URIs are without the NUL. */
+/* A session of one's own on a domain. Lengths of names and URIs are without the NUL. */
 typedef struct remote_rpc_reserve_new_session {
   char *domain_name;
   uint32_t domain_name_len;
@@ -278,12 +306,14 @@ typedef struct remote_rpc_reserve_new_session {
   uint32_t effective_domain_id; /* out */
   uint32_t session_id;          /* out */
 } remote_rpc_reserve_new_session_t;
+/* The effective domain of a domain and a session. */
 typedef struct remote_rpc_effective_domain_id {
   char *domain_name;
   uint32_t domain_name_len;
   uint32_t session_id;
   uint32_t effective_domain_id; /* out */
 } remote_rpc_effective_domain_id_t;
+/* The URI to open of an interface's URI, on a domain and a session. */
 typedef struct remote_rpc_get_uri {
   char *domain_name;
   uint32_t domain_name_len;
@@ -293,22 +323,57 @@ typedef struct remote_rpc_get_uri {
   char *uri; /* out */
   uint32_t uri_len;
 } remote_rpc_get_uri_t;
+/* Threads of an unsigned process domain. */
 struct remote_rpc_set_max_thread {
   int domain;
   unsigned int max_num_threads; /* 128 to 256 */
 };
+/* Effective domains, and a number for all of them. */
 typedef struct fastrpc_context_create {
   uint32_t *effec_domain_ids;
   uint32_t num_domain_ids;
   uint64_t flags;
   uint64_t ctx; /* out */
 } fastrpc_context_create;
+/* The number of fastrpc_context_create. */
 typedef struct fastrpc_context_destroy {
   uint64_t ctx;
   uint64_t flags;
 } fastrpc_context_destroy;
 
 int remote_session_control(uint32_t req, void *data, uint32_t datalen);
+
+/* -- programs: the domains of a system, of which this one has nothing to tell */
+
+/* Types of domains. */
+typedef enum { ALL_DOMAINS, NSP, LPASS, SDSP, MODEM, HPASS } fastrpc_domain_type;
+/* A domain of a system. */
+typedef struct fastrpc_domain {
+  int id;
+  char name[MAX_DOMAIN_NAMELEN];
+  fastrpc_domain_type type;
+  int status; /* 0 for one that is down */
+  uint32_t card;
+  uint32_t soc_id;
+} fastrpc_domain;
+/* Domains of a type. */
+typedef struct fastrpc_domains_info {
+  fastrpc_domain *domains; /* out: max_domains of them */
+  int max_domains;
+  int num_domains; /* out */
+  uint64_t flags;  /* the type */
+} fastrpc_domains_info;
+/* Requests of a system. */
+typedef enum { FASTRPC_GET_DOMAINS = 0 } system_req_id;
+/* A request of a system. */
+typedef struct system_req_payload {
+  system_req_id id;
+  union {
+    fastrpc_domains_info sys;
+  };
+} system_req_payload;
+
+int remote_system_request(system_req_payload *req);
 
 /* -- programs: memory */
 
@@ -329,6 +394,7 @@ void remote_register_buf_attr2(void *buf, size_t size, int fd, int attr);
 void *remote_register_fd(int fd, int size);
 void *remote_register_fd2(int fd, size_t size);
 
+/* How fastrpc_mmap maps. */
 enum fastrpc_map_flags {
   FASTRPC_MAP_STATIC = 0,
   FASTRPC_MAP_FD = 2,
@@ -352,31 +418,16 @@ int remote_register_dma_handle_attr(int fd, uint32_t len, uint32_t attr);
 /* Accepted; calls run side by side in both modes. */
 int remote_set_mode(uint32_t mode);
 
+/* How remote_mem_map maps. */
 enum remote_mem_map_flags { REMOTE_MAP_MEM_STATIC = 0 };
 /* As fastrpc_mmap; the address out is the physical one. */
 int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr);
 int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size);
 
-/* -- images */
-
-typedef int (*hbrt_fastrpc_invoke)(remote_handle64 h, uint32_t sc, remote_arg *pra);
-
-/* Serve an interface by its skeleton's function. has_handle: methods 0 and 1 open and close an object. The generated
- * NAME_skel_register() calls this. Returns 0. */
-int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke, int has_handle);
-
-/* Generated skeletons offer themselves so: an image without a main() of its own serves all that are offered. */
-void hbrt_fastrpc_offer(int (*register_interface)(void));
-int hbrt_fastrpc_main(void);
-
-/* The bytes behind a descriptor of the program; generated skeletons ask for a dmahandle. Returns 0, or -1 for none. */
-int adsp_mmap_fd_getinfo(int fd, uint32_t *len);
-
-/* How a code of the DSP side arrives at the CPU. */
-#define HBRT_FASTRPC_ON_DSP(code) ((int)(0x80000400u + (unsigned)(code)))
-
 #ifdef __cplusplus
 }
 #endif
+
+#include "hbrt_skeleton.h"
 
 #endif

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Heaps, which are all the same here. */
 enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCMEM_HEAP_ID_SYSTEM = 25 };
 #define RPCMEM_DEFAULT_HEAP (-1)
 #define RPCMEM_HEAP_DEFAULT 0x80000000
@@ -26,7 +27,9 @@ enum rpc_heap_ids { RPCMEM_HEAP_ID_SECURE = 9, RPCMEM_HEAP_ID_CONTIG = 22, RPCME
 extern "C" {
 #endif
 
+/* Accepted; there is nothing to be done. */
 void rpcmem_init(void);
+/* Accepted; what was allocated stays until it is freed. */
 void rpcmem_deinit(void);
 /* Page-aligned memory, registered at once; NULL for none. Heap and flags are ignored, as by the library for Linux. */
 void *rpcmem_alloc(int heapid, uint32_t flags, int size);

@@ -23,9 +23,17 @@ extern "C" {
 
 #define HB_DNN_TENSOR_MAX_DIMENSIONS 8
 
-/** Handles may cross threads. */
+/** Values of the variable HB_DNN_LOG_LEVEL (BPU SDK API manual). */
+#define HB_DNN_LOG_NONE 0
+#define HB_DNN_LOG_WARNING 3
+#define HB_DNN_LOG_ERROR 4
+#define HB_DNN_LOG_FATAL 5
+
+/** Opaque handle of the models that one call loaded. Handles may cross threads. */
 typedef void *hbPackedDNNHandle_t;
+/** Opaque handle of one model. */
 typedef void *hbDNNHandle_t;
+/** Opaque handle of a model task; NULL until hbDNNInfer fills it. */
 typedef void *hbDNNTaskHandle_t;
 
 /** Order of a tensor's dimensions. */
@@ -77,7 +85,7 @@ typedef enum { HB_DSP_CORE_ANY = 0, HB_DSP_CORE_0 = 1 << 0, HB_DSP_CORE_1 = 1 <<
 /** Interpolation of a resizer. */
 typedef enum { HB_DNN_RESIZE_TYPE_BILINEAR = 0 } hbDNNResizeType;
 
-/** Sizes of a tensor's dimensions. */
+/** Sizes of a tensor's dimensions (36 bytes). */
 typedef struct hbDNNTensorShape {
   int32_t dimensionSize[HB_DNN_TENSOR_MAX_DIMENSIONS];
   int32_t numDimensions;
@@ -160,7 +168,7 @@ typedef struct hbDNNInferCtrlParam {
     (param)->reserved2 = 0;                       \
   } while (0)
 
-/** Called in a thread of the runtime when a task has ended. */
+/** Called in a thread of the runtime when a task has ended. In Python, a function will do as it is. */
 typedef void (*hbDNNTaskDoneCb)(hbDNNTaskHandle_t task, int32_t status, void *userdata);
 
 /** Version of the API, and of the emulator. */

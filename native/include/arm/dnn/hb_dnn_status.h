@@ -52,7 +52,9 @@ typedef enum {
   /** The daemon of the board died; start it again and attach again. */
   HB_SYS_BOARD_LOST = -6000134,
   /** This process is a fork of the one that attached to the board; attach anew in the child. */
-  HB_SYS_FORKED = -6000135
+  HB_SYS_FORKED = -6000135,
+  /** The function is declared, but hbrt has no body for it. */
+  HB_SYS_NOT_SUPPORTED = -6000136
 } hbDNNStatus;
 
 #endif

@@ -20,7 +20,7 @@ extern "C" {
 #define HB_DSP_VERSION_MINOR 3U
 #define HB_DSP_VERSION_PATCH 3U
 
-/** A task's handle. It may cross threads. */
+/** Opaque task handle; NULL until hbDSPRpc fills it. Handles may cross threads. */
 typedef void *hbDSPTask_t;
 
 #ifndef HBRT_HB_DSP_CORE
@@ -75,7 +75,7 @@ typedef struct hbDSPRpcCtrlParam {
     (param)->reserved2 = 0;                         \
   } while (0)
 
-/** Called in a thread of the runtime when a task has ended. */
+/** Called in a thread of the runtime when a task has ended. In Python, a function will do as it is. */
 typedef void (*hbDSPTaskDoneCb)(hbDSPTask_t task, int32_t status, void *userdata);
 
 /** Version of the API, and of the emulator. */

@@ -11,11 +11,11 @@ from arm_client.cabi.last_error import note
 from fastrpc.calls import Arguments, number_of, returns_code, spans_of
 from fastrpc.runtime import FastrpcRuntime, Made, Opened, runtime
 from fastrpc.wire.aee import Aee, AeeError
+from fastrpc.wire.behavior import fastrpc_async_callback
 from fastrpc.wire.types import (
     FASTRPC_ASYNC_CALLBACK,
     FASTRPC_ASYNC_NO_SYNC,
     FASTRPC_ASYNC_POLL,
-    fastrpc_async_callback,
     fastrpc_async_descriptor,
 )
 from hbrt.status import Status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from fastrpc.calls import number_of, returns_code
 from fastrpc.runtime import FastrpcRuntime, runtime
@@ -35,7 +35,7 @@ def remote_session_control(req: int, data: Any, datalen: int) -> None:
     """
     request = REQUESTS.get(req)
     if request is None:
-        raise AeeError(Aee.AEE_EUNSUPPORTED, f"Unknown session request {req}; known are {sorted(REQUESTS)}.")
+        raise AeeError(Aee.AEE_EUNSUPPORTED, f"Unknown session request {req}; known are {sorted(map(int, REQUESTS))}.")
     kind, serve = request
     serve(runtime(), _structure(kind, data, datalen))
 
@@ -107,12 +107,13 @@ def _path(here: FastrpcRuntime, asked: types.remote_control_custom_path, *, is_s
 def _structure(kind: type[S], data: Any, datalen: int) -> S:
     if isinstance(data, int) and data:
         data = kind.from_address(data)  # of C
-    if not isinstance(data, kind) or datalen != ctypes.sizeof(kind):
+    is_kind = getattr(data, "_fields_", None) == kind._fields_  # C has several names of one structure
+    if not is_kind or datalen != ctypes.sizeof(kind):
         raise AeeError(
             Aee.AEE_EBADPARM,
             f"The data is {type(data).__name__} of {datalen} bytes; pass {kind.__name__} of {ctypes.sizeof(kind)}.",
         )
-    return data
+    return cast("S", data)
 
 
 def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:

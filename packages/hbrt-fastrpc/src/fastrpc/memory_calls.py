@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from arm_client.cabi.last_error import note
@@ -15,9 +16,11 @@ from fastrpc.wire.types import (
     FASTRPC_MAP_FD_NOMAP,
     FASTRPC_MAP_STATIC,
     REMOTE_MAP_MEM_STATIC,
+    REMOTE_MODE_PARALLEL,
+    REMOTE_MODE_SERIAL,
 )
 
-_FLAGS = {FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP}
+_FLAGS = {*map(int, (FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP))}
 
 
 def rpcmem_init() -> None:
@@ -170,7 +173,8 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
     _check(domain)
     if offset or flags not in _FLAGS:
         raise AeeError(
-            Aee.AEE_EBADPARM, f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}."
+            Aee.AEE_EBADPARM,
+            f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}.",
         )
     runtime().memory.map_fd(fd, length, addr)
 
@@ -199,6 +203,60 @@ def remote_register_dma_handle(fd: int, len: int) -> None:
         0; AEE_EINVALIDFD, AEE_EBADPARM.
     """
     runtime().memory.pass_fd(fd, len)
+
+
+def remote_register_dma_handle_attr(fd: int, len: int, attr: int) -> int:
+    """As remote_register_dma_handle; ``attr`` is not used."""
+    del attr
+    return remote_register_dma_handle(fd, len)
+
+
+def remote_mmap64(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> int:
+    """As remote_mem_map, on cdsp; ``flags`` are not used."""
+    del flags
+    return remote_mem_map(uri.DEFAULT_DOMAIN, fd, REMOTE_MAP_MEM_STATIC, vaddrin, size, vaddrout)
+
+
+def remote_munmap64(vaddrout: int, size: int) -> int:
+    """Undo remote_mmap64, with the same size."""
+    return remote_mem_unmap(uri.DEFAULT_DOMAIN, vaddrout, size)
+
+
+def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> int:
+    """As remote_mmap64, with an address of 32 bits.
+
+    Returns:
+        0; AEE_ENOMEMORY: the address has more bits; as remote_mem_map.
+    """
+    place = ctypes.c_uint64()
+    code = remote_mmap64(fd, flags, vaddrin, size, place)
+    if code:
+        return code
+    if not hasattr(vaddrout, "value") or place.value >= 1 << 32:
+        remote_munmap64(place.value, size)
+        is_missing = not hasattr(vaddrout, "value")
+        return note(
+            Aee.AEE_EBADPARM if is_missing else Aee.AEE_ENOMEMORY,
+            f"The address {place.value:#x} does not fit the place for it, {vaddrout!r}; use remote_mmap64.",
+        )
+    vaddrout.value = place.value
+    return 0
+
+
+def remote_munmap(vaddrout: int, size: int) -> int:
+    """Undo remote_mmap, with the same size."""
+    return remote_munmap64(vaddrout, size)
+
+
+@returns_code
+def remote_set_mode(mode: int) -> None:
+    """Accept REMOTE_MODE_PARALLEL and REMOTE_MODE_SERIAL; calls run side by side in both.
+
+    Returns:
+        0; AEE_EBADPARM: another mode.
+    """
+    if mode not in {REMOTE_MODE_PARALLEL, REMOTE_MODE_SERIAL}:
+        raise AeeError(Aee.AEE_EBADPARM, f"Unknown mode {mode}; pass 0 or 1.")
 
 
 def _check(domain: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from fastrpc.notifications import Notifications
 from fastrpc.runtime import FastrpcRuntime
-from fastrpc.wire import types, uri
+from fastrpc.wire import behavior, types, uri
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.message import DEFAULT_PRIORITY, HIGHEST, LOWEST, task_priority
 
@@ -58,16 +58,16 @@ def _dump(here: FastrpcRuntime, asked: types.remote_rpc_control_pd_dump) -> None
         here.domains.of(domain).settings["pd_dump"] = asked.enable
 
 
-def _kill(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
+def _kill(here: FastrpcRuntime, asked: behavior.remote_rpc_domain) -> None:
     Notifications.of(here).expect(asked.domain, types.FASTRPC_USER_PD_FORCE_KILL)
     here.end_domain(asked.domain)
 
 
-def _exception(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
+def _exception(here: FastrpcRuntime, asked: behavior.remote_rpc_domain) -> None:
     here.end_domain(asked.domain)
 
 
-def _close(here: FastrpcRuntime, asked: types.remote_rpc_domain) -> None:
+def _close(here: FastrpcRuntime, asked: behavior.remote_rpc_domain) -> None:
     for domain in _domains(asked.domain):
         for handle in list(here.domains.of(domain).handles):
             here.close(handle)
@@ -84,7 +84,7 @@ def _register(here: FastrpcRuntime, asked: types.remote_rpc_notif_register) -> N
     if not asked.notifier_fn:
         raise AeeError(Aee.AEE_EBADPARM, "The notifier is NULL; pass a function.")
     # A function of its own: that of the field lies in the structure, which C may use again.
-    fn = types.fastrpc_notif_fn(ctypes.cast(asked.notifier_fn, ctypes.c_void_p).value)
+    fn = behavior.fastrpc_notif_fn(ctypes.cast(asked.notifier_fn, ctypes.c_void_p).value)
     kept, context = asked.notifier_fn, asked.context
     Notifications.of(here).add(asked.domain, lambda *told: (fn(context, *told), kept))
 
@@ -153,10 +153,10 @@ REQUESTS: Final[dict[int, tuple[type[Any], Any]]] = cast(
         types.FASTRPC_THREAD_PARAMS: (types.remote_rpc_thread_params, _thread_params),
         types.DSPRPC_CONTROL_UNSIGNED_MODULE: (types.remote_rpc_control_unsigned_module, _unsigned),
         types.FASTRPC_RELATIVE_THREAD_PRIORITY: (types.remote_rpc_relative_thread_priority, _relative_priority),
-        types.FASTRPC_REMOTE_PROCESS_KILL: (types.remote_rpc_domain, _kill),
-        types.FASTRPC_SESSION_CLOSE: (types.remote_rpc_domain, _close),
+        types.FASTRPC_REMOTE_PROCESS_KILL: (behavior.remote_rpc_domain, _kill),
+        types.FASTRPC_SESSION_CLOSE: (behavior.remote_rpc_domain, _close),
         types.FASTRPC_CONTROL_PD_DUMP: (types.remote_rpc_control_pd_dump, _dump),
-        types.FASTRPC_REMOTE_PROCESS_EXCEPTION: (types.remote_rpc_domain, _exception),
+        types.FASTRPC_REMOTE_PROCESS_EXCEPTION: (behavior.remote_rpc_domain, _exception),
         types.FASTRPC_REMOTE_PROCESS_TYPE: (types.remote_process_type, _process_type),
         types.FASTRPC_REGISTER_STATUS_NOTIFICATIONS: (types.remote_rpc_notif_register, _register),
         types.FASTRPC_PD_INITMEM_SIZE: (types.remote_rpc_pd_initmem_size, _initmem),

@@ -18,7 +18,7 @@ import fastrpc
 from arm_client.client import Board
 from fastrpc import Aee, AeeError, Interface, remote_arg, remote_handle64
 from fastrpc.runtime import runtime
-from fastrpc.wire import types, uri
+from fastrpc.wire import behavior, types, uri
 from fastrpc.wire.aee import DSP_ERROR
 from fastrpc.wire.message import FASTRPC_CMD
 from fastrpc.wire.scalars import make
@@ -318,7 +318,7 @@ def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
         listening = types.remote_rpc_notif_register(7, 3 + 8, notify)
         assert control(types.FASTRPC_REGISTER_STATUS_NOTIFICATIONS, listening) == 0
         calc = Calc(session=1)
-        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, types.remote_rpc_domain(3 + 8)) == 0
+        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, behavior.remote_rpc_domain(3 + 8)) == 0
         assert code_of(calc.call, plain.COUNT) == Aee.AEE_ECONNRESET
         wait_until(lambda: len(told) == 3)
         calc.close()
@@ -330,7 +330,7 @@ def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
             pass
         assert [one[3] for one in told] == [0, 2, 4, 0, 3, 4, 0, 1]
         assert {one[:3] for one in told} == {(7, 3, 1)}
-        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, types.remote_rpc_domain(3)) == Aee.AEE_ENOSESSION
+        assert control(types.FASTRPC_REMOTE_PROCESS_KILL, behavior.remote_rpc_domain(3)) == Aee.AEE_ENOSESSION
     wait_until(nobody_listens)
 
 
@@ -384,8 +384,8 @@ def test_control_requests(dsp_board: Board) -> None:
     assert runtime().domains.of(11).priority == 0
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 0, -1)) == Aee.AEE_EBADPARM
     assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_thread_params(3, 9, 1)) == Aee.AEE_EBADPARM
-    assert session(types.FASTRPC_THREAD_PARAMS, types.remote_rpc_domain(3)) == Aee.AEE_EBADPARM
-    assert session(3, types.remote_rpc_domain(3)) == Aee.AEE_EUNSUPPORTED
+    assert session(types.FASTRPC_THREAD_PARAMS, behavior.remote_rpc_domain(3)) == Aee.AEE_EBADPARM
+    assert session(3, behavior.remote_rpc_domain(3)) == Aee.AEE_EUNSUPPORTED
     assert session(types.DSPRPC_CONTROL_UNSIGNED_MODULE, types.remote_rpc_control_unsigned_module(3, 1)) == 0
     memory = types.remote_rpc_pd_initmem_size(3, 5 << 20)
     assert session(types.FASTRPC_PD_INITMEM_SIZE, memory) == Aee.AEE_EUNSUPPORTED
@@ -401,7 +401,7 @@ def test_control_requests(dsp_board: Board) -> None:
     assert fastrpc.remote_handle64_control(calc.handle, 1, latency, 8) == Aee.AEE_EBADPARM
     assert fastrpc.remote_handle64_control(calc.handle, 1, types.remote_rpc_control_latency(1, 100), 8) == 0
     assert fastrpc.remote_handle64_control(0, 1, latency, 8) == Aee.AEE_EINVHANDLE
-    assert session(types.FASTRPC_SESSION_CLOSE, types.remote_rpc_domain(3)) == 0
+    assert session(types.FASTRPC_SESSION_CLOSE, behavior.remote_rpc_domain(3)) == 0
     assert code_of(calc.call, plain.COUNT) == Aee.AEE_EINVHANDLE
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from arm_client.errors import CallerError
 from arm_client.nn import CENTERPOINT, POINTPILLARS, PillarConfig
-from hbrt.pointcloud_types import POINTCLOUD_ENCODE_POINTS
+from hbrt.nn_types import POINTCLOUD_ENCODE_POINTS
 from tests.each import each
 
 

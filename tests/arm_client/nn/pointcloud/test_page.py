@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arm_client import nn
 from arm_client.client import Board
-from hbrt.pointcloud_types import hbDSPPointCloudParam
+from hbrt.nn_types import hbDSPPointCloudParam
 
 if TYPE_CHECKING:
     import pytest

@@ -24,7 +24,7 @@ from arm_client.nn.pointcloud.config import PillarConfig
 from arm_client.nn.pointcloud.reference import preprocess
 from arm_client.nn.pointcloud.voxels import Voxeliser, coordinates
 from hbrt.jit import Kernel, numba_module
-from hbrt.pointcloud_types import POINTCLOUD_TRANSPOSE
+from hbrt.nn_types import POINTCLOUD_TRANSPOSE
 
 NAN, INF = math.nan, math.inf
 # Four by three cells of 1 m, few places, so that every limit is met by a dozen points.
@@ -323,7 +323,7 @@ def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.f
 WAITS_FOR_ITS_POINTS = """
 import time
 from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_mem_unmap, hb_dsp_register_fn, hb_dsp_start
-from hbrt.pointcloud_types import hbDSPPointCloudParam
+from hbrt.nn_types import hbDSPPointCloudParam
 
 def op(input, output, tm):
     points = hb_dsp_mem_map(hbDSPPointCloudParam.from_buffer_copy(input).input, 1)

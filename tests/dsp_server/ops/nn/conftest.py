@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dsp_server.hardware.tile_manager import TileManager
+from dsp_server.ops.nn.quanti import QuantiParam
 from dsp_server.runtime import MAP_FAILED, Mapped
-from hbrt.nn_types import QuantiParam
 
 BASE = 0x8_0000_0000
 Op = Callable[[memoryview, memoryview, TileManager], int]

@@ -17,7 +17,7 @@ from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.pointcloud_tiles import Rectangle
 from hbrt.jit import Kernel, numba_module
-from hbrt.pointcloud_types import hbDSPPointCloudParam
+from hbrt.nn_types import hbDSPPointCloudParam
 from hbrt.status import Status
 from tests.each import each
 

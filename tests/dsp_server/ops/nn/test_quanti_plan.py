@@ -14,42 +14,11 @@ from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
-    QuantiParam,
     hbDSPDequantizeParam,
     hbDSPQuantizeParam,
     hbDSPSoftmaxParam,
 )
-from hbrt.structures import CStructure
 from tests.each import each
-
-OFFSETS = {
-    hbDSPSoftmaxParam: (16, {"data_size": 0, "input": 8}),
-    QuantiParam: (
-        96,
-        {
-            "input": 0,
-            "scale_data": 8,
-            "zero_point_data": 16,
-            "shift_data": 24,
-            "shape": 32,
-            "dimension_count": 64,
-            "axis": 68,
-            "quanti_type": 72,
-            "tensor_type": 76,
-            "scale": 80,
-            "zero_point": 84,
-            "shift": 88,
-            "flags": 92,
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("structure", OFFSETS)
-def test_layout(structure: type[CStructure]) -> None:
-    size_bytes, offsets = OFFSETS[structure]
-    assert ctypes.sizeof(structure) == size_bytes
-    assert {field[0]: getattr(structure, field[0]).offset for field in structure._fields_} == offsets
 
 
 @each("structure", [hbDSPQuantizeParam, hbDSPDequantizeParam, hbDSPSoftmaxParam])

@@ -28,35 +28,40 @@
 
 /** Input block of softmax (0x400), 16 bytes: data_size at 0, 4 bytes of padding, input at 8. */
 typedef struct {
-  int32_t data_size;
-  uint64_t input;
+  int32_t data_size; /* bytes of float32 input, 4 * count; as many bytes are written to the output block */
+  uint64_t input; /* physical address of the first value */
 } hbDSPSoftmaxParam;
 
 /** Input block of softmax of many rows (0x405), 16 bytes: data_size at 0, rows at 4, input at 8. */
 typedef struct {
-  int32_t data_size;
-  int32_t rows;
-  uint64_t input;
+  int32_t data_size; /* bytes of a row of float32, 4 * count */
+  int32_t rows; /* how many; rows * data_size bytes are read, and as many are written */
+  uint64_t input; /* physical address of the first value; the rows lie one behind the other */
 } hbDSPSoftmaxRowsParam;
 
-/** Input block of quantize (0x401): float32 at input to tensor_type in the output block. */
+/**
+ * Input block of quantize (0x401), 96 bytes: float32 at input to tensor_type in the output block. With an axis,
+ * `channels` is shape[axis], `inner` the product of the dimensions after it, and element i of the row-major tensor
+ * belongs to channel (i / inner) % channels.
+ */
 typedef struct {
-  uint64_t input;
-  uint64_t scale_data;
-  uint64_t zero_point_data;
-  uint64_t shift_data;
-  int32_t shape[8];
-  int32_t dimension_count;
-  int32_t axis;
-  int32_t quanti_type;
-  int32_t tensor_type;
-  float scale;
-  int32_t zero_point;
-  int32_t shift;
-  int32_t flags;
+  uint64_t input; /* physical address of the elements to convert, row-major */
+  uint64_t scale_data; /* physical address of float32[channels]; read for SCALE with an axis */
+  uint64_t zero_point_data; /* physical address of int32[channels]; read for SCALE with an axis; 0: every channel uses
+                               zero_point */
+  uint64_t shift_data; /* physical address of int32[channels]; read for SHIFT with an axis */
+  int32_t shape[8]; /* dimensions; the first dimension_count of them count */
+  int32_t dimension_count; /* 1..8; the number of elements is the product of the dimensions and may be 0 */
+  int32_t axis; /* dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR */
+  int32_t quanti_type; /* QUANTI_SHIFT or QUANTI_SCALE */
+  int32_t tensor_type; /* quantized type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32 */
+  float scale; /* of the whole tensor, finite and above 0 */
+  int32_t zero_point; /* of the whole tensor, within the range of the quantized type */
+  int32_t shift; /* of the whole tensor, 0..126 */
+  int32_t flags; /* HB_DSP_QUANTI_* bits; all others must be 0 */
 } hbDSPQuantizeParam;
 
-/** Input block of dequantize (0x402): tensor_type at input to float32 in the output block. */
+/** Input block of dequantize (0x402): tensor_type at input to float32 in the output block. Fields as hbDSPQuantizeParam. */
 typedef struct {
   uint64_t input;
   uint64_t scale_data;
@@ -75,28 +80,28 @@ typedef struct {
 
 /** Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92. */
 typedef struct {
-  uint64_t input;
-  int32_t step;
-  int32_t dims;
-  int32_t count;
-  int32_t first_voxel;
-  int32_t voxel_count;
-  int32_t max_voxels;
-  int32_t max_points;
-  float back;
+  uint64_t input; /* physical address of the step's input */
+  int32_t step; /* POINTCLOUD_* step */
+  int32_t dims; /* numbers of a point, 4 or 5 */
+  int32_t count; /* points at input, for ENCODE_POINTS; 0 is allowed */
+  int32_t first_voxel; /* first pillar to convert, for the other steps */
+  int32_t voxel_count; /* pillars to convert; the places of all others keep what the output holds */
+  int32_t max_voxels; /* pillars that the buffers have room for */
+  int32_t max_points; /* points that a pillar has room for */
+  float back; /* range of x, metres: back <= x < front */
   float front;
-  float right;
+  float right; /* range of y: right <= y < left */
   float left;
-  float bottom;
+  float bottom; /* range of z: bottom <= z < top */
   float top;
-  float lower;
+  float lower; /* what the fourth number is scaled by, to upper; it is not filtered */
   float upper;
-  float voxel_x;
+  float voxel_x; /* size of a pillar, metres */
   float voxel_y;
-  float scale;
-  int32_t grid_x;
-  int32_t grid_y;
-  int32_t flags;
+  float scale; /* quantization scale, finite and above 0 */
+  int32_t grid_x; /* cells along x */
+  int32_t grid_y; /* cells along y */
+  int32_t flags; /* HB_DSP_POINTCLOUD_* bits; all others must be 0 */
 } hbDSPPointCloudParam;
 
 #endif

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fastrpc.runtime import runtime
 from fastrpc.wire import scalars
@@ -80,23 +80,22 @@ class Lent:
 
 
 def preparing(
-    address: int, place_of: Callable[[int, int, int], int], call: Callable[[int, int, Any], int]
-) -> Callable[[int, int, Any], int]:
+    address: int, place_of: Callable[[int, int, int], int], call: Callable[[int, int, int], int]
+) -> Callable[[int, int, int], int]:
     """``call``, and then the library sends the same invocation by itself, where nothing has to be copied or flushed."""
     lent = Lent(address, place_of)
 
-    def made(handle: int, word: int, pra: Any) -> int:
+    def made(handle: int, word: int, pra: int) -> int:
         code = call(handle, word, pra)
         count = scalars.split(word).total
-        if code or pra is None or not 0 < count <= _MAX_ARGUMENTS:
+        if code or not pra or not 0 < count <= _MAX_ARGUMENTS:
             return code
-        first = ctypes.addressof(pra.contents)
         try:
-            ready = runtime().ready.find(handle, word, ctypes.string_at(first, count * ctypes.sizeof(remote_arg)))
+            ready = runtime().ready.find(handle, word, ctypes.string_at(pra, count * ctypes.sizeof(remote_arg)))
         except AeeError:
             return code
         if ready is not None and not ready.clean and not ready.invalidate:
-            lent.lend(handle, word, first, ready)
+            lent.lend(handle, word, pra, ready)
         return code
 
     return made

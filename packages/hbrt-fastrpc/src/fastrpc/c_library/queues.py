@@ -1,11 +1,10 @@
-"""``dspqueue_*`` as libhbrt.so hands them over: a handle is the queue's id, addresses are numbers."""
+"""``dspqueue_*`` of C: a handle is the queue's id, a pointer what lies there, or None; a function's is a number."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 import os
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -14,28 +13,28 @@ from fastrpc.queues import DspQueue
 from fastrpc.runtime import runtime
 from fastrpc.wire import ring, uri
 from fastrpc.wire.aee import Aee, AeeError
-from fastrpc.wire.types import dspqueue_buffer
+from fastrpc.wire.types import dspqueue_buffer, dspqueue_callback_t
 
-_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _DEFAULT_SIZES = 65_536, 16_384
 _NO_LIMIT = 0xFFFF_FFFF
 _OPTIMIZED = 1000
-_Callback: Any = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
 
 _queues: dict[int, DspQueue] = {}
 os.register_at_fork(after_in_child=_queues.clear)
 
 
 @returns_code
-def dspqueue_create(domain: int, requests: int, responses: int, callbacks: int, queue: int) -> None:
-    """As dspqueue_create; ``callbacks`` is the address of packet callback, error callback and context."""
-    if not queue:
+def dspqueue_create(
+    domain: int, flags: int, requests: int, responses: int, on_packet: int, on_error: int, context: int, queue: Any
+) -> None:
+    """As dspqueue_create."""
+    del flags
+    if queue is None:
         raise AeeError(Aee.AEE_EBADPARM, "The place for the queue is NULL.")
-    on_packet, on_error, context = (ctypes.c_uint64 * 3).from_address(callbacks)
     number, session = uri.split_domain(domain)
 
     def calling(function: int) -> Callable[[int], None] | None:
-        call = _Callback(function) if function else None
+        call = dspqueue_callback_t(function) if function else None
         return None if call is None else lambda code: call(made.id, ctypes.c_int32(code).value, context)
 
     ready, failed = calling(on_packet), calling(on_error)
@@ -48,7 +47,7 @@ def dspqueue_create(domain: int, requests: int, responses: int, callbacks: int, 
         on_error=None if failed is None else lambda error: failed(error.code),
     )
     _queues[made.id] = made
-    _put(_U64, queue, made.id)
+    queue.value = made.id
 
 
 @returns_code
@@ -62,38 +61,52 @@ def dspqueue_close(queue: int) -> None:
 
 
 @returns_code
-def dspqueue_export(queue: int, number: int) -> None:
+def dspqueue_export(queue: int, number: Any) -> None:
     """As dspqueue_export."""
-    if not number:
+    if number is None:
         raise AeeError(Aee.AEE_EBADPARM, "The place for the number is NULL.")
-    _put(_U64, number, _of(queue).id)
+    number.value = _of(queue).id
 
 
 @returns_code
 def dspqueue_write(
-    queue: int, flags: int, count: int, buffers: int, length: int, message: int, timeout_us: int
+    queue: int, flags: int, count: int, buffers: Any, length: int, message: Any, timeout_us: int
 ) -> None:
     """As dspqueue_write."""
     found = _of(queue)
-    if (count and not buffers) or (length and not message) or count > ring.MAX_BUFFERS or length > ring.MAX_MESSAGE:
+    if (
+        (count and buffers is None)
+        or (length and message is None)
+        or count > ring.MAX_BUFFERS
+        or length > ring.MAX_MESSAGE
+    ):
         raise AeeError(
             Aee.AEE_EBADPARM,
             f"{count} buffers and {length} bytes: a packet has at most {ring.MAX_BUFFERS} and {ring.MAX_MESSAGE}, "
             "none of them at NULL.",
         )
-    given = (dspqueue_buffer * count).from_address(buffers) if count else ()
+    given = (dspqueue_buffer * count).from_address(ctypes.addressof(buffers)) if count else ()
     named = [(one.fd, one.offset, one.size, one.flags) for one in given]
-    text = ctypes.string_at(message, length) if length else b""
+    text = ctypes.string_at(ctypes.addressof(message), length) if length else b""
     found.write(text, named, _seconds(timeout_us), flags)
 
 
 @returns_code
-def dspqueue_read(queue: int, places: int, timeout_us: int) -> None:
-    """As dspqueue_read; ``places`` is the address of its other arguments, each a 64-bit number."""
-    flags, most_buffers, count, buffers, most_message, length, message = (ctypes.c_uint64 * 7).from_address(places)
+def dspqueue_read(
+    queue: int,
+    flags: Any,
+    most_buffers: int,
+    count: Any,
+    buffers: Any,
+    most_message: int,
+    length: Any,
+    message: Any,
+    timeout_us: int,
+) -> None:
+    """As dspqueue_read."""
     found = _of(queue)
     head = _head(found, timeout_us)
-    if head[1] > most_buffers or head[2] > most_message or (head[1] and not buffers) or (head[2] and not message):
+    if head[1] > (most_buffers if buffers is not None else 0) or head[2] > (most_message if message is not None else 0):
         raise AeeError(
             Aee.AEE_EBADPARM,
             f"The packet has {head[1]} buffers and {head[2]} bytes; {most_buffers} and {most_message} have room.",
@@ -102,21 +115,22 @@ def dspqueue_read(queue: int, places: int, timeout_us: int) -> None:
     if packet is None:
         raise AeeError(Aee.AEE_EWOULDBLOCK, "Another thread took the response.")
     for place, value in ((flags, packet.flags), (count, len(packet.buffers)), (length, len(packet.message))):
-        _put(_U32, place, value)
+        _put(place, value)
     memory = runtime().memory
     for at, one in enumerate(packet.buffers):
         mapped = memory.mapped(one.fd)
         address = mapped.address + one.offset if mapped is not None and mapped.address else 0
         told = dspqueue_buffer(one.fd, one.size, one.offset, one.flags, address)
-        ctypes.memmove(buffers + at * ctypes.sizeof(told), ctypes.addressof(told), ctypes.sizeof(told))
-    ctypes.memmove(message, packet.message, len(packet.message))
+        ctypes.memmove(ctypes.byref(buffers, at * ctypes.sizeof(told)), ctypes.byref(told), ctypes.sizeof(told))
+    if packet.message:
+        ctypes.memmove(ctypes.addressof(message), packet.message, len(packet.message))
 
 
 @returns_code
-def dspqueue_peek(queue: int, flags: int, count: int, length: int, timeout_us: int) -> None:
+def dspqueue_peek(queue: int, flags: Any, count: Any, length: Any, timeout_us: int) -> None:
     """As dspqueue_peek."""
     for place, value in zip((flags, count, length), _head(_of(queue), timeout_us), strict=True):
-        _put(_U32, place, value)
+        _put(place, value)
 
 
 @returns_code
@@ -126,14 +140,14 @@ def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -
 
 
 @returns_code
-def dspqueue_get_stat(queue: int, stat: int, value: int) -> None:
+def dspqueue_get_stat(queue: int, stat: int, value: Any) -> None:
     """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
-    if not 1 <= stat <= len(told) or not value:
+    if not 1 <= stat <= len(told) or value is None:
         raise AeeError(
             Aee.AEE_EBADPARM, f"Statistic {stat} is unknown, or its buffer is missing; write 1 to {len(told)}."
         )
-    _put(_U64, value, told[stat - 1])
+    value.value = told[stat - 1]
 
 
 def _of(queue: int) -> DspQueue:
@@ -157,7 +171,15 @@ def _seconds(timeout_us: int) -> float:
     return math.inf if timeout_us == _NO_LIMIT else timeout_us / 1e6
 
 
-def _put(form: struct.Struct, address: int, value: int) -> None:
-    """Write a number, unless the place is NULL."""
-    if address:
-        ctypes.memmove(address, form.pack(value), form.size)
+def _put(place: Any, value: int) -> None:
+    if place is not None:
+        place.value = value
+
+
+def _at_once(call: Callable[..., int]) -> Callable[..., int]:
+    return lambda *given: call(*given, 0)
+
+
+dspqueue_write_noblock = _at_once(dspqueue_write)
+dspqueue_read_noblock = _at_once(dspqueue_read)
+dspqueue_peek_noblock = _at_once(dspqueue_peek)

@@ -11,19 +11,23 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
+from fastrpc.wire import types
 from fastrpc.wire.aee import Aee, AeeError
 
 MAX_BYTES: Final = 16 << 20
 MAX_BUFFERS: Final = 64
 MAX_MESSAGE: Final = 65_536
-FLAG_MESSAGE, FLAG_BUFFERS, FLAG_WAKEUP = 1, 2, 4
+FLAG_MESSAGE: Final = int(types.DSPQUEUE_PACKET_FLAG_MESSAGE)
+FLAG_BUFFERS: Final = int(types.DSPQUEUE_PACKET_FLAG_BUFFERS)
+FLAG_WAKEUP: Final = int(types.DSPQUEUE_PACKET_FLAG_WAKEUP)
 OWN_FLAGS: Final = FLAG_MESSAGE | FLAG_BUFFERS | FLAG_WAKEUP
 """Those that a packet has by what it is, whatever its writer asks for."""
 WAKEUP: Final = struct.Struct("<II")
 """Message of an early wake-up, which no reader is given: microseconds until the packet, and its flags."""
 MAX_QUEUES: Final = 64
 """Queues of a process."""
-BUFFER_REF, BUFFER_DEREF = 4, 8
+BUFFER_REF: Final = int(types.DSPQUEUE_BUFFER_FLAG_REF)
+BUFFER_DEREF: Final = int(types.DSPQUEUE_BUFFER_FLAG_DEREF)
 HEAD_BYTES: Final = 64
 
 PACKET: Final = struct.Struct("<HHI")

@@ -1,64 +1,30 @@
-"""rknn_api.h says what the ctypes side says, and a C program by both APIs computes what onnxruntime does."""
+"""A C program by both APIs computes what onnxruntime does."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import subprocess
-from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hbrt.native.files import include_dir
-from rknn_api import c_names, types
+from arm_client.c_library.prototypes import Prototype
+from rknn_api import c_names
 from rknn_api.errors import RknnStatus
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run, board, compiled, run  # noqa: F401 - fixtures
-from tests.native.arm.test_headers import entries
 from tests.rknn_api.capi.models import model
 from tests.rknn_api.capi.test_functions import picture, reference
-from tools import abi
 
 if TYPE_CHECKING:
     import pytest
 
-HEADERS = sorted(include_dir("rknn").glob("*.h"))
 
-
-def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compile, tmp_path: Path) -> None:  # noqa: F811
-    found = vars(types).values()
-    expected = {f"(long long){name}": int(one) for name, one in RknnStatus.__members__.items()}
-    for kind in found:
-        if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag) and kind.__module__.startswith("rknn_api."):
-            expected |= {f"(long long){name}": int(one) for name, one in kind.__members__.items()}
-        elif isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind.__name__.startswith("rknn_"):
-            expected[f"(long long)sizeof({kind.__name__})"] = ctypes.sizeof(kind)
-            for field, *_ in kind._fields_:
-                expected[f"(long long)offsetof({kind.__name__}, {field})"] = getattr(kind, field).offset
-    lines = "\n".join(f'  printf("%lld\\n", {expression});' for expression in expected)
-    includes = "".join(f'#include "{one.name}"\n' for one in HEADERS)
-    source = tmp_path / "values.c"
-    source.write_text(
-        f"#include <stddef.h>\n#include <stdio.h>\n{includes}int main(void) {{\n{lines}\n  return 0;\n}}\n"
-    )
-    answer = subprocess.run([compiled(str(source))], check=True, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert len(expected) > 150
-    assert dict(zip(expected, map(int, answer.stdout.split()), strict=True)) == expected
-
-
-def test_what_is_generated_is_what_the_headers_declare() -> None:
-    stale = [path for path, text in abi.files(abi.RKNN).items() if path.read_text(encoding="utf-8") != text]
-    assert stale == [], "run: python -m tools.abi"
-    assert {name for name in entries() if name.startswith("rknn_")} == types.FUNCTIONS.keys()
-
-
-def test_a_function_without_a_body_is_refused_with_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(types.FUNCTIONS, "rknn_new", types.FUNCTIONS["rknn_run"])
-    assert c_names.function("rknn_new", None)(1, 0) == RknnStatus.RKNN_ERR_FAIL
+def test_a_function_without_a_body_is_refused_with_a_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    given = Prototype(ctypes.c_int32, (ctypes.c_uint64, ctypes.c_void_p))
+    assert c_names.function("rknn_new", given, None)(1, 0) == RknnStatus.RKNN_ERR_FAIL
     assert "rknn_new is declared, but not supported" in capfd.readouterr().err
 
 

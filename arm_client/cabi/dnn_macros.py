@@ -1,0 +1,74 @@
+"""What C has of the DNN runtime as macros that initialize, and C++ as the creator of a layer.
+
+Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3,
+https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, TypeVar
+
+from hbrt.dnn_types import (
+    hbBPUCore,
+    hbDNNInferCtrlParam,
+    hbDNNResizeCtrlParam,
+    hbDNNResizeType,
+    hbDNNTaskPriority,
+)
+from hbrt.structures import CStructure, initializer
+from hbrt.types import HB_DSP_CORE_ANY
+
+_Ctrl = TypeVar("_Ctrl", bound=CStructure)
+_GivesObject = ctypes.PYFUNCTYPE(ctypes.py_object)
+
+
+class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made by a call
+    """``Layer *(*)()``: no arguments, gives a layer, a Python object. A class or a function will do as it is.
+
+    Emulator: the signature, which is not public.
+    """
+
+    _flags_, _restype_, _argtypes_ = _GivesObject._flags_, _GivesObject._restype_, _GivesObject._argtypes_
+
+    def __init__(self, function: Any = None) -> None:
+        """Of a Python function, or of an address as every function pointer."""
+        super().__init__()
+        self._function = function
+
+    def __call__(self) -> Any:
+        """The layer."""
+        # Past ctypes, which loses what a function of Python raises, and crashes on the layer that is missing then.
+        return self._function() if callable(self._function) else super().__call__()
+
+
+_LOWEST = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
+_initialize_infer = initializer(hbDNNInferCtrlParam(hbBPUCore.HB_BPU_CORE_ANY, HB_DSP_CORE_ANY, _LOWEST))
+_initialize_resize = initializer(
+    hbDNNResizeCtrlParam(hbBPUCore.HB_BPU_CORE_ANY, _LOWEST, hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR)
+)
+
+
+def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
+    """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here.
+
+    Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
+    """
+    target = _behind(ctrl, hbDNNInferCtrlParam)
+    if target is not None:
+        _initialize_infer(target)
+
+
+def HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(ctrl: hbDNNResizeCtrlParam) -> None:
+    """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. As HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
+    target = _behind(ctrl, hbDNNResizeCtrlParam)
+    if target is not None:
+        _initialize_resize(target)
+
+
+def _behind(given: object, kind: type[_Ctrl]) -> _Ctrl | None:
+    """The structure itself, behind ``byref()``, or behind a pointer; None for anything else."""
+    target: Any = getattr(given, "_obj", given)  # byref
+    if isinstance(target, ctypes.POINTER(kind)) and bool(target):
+        target = target.contents
+    return target if isinstance(target, kind) else None
