@@ -85,8 +85,9 @@ class TensorBuffer:
         """Write values where they belong; padding is not touched.
 
         Args:
-            values: Stored values, of the valid shape and of `dtype`. A picture comes as bytes in any shape: Y, or Y and
-                then UV, with rows of W bytes or of the aligned W; RGB, BGR and YUV444 in the tensor's layout.
+            values: Stored values of `dtype`: of the valid shape, where dimensions of 1 may be missing. A picture comes
+                as bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the aligned W; RGB, BGR and
+                YUV444 in the tensor's layout.
 
         Raises:
             ModelError: INVALID_ARGUMENT: another type, shape or number of bytes.
@@ -98,7 +99,12 @@ class TensorBuffer:
             self._put_picture(array.reshape(-1))
             return
         if array.shape != self.valid_shape:
-            raise bad_argument(f"{self.spec.name!r} has the shape {list(self.valid_shape)}, not {list(array.shape)}.")
+            wanted = [one for one in self.valid_shape if one != 1]
+            if [one for one in array.shape if one != 1] != wanted:
+                raise bad_argument(
+                    f"{self.spec.name!r} has the shape {list(self.valid_shape)}, not {list(array.shape)}."
+                )
+            array = array.reshape(self.valid_shape)
         if self.spec.tensor_type in NIBBLES:
             nibbles.pack(array, self._bytes())
         elif array.size:

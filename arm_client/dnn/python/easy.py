@@ -180,7 +180,8 @@ class Model:
 
         Args:
             inputs: Of a model with one input its array, else a list or tuple of arrays in the order of ``inputs``: of
-                the tensor's dtype and shape; pictures as bytes (NV12: Y, then UV).
+                the tensor's dtype and shape, where dimensions of 1 may be missing; pictures as bytes (NV12: Y, then
+                UV).
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
             timeout_ms: When to give up; 0 for never.

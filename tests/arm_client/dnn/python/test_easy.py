@@ -297,11 +297,19 @@ def test_latency_is_measured(dsp_board: Board) -> None:
     assert model.estimate_latency > 0
 
 
+def test_one_image_needs_no_batch(dsp_board: Board) -> None:
+    (model,) = dnn.load(DIGITS / "digits_float.onnx")
+    image = np.random.default_rng(1).random((1, 1, 8, 8), np.float32)
+    wanted = model.forward(image)[0].buffer
+    for given in (image[0], image[0, 0]):
+        np.testing.assert_array_equal(model.forward(given)[0].buffer, wanted)
+
+
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
         ((), "The model digits_int8 has 1 inputs (image), not 0."),
-        ((np.zeros((1, 8, 8)),), "'image' has the shape [1, 1, 8, 8], not [1, 8, 8]."),
+        ((np.zeros((1, 4, 16)),), "'image' has the shape [1, 1, 8, 8], not [1, 4, 16]."),
         ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16: convert it by astype('int8')."),
     ],
 )
