@@ -90,7 +90,7 @@ def latency_table(results: Results, *, markdown: bool) -> str:
         times = [f"{Rounds(tuple(values)).median:.1f}" for values in result.latency_us.values()]
         ratio = _times(p50.ratio_to(unit).median) if unit else "-"
         rows.append([title(name), *times, ratio, f"{p50.spread:.0%}"])
-    head = ["one call at a time, us", *QUANTILES, "p50 / REQ/REP", "spread"]
+    head = ["one call at a time, µs", *QUANTILES, "p50 / REQ/REP", "spread"]
     return table(head, rows, markdown=markdown)
 
 
@@ -112,7 +112,7 @@ def throughput_table(results: Results, *, markdown: bool) -> str:
         rows.append([title(name), *cells])
     head = ["calls/s", f"{DEPTH} in flight", "/ worker"]
     for count in counts:
-        head += [f"{count} client{'s' * (count > 1)}", "p50 us"]
+        head += [f"{count} client{'s' * (count > 1)}", "p50 µs"]
     head.append("slowest/fastest")
     return table(head, rows, markdown=markdown)
 

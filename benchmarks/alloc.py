@@ -113,7 +113,7 @@ def curve(found: dict[int, Rounds], *, markdown: bool) -> str:
         )
         for live_blocks, cost in found.items()
     ]
-    head = ("live blocks", "free + alloc, us", "spread", f"ratio to {LIVE_BLOCKS[0]}")
+    head = ("live blocks", "free + alloc, µs", "spread", f"ratio to {LIVE_BLOCKS[0]}")
     return table(head, rows, markdown=markdown)
 
 

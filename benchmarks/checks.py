@@ -168,7 +168,7 @@ def main(rounds: int, times: int, json_file: Path | None, clean_calls: int | Non
     for op, by_check in found.items():
         ratios = (f"{by_check[check].ratio_to(by_check[OFF]).median:.2f}" for check in CHECKS[1:])
         rows.append((op, f"{by_check[OFF].median:,.0f}", *ratios))
-    click.echo(table(("one call", "off, us", *(f"{check} / off" for check in CHECKS[1:])), rows))
+    click.echo(table(("one call", "off, µs", *(f"{check} / off" for check in CHECKS[1:])), rows))
     verdict = judge(found)
     for goal in verdict:
         if not goal.is_met:

@@ -121,7 +121,7 @@ def main(*, rounds: int, calls: int, markdown: bool, json_file: Path | None) -> 
             factor = one.ratio_to(found["in process"]).median
             rows.append([regime, name, f"{one.median:,.0f}", f"{factor:.2f}x", f"{one.spread:.0%}"])
         report[regime] = {name: one.values for name, one in found.items()}
-    head = ["processes", "3x3, int8, 1920 x 1080", "us", "ratio", "spread"]
+    head = ["processes", "3x3, int8, 1920 x 1080", "µs", "ratio", "spread"]
     print(table(head, rows, markdown=markdown), "", *goals, sep="\n")
     if json_file:
         document = {"machine": machine(), "us": report, "goals": [asdict(goal) for goal in goals]}

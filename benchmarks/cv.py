@@ -122,7 +122,7 @@ def as_table(found: Sequence[Measured], *, markdown: bool) -> str:
     """One row an op; for each size OpenCV's own time, the board's, and their ratio."""
     sizes = list(dict.fromkeys(one.size for one in found))
     by_key = {(one.op, one.size): one for one in found}
-    head = ["median call, us"]
+    head = ["median call, µs"]
     for width, height in sizes:
         head += [f"OpenCV {width}x{height}", "board", "ratio"]
     rows = []

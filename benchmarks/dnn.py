@@ -155,9 +155,9 @@ def measure(*, quick: bool) -> list[Line]:
     bare, board = overhead("tiny", tiny(), rng.random((1, 4), np.float32), rounds, 500)
     more = Rounds(tuple(mine - theirs for mine, theirs in zip(board.values, bare.values, strict=True)))
     lines += [
-        Line("tiny model, bare onnxruntime", bare.median, bare.spread, "us"),
-        Line("tiny model, hbDNN", board.median, board.spread, "us"),
-        Line("tiny model, hbDNN takes longer by", more.median, more.spread, "us", 150),
+        Line("tiny model, bare onnxruntime", bare.median, bare.spread, "µs"),
+        Line("tiny model, hbDNN", board.median, board.spread, "µs"),
+        Line("tiny model, hbDNN takes longer by", more.median, more.spread, "µs", 150),
     ]
     bare, board = overhead("MobileNetV1 224", mobilenet, picture, rounds, 20)
     ratio = board.ratio_to(bare)
@@ -170,15 +170,15 @@ def measure(*, quick: bool) -> list[Line]:
     for what, sizes in (("fixed", 16), ("open", "n")):
         more = from_python(product(sizes), rows, rounds, 300)
         lines.append(
-            Line(f"model of {what} sizes, called from Python, takes longer by", more.median, more.spread, "us", 150)
+            Line(f"model of {what} sizes, called from Python, takes longer by", more.median, more.spread, "µs", 150)
         )
     shapes = alternating_shapes(rounds, 40)
     lines.append(Line("model of open sizes, two shapes alternate, CPU time", shapes.median, shapes.spread, "x", 1.2))
     forward = several_inputs(rounds, 300)
-    lines.append(Line("small model of three inputs, forward from Python", forward.median, forward.spread, "us", 400))
+    lines.append(Line("small model of three inputs, forward from Python", forward.median, forward.spread, "µs", 400))
     softmax = softmax_layers(rounds, 200)
     text = f"Softmax of {SOFTMAX_SIZE} on the DSP takes longer by, a layer"
-    lines.append(Line(text, softmax.median, softmax.spread, "us", 100))
+    lines.append(Line(text, softmax.median, softmax.spread, "µs", 100))
     boards = [on_board(mobilenet, picture, core) for core in (1, 2)]
     bares = [Bare(mobilenet, picture) for _ in boards]
     try:

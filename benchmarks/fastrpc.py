@@ -147,7 +147,7 @@ def main(rounds: int, calls: int, file: Path | None, *, one: bool) -> None:
             taken[name] = json.loads(done.stdout)
             found = {row: Rounds(tuple(values)) for row, values in taken[name].items()}
             ratios[name] = {row: value.ratio_to(found[OWN]).median for row, value in found.items()}
-            cells = [[row, f"{value.median:.1f} us", f"{ratios[name][row]:.2f}"] for row, value in found.items()]
+            cells = [[row, f"{value.median:.1f} µs", f"{ratios[name][row]:.2f}"] for row, value in found.items()]
             print(table([f"call, image: {name}", "p50", "of hbDSPRpc"], cells))
     is_slow = ratios["native"][SHARED] > MAX_NATIVE
     if "hexagon" in taken:

@@ -113,7 +113,7 @@ def main(*, rounds: int, markdown: bool, json_file: Path | None) -> None:
             times = measure_noop(rounds) | measure_add(rounds)
     verdict = judge(times)
     rows = [[name, f"{found.median:,.1f}", f"{found.spread:.0%}"] for name, found in times.items()]
-    print(table(["median time of a call", "us", "spread"], rows, markdown=markdown), "", *verdict, sep="\n")
+    print(table(["median time of a call", "µs", "spread"], rows, markdown=markdown), "", *verdict, sep="\n")
     if json_file:
         report = {
             "machine": machine(),

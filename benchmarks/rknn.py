@@ -136,7 +136,7 @@ def measure(*, quick: bool) -> list[Line]:
         cores = three_cores(mobilenet, images[:1], feed, rounds, 0.5 if quick else 1.0)
         theirs, ours = batches(mobilenet, images, rounds, 3 if quick else 5)
     return [
-        Line("tiny model takes longer by", more.median, more.spread, "us", 150),
+        Line("tiny model takes longer by", more.median, more.spread, "µs", 150),
         Line("MobileNetV1 224 takes longer by", (ratio.median - 1) * 100, ratio.spread, "%", 5),
         *cores,
         Line(f"a batch of {BATCH} in two bare processes, times as fast as in one", theirs.median, theirs.spread, "x"),

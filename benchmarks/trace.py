@@ -117,11 +117,11 @@ def main(rounds: int, calls: int, pause_us: int) -> None:
         )
         for state, sides in found.items()
     ]
-    click.echo(table(("a call", "program, us", "core, us", "program / never", "core / never"), rows))
+    click.echo(table(("a call", "program, µs", "core, µs", "program / never", "core / never"), rows))
     more = [on.less(off).median for on, off in zip(found[ON], found[OFF], strict=True)]
     verdict = "good" if sum(more) <= MAX_US else "missed"
     click.echo(
-        f"goal: a trace costs a call at most {MAX_US:g} us: {sum(more):.2f}, of the program {more[0]:.2f}, of "
+        f"goal: a trace costs a call at most {MAX_US:g} µs: {sum(more):.2f}, of the program {more[0]:.2f}, of "
         f"the core {more[1]:.2f} ... {verdict}"
     )
 

@@ -10,9 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hbrt.cli.exits import Exit
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 from hbrt.errors import BoardError, WrongUseError
 
 _FIRST = re.compile(r"^([0-9a-f]{7,}) is the first (?:bad|new) commit", re.MULTILINE)
@@ -28,8 +26,8 @@ _SKIPPED = {2, 3, 125}
 @click.argument("good", metavar="GOOD")
 @click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--bad", metavar="COMMIT", default="HEAD", show_default=True, help="A commit for which it fails.")
-@json_option
-def command(good: str, words: tuple[str, ...], bad: str, *, as_json: bool) -> None:
+@reports
+def command(good: str, words: tuple[str, ...], bad: str) -> Report:
     """Find the first commit between GOOD and --bad for which COMMAND fails, by 'git bisect run'.
 
     COMMAND runs in its own work tree, in the folder that you are in. Files that git does not have are not there:
@@ -61,12 +59,11 @@ def command(good: str, words: tuple[str, ...], bad: str, *, as_json: bool) -> No
             _git(tree, "bisect", "reset", must=False)
             _git(Path(), "worktree", "remove", "--force", str(tree), must=False)
     short, author, date, subject = told.rstrip("\n").split("\n", 3)
-    if as_json:
-        show_json({"commit": found[1], "author": author, "date": date, "subject": subject, "files": changed})
-    else:
-        show_text(f"{short} ({date}, {author}) is the first for which it fails: {subject}")
-        show_text(f"It changed {', '.join(changed)}.")
-    click.get_current_context().exit(Exit.GOOD)
+    return Report(
+        {"commit": found[1], "author": author, "date": date, "subject": subject, "files": changed},
+        f"{short} ({date}, {author}) is the first for which it fails: {subject}",
+        f"It changed {', '.join(changed)}.",
+    )
 
 
 def _git(folder: Path, *words: str, must: bool = True) -> str:

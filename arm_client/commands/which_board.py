@@ -11,6 +11,7 @@ from pathlib import Path
 from hbrt import settings
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardRef, RemoteBoard, board_ref
+from hbrt.cli.report import is_json
 from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError
@@ -21,27 +22,26 @@ PACKAGED = "/dsp_server/images/default.py"
 """End of the path of the image that a board has when none was given."""
 
 
-def say_where(board: BoardRef, *, as_json: bool) -> None:
+def say_where(board: BoardRef) -> None:
     """Say which board a verb uses, which is private unless it runs, or is elsewhere."""
     if settings.flag("HBRT_INLINE"):
-        _say("in this process (HBRT_INLINE)", as_json=as_json)
+        _say("in this process (HBRT_INLINE)")
     elif isinstance(board, RemoteBoard) or daemon_pid(board) is not None:
-        _say(f"on board {board.name}", as_json=as_json)
+        _say(f"on board {board.name}")
     else:
-        say_private(settings.text("HBRT_IMAGE"), as_json=as_json)
+        say_private(settings.text("HBRT_IMAGE"))
 
 
-def say_private(image: str | Path | None, profile: str = "", *, as_json: bool) -> None:
+def say_private(image: str | Path | None, profile: str = "") -> None:
     """Say that a verb uses its own board.
 
     Args:
         image: Its DSP image; nothing for the packaged ops.
         profile: Name of its profile; nothing for that of HBRT_PROFILE.
-        as_json: Whether to say nothing.
     """
     is_packaged = not image or str(image).endswith(PACKAGED)
     ops = "the packaged ops" if is_packaged else image
-    _say(f"on a private board: profile {profile or active().name}, DSP image {ops}", as_json=as_json)
+    _say(f"on a private board: profile {profile or active().name}, DSP image {ops}")
 
 
 def private_image(image: str | Path | None) -> str:
@@ -64,6 +64,6 @@ def private_image(image: str | Path | None) -> str:
     return settings.text("HBRT_IMAGE")
 
 
-def _say(where: str, *, as_json: bool) -> None:
-    if not as_json:
+def _say(where: str) -> None:
+    if not is_json():
         show_text(f"Runs {where}.")

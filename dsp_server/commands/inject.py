@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import board_option, json_option
-from hbrt.cli.tables import Column, show_json, show_table, show_text
+from hbrt.cli.options import board_option
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import Column, Table, number
 from hbrt.control.ask import ask
 from hbrt.injection.fault import ACTIONS
 
@@ -28,14 +29,10 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
 )
 @board_option
 @click.option("--clear", is_flag=True, help="Forget the faults that are still to come, first.")
-@json_option
 @click.argument("faults", metavar="[FAULT...]", nargs=-1)
-def command(board: BoardPaths, faults: tuple[str, ...], *, clear: bool, as_json: bool) -> None:
+@reports
+def command(board: BoardPaths, faults: tuple[str, ...], *, clear: bool) -> Report:
     """See ``help`` above."""
     left = ask(board, "inject", faults="\n".join(faults), clear=int(clear))
-    if as_json:
-        show_json({"board": board.name, "faults": left})
-    elif left:
-        show_table((Column("FAULT"), Column("CAME", is_number=True)), [(one["fault"], one["came"]) for one in left])
-    else:
-        show_text(f"Nothing is to be injected into board {board.name}.")
+    empty = f"Nothing is to be injected into board {board.name}."
+    return Report({"board": board.name, "faults": left}, Table((Column("FAULT"), number("CAME")), left, empty))

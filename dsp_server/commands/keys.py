@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 
 
 @click.group(
@@ -27,8 +26,8 @@ _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_typ
 )
 @click.option("--name", metavar="NAME", help="Make keys for a program as well, and let it in under this name.")
 @_DIRECTORY
-@json_option
-def new(directory: Path, name: str | None, *, as_json: bool) -> None:
+@reports
+def new(directory: Path, name: str | None) -> Report:
     """Make the relay's keys in DIR when it has none, and with --NAME those of one more program.
 
     What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
@@ -41,30 +40,26 @@ def new(directory: Path, name: str | None, *, as_json: bool) -> None:
     directory = directory.absolute()
     is_new = make_server(directory)
     where = None if name is None else add_client(directory, name)
-    if as_json:
-        show_json({"directory": str(directory), "is_new": is_new, "name": name, "for_name": where and str(where)})
-        return
+    lines = []
     if is_new:
-        show_text(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
+        lines.append(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
     elif name is None:
-        show_text(f"{directory} already has a relay's keys; nothing changed. --name NAME adds a program.")
+        lines.append(f"{directory} already has a relay's keys; nothing changed. --name NAME adds a program.")
     if where is not None:
-        show_text(f"Made keys for {name}: move {where} to its machine, and set HBRT_KEYS to it there.")
+        lines.append(f"Made keys for {name}: move {where} to its machine, and set HBRT_KEYS to it there.")
+    data = {"directory": str(directory), "is_new": is_new, "name": name, "for_name": where and str(where)}
+    return Report(data, *lines)
 
 
 @command.command(
     "list", short_help="List the programs that may come in.", epilog="Example: hbrt keys list ~/board-keys"
 )
 @_DIRECTORY
-@json_option
-def list_(directory: Path, *, as_json: bool) -> None:
+@reports
+def list_(directory: Path) -> Report:
     """List the programs that may come in with DIR: name and public key."""
     from hbrt.remote.keys import clients_by_key, server_pair
 
     server_pair(directory)  # refuses a directory that is none
     found = sorted(((name, key.decode()) for key, name in clients_by_key(directory).items()))
-    if as_json:
-        show_json([{"name": name, "key": key} for name, key in found])
-        return
-    for name, key in found:
-        show_text(f"{name}  {key}")
+    return Report([{"name": name, "key": key} for name, key in found], *(f"{name}  {key}" for name, key in found))

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import os
 import select
+import time
 from collections.abc import Callable
 
 import click
@@ -13,12 +14,16 @@ import click
 from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardRef, RemoteBoard
-from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import any_board_option
+from hbrt.cli.report import Report, is_json, reports
+from hbrt.cli.tables import show_text
 from hbrt.control.daemon import why_not_running
-from hbrt.errors import BoardError, NotRunningError
+from hbrt.control.observer import Observer
+from hbrt.errors import BoardError, NotRunningError, RefusedError
+from hbrt.status import Status
 
 LINES = 100
+LOOK_SECONDS = 0.5  # between two looks at a log of another machine
 
 
 @click.command(short_help="Print a board's log, or follow it.", epilog="Example: hbrt log -f")
@@ -33,17 +38,16 @@ LINES = 100
     show_default=True,
     help="Number of last lines to start with.",
 )
-@json_option
-def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None:
+@reports
+def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
     """Print the end of a board's log. It outlives the daemon, and continues with the next one.
 
     That of a board of another machine (tcp://HOST:PORT) comes over its relay, at most its last MiB.
     """
-    if follow and as_json:
+    if follow and is_json():
         raise click.UsageError("--follow has no end and --json is one document; leave one of the two out.")
     if isinstance(board, RemoteBoard):
-        _show_remote(board, lines, follow=follow, as_json=as_json)
-        return
+        return _of_remote(board, lines, follow=follow)
     try:
         follower = Follower(board.log)
     except FileNotFoundError:
@@ -53,33 +57,53 @@ def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None
     with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
         pid = daemon_pid(board) if follow else None
         tail = last_lines(board.log, lines, follower.skip_to_end())
-        if as_json:
-            _show_json(str(board.log), tail)
-            return
+        if is_json():
+            return _as_data(str(board.log), tail)
         write = _Writer()
         write(tail)
         if pid is not None:
             _follow(follower, pid, write)
         elif follow:
             show_text(f"Board {board.name} is offline: there is nothing to follow.", err=True)
+    return None
 
 
-def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool) -> None:
-    from dsp_server.commands import _remote_log
-
-    if as_json:
-        part = _remote_log.tail(board, lines)
-        _show_json(part.path, part.raw)
-        return
-    with contextlib.suppress(KeyboardInterrupt):
+def _of_remote(board: RemoteBoard, lines: int, *, follow: bool) -> Report | None:
+    with contextlib.suppress(KeyboardInterrupt), Observer(board) as observer:
+        part = observer.log(lines)
+        if part.is_cut:
+            held = f"One answer of the relay at {board.name} holds {len(part.raw)} bytes of its log"
+            show_text(f"{held}; older lines are left out.", err=True)
+        if is_json():
+            return _as_data(part.path, part.raw)
+        write = _Writer()
+        write(part.raw)
         if follow:
-            _remote_log.follow(board, lines, _Writer())
-        else:
-            _Writer()(_remote_log.tail(board, lines).raw)
+            _follow_remote(observer, board, part.end, write)
+    return None
 
 
-def _show_json(log: str, raw: bytes) -> None:
-    show_json({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
+def _follow_remote(observer: Observer, board: RemoteBoard, end: int, write: Callable[[bytes], None]) -> None:
+    """Write what comes, until the board is offline.
+
+    Raises:
+        RefusedError: the relay is gone, and the board need not have.
+    """
+    try:
+        while True:
+            part = observer.log(0, end)
+            write(part.raw)
+            end = part.end
+            if not part.raw:
+                time.sleep(LOOK_SECONDS)
+    except RefusedError as error:
+        if error.status != Status.HB_DSP_BOARD_LOST:
+            raise
+        show_text(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
+
+
+def _as_data(log: str, raw: bytes) -> Report:
+    return Report({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
 
 
 def _follow(follower: Follower, pid: int, write: Callable[[bytes], None]) -> None:

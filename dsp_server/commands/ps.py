@@ -1,44 +1,43 @@
-"""``hbrt ps``: the boards of this user."""
+"""``hbrt ps``, ``rm`` and ``prune``: the boards of this user, and what stopped ones have left."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
-from hbrt.board.files import boards_in, daemon_pid, leftovers
+from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths, home
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import Column, duration, numbers, show_json, show_table, show_text
+from hbrt.cli.options import to_paths
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import Column, Table, duration, number, numbers, state
 from hbrt.control.ask import ask
-from hbrt.errors import BoardError
+from hbrt.control.daemon import why_not_running
+from hbrt.errors import BoardBusyError, BoardError, NotRunningError
 
 ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being listed
 _COLUMNS = (
     Column("BOARD"),
-    Column("STATE", is_state=True),
-    *numbers("PID", "UP", "CORES", "PROGRAMS", "TASKS"),
+    state("STATE"),
+    *numbers("PID"),
+    number("UP", lambda row: None if row["uptime_s"] is None else duration(row["uptime_s"])),
+    *numbers("CORES", "PROGRAMS", "TASKS"),
 )
 
 
 @click.command(short_help="List the boards of this user ('hbrt ls' does the same).", epilog="Example: hbrt ps --json")
-@json_option
-def command(*, as_json: bool) -> None:
+@reports
+def command() -> Report:
     """List the boards in the home of the boards: running, offline or crashed, and private ones of programs.
 
     TASKS are those that are queued or run. 'hbrt status --board NAME' shows one board.
     """
     place = home()
     rows = [_look(board) for board in boards_in(place)]
-    if as_json:
-        show_json({"home": str(place), "boards": rows})
-    elif not rows:
-        show_text(f"No board in {place}. Start one with 'hbrt start'.")
-    else:
-        show_table(_COLUMNS, [_row(row) for row in rows])
-    for row in rows:
-        if row["problem"]:
-            show_text(f"Board {row['board']}: {row['problem']}", err=True)
+    table = Table(_COLUMNS, rows, f"No board in {place}. Start one with 'hbrt start'.")
+    problems = [f"Board {row['board']}: {row['problem']}" for row in rows if row["problem"]]
+    return Report({"home": str(place), "boards": rows}, table, warnings=problems)
 
 
 def _look(board: BoardPaths) -> dict[str, Any]:
@@ -61,7 +60,59 @@ def _look(board: BoardPaths) -> dict[str, Any]:
     }
 
 
-def _row(row: dict[str, Any]) -> tuple[object, ...]:
-    up = None if row["uptime_s"] is None else duration(row["uptime_s"])
-    known = (row["pid"], up, row["cores"], row["programs"], row["tasks"])
-    return (row["board"], row["state"], *("-" if value is None else value for value in known))
+@click.command(
+    short_help="Remove what a stopped board has left: its log and its directory.", epilog="Example: hbrt rm default"
+)
+@click.argument("board", callback=to_paths)
+@reports
+def rm(board: BoardPaths) -> Report:
+    """Remove the files of the stopped board BOARD: a name, or a directory with a slash.
+
+    A running board is refused: stop it first with 'hbrt stop'.
+    """
+    if not _is_board(board):
+        raise NotRunningError(why_not_running(board))
+    removed = _remove(board)
+    data = {"board": board.name, "directory": str(board.path), "removed": removed}
+    return Report(data, f"Removed board {board.name}: {', '.join(removed)}.")
+
+
+@click.command(short_help="Remove what all stopped boards of this user have left.", epilog="Example: hbrt prune")
+@reports
+def prune() -> Report:
+    """Remove the files of all stopped boards in the home of the boards, their logs as well. Running boards stay."""
+    place = home()
+    removed, kept = [], []
+    for board in boards_in(place):
+        try:
+            if _is_board(board) and daemon_pid(board) is None:
+                _remove(board)
+                removed.append(board.name)
+        except BoardBusyError:
+            continue  # it has just started
+        except BoardError as error:
+            kept.append({"board": board.name, "problem": str(error)})
+    return Report(
+        {"home": str(place), "removed": removed, "kept": kept},
+        f"Removed {', '.join(removed)}." if removed else f"No stopped board in {place}.",
+        warnings=[f"Board {one['board']}: {one['problem']}" for one in kept],
+    )
+
+
+def _is_board(board: BoardPaths) -> bool:
+    """Whether a directory is a board's, and not one of the user's that lies beside them."""
+    return os.path.lexists(board.log) or os.path.lexists(board.lock)
+
+
+def _remove(board: BoardPaths) -> list[str]:
+    """Remove a board's files; returns their names.
+
+    Raises:
+        BoardBusyError: it runs. BoardError: it is not this user's alone.
+    """
+    daemon_pid(board)  # refuses a directory that is not ours alone
+    fd = take_lock(board)
+    try:
+        return sorted(path.name for path in remove_files(board, keep_log=False))
+    finally:
+        os.close(fd)

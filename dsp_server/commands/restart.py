@@ -1,4 +1,4 @@
-"""``hbrt restart``: put the image, as its file is now, on running cores."""
+"""``hbrt restart`` and ``hbrt recovery``: cores that start again, by a call or by themselves."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import click
 
 from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import ImageFile, board_option, timeout_option
+from hbrt.cli.report import Report, reports
+from hbrt.control.ask import ask
 from hbrt.control.daemon import Daemon
 
 
@@ -28,8 +29,8 @@ from hbrt.control.daemon import Daemon
     help="Another image; default: the present one's file, as it is now.",
 )
 @timeout_option(LOAD_SECONDS)
-@json_option
-def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float, *, as_json: bool) -> None:
+@reports
+def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float) -> Report:
     """Load the image in new processes and, when all of them are ready, let these take over.
 
     Queued tasks stay queued, attached programs stay attached. A task that runs has 3 seconds to end; one that hangs
@@ -46,8 +47,24 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
         status = daemon.request("status")
     # Of the cores that were restarted: another one may run another image.
     images = list(dict.fromkeys(each["image"] for each in status["cores"] if core in {None, each["core"]}))
-    if as_json:
-        show_json({"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]})
-        return
     who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"
-    show_text(f"{who} {' and '.join(images)}.")
+    data = {"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]}
+    return Report(data, f"{who} {' and '.join(images)}.")
+
+
+@click.command(
+    short_help="Show or set whether a core that crashed starts again by itself.",
+    epilog="Example: hbrt recovery disabled",
+)
+@board_option
+@click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)
+@reports
+def recovery(board: BoardPaths, wanted: str | None) -> Report:
+    """Show, or set while the board runs, what 'hbrt start --recovery' sets when it starts.
+
+    As in Linux remoteproc: disabled leaves a crashed core as it is, to be read; enabled starts it again, also one
+    that has crashed before.
+    """
+    args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
+    state = "enabled" if ask(board, "recovery", **args) else "disabled"
+    return Report({"board": board.name, "recovery": state}, f"Recovery of board {board.name} is {state}.")

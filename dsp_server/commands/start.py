@@ -19,12 +19,11 @@ from hbrt.cli.options import (
     board_option,
     check_option,
     dma_order_option,
-    json_option,
     profile_option,
     timeout_option,
     to_bytes,
 )
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, is_json, reports
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 from hbrt.profiles.profile import active
@@ -98,29 +97,28 @@ def daemon_options(function: F) -> F:
 @click.option(
     "--core", metavar="N", type=click.IntRange(min=0), help="Start this core of a running board, nothing else."
 )
-@json_option
+@reports
 @click.pass_context
 def command(
-    ctx: click.Context, /, board: BoardPaths, core: int | None, *, foreground: bool, as_json: bool, **served: Any
-) -> None:
+    ctx: click.Context, /, board: BoardPaths, core: int | None, *, foreground: bool, **served: Any
+) -> Report | None:
     """Start a board and return when it is running, or say why it is not.
 
     With --core N: start a core of a running board that is offline or crashed.
     """
     if core is not None:
-        _start_core(ctx, board, core, served["timeout"], as_json=as_json)
-        return
+        return _start_core(ctx, board, core, served["timeout"])
     config = _config(board, **served)
     if foreground:
-        if as_json:
+        if is_json():
             raise click.UsageError("--foreground shows the log, which is not JSON; leave one of the two out.")
         _serve(config)
-        return
+        return None
     if pid := daemon_pid(board):
         raise BoardBusyError(already_running(board, pid))
     from dsp_server.daemon.background import start_detached
 
-    _report(config, start_detached(config), as_json=as_json)
+    return _report(config, start_detached(config))
 
 
 @click.command(
@@ -168,28 +166,25 @@ def _config(
 def _serve(config: DaemonConfig) -> None:
     from dsp_server.daemon.foreground import serve_in_foreground
 
-    serve_in_foreground(
-        config,
-        lambda removed: _report(
-            config, Launched(BoardPaths(Path(config.directory)), os.getpid(), -1, tuple(removed)), as_json=False
-        ),
+    def on_running(removed: list[str]) -> None:
+        launched = Launched(BoardPaths(Path(config.directory)), os.getpid(), -1, tuple(removed))
+        _report(config, launched).show(as_json=False)
+
+    serve_in_foreground(config, on_running)
+
+
+def _report(config: DaemonConfig, launched: Launched) -> Report:
+    name, removed = launched.paths.name, list(launched.removed)
+    fields = {"board": name, "directory": config.directory, "state": "running", "pid": launched.pid}
+    cores, ddr = active().cores_text(config.cores), settings.format_size(config.ddr_bytes)
+    return Report(
+        {**fields, "removed": removed},
+        *([f"Removed what a daemon that died had left: {', '.join(removed)}."] if removed else []),
+        f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.",
     )
 
 
-def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
-    name = launched.paths.name
-    if as_json:
-        fields = {"board": name, "directory": config.directory, "state": "running", "pid": launched.pid}
-        show_json({**fields, "removed": list(launched.removed)})
-        return
-    if launched.removed:
-        show_text(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
-    cores = active().cores_text(config.cores)
-    ddr = settings.format_size(config.ddr_bytes)
-    show_text(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
-
-
-def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float, *, as_json: bool) -> None:
+def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float) -> Report:
     from hbrt.control.ask import ask
 
     given = [
@@ -201,7 +196,5 @@ def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float
         option = given[0].removeprefix("is_").replace("reloading", "reload").removesuffix("_ms")
         raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
     ask(board, "start_core", timeout, core=core)
-    if as_json:
-        show_json({"board": board.name, "core": core, "state": "running"})
-        return
-    show_text(f"Core {core} of board {board.name} is running.")
+    data = {"board": board.name, "core": core, "state": "running"}
+    return Report(data, f"Core {core} of board {board.name} is running.")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dsp_server.commands.mem.command import memory_line
+from dsp_server.commands.mem import memory_line
 from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import any_board_option, json_option, timeout_option
-from hbrt.cli.tables import Column, core_name, duration, numbers, show_json, show_table, show_text
+from hbrt.cli.options import any_board_option, timeout_option, was_given
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import Column, Table, core_name, duration, number, numbers, show_json, state
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -28,15 +30,22 @@ WAIT_SECONDS = 30.0
 POLL_SECONDS = 0.05
 REMOTE_POLL_SECONDS = 0.5  # each time is a connection
 _CORE_COLUMNS = (
-    Column("CORE", is_number=True),
-    Column("STATE", is_state=True),
-    Column("HEALTH", is_state=True),
-    *numbers("PID", "TASKS", "BUSY", "CYCLES", "RESTARTS"),
+    number("CORE", core_name),
+    state("STATE"),
+    state("HEALTH"),
+    *numbers("PID", "TASKS"),
+    number("BUSY", lambda core: duration(core["busy_ns"] / 1e9)),
+    *numbers("CYCLES"),
+    number("RESTARTS", lambda core: max(core["epoch"] - 1, 0)),
 )
 _CLIENT_COLUMNS = (
-    *numbers("CLIENT", "PID"),
-    Column("PROGRAM"),
-    *numbers("ATTACHED", "TASKS", "BLOCKS", "MEMORY"),
+    number("CLIENT", "id"),
+    *numbers("PID"),
+    Column("PROGRAM", "name"),
+    number("ATTACHED", lambda client: duration(client["age_s"])),
+    *numbers("TASKS"),
+    number("BLOCKS", lambda one: f"{one['blocks']}{f', {kept} for models' if (kept := one['model_blocks']) else ''}"),
+    number("MEMORY", lambda client: format_size(client["bytes"])),
 )
 
 # Of a relay that does not listen yet, or whose daemon hangs: either may change. A key that is refused does not.
@@ -54,18 +63,8 @@ _MAY_COME = frozenset(
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for tools of code review.")
-@json_option
-@click.pass_context
-def command(
-    ctx: click.Context,
-    board: BoardRef,
-    timeout: float,
-    *,
-    only_clients: bool,
-    wait_healthy: bool,
-    as_sarif: bool,
-    as_json: bool,
-) -> None:
+@reports
+def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_sarif: bool) -> Report:
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
     HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (it does not beat), or the state of a
@@ -77,27 +76,23 @@ def command(
 
     A board of another machine (tcp://HOST:PORT) is checked over its relay, with the keys that programs use.
     """
-    status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
+    status = _await_healthy(board, timeout) if wait_healthy else _look(board)
+    code = Exit.GOOD if status["healthy"] else Exit.BROKEN
     if as_sarif:
         show_json(sarif_of(_findings(status), str(Path.cwd())))
-    elif as_json:
-        show_json(status["clients"] if only_clients else {**status, **_findings_in_hex(status)})
-    elif isinstance(board, BoardPaths) and status["pid"] is None:
-        show_text(why_not_running(board))
-    elif only_clients:
-        _show_clients(status)
-    else:
-        _show(status)
-    if not status["healthy"]:
-        ctx.exit(Exit.BROKEN)
+        raise click.exceptions.Exit(code)
+    parts: Iterable[object] = [_clients(status)] if only_clients else _parts(status)
+    if isinstance(board, BoardPaths) and status["pid"] is None:
+        parts = [why_not_running(board)]
+    return Report(status["clients"] if only_clients else {**status, **_findings_in_hex(status)}, *parts, code=code)
 
 
-def _await_healthy(ctx: click.Context, board: BoardRef, timeout: float) -> dict[str, Any]:
+def _await_healthy(board: BoardRef, timeout: float) -> dict[str, Any]:
     deadline = time.monotonic() + timeout
     while True:
         why = "; see 'hbrt status'."
         try:
-            status = _look(ctx, board)
+            status = _look(board)
             if status["healthy"]:
                 return status
         except RefusedError as error:
@@ -109,16 +104,15 @@ def _await_healthy(ctx: click.Context, board: BoardRef, timeout: float) -> dict[
         time.sleep(REMOTE_POLL_SECONDS if isinstance(board, RemoteBoard) else POLL_SECONDS)
 
 
-def _look(ctx: click.Context, board: BoardRef) -> dict[str, Any]:
+def _look(board: BoardRef) -> dict[str, Any]:
     if not isinstance(board, RemoteBoard) and daemon_pid(board) is None:
-        return _without_daemon(ctx, board)
+        return _without_daemon(board)
     status: dict[str, Any] = ask(board, "status")
     return status
 
 
-def _without_daemon(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
-    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
-    if was_named and not board.path.is_dir():
+def _without_daemon(board: BoardPaths) -> dict[str, Any]:
+    if was_given("board") and not board.path.is_dir():
         raise NotRunningError(why_not_running(board))
     left = [path.name for path in leftovers(board)]
     state = "crashed" if left else "offline"
@@ -150,52 +144,48 @@ def _image_line(cores: list[dict[str, Any]]) -> str:
     return "Images: " + ", ".join(f"{image} on core {' and '.join(on)}" for image, on in images.items()) + "."
 
 
-def _show(status: dict[str, Any]) -> None:
+def _parts(status: dict[str, Any]) -> Iterator[object]:
+    """The lines and tables of a board that runs."""
     tasks, slots, uptime = status["tasks"], status["slots"], duration(status["uptime_s"])
-    show_text(
+    yield (
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
         f"{status['directory']}."
     )
     if dsp_cores := [core for core in status["cores"] if core["kind"] == "dsp"]:
-        show_text(_image_line(dsp_cores))
+        yield _image_line(dsp_cores)
     profile = status["profile"]
     kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
-    show_text(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
+    yield f"Profile {profile['name']}, {profile['origin']}: {kinds}."
     if status["image_error"]:
-        show_text(f"It was changed and does not load; the last good one stays in use.\n{status['image_error']}")
-    show_text(memory_line(status["memory"]))
+        yield f"It was changed and does not load; the last good one stays in use.\n{status['image_error']}"
+    yield memory_line(status["memory"])
     leased = f"{slots['leased']} of {slots['total']} slots leased"
     aging = (
         f" A task that waits gains one level of priority every {status['aging_ms']} ms." if status["aging_ms"] else ""
     )
     routed = f", {status['routed_tasks']} on other boards (HBRT_ROUTE)" if status.get("routed_tasks") else ""
-    show_text(f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}")
+    yield f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}"
     if oldest := status["oldest_waiting"]:
-        show_text(
+        yield (
             f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "
             f"of client {oldest['client']}, for {duration(oldest['age_s'])}."
         )
     if longest := status["longest_running"]:
-        show_text(
+        yield (
             f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
-    show_text()
-    if status["cores"]:
-        show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
-    else:
-        show_text(f"No DSP core. Those for models start with the first one that a program loads: {kinds}.")
+    yield ""
+    none = f"No DSP core. Those for models start with the first one that a program loads: {kinds}."
+    yield Table(_CORE_COLUMNS, status["cores"], none)
     for core in status["cores"]:
         if core["last_crash"]:
-            show_text(f"Core {core['core']} crashed last: {core['last_crash']}")
-    show_text()
-    _show_problems(status)
-    _show_clients(status)
-    show_text()
-    if not status["findings"]:
-        show_text("No findings.")
-    for found in _findings(status):
-        show_text(stamped_line_of(found))
+            yield f"Core {core['core']} crashed last: {core['last_crash']}"
+    yield ""
+    yield from _problems(status)
+    yield _clients(status)
+    yield ""
+    yield from map(stamped_line_of, _findings(status)) if status["findings"] else ["No findings."]
 
 
 def _findings(status: dict[str, Any]) -> list[Finding]:
@@ -203,16 +193,16 @@ def _findings(status: dict[str, Any]) -> list[Finding]:
     return merged(map(finding_of, status.get("findings", ())))
 
 
-def _show_problems(status: dict[str, Any]) -> None:
+def _problems(status: dict[str, Any]) -> Iterator[str]:
     """What is wrong with the cores or the claim lock, and how the relays that listen are."""
     for problem in filter(None, [core["problem"] for core in status["cores"]]):
-        show_text(f"{problem}\n")
+        yield f"{problem}\n"
     if any(core["health"] == "stuck" for core in status["cores"]):
-        show_text("'hbrt why' says where that op is, and who waits for it.\n")
+        yield "'hbrt why' says where that op is, and who waits for it.\n"
     if status["claim_lock"]:
-        show_text(f"{status['claim_lock']}\n")
+        yield f"{status['claim_lock']}\n"
     for relay in status["gateways"]:
-        show_text(f"Relay at {relay['endpoint']}: {_relay_state(relay)}.\n")
+        yield f"Relay at {relay['endpoint']}: {_relay_state(relay)}.\n"
 
 
 def _relay_state(relay: dict[str, Any]) -> str:
@@ -221,35 +211,5 @@ def _relay_state(relay: dict[str, Any]) -> str:
     return f"{relay['state']}{process}{again}"
 
 
-def _show_clients(status: dict[str, Any]) -> None:
-    if status["clients"]:
-        show_table(_CLIENT_COLUMNS, [_client_row(client) for client in status["clients"]])
-    else:
-        show_text("No program is attached.")
-
-
-def _core_row(core: dict[str, Any]) -> tuple[object, ...]:
-    restarts = max(core["epoch"] - 1, 0)
-    busy = duration(core["busy_ns"] / 1e9)
-    return (
-        core_name(core),
-        core["state"],
-        core["health"],
-        core["pid"],
-        core["tasks"],
-        busy,
-        core["cycles"],
-        restarts,
-    )
-
-
-def _client_row(client: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        client["id"],
-        client["pid"],
-        client["name"],
-        duration(client["age_s"]),
-        client["tasks"],
-        f"{client['blocks']}, {kept} for models" if (kept := client["model_blocks"]) else client["blocks"],
-        format_size(client["bytes"]),
-    )
+def _clients(status: dict[str, Any]) -> Table:
+    return Table(_CLIENT_COLUMNS, status["clients"], "No program is attached.")

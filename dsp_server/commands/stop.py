@@ -9,8 +9,8 @@ import click
 from dsp_server.clients import RELAY
 from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import board_option, json_option, timeout_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import board_option, timeout_option
+from hbrt.cli.report import Report, reports
 from hbrt.control.ask import ask
 from hbrt.control.daemon import Daemon
 from hbrt.errors import RefusedError
@@ -25,8 +25,8 @@ STOP_SECONDS = 30.0
     "--core", metavar="N", type=click.IntRange(min=0), help="Stop this core only, after the task that it runs."
 )
 @timeout_option(STOP_SECONDS)
-@json_option
-def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: bool) -> None:
+@reports
+def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
     """Stop a board and return when its daemon is gone.
 
     Tasks that cores run get 3 seconds to end; queued ones fail with HB_DSP_BOARD_LOST. The log stays. A board whose
@@ -34,12 +34,8 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
     """
     if core is not None:
         ask(board, "stop_core", timeout, core=core)
-        _say(
-            {"board": board.name, "core": core, "state": "offline"},
-            f"Core {core} of board {board.name} is offline.",
-            as_json,
-        )
-        return
+        data = {"board": board.name, "core": core, "state": "offline"}
+        return Report(data, f"Core {core} of board {board.name} is offline.")
     if daemon_pid(board) is None and leftovers(board):
         removed = clean(board)
         clients: list[dict[str, Any]] = []
@@ -53,14 +49,7 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."
     fields = {"board": board.name, "directory": str(board.path), "state": "offline", "removed": removed}
-    _say({**fields, "detached": [client["pid"] for client in clients]}, sentence, as_json)
-
-
-def _say(document: dict[str, Any], sentence: str, as_json: bool) -> None:  # noqa: FBT001 - of this file alone
-    if as_json:
-        show_json(document)
-    else:
-        show_text(sentence)
+    return Report({**fields, "detached": [client["pid"] for client in clients]}, sentence)
 
 
 def clean(board: BoardPaths) -> list[str]:

@@ -7,8 +7,7 @@ import platform
 import click
 
 from hbrt import __version__
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 from hbrt.ddr.layout import LAYOUT_VERSION
 from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
@@ -17,8 +16,8 @@ from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSIO
 @click.command(
     short_help="Print the versions of the emulator and what it emulates.", epilog="Example: hbrt version --json"
 )
-@json_option
-def command(*, as_json: bool) -> None:
+@reports
+def command() -> Report:
     """Print the versions of the emulator, of the API that it emulates, and of what its processes agree on."""
     api = f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH}"
     facts = {
@@ -28,8 +27,8 @@ def command(*, as_json: bool) -> None:
         "control_protocol": VERSION,
         "python": platform.python_version(),
     }
-    if as_json:
-        show_json(facts)
-        return
-    show_text(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
-    show_text(f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, Python {facts['python']}")
+    return Report(
+        facts,
+        f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)",
+        f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, Python {facts['python']}",
+    )

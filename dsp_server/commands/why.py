@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -13,8 +14,8 @@ from dsp_server.waits.records import records_of, with_hops
 from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import board_option, json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import board_option
+from hbrt.cli.report import Report, reports
 from hbrt.control.daemon import Daemon
 from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame
@@ -29,8 +30,8 @@ BETWEEN_SECONDS = 0.3
 )
 @board_option
 @click.argument("task", required=False, metavar="[TASK]")
-@json_option
-def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
+@reports
+def command(board: BoardPaths, task: str | None) -> Report:
     """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, each wait in a sentence.
 
     A program that waits tells its line, an op its line and its stack. The board is checked twice: what differs is
@@ -41,12 +42,8 @@ def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
     """
     wanted = None if task is None else _slot(task)
     found, now, data = look(board, wanted)
-    if as_json:
-        show_json(document(board, found, now, data))
-    else:
-        _show(found, now, task)
-    if task is not None and not found:
-        raise click.exceptions.Exit(Exit.FAILED)
+    code = Exit.GOOD if found or task is None else Exit.FAILED
+    return Report(document(board, found, now, data), *_lines(found, now, task), code=code)
 
 
 def look(board: BoardPaths, wanted: int | None = None) -> tuple[list[Chain], Look, Any]:
@@ -81,30 +78,29 @@ def _look(daemon: Daemon) -> Look:
     return look_of(with_hops(records_of(daemon.request("why")), RELAY))
 
 
-def _show(found: list[Chain], now: Look, task: str | None) -> None:
-    if not found:
-        show_text(
-            "No task is queued or running."
-            if task is None
-            else f"Unknown task {task}: neither queued nor running. 'hbrt tasks' lists ended tasks."
-        )
+def _lines(found: list[Chain], now: Look, task: str | None) -> Iterator[object]:
+    if not found and task is None:
+        yield "No task is queued or running."
+    elif not found:
+        yield f"Unknown task {task}: neither queued nor running. 'hbrt tasks' lists ended tasks."
     shown: set[tuple[NodeKind, int]] = set()
     for chain in found:
-        show_text(chain.text)
+        yield chain.text
         for step in chain.steps:
             if step.node not in shown:
                 shown.add(step.node)
-                _show_stack(name_of(step.node), _stack_of(now, chain, *step.node))
-        show_text()
+                if stack := _stack_of(now, chain, *step.node):
+                    yield f"Stack of {name_of(step.node)}, the innermost call first:"
+                    yield from stack
+        yield ""
     circles = cycle_sentences(now)
-    for sentence in circles:
-        show_text(sentence)
+    yield from circles
     lock = now.board.records.lock
     if lock is not None and lock.is_kept and not any(kind is NodeKind.LOCK for kind, _ in shown):
-        show_text(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
+        yield (f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
     hang = sum(chain.verdict is Verdict.HANGS for chain in found)
     if hang or (found and not circles):
-        show_text(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
+        yield f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang."
 
 
 def _stack_of(now: Look, chain: Chain, kind: NodeKind, number: int) -> tuple[Frame, ...]:
@@ -115,13 +111,6 @@ def _stack_of(now: Look, chain: Chain, kind: NodeKind, number: int) -> tuple[Fra
         waits = now.board.programs[number].waits or ()
         return next((wait.stack for wait in waits if wait.slot in {chain.task, -1}), ())
     return ()
-
-
-def _show_stack(whose: str, stack: tuple[Frame, ...]) -> None:
-    if stack:
-        show_text(f"Stack of {whose}, the innermost call first:")
-    for frame in stack:
-        show_text(frame)
 
 
 def _as_dict(chain: Chain) -> dict[str, Any]:

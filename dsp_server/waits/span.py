@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def span(seconds: float) -> str:
-    """Short text of a time span: ``3 us``, ``2 ms``, ``4.2 s``, ``75 s``."""
+    """Short text of a time span: ``3 µs``, ``2 ms``, ``4.2 s``, ``75 s``."""
     if seconds < 0.001:
-        return f"{seconds * 1e6:.0f} us"
+        return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds:.0f} s"

@@ -35,24 +35,22 @@ VERBS: dict[str, Verb] = {
     "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
     "restart": Verb("dsp_server.commands.restart:command", "Load the image again, or another one, on running cores."),
     "recovery": Verb(
-        "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
+        "dsp_server.commands.restart:recovery", "Show or set whether a core that crashed starts again by itself."
     ),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
     "why": Verb("dsp_server.commands.why:command", "Say who waits for whom on a board, and what hangs."),
-    "tasks": Verb(
-        "dsp_server.commands.tasks.command:command", "Show the tasks that a board has ended, with their times."
-    ),
+    "tasks": Verb("dsp_server.commands.tasks:command", "Show the tasks that a board has ended, with their times."),
     "top": Verb("dsp_server.commands.top.command:command", "Watch a board: what runs, what waits, how fast it is."),
     "web": Verb(
         "dsp_server.commands.web.command:command",
         "Show a board in a browser: cores, timeline, memory, findings, log.",
     ),
-    "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board; show or save the timeline."),
+    "trace": Verb("dsp_server.commands.trace:command", "Trace a board; show or save the timeline."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
-    "rm": Verb("dsp_server.commands.rm:command", "Remove what a stopped board has left: its log and its directory."),
-    "prune": Verb("dsp_server.commands.rm:prune", "Remove what all stopped boards of this user have left."),
+    "rm": Verb("dsp_server.commands.ps:rm", "Remove what a stopped board has left: its log and its directory."),
+    "prune": Verb("dsp_server.commands.ps:prune", "Remove what all stopped boards of this user have left."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
-    "mem": Verb("dsp_server.commands.mem.command:command", "Show a board's DDR and the blocks that are allocated."),
+    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
     "inject": Verb(
         "dsp_server.commands.inject:command",

@@ -50,6 +50,12 @@ class Seconds(click.FloatRange):
         return min(seconds, self.MOST)
 
 
+def was_given(*names: str) -> bool:
+    """Whether one of the options of the verb that runs was given, on the command line or by a variable."""
+    ctx = click.get_current_context()
+    return any(ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT for name in names)
+
+
 def to_bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     """Callback of an option that takes a size such as 512M or 2G."""
     try:
@@ -152,11 +158,6 @@ def any_board_option(function: F) -> F:
         help="Name of the board, its directory when it has a slash, or tcp://HOST:PORT of its relay. Default: "
         "HBRT_BOARD, else 'default'.",
     )(function)
-
-
-def json_option(function: F) -> F:
-    """Add ``--json``; the verb gets ``as_json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(function)
 
 
 def port_option(function: F) -> F:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import click
 
@@ -17,16 +17,52 @@ _GAP = 3
 
 
 class Column(NamedTuple):
-    """One column: its heading, and whether numbers or states stand in it; a terminal shows states in color."""
+    """One column.
+
+    Attributes:
+        heading: Above it.
+        of: The cell of a row: a function of the row, or a key or an attribute of it. Default: the heading in small
+            letters; of a row that is a list or a tuple, what stands at the column's place.
+        is_number: Whether numbers stand in it, to the right.
+        is_state: Whether states stand in it, which a terminal shows in color.
+    """
 
     heading: str
+    of: Callable[[Any], object] | str = ""
     is_number: bool = False
     is_state: bool = False
+
+    def cell(self, row: Any, at: int) -> str:
+        """The text of a row's cell in this column, which is at a place."""
+        if callable(self.of):
+            return _text(self.of(row))
+        key = self.of or self.heading.lower()
+        if isinstance(row, Mapping):
+            return _text(row[key])
+        return _text(row[at] if type(row) in {list, tuple} else getattr(row, key))
+
+
+class Table(NamedTuple):
+    """Columns and rows, and the line that stands for a table without rows."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Any]
+    empty: str = ""
+
+
+def number(heading: str, of: Callable[[Any], object] | str = "") -> Column:
+    """A column of numbers."""
+    return Column(heading, of, is_number=True)
 
 
 def numbers(*headings: str) -> tuple[Column, ...]:
     """Columns of numbers."""
-    return tuple(Column(heading, is_number=True) for heading in headings)
+    return tuple(map(number, headings))
+
+
+def state(heading: str, of: Callable[[Any], object] | str = "") -> Column:
+    """A column of states."""
+    return Column(heading, of, is_state=True)
 
 
 COLORS = {
@@ -47,21 +83,26 @@ def show_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
-def show_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+def show_table(columns: Sequence[Column], rows: Sequence[Any]) -> None:
     """Print a table: by rich on a terminal that has room for it; else in plain columns, as wide as they are.
 
     On a terminal only the widest column is folded: a letter a line of each would be no table anymore.
     """
-    if not (sys.stdout.isatty() and _show_rich(columns, [[_text(cell) for cell in row] for row in rows])):
+    if not (sys.stdout.isatty() and _show_rich(columns, cells_of(columns, rows))):
         show_text("\n".join(plain_lines(columns, rows)))
 
 
-def plain_lines(columns: Sequence[Column], cells: Sequence[Sequence[object]]) -> list[str]:
+def cells_of(columns: Sequence[Column], rows: Sequence[Any]) -> list[list[str]]:
+    """The texts of the cells of each row."""
+    return [[column.cell(row, at) for at, column in enumerate(columns)] for row in rows]
+
+
+def plain_lines(columns: Sequence[Column], rows: Sequence[Any]) -> list[str]:
     """Headings and rows as lines, two blanks between columns, numbers to the right."""
-    rows = [[_text(cell) for cell in row] for row in cells]
-    widths = _widths(columns, rows)
+    cells = cells_of(columns, rows)
+    widths = _widths(columns, cells)
     lines = []
-    for row in ([column.heading for column in columns], *rows):
+    for row in ([column.heading for column in columns], *cells):
         padded = [
             cell.rjust(width) if column.is_number else cell.ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
@@ -75,7 +116,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
 
 
 def _text(cell: object) -> str:
-    return "" if cell is None else printable(str(cell).replace("\n", " "))
+    return "-" if cell is None else printable(str(cell).replace("\n", " "))
 
 
 def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
@@ -110,8 +151,8 @@ def _is_bare() -> bool:
 
 
 def short_time(nanoseconds: float) -> str:
-    """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 us``, ``4.56 ms``, ``142 s``."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+    """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if nanoseconds >= size:
             value = nanoseconds / size
             return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
@@ -137,3 +178,30 @@ def duration(seconds: float) -> str:
 def core_name(core: Mapping[str, Any]) -> str:
     """What a list calls a core, a row of the board's status: its number, and its kind when it is no DSP core."""
     return str(core["core"]) if core["kind"] == "dsp" else f"{core['core']} {core['kind'].upper()}"
+
+
+PARTS: Final = ("vector", "scalar", "ddr", "wait")
+
+
+def modelled_time(task: Mapping[str, Any]) -> str:
+    """The modelled time of a task of the history: with ~ when it is estimated, - for none."""
+    if not task["modelled_cycles"]:
+        return "-"
+    return f"{'~' if task['modelled_is_estimated'] else ''}{short_time(task['modelled_ns'])}"
+
+
+def shares(task: Mapping[str, Any]) -> str:
+    """What the modelled cycles of a task are for, the most first, as in ``vector 71% wait 20%``; none under 1 %."""
+    counts = {name: task[f"modelled_{name}"] for name in PARTS}
+    total = sum(counts.values())
+    most_first = sorted(PARTS, key=lambda name: -counts[name])
+    return " ".join(f"{name} {counts[name] / total:.0%}" for name in most_first if 100 * counts[name] > total)
+
+
+def overlapped(task: Mapping[str, Any]) -> str:
+    """The modelled time of a task's copies, and the share of it that passed while the core computed; - for none."""
+    cycles = task["modelled_dma"]
+    if not cycles or not task["modelled_cycles"]:
+        return "-"
+    busy_ns = cycles * task["modelled_ns"] / task["modelled_cycles"]
+    return f"{short_time(busy_ns)}, {task['modelled_overlap'] / cycles:.0%} hidden"

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 from hbrt.port.scan import Found, scan
 
 _KINDS = (
@@ -27,28 +26,24 @@ _KINDS = (
 
 @click.command(short_help="Say what a program's tree needs, and build it as it is.", epilog="Example: hbrt port ~/demo")
 @click.argument("root", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@json_option
-@click.pass_context
-def command(ctx: click.Context, root: Path, *, as_json: bool) -> None:
+@reports
+def command(root: Path) -> Report:
     """Read the C, C++, Python and CMake files of DIR, compile each unit as it is, and say where to begin.
 
     Ends with 1 when a unit does not build, or a name of a vendor's API or a module is missing.
     """
     found = scan(root)
     failed = {unit: why for unit in found.units if (why := _compile(root, unit, found.folders))}
-    if as_json:
-        show_json({**asdict(found), "failed": failed, "begin": _where_to_begin(found, failed)})
-    else:
-        show_text(f"{len(found.units) - len(failed)} of {len(found.units)} C and C++ files build as they are.")
-        for unit, why in failed.items():
-            show_text(f"  {unit}: {why}")
-        show_text(f"{len(found.works)} names of the vendors' APIs are used and here.")
-        for kind, heading in _KINDS:
-            if rows := getattr(found, kind):
-                show_text(f"{heading}: {', '.join(rows)}")
-        show_text(f"Where to begin: {_where_to_begin(found, failed)}")
-    if failed or found.missing or found.modules:
-        ctx.exit(Exit.FAILED)
+    begin = _where_to_begin(found, failed)
+    return Report(
+        {**asdict(found), "failed": failed, "begin": begin},
+        f"{len(found.units) - len(failed)} of {len(found.units)} C and C++ files build as they are.",
+        *(f"  {unit}: {why}" for unit, why in failed.items()),
+        f"{len(found.works)} names of the vendors' APIs are used and here.",
+        *(f"{heading}: {', '.join(rows)}" for kind, heading in _KINDS if (rows := getattr(found, kind))),
+        f"Where to begin: {begin}",
+        code=Exit.FAILED if failed or found.missing or found.modules else Exit.GOOD,
+    )
 
 
 def _compile(root: Path, unit: str, folders: list[str]) -> str:

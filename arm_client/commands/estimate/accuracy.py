@@ -5,6 +5,7 @@ The tables are in hbrt/profiles/published; docs/accuracy.md says how they are sp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
@@ -13,7 +14,7 @@ from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import chips, family_of_chip, run_of
 from hbrt.accelerators.figures import figures
 from hbrt.accelerators.judging import Judged, band_of, judged, order_of, spread_of
-from hbrt.cli.tables import Column, numbers, show_table, show_text
+from hbrt.cli.tables import Column, Table, number, numbers
 
 LAYERS: Final = 300
 """Of the model whose estimate is timed."""
@@ -85,34 +86,37 @@ def document(found: list[Goal]) -> dict[str, Any]:
     }
 
 
-def show() -> None:
-    """Print each held-out row, and how they lie."""
+_JUDGED: Final = (
+    Column("HELD OUT", lambda one: one.figure.model),
+    Column("CHIP", lambda one: one.figure.chip),
+    number("PUBLISHED", lambda one: us(one.figure.published_us)),
+    number("MODEL", lambda one: us(one.modelled_us)),
+    number("RATIO", lambda one: f"{one.ratio:.2f}"),
+)
+_CHIPS: Final = (
+    Column("CHIP"),
+    *numbers("HELD OUT", "MEDIAN", "WITHIN 30 %", "MEAN", "90 % IN", "FAMILIES", "MEDIAN", "90 % IN"),
+)
+_GOALS: Final = (
+    Column("GOAL", "what"),
+    number("IS", "goal"),
+    *numbers("FOUND"),
+    Column("", lambda one: "met" if one.is_met else "missed"),
+)
+
+
+def parts_shown(found: list[Goal]) -> Iterator[object]:
+    """Each held-out row, how they lie, and each goal, as tables and lines."""
     rows = held_out()
-    columns = (Column("HELD OUT"), Column("CHIP"), *numbers("PUBLISHED", "MODEL", "RATIO"))
-    show_table(
-        columns,
-        [
-            (one.figure.model, one.figure.chip, us(one.figure.published_us), us(one.modelled_us), f"{one.ratio:.2f}")
-            for one in rows
-        ],
-    )
+    yield Table(_JUDGED, rows)
     known = len(judged())
-    show_text(
+    yield (
         f"\n{len(figures())} published figures; of {known} the layers are known: {known - len(rows)} were fitted to, "
         f"{len(rows)} are held out.\n"
     )
-    columns = numbers("HELD OUT", "MEDIAN", "WITHIN 30 %", "MEAN", "90 % IN", "FAMILIES", "MEDIAN", "90 % IN")
-    show_table((Column("CHIP"), *columns), [_of_chip(name, rows) for name in chips()])
-    show_text("The last three: each family of networks left out of the fit in turn, and all its rows judged.")
-
-
-def show_goals(found: list[Goal]) -> None:
-    """Print each goal and whether it is met."""
-    show_text("")
-    show_table(
-        (Column("GOAL"), *numbers("IS", "FOUND"), Column("")),
-        [(one.what, one.goal, one.found, "met" if one.is_met else "missed") for one in found],
-    )
+    yield Table(_CHIPS, [_of_chip(name, rows) for name in chips()])
+    yield "The last three: each family of networks left out of the fit in turn, and all its rows judged.\n"
+    yield Table(_GOALS, found)
 
 
 def _of_chip(name: str, rows: tuple[Judged, ...]) -> tuple[object, ...]:
@@ -134,15 +138,15 @@ def write_plot(file: Path) -> None:
     drawing = Drawing(figsize=(8, 8), layout="constrained")
     FigureCanvasAgg(drawing)
     axes = drawing.subplots()
-    for number, name in enumerate(chips()):
-        for is_held_out, fill in ((False, "none"), (True, f"C{number}")):
+    for at, name in enumerate(chips()):
+        for is_held_out, fill in ((False, "none"), (True, f"C{at}")):
             rows = [one for one in judged() if one.figure.chip == name and one.figure.is_held_out == is_held_out]
             axes.scatter(
                 [one.figure.published_us / 1000 for one in rows],
                 [one.modelled_us / 1000 for one in rows],
                 s=28,
                 facecolors=fill,
-                edgecolors=f"C{number}",
+                edgecolors=f"C{at}",
                 label=f"{name}, {'held out' if is_held_out else 'fitted to'} ({len(rows)})",
             )
     ends = [0.5, 400.0]

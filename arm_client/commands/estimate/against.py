@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from arm_client.commands.estimate.report import us
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.exits import Exit
+from hbrt.cli.report import Report
 
 GONE: Final = "only before"
 NEW: Final = "only now"
@@ -52,27 +53,19 @@ def changes_of(before: dict[str, Any], now: dict[str, Any]) -> list[Change]:
     return [Change(what, old.get(what), new.get(what)) for what in dict.fromkeys([*new, *old])]
 
 
-def show_changes(changes: list[Change], most_growth: float, *, as_json: bool) -> bool:
-    """Print a Markdown table; returns whether nothing takes longer by more than ``most_growth``, a share."""
+def report(changes: list[Change], most_growth: float) -> Report:
+    """A Markdown table; the exit code is 1 when something takes longer by more than ``most_growth``, a share."""
     slower = [one.what for one in changes if one.growth is not None and one.growth > most_growth]
-    if as_json:
-        show_json(
-            {
-                "changes": [{**one._asdict(), "growth": one.growth} for one in changes],
-                "slower": slower,
-                "passed": not slower,
-            }
-        )
-        return not slower
-    show_text("| what | before | now | change |")
-    show_text("|---|---|---|---|")
+    lines = ["| what | before | now | change |", "|---|---|---|---|"]
     for one in changes:
         before, now = ("" if time is None else us(time) for time in one[1:])
         mark = NEW if one.before_us is None else GONE if one.now_us is None else f"{one.growth or 0:+.1%}"
-        show_text(f"| {one.what} | {before} | {now} | {mark} |")
+        lines.append(f"| {one.what} | {before} | {now} | {mark} |")
     if slower:
-        show_text(f"\nSlower by more than {most_growth:.1%}: {', '.join(slower)}.")
-    return not slower
+        lines.append(f"\nSlower by more than {most_growth:.1%}: {', '.join(slower)}.")
+    rows = [{**one._asdict(), "growth": one.growth} for one in changes]
+    code = Exit.FAILED if slower else Exit.GOOD
+    return Report({"changes": rows, "slower": slower, "passed": not slower}, *lines, code=code)
 
 
 def _times_of(document: dict[str, Any]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from arm_client.commands.estimate.what_if import changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
-from hbrt.cli.exits import Exit
-from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option
-from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
+from hbrt.cli.options import ImageFile, any_board_option, command_argument
+from hbrt.cli.report import Report, is_json, reports
+from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.profiles.profile import MEASURED, Profile, active, find
 from hbrt.settings import BadSettingError
 
@@ -88,9 +88,9 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     type=click.Path(dir_okay=False, path_type=Path),
     help="With --self-check: draw modelled against published times (PNG). Needs the extra 'estimate'.",
 )
-@json_option
+@reports
 @click.pass_context
-def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_json: bool) -> None:
+def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Report | None:
     """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
 
     A MODEL.onnx is estimated by its layers, for NPUs and BPUs of which figures are published.
@@ -99,16 +99,15 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     assumed constants at their best to all at their worst.
     """
     if ctx.invoked_subcommand is not None:
-        return
+        return None
     if not is_self_check:
         raise click.UsageError("Name a program or a command number, or use --self-check.")
     from arm_client.commands.estimate.self_check import self_check
 
     try:
-        is_met = self_check(active(), plot, as_json=as_json)
+        return self_check(active(), plot)
     except ImportError as error:
         raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
-    ctx.exit(Exit.GOOD if is_met else Exit.FAILED)
 
 
 @command.command(
@@ -153,10 +152,8 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool, as_js
     show_default=True,
     help="With --against: how much slower is still good.",
 )
-@json_option
-@click.pass_context
+@reports
 def of(
-    ctx: click.Context,
     what: str,
     arguments: tuple[str, ...],
     board: BoardRef,
@@ -168,21 +165,18 @@ def of(
     allow: float,
     *,
     is_relayed: bool,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Run PROGRAM on its own board and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
-    as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
-    from arm_client.commands.estimate.model import SUFFIX, document_of_model, show_model
-    from arm_client.commands.estimate.report import document_of, show
+    from arm_client.commands.estimate.model import SUFFIX, document_of_model, parts_shown as parts_of_model
+    from arm_client.commands.estimate.report import document_of, parts_shown
     from hbrt.profiles.estimate import needs_a_run
 
     if what.endswith(SUFFIX):
         if arguments or image or changed or is_relayed or profile:
             raise click.UsageError("A model takes --profiles and --json alone: nothing of it is run.")
         document = document_of_model(Path(what), profiles)
-        _answer(ctx, document, lambda: show_model(document), against, allow, as_json=as_json)
-        return
+        return _answer(document, parts_of_model(document), against, allow)
     if profiles:
         raise click.UsageError("--profiles is for a MODEL.onnx; a program or a command has --profile.")
     if not Path(what).is_file():
@@ -192,37 +186,26 @@ def of(
         if runs := [key for key in changed if needs_a_run(key)]:
             raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
         base, known = calls_of_board(board, cmd)
-        if not as_json and against is None:
+        if not is_json() and against is None:
             show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
         wanted = (profile or base).fixed(changed, "--what-if")
     else:
         base = wanted = (profile or active()).fixed(changed, "--what-if")
         dsp_image = private_image(image)
-        say_private(dsp_image, wanted.name, as_json=as_json or against is not None)
+        if against is None:
+            say_private(dsp_image, wanted.name)
         known = calls_of_program(_command_of(what, arguments), wanted, dsp_image)
     document = document_of(what, known, base, wanted, is_relayed=is_relayed)
-    _answer(ctx, document, lambda: show(document, wanted), against, allow, as_json=as_json)
+    return _answer(document, parts_shown(document, wanted), against, allow)
 
 
-def _answer(
-    ctx: click.Context,
-    document: dict[str, Any],
-    show_it: Callable[[], None],
-    against: dict[str, Any] | None,
-    allow: float,
-    *,
-    as_json: bool,
-) -> None:
-    """Print an estimate, or what has changed since a former one, which decides the exit code."""
-    if against is not None:
-        from arm_client.commands.estimate.against import changes_of, show_changes
+def _answer(document: dict[str, Any], parts: Iterator[object], against: dict[str, Any] | None, allow: float) -> Report:
+    """An estimate, or what has changed since a former one, which decides the exit code."""
+    if against is None:
+        return Report(document, *parts)
+    from arm_client.commands.estimate.against import changes_of, report
 
-        is_good = show_changes(changes_of(against, document), allow / 100, as_json=as_json)
-        ctx.exit(Exit.GOOD if is_good else Exit.FAILED)
-    if as_json:
-        show_json(document)
-    else:
-        show_it()
+    return report(changes_of(against, document), allow / 100)
 
 
 def _number(what: str) -> int:
@@ -262,8 +245,8 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
     callback=_profile,
     help="The profile that the calls ran with. Default: HBRT_PROFILE, else j5.",
 )
-@json_option
-def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | None, *, as_json: bool) -> None:
+@reports
+def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | None) -> Report:
     """Fit the assumed constants of a profile to measurements, each within its range, and write a profile.
 
     CAPTURE is a directory that samples/c/recorder.c wrote on the board: its calls are run here for what they compute.
@@ -294,23 +277,21 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     find(str(output.absolute()))  # it reads back
     kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]
-    if as_json:
-        show_json({"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept, "notes": notes})
-        return
-    rows = [
-        (key, f"{base.number(key):g}", f"{value:g}", f"{base.constants[key].low:g} to {base.constants[key].high:g}")
-        for key, value in fitted.values.items()
-    ]
-    show_table((Column("CONSTANT"), *numbers("WAS", "FITTED"), Column("RANGE")), rows)
-    show_text(
-        f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
-        f"{len(measured)} measurements). {_held_out_text(held_out)}"
+    columns = (
+        Column("CONSTANT", lambda key: key),
+        number("WAS", lambda key: f"{base.number(key):g}"),
+        number("FITTED", lambda key: f"{fitted.values[key]:g}"),
+        Column("RANGE", lambda key: f"{base.constants[key].low:g} to {base.constants[key].high:g}"),
     )
-    for note in notes:
-        show_text(note)
-    if kept:
-        show_text(f"Not told by these measurements, and kept: {', '.join(kept)}.")
-    show_text(f"Wrote {output}: hbrt start --profile {output}.")
+    return Report(
+        {"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept, "notes": notes},
+        Table(columns, list(fitted.values)),
+        f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
+        f"{len(measured)} measurements). {_held_out_text(held_out)}",
+        *notes,
+        *([f"Not told by these measurements, and kept: {', '.join(kept)}."] if kept else []),
+        f"Wrote {output}: hbrt start --profile {output}.",
+    )
 
 
 def _held_out_text(held_out: dict[str, float]) -> str:
@@ -340,7 +321,7 @@ def _held_out_text(held_out: dict[str, float]) -> str:
     "--buffers", metavar="N", type=click.IntRange(2), default=8, show_default=True, help="Buffers against one."
 )
 @click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
-@json_option
+@reports
 def offload(
     cmd: int,
     sizes: list[int],
@@ -354,8 +335,7 @@ def offload(
     buffers: int,
     *,
     is_relayed: bool,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Compare the op of CMD with a function of the CPU: from which size a call is worth its cost.
 
     The function is measured here; the board's CPU is taken to be cpu.host_ratio times slower, an assumed constant. The
@@ -365,20 +345,15 @@ def offload(
 
     from arm_client.client import connect
     from arm_client.commands.estimate.calls import board_of
-    from arm_client.commands.estimate.offload import choice_of, host_us
-    from arm_client.commands.estimate.offload_report import show
+    from arm_client.commands.estimate.offload import choice_of, host_us, report
     from arm_client.commands.op.check import load_function
-    from arm_client.commands.op.loading import BadNameError
     from arm_client.commands.op.sweep import sweep
 
     used = profile or active()
     pack, dtypes = how_called(params, dtype, output_dtype)
-    try:
-        function = load_function(cpu)
-    except BadNameError as error:
-        raise click.UsageError(str(error)) from None
+    function = load_function(cpu)
     dsp_image = private_image(image)
-    say_private(dsp_image, used.name, as_json=as_json)
+    say_private(dsp_image, used.name)
     with board_of(used, dsp_image) as paths, connect(str(paths.path)) as board:
         every = sorted({*sizes, *(max(size // calls, 1) for size in sizes)})
         samples = {one.elements: one for one in sweep([board], cmd, pack, every, dtypes, 1, CALL_SECONDS)[0]}
@@ -387,4 +362,4 @@ def offload(
         here_us = host_us(function, (random.random(size) * 100).astype(dtypes[0]))
         whole, part = samples[size], samples[max(size // calls, 1)]
         choices.append(choice_of(whole, part, here_us, used, calls, buffers, is_relayed=is_relayed))
-    show(choices, used, calls, buffers, as_json=as_json)
+    return report(choices, used, calls, buffers)

@@ -60,7 +60,7 @@ def read(file: Path) -> list[Measurement]:
 def _measurement(row: dict[str, str], where: str) -> Measurement:
     column = next((name for name in (OP, WHOLE) if row.get(name)), None)
     if column is None:
-        raise BadMeasurementsError(f"{where} has neither {OP} nor {WHOLE}: write what the op, or the call, took in us.")
+        raise BadMeasurementsError(f"{where} has neither {OP} nor {WHOLE}: write what the op, or the call, took in µs.")
     try:
         board_us = float(row[column])
         work = Work(*(int(row[f"work_{name}"]) for name in Work._fields))
@@ -73,7 +73,7 @@ def _measurement(row: dict[str, str], where: str) -> Measurement:
             f"{where}: {error} is not a column or no number; begin with hbrt tasks --csv."
         ) from None
     if not 0 < board_us < float("inf"):
-        raise BadMeasurementsError(f"{where}: {column} is {row[column]}; write a time above 0 in us.")
+        raise BadMeasurementsError(f"{where}: {column} is {row[column]}; write a time above 0 in µs.")
     buffers = sum(map(bool, block_bytes)) + bool(work.mapped_bytes)
     call = Call(cmd, row.get("name", ""), charged, work, sum(block_bytes), buffers)
     return Measurement(call, board_us, column == WHOLE)

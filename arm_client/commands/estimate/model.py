@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import click
 from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
-from hbrt.cli.tables import Column, numbers, show_table, show_text
+from hbrt.cli.tables import Column, Table, number
 from hbrt.profiles.profile import active, find, packaged
 from hbrt.profiles.timeline import shares
 
@@ -62,17 +62,12 @@ def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
     }
 
 
-def show_model(document: dict[str, Any]) -> None:
-    """Show what ``document_of_model`` made."""
+def parts_shown(document: dict[str, Any]) -> Iterator[object]:
+    """The tables and the lines of what ``document_of_model`` made."""
     boards = document["boards"]
-    columns = (
-        Column("BOARD"),
-        *numbers("A RUN", "90 % FROM", "TO", "FRAMES/S", "ALL CORES", "DDR"),
-        Column("MOST OF IT"),
-    )
-    show_table(columns, [_row(one) for one in boards])
+    yield Table(_BOARDS, boards)
     slowest = boards[0]
-    show_text(
+    yield (
         f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
         f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
         f"{document['largest_feature'] / 1e6:.2f} MB; modelled for {document['precision']} on one core, "
@@ -81,16 +76,16 @@ def show_model(document: dict[str, Any]) -> None:
     )
     for one in boards:
         if one["assumed"]:
-            show_text(f"{one['board']} is assumed, not fitted: {one['assumed']}.")
-    show_text(f"\nThe slowest layers on {slowest['board']}:")
-    by_time = sorted(slowest["layers"], key=lambda one: -one["us"])[:MAX_LAYERS]
-    show_table(
-        (Column("LAYER"), Column("KIND"), *numbers("TIME", "SHARE"), Column("BOUND BY")),
-        [
-            (one["name"], one["kind"], us(one["us"]), f"{one['us'] / slowest['run_us']:.0%}", one["bound"])
-            for one in by_time
-        ],
+            yield f"{one['board']} is assumed, not fitted: {one['assumed']}."
+    yield f"\nThe slowest layers on {slowest['board']}:"
+    columns = (
+        Column("LAYER", "name"),
+        Column("KIND"),
+        number("TIME", lambda one: us(one["us"])),
+        number("SHARE", lambda one: f"{one['us'] / slowest['run_us']:.0%}"),
+        Column("BOUND BY", "bound"),
     )
+    yield Table(columns, sorted(slowest["layers"], key=lambda one: -one["us"])[:MAX_LAYERS])
 
 
 def _layers_of(file: Path) -> Sequence[Layer]:
@@ -145,15 +140,18 @@ def _all_cores(name: str, run_us: float, bytes_per_us: float) -> dict[str, Any]:
     return {"cores": cores, "all_cores_per_s": cores * share * 1_000_000 / run_us}
 
 
-def _row(one: dict[str, Any]) -> tuple[object, ...]:
+def _bounds(one: dict[str, Any]) -> str:
     most_first = sorted(one["bounds"].items(), key=lambda part: -part[1])
-    return (
-        one["board"],
-        us(one["run_us"]),
-        us(one["low_us"]),
-        us(one["high_us"]),
-        f"{one['frames_per_s']:.3g}",
-        f"{one['all_cores_per_s']:.3g} of {one['cores']}",
-        f"{one['ddr_mb_per_s'] / 1000:.3g} GB/s",
-        " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01),
-    )
+    return " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01)
+
+
+_BOARDS: Final = (
+    Column("BOARD"),
+    number("A RUN", lambda one: us(one["run_us"])),
+    number("90 % FROM", lambda one: us(one["low_us"])),
+    number("TO", lambda one: us(one["high_us"])),
+    number("FRAMES/S", lambda one: f"{one['frames_per_s']:.3g}"),
+    number("ALL CORES", lambda one: f"{one['all_cores_per_s']:.3g} of {one['cores']}"),
+    number("DDR", lambda one: f"{one['ddr_mb_per_s'] / 1000:.3g} GB/s"),
+    Column("MOST OF IT", _bounds),
+)

@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple
 
+from arm_client.commands.estimate.report import range_as_dict, shares_of, us
 from arm_client.commands.op.sweep import Sample
+from hbrt.cli.report import Report
+from hbrt.cli.tables import Column, Table, number, numbers
 from hbrt.profiles.estimate import Range, parts_of, range_of
 from hbrt.profiles.profile import Profile
 
@@ -101,3 +104,48 @@ def first_win(choices: Sequence[Choice], pick: Callable[[Choice], float]) -> flo
             low, high = pick(left), pick(right)
             return left.elements + (right.elements - left.elements) * -low / (high - low)
     return None
+
+
+def report(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int) -> Report:
+    """Who wins at which size, and from which size on the DSP does."""
+    likely = first_win(choices, lambda one: one.gain.value)
+    surely = first_win(choices, lambda one: one.gain.low)
+    perhaps = first_win(choices, lambda one: one.gain.high)
+    sizes = [
+        {
+            "elements": one.elements,
+            "host_cpu_us": one.host_us,
+            "modelled_cpu": range_as_dict(one.cpu),
+            "modelled_one_call": range_as_dict(one.one_call),
+            "modelled_many_calls_us": one.many_calls,
+            "modelled_many_buffers_us": one.many_buffers,
+            "modelled_gain": range_as_dict(one.gain),
+            "wins": one.verdict,
+        }
+        for one in choices
+    ]
+    wins = {"best": perhaps, "modelled": likely, "worst": surely}
+    columns = (
+        *numbers("ELEMENTS"),
+        number("CPU HERE", lambda one: us(one.host_us)),
+        number("CPU", lambda one: us(one.cpu.value)),
+        number("ONE CALL", lambda one: us(one.one_call.value)),
+        number(f"{calls} CALLS", lambda one: us(one.many_calls)),
+        number(f"{buffers} BUFFERS", lambda one: us(one.many_buffers)),
+        Column("WINS", "verdict"),
+    )
+    verdict = f"Up to {choices[-1].elements} elements the CPU wins: a call costs more than it saves."
+    if likely is not None:
+        best = "never" if perhaps is None else f"{perhaps:.0f}"
+        worst = "not up to the largest size" if surely is None else f"{surely:.0f}"
+        verdict = (
+            f"From {likely:.0f} elements on the DSP wins; with the assumed constants at their best from {best}, at "
+            f"their worst {worst}."
+        )
+    return Report(
+        {"profile": profile.name, "calls": calls, "buffers": buffers, "dsp_wins_from": wins, "sizes": sizes},
+        Table(columns, choices),
+        "\nCPU HERE is measured on this machine; the other times are modelled for the board.",
+        verdict,
+        *shares_of(range_as_dict(choices[-1].gain)),
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from arm_client.commands.estimate.calls import Known
 from hbrt.accelerators.chips import assumed, chip_named, range_of_chip
-from hbrt.cli.tables import Column, numbers, short_time, show_table, show_text
+from hbrt.cli.tables import Column, Table, number, numbers, short_time
 from hbrt.findings.text import counted
 from hbrt.profiles.estimate import ONE, Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
@@ -16,11 +16,6 @@ from hbrt.profiles.profile import Profile
 MAX_SHARES: Final = 6
 UNSHARED: Final = 1e9
 """Of a DDR that no core waits for, in MB/s."""
-_COLUMNS: Final = (
-    *numbers("COMMAND"),
-    Column("OP"),
-    *numbers("CALLS", "LOW", "MODELLED", "HIGH", "RPC", "VECTOR", "SCALAR", "DDR", "WAIT", "MODEL", "DMA"),
-)
 
 
 def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_relayed: bool) -> dict[str, Any]:
@@ -62,8 +57,8 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
     }
 
 
-def show(document: dict[str, Any], profile: Profile) -> None:
-    """Show what ``document_of`` made with a profile."""
+def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
+    """The table and the lines of what ``document_of`` made with a profile."""
     each, total, left_out = document["calls"], document["total"], ""
     if document["unknown_runs"]:
         left_out = (
@@ -71,36 +66,35 @@ def show(document: dict[str, Any], profile: Profile) -> None:
             "since the sizes of the model, or the chip, are not known. `hbrt estimate MODEL.onnx` says which."
         )
     if not each:
-        show_text(left_out)
+        yield left_out
         return
-    show_table(_COLUMNS, [_row(one) for one in each])
+    yield Table(_COLUMNS, each)
     clock_mhz = document["profile"]["clock_hz"] / 1e6
     dsp = f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
     total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
-    show_text(
+    yield (
         f"\nAll {counted(sum(one['calls'] for one in each), 'call')}: {total_is}, modelled for {dsp} "
         f"(profile {profile.name}). What the program computes on the CPU is not in it."
     )
     most = max(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
     )
-    show_text(f"Most of it is {_WORDS[most]}.")
+    yield f"Most of it is {_WORDS[most]}."
     if document["ddr_wait_us"] > 0.001 * total["modelled_us"]:
-        show_text(
+        yield (
             f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR, which they share: "
             f"{profile.number('ddr.mb_per_s'):g} MB/s, assumed."
         )
-    for sentence in document["extrapolated"]:
-        show_text(sentence)
+    yield from document["extrapolated"]
     if document["assumed"]:
-        show_text(f"The times of models are assumed, not fitted: {document['assumed']}.")
+        yield f"The times of models are assumed, not fitted: {document['assumed']}."
     if left_out:
-        show_text(left_out)
+        yield left_out
     if document["forgotten"]:
-        show_text(f"{document['forgotten']} earlier tasks are not in it: a board remembers the newest of each core.")
+        yield (f"{document['forgotten']} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):
-        show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
-    show_shares([(one["key"], one["share"]) for one in total["spread"]])
+        yield "~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge."
+    yield from shares_of(total)
 
 
 def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:
@@ -139,10 +133,10 @@ _WORDS: Final = {
 }
 
 
-def show_shares(shares: Sequence[tuple[str, float]]) -> None:
-    """What moves a time, the most first: constants and their shares of its spread."""
-    if shares:
-        show_text(f"Of the spread: {', '.join(f'{key} {share:.0%}' for key, share in shares[:MAX_SHARES])}.")
+def shares_of(total: dict[str, Any]) -> list[str]:
+    """What moves a time of ``range_as_dict``, the most first: constants and their shares of its spread; one line."""
+    shares = [f"{one['key']} {one['share']:.0%}" for one in total["spread"][:MAX_SHARES]]
+    return [f"Of the spread: {', '.join(shares)}."] if shares else []
 
 
 def us(time_us: float) -> str:
@@ -190,16 +184,21 @@ def _each(
     }
 
 
-def _row(one: dict[str, Any]) -> tuple[object, ...]:
-    parts = one["parts_us"]
-    mark = "~" if one["is_estimated"] else ""
-    return (
-        f"{one['cmd']:#x}",
-        one["name"],
-        one["calls"],
-        us(one["low_us"]),
-        f"{mark}{us(one['modelled_us'])}",
-        us(one["high_us"]),
-        *(us(parts[name]) for name in Parts._fields),
-        us(one["dma_us"]),
-    )
+def _time(of: str) -> Callable[[dict[str, Any]], str]:
+    return lambda one: us(one[of])
+
+
+def _part(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda one: us(one["parts_us"][name])
+
+
+_COLUMNS: Final = (
+    number("COMMAND", lambda one: f"{one['cmd']:#x}"),
+    Column("OP", "name"),
+    *numbers("CALLS"),
+    number("LOW", _time("low_us")),
+    number("MODELLED", lambda one: "~" * one["is_estimated"] + us(one["modelled_us"])),
+    number("HIGH", _time("high_us")),
+    *(number(name.upper(), _part(name)) for name in Parts._fields),
+    number("DMA", _time("dma_us")),
+)

@@ -19,7 +19,9 @@ from arm_client.commands.estimate import accuracy
 from arm_client.commands.estimate.calls import board_of
 from arm_client.commands.estimate.report import us
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
-from hbrt.cli.tables import Column, numbers, show_json, show_table, show_text
+from hbrt.cli.exits import Exit
+from hbrt.cli.report import Report
+from hbrt.cli.tables import Column, Table, numbers
 from hbrt.control.ask import ask
 from hbrt.nn_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
 from hbrt.profiles.estimate import Call, calls_of, parts_of
@@ -174,13 +176,12 @@ def _without_flush(call: Call) -> Call:
     return call._replace(block_bytes=0)
 
 
-def self_check(profile: Profile, plot: Path | None, *, as_json: bool) -> bool:
-    """Show the published figures beside the model's; returns whether all are within what is stated.
+def self_check(profile: Profile, plot: Path | None) -> Report:
+    """The published figures beside the model's; the exit code is 1 when one is not within what is stated.
 
     Args:
         profile: Of the board with the DSP.
         plot: File for a plot of the accelerators' rows; None for none.
-        as_json: Whether to print a JSON document.
 
     Raises:
         ImportError: a plot needs matplotlib.
@@ -191,23 +192,18 @@ def self_check(profile: Profile, plot: Path | None, *, as_json: bool) -> bool:
         accuracy.write_plot(plot)
     goals = [*accuracy.goals(held_out), _of_dsp(points), *accuracy.of_speed()]
     are_met = all(one.is_met for one in points) and all(one.is_met for one in goals)
-    if as_json:
-        dsp = [{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points]
-        document = accuracy.document(goals)
-        show_json({"dsp": dsp, "accelerators": document, "are_met": are_met})
-        return are_met
+    dsp = [{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points]
     columns = (Column("PUBLISHED"), *numbers("FIGURE", "MODEL", "OFF", "GOAL"), Column(""))
-    show_table(columns, [_row(one) for one in points])
-    show_text(
+    return Report(
+        {"dsp": dsp, "accelerators": accuracy.document(goals), "are_met": are_met},
+        Table(columns, [_row(one) for one in points]),
         f"\nA check of consistency, with profile {profile.name}: how many points the published frames had is not "
         f"public, and is taken as {' and '.join(str(one.kept) for one in (AVERAGE, SLOWEST, FASTEST))} of {POINTS}. "
-        "docs/cycles.md says what else is assumed.\n"
+        "docs/cycles.md says what else is assumed.\n",
+        *accuracy.parts_shown(goals),
+        *([f"Wrote {plot}."] if plot else []),
+        code=Exit.GOOD if are_met else Exit.FAILED,
     )
-    accuracy.show()
-    accuracy.show_goals(goals)
-    if plot is not None:
-        show_text(f"Wrote {plot}.")
-    return are_met
 
 
 def _of_dsp(points: list[Point]) -> accuracy.Goal:

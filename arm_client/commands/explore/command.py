@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -19,8 +19,8 @@ from arm_client.commands.which_board import private_image, say_private
 from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import address_option, boards_option, check_option, json_option, timeout_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import address_option, boards_option, check_option, timeout_option, was_given
+from hbrt.cli.report import Report, reports
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
 
@@ -52,10 +52,8 @@ _LAST_LINES = 12
 @address_option
 @check_option
 @timeout_option(RUN_SECONDS)
-@json_option
-@click.pass_context
+@reports
 def command(
-    ctx: click.Context,
     program: str,
     arguments: tuple[str, ...],
     image: str | None,
@@ -67,8 +65,7 @@ def command(
     timeout: float,
     *,
     is_farmed: bool,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Run PROGRAM, a Python file or an executable file, in many orders, and stop at the first run that fails.
 
     Every other run goes through the orders by the number of their preemptions: lines of the program and of its ops at
@@ -78,13 +75,11 @@ def command(
     cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
     """
     settings.check()
-    if not is_farmed and (
-        address is not None or ctx.get_parameter_source("boards") is not click.core.ParameterSource.DEFAULT
-    ):
+    if not is_farmed and was_given("address", "boards"):
         raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
     if image := private_image(image):
         os.environ["HBRT_IMAGE"] = image
-    say_private(image, as_json=as_json)
+    say_private(image)
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
     with (
@@ -104,25 +99,18 @@ def command(
         is_short = failed is None or failed[0] is None or not most_shrinks
         shortest = failed and (failed[1] if is_short else shrink(runner, failed[1], most_shrinks))
     tried = len(counts)
-    if as_json:
-        show_json(
-            {
-                "program": program,
-                "runs": tried,
-                "steps": {"least": min(counts), "mean": fmean(counts), "most": max(counts)},
-                "note": note,
-                "failed": failed and shortest and _document(failed[0], failed[1], shortest),
-            }
-        )
-    else:
-        if note:
-            show_text(note)
-        steps = f"{counted(min(counts), 'step')} at least, {fmean(counts):.0f} on average, {max(counts)} at most"
-        if failed is None or shortest is None:
-            show_text(f"{counted(tried, 'run')}, none failed: {steps}.")
-        else:
-            _show(failed[0], failed[1], shortest, program, arguments, tried)
-    ctx.exit(Exit.FAILED if failed else Exit.GOOD)
+    steps = f"{counted(min(counts), 'step')} at least, {fmean(counts):.0f} on average, {max(counts)} at most"
+    lines: Iterable[str] = [f"{counted(tried, 'run')}, none failed: {steps}."]
+    if failed and shortest:
+        lines = _lines(failed[0], failed[1], shortest, program, arguments, tried)
+    data = {
+        "program": program,
+        "runs": tried,
+        "steps": {"least": min(counts), "mean": fmean(counts), "most": max(counts)},
+        "note": note,
+        "failed": failed and shortest and _document(failed[0], failed[1], shortest),
+    }
+    return Report(data, *([note] if note else []), *lines, code=Exit.FAILED if failed else Exit.GOOD)
 
 
 def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int | None, Run] | None]:
@@ -163,24 +151,23 @@ def _document(seed: int | None, run: Run, shortest: Run) -> dict[str, Any]:
     }
 
 
-def _show(seed: int | None, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int) -> None:
-    lines = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
-    for line in lines:
-        show_text(f"  {line}")
+def _lines(
+    seed: int | None, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int
+) -> Iterator[str]:
+    printed = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
+    yield from (f"  {line}" for line in printed)
     whose = "" if seed is None else f", that of seed {seed},"
-    show_text(f"Run {tried} fails{whose} with exit code {run.code}. What it printed last is above.")
-    count = len(shortest.preemptions)
-    if not count:
-        show_text("No preemption is needed: it fails in the order that comes by itself.")
+    yield f"Run {tried} fails{whose} with exit code {run.code}. What it printed last is above."
+    if count := len(shortest.preemptions):
+        yield f"{counted(count, 'preemption')} {'is' if count == 1 else 'are'} enough:"
     else:
-        show_text(f"{counted(count, 'preemption')} {'is' if count == 1 else 'are'} enough:")
-    for choice in shortest.preemptions:
-        show_text(f"  {choice}")
+        yield "No preemption is needed: it fails in the order that comes by itself."
+    yield from (f"  {choice}" for choice in shortest.preemptions)
     line = shlex.join([program, *arguments])
     image = {"HBRT_IMAGE": os.environ["HBRT_IMAGE"]} if os.environ.get("HBRT_IMAGE") else {}
     if seed is not None:
-        show_text(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
-    show_text(f"Repeat it with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
+        yield f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}"
+    yield f"Repeat it with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}"
 
 
 def _assigned(values: Mapping[str, str]) -> str:

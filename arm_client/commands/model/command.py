@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from arm_client.commands.run.pictures import need
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 
 
 @click.group(
@@ -51,10 +50,8 @@ def command() -> None:
     show_default=True,
     help="Make outputs of four dimensions NHWC.",
 )
-@json_option
-def new(
-    source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str, *, as_json: bool
-) -> None:
+@reports
+def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str) -> Report:
     """Write NAME.bin, an ONNX file under the name that a program loads, and NAME.yaml, which describes its inputs.
 
     Also prints what most board programs would not expect of this model.
@@ -91,14 +88,9 @@ def new(
             for shape in [list(spec.valid_shape)]
         ]
         hints = advice(model.inputs, model.outputs)
-        if as_json:
-            files = {"model": str(target), "description": str(made.description)}
-            show_json({**files, "tensors": rows, "advice": list(hints)})
-            return
-        show_text(f"Wrote {target} and {made.description}.")
-        for row in rows:
-            show_text(f"{row['kind']} {row['name']}: {row['type']} {row['shape']}")
-        for line in hints:
-            show_text(line)
+        files = {"model": str(target), "description": str(made.description)}
+        tensors = (f"{row['kind']} {row['name']}: {row['type']} {row['shape']}" for row in rows)
+        data = {**files, "tensors": rows, "advice": list(hints)}
+        return Report(data, f"Wrote {target} and {made.description}.", *tensors, *hints)
     finally:
         model.close()

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from arm_client.commands.model_exec.flags import FlagCommand, Numbers, boolean_flag, flag
+from hbrt.cli.exits import Exit
 from hbrt.cli.group import be_program, mapped_exits
-from hbrt.cli.options import json_option
-from hbrt.cli.tables import Column, show_json, show_table, show_text
+from hbrt.cli.report import Report, is_json, reports
+from hbrt.cli.tables import Column, Table, number, show_text
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.models import Models
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from arm_client.commands.model_exec.stats import Summary
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
+_LAYERS = (
+    Column("LAYER", "node"),
+    Column("OP"),
+    Column("RESULT", "value"),
+    number("COSINE", lambda one: f"{one.cosine:.6f}"),
+    number("LARGEST ERROR", lambda one: f"{one.largest_error:.3g}"),
+    Column("", lambda one: "differs" * one.differs),
+)
 model_file = flag(
     "model_file", str, None, "Model files, ONNX, with commas between them.", required=True, metavar="FILE[,FILE...]"
 )
@@ -88,19 +97,15 @@ def group() -> None:
 @group.command("model_info", cls=FlagCommand, epilog="Example: hrt_model_exec model_info --model_file model.onnx")
 @model_file
 @model_name
-@json_option
-def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
+@reports
+def model_info(model_file: str, model_name: str) -> Report:
     """Show the models of files: their inputs and outputs, and what runs where."""
     from arm_client.commands.model_exec.models import Models, document_of, text_of
 
     models = Models(model_file, are_run=False)
     chosen = models.chosen(model_name)
-    if as_json:
-        show_json({"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]})
-        return
-    show_text(models.heading())
-    for model in chosen:
-        show_text(text_of(model))
+    data = {"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]}
+    return Report(data, models.heading(), *map(text_of, chosen))
 
 
 @group.command(
@@ -129,8 +134,8 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
 @input_valid_shape
 @task_priority
 @task_timeout
-@json_option
-def infer(**flags: Any) -> None:
+@reports
+def infer(**flags: Any) -> Report:
     """Run an input, and show how long it took and what came out."""
     from arm_client.commands.model_exec import infer as run
     from arm_client.commands.model_exec.dump import Dumps
@@ -161,11 +166,8 @@ def infer(**flags: Any) -> None:
         ),
         classify=flags["enable_cls_post_process"],
     )
-    if flags["as_json"]:
-        show_json({"load_ms": models.load_ms, **document})
-    else:
-        show_text(f"Load model to DDR cost {models.load_ms:.3f}ms.")
-        show_text(run.text_of(document))
+    load = f"Load model to DDR cost {models.load_ms:.3f}ms."
+    return Report({"load_ms": models.load_ms, **document}, load, run.text_of(document))
 
 
 @group.command(cls=FlagCommand, epilog="Example: hrt_model_exec perf --model_file model.onnx --thread_num 4")
@@ -200,19 +202,17 @@ def infer(**flags: Any) -> None:
 @input_valid_shape
 @task_priority
 @task_timeout
-@json_option
-def perf(**flags: Any) -> None:
+@reports
+def perf(**flags: Any) -> Report:
     """Run a model again and again, on random input by default, and show its latency and frame rate."""
-    from arm_client.commands.model_exec.modelled import modelled_run, modelled_text
-    from arm_client.commands.model_exec.models import Models, plan_of
+    from arm_client.commands.model_exec.models import Models, modelled_run, modelled_text, plan_of
     from arm_client.commands.model_exec.perf import perf
     from arm_client.commands.model_exec.stats import progress_line, summary_block
     from arm_client.dnn.profile.profiler import StepProfile
 
     models = Models(flags["model_file"])
     if flags["all_models"] or flags["sweep_threads"] or flags["sweep_rates"]:
-        _sweep(models, flags)
-        return
+        return _sweep(models, flags)
     model = models.one(flags["model_name"])
     frame = _frame(model, flags)
     plan = plan_of(model)
@@ -220,7 +220,7 @@ def perf(**flags: Any) -> None:
     if flags["profile_path"] is not None:
         plan.observer = profile.observe
     load = _load(flags)
-    is_text = not flags["as_json"]
+    is_text = not is_json()
     if is_text:
         show_text(f"Load model to DDR cost {models.load_ms:.3f}ms.")
 
@@ -243,14 +243,14 @@ def perf(**flags: Any) -> None:
                 "thread_num": summary.thread_num,
             },
         )
-    if not is_text:
-        document = {"model_name": model.name, "core_id": flags["core_id"], "load_ms": models.load_ms}
-        show_json(document | summary.document() | profile.document() | {"modelled": modelled_run(plan.read())})
-        return
-    if summary.frame_count % load.cycle:
-        show_text(progress_line(summary))
-    show_text(f"\n{summary_block(summary)}")
-    show_text(f"\n{modelled_text(modelled_run(plan.read()))}")
+    modelled = modelled_run(plan.read())
+    document = {"model_name": model.name, "core_id": flags["core_id"], "load_ms": models.load_ms}
+    return Report(
+        document | summary.document() | profile.document() | {"modelled": modelled},
+        *([progress_line(summary)] if summary.frame_count % load.cycle else []),
+        f"\n{summary_block(summary)}",
+        f"\n{modelled_text(modelled)}",
+    )
 
 
 def _load(flags: dict[str, Any]) -> Load:
@@ -270,7 +270,7 @@ def _load(flags: dict[str, Any]) -> Load:
     )
 
 
-def _sweep(models: Models, flags: dict[str, Any]) -> None:
+def _sweep(models: Models, flags: dict[str, Any]) -> Report:
     """Measure at several loads, or several models at once."""
     from arm_client.commands.model_exec import sweep
 
@@ -281,11 +281,9 @@ def _sweep(models: Models, flags: dict[str, Any]) -> None:
     chosen = models.chosen(flags["model_name"]) if flags["all_models"] else [models.one(flags["model_name"])]
     targets = [(model, _frame(model, flags)) for model in chosen]
     loads = sweep.loads(_load(flags), flags["sweep_threads"], flags["sweep_rates"])
-    points = sweep.measure(targets, _control(flags), loads, shows_progress=not flags["as_json"])
-    if flags["as_json"]:
-        show_json({"load_ms": models.load_ms, "points": [point.document() for point in points]})
-        return
-    show_table(sweep.COLUMNS, [point.row() for point in points])
+    points = [*sweep.measure(targets, _control(flags), loads, shows_progress=not is_json())]
+    data = {"load_ms": models.load_ms, "points": [point.document() for point in points]}
+    return Report(data, Table(sweep.COLUMNS, points))
 
 
 @group.command(cls=FlagCommand, epilog="Example: hrt_model_exec compare int8.onnx --against float.onnx --cosine 0.98")
@@ -317,9 +315,8 @@ def _sweep(models: Models, flags: dict[str, Any]) -> None:
 )
 @task_priority
 @task_timeout
-@json_option
-@click.pass_context
-def compare(ctx: click.Context, /, **flags: Any) -> None:
+@reports
+def compare(**flags: Any) -> Report:
     """Compare a model layer by layer with a reference, and name the first layer that differs.
 
     Layers are matched by the names of their results; those that onnxruntime's quantizer gives are understood. The exit
@@ -328,7 +325,6 @@ def compare(ctx: click.Context, /, **flags: Any) -> None:
     from arm_client.commands.model_exec.compare import compare, limits_for, reference_values
     from arm_client.commands.model_exec.layers import AS_FED, all_values
     from arm_client.commands.model_exec.models import Models
-    from hbrt.cli.exits import Exit
 
     if flags["model"] and flags["model_file"]:
         raise click.UsageError("Name the model once: as MODEL or by --model_file.")
@@ -345,26 +341,14 @@ def compare(ctx: click.Context, /, **flags: Any) -> None:
             f"{', '.join(sorted(set(values) - set(fed))[:5])}."
         )
     first = next((one for one in layers if one.differs), None)
-    if flags["as_json"]:
-        show_json(
-            {
-                "model_name": model.name,
-                "against": str(flags["against"]),
-                "first": first and first.document(),
-                "layers": [one.document() for one in layers],
-            }
-        )
-    else:
-        number = tuple(Column(name, is_number=True) for name in ("COSINE", "LARGEST ERROR"))
-        show_table(
-            (Column("LAYER"), Column("OP"), Column("RESULT"), *number, Column("")),
-            [
-                (one.node, one.op, one.value, f"{one.cosine:.6f}", f"{one.largest_error:.3g}", "differs" * one.differs)
-                for one in layers
-            ],
-        )
-        show_text(first.sentence() if first else f"None of {len(layers)} layers differs.")
-    ctx.exit(Exit.FAILED if first else Exit.GOOD)
+    data = {
+        "model_name": model.name,
+        "against": str(flags["against"]),
+        "first": first and first.document(),
+        "layers": [one.document() for one in layers],
+    }
+    text = first.sentence() if first else f"None of {len(layers)} layers differs."
+    return Report(data, Table(_LAYERS, layers), text, code=Exit.FAILED if first else Exit.GOOD)
 
 
 def _frame(model: Any, flags: dict[str, Any]) -> Any:

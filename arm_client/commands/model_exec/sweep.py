@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.commands.model_exec.perf import Load, perf
 from arm_client.commands.model_exec.stats import Summary
-from hbrt.cli.tables import Column, numbers
+from hbrt.cli.tables import Column, number
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.inputs import Frame
     from arm_client.dnn import Model
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
+
+def _percentile(at: int) -> Callable[[Point], str]:
+    return lambda point: f"{[*point.summary.percentiles.values()][at]:.3f}"
+
+
 COLUMNS = (
     Column("MODEL"),
-    *numbers("THREADS", "RATE", "FPS", "AVERAGE MS", "P50 MS", "P90 MS", "P99 MS", "MAX MS", "SPREAD"),
+    number("THREADS", lambda point: point.load.threads),
+    number("RATE", lambda point: f"{point.load.rate:g}" if point.load.rate else None),
+    number("FPS", lambda point: f"{point.summary.fps:.1f}"),
+    number("AVERAGE MS", lambda point: f"{point.summary.average:.3f}"),
+    *(number(f"P{percent} MS", _percentile(at)) for at, percent in enumerate((50, 90, 99))),
+    number("MAX MS", lambda point: f"{point.summary.maximum:.3f}"),
+    number("SPREAD", lambda one: None if (spread := one.summary.spread_percent) is None else f"{spread:.2f} %"),
 )
 
 
@@ -27,18 +38,6 @@ class Point(NamedTuple):
     model: str
     load: Load
     summary: Summary
-
-    def row(self) -> tuple[object, ...]:
-        """For the table."""
-        found, spread = self.summary, self.summary.spread_percent
-        return (
-            self.model,
-            self.load.threads,
-            f"{self.load.rate:g}" if self.load.rate else "-",
-            f"{found.fps:.1f}",
-            *(f"{value:.3f}" for value in (found.average, *found.percentiles.values(), found.maximum)),
-            "-" if spread is None else f"{spread:.2f} %",
-        )
 
     def document(self) -> dict[str, Any]:
         """For ``--json``; a rate of null is as many frames as can be."""

@@ -10,10 +10,29 @@ import click
 
 from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import ImageFile, any_board_option, command_argument, json_option, timeout_option
-from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table, show_text
+from hbrt.cli.options import ImageFile, any_board_option, command_argument, timeout_option, was_given
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import PARTS, Column, Table, number, numbers, shares, short_time
 
 CALL_SECONDS = 60.0
+
+
+def _shares(row: dict[str, Any]) -> str:
+    return shares({f"modelled_{name}": row[f"modelled_{name}_cycles"] for name in PARTS})
+
+
+_COLUMNS = (
+    *numbers("ELEMENTS"),
+    number("HOST", lambda row: short_time(row["host_median_us"] * 1000)),
+    number("MODELLED", lambda row: "~" * row["modelled_is_estimated"] + short_time(row["modelled_us"] * 1000)),
+    Column("OF IT", _shares),
+)
+_RATIOS = (
+    number("HOST RATIO", lambda row: f"{row['host_ratio']['value']:.2f}"),
+    Column("95 %", lambda row: f"{row['host_ratio']['low']:.2f} to {row['host_ratio']['high']:.2f}"),
+    Column("", lambda row: row["host_ratio"]["verdict"]),
+    number("MODELLED RATIO", lambda row: None if row["modelled_ratio"] is None else f"{row['modelled_ratio']:.2f}"),
+)
 
 
 def sizes_of(_ctx: click.Context, param: click.Parameter, value: str) -> list[int]:
@@ -55,16 +74,12 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
     """What makes the input block, and the types of both arrays.
 
     Raises:
-        click.UsageError: a name that is none.
+        BadNameError: a name that is none.
     """
     from arm_client.commands.op import check
-    from arm_client.commands.op.loading import BadNameError
 
-    try:
-        pack = check.load_params(params) if params else check.default_params
-        return pack, (check.to_dtype(dtype), check.to_dtype(output_dtype or dtype))
-    except BadNameError as error:
-        raise click.UsageError(str(error)) from None
+    pack = check.load_params(params) if params else check.default_params
+    return pack, (check.to_dtype(dtype), check.to_dtype(output_dtype or dtype))
 
 
 @click.command(
@@ -89,10 +104,8 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
 )
 @any_board_option
 @timeout_option(CALL_SECONDS)
-@json_option
-@click.pass_context
+@reports
 def bench(
-    ctx: click.Context,
     cmd: int,
     sizes: list[int],
     params: str | None,
@@ -104,9 +117,7 @@ def bench(
     plot: Path | None,
     board: BoardRef,
     timeout: float,
-    *,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Call the op of CMD with arrays of several sizes.
 
     HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against both
@@ -118,14 +129,14 @@ def bench(
     from arm_client.commands.op.sweep import sweep
 
     pack, dtypes = how_called(params, dtype, output_dtype)
-    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    was_named = was_given("board")
     if was_named and image:
         raise click.UsageError("--board has no effect with --image, which gets a private board: leave one of them out.")
 
     if image:
-        say_private(image, as_json=as_json)
+        say_private(image)
     else:
-        say_where(board, as_json=as_json)
+        say_where(board)
     with ExitStack() as stack:
 
         def opened(of_image: Path | None) -> Any:
@@ -146,35 +157,10 @@ def bench(
             write_plot([dot_of(one, profile) for one in samples], profile, f"{name} ({cmd:#x})", plot)
         except ImportError as error:
             raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
-    if as_json:
-        show_json({"cmd": cmd, "profile": profile.name, "plot": str(plot) if plot else None, "sizes": rows})
-        return
-    _show(rows, plot)
-
-
-def _show(rows: list[dict[str, Any]], plot: Path | None) -> None:
-    from hbrt.cli.modelled import shares
-
-    columns = [*numbers("ELEMENTS", "HOST", "MODELLED"), Column("OF IT")]
-    if compares := "host_ratio" in rows[0]:
-        columns += [*numbers("HOST RATIO"), Column("95 %"), Column(""), *numbers("MODELLED RATIO")]
-    cells = []
-    for row in rows:
-        parts = {f"modelled_{name}": row[f"modelled_{name}_cycles"] for name in ("vector", "scalar", "ddr", "wait")}
-        mark = "~" if row["modelled_is_estimated"] else ""
-        cell = [
-            row["elements"],
-            short_time(row["host_median_us"] * 1000),
-            f"{mark}{short_time(row['modelled_us'] * 1000)}",
-            shares(parts),
-        ]
-        if compares:
-            ratio, modelled = row["host_ratio"], row["modelled_ratio"]
-            cell += [f"{ratio['value']:.2f}", f"{ratio['low']:.2f} to {ratio['high']:.2f}", ratio["verdict"]]
-            cell.append("-" if modelled is None else f"{modelled:.2f}")
-        cells.append(cell)
-    show_table(columns, cells)
+    parts: list[object] = [Table((*_COLUMNS, *_RATIOS) if others else _COLUMNS, rows)]
     if any(row["modelled_is_estimated"] for row in rows):
-        show_text("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+        parts.append("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
     if plot is not None:
-        show_text(f"Wrote {plot}.")
+        parts.append(f"Wrote {plot}.")
+    data = {"cmd": cmd, "profile": profile.name, "plot": str(plot) if plot else None, "sizes": rows}
+    return Report(data, *parts)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from arm_client.commands.op.bounded import bounded
 from arm_client.commands.op.loading import BadNameError, load_named
-from hbrt.cli.tables import Column, numbers, show_table, show_text
+from hbrt.cli.exits import Exit
+from hbrt.cli.report import Report
+from hbrt.cli.tables import Column, Table, number, numbers
 from hbrt.findings.record import Severity
 from hbrt.findings.text import counted
 from hbrt.layout import C_SUFFIXES
@@ -78,37 +80,32 @@ def remarks_of(sides: Sequence[Side]) -> list[Remark]:
     return remarks
 
 
-def as_data(sides: Sequence[Side], remarks: Sequence[Remark], *, is_good: bool) -> dict[str, Any]:
-    """The JSON document."""
-    return {
+def report(sides: Sequence[Side], remarks: Sequence[Remark], *, is_good: bool) -> Report:
+    """The fields, the remarks, and a last line that counts them; the exit code is 0 if all is good."""
+    data = {
         "structures": [{"what": side.what, **side.structure.as_dict()} for side in sides],
         "remarks": [remark.as_dict() for remark in remarks],
         "good": is_good,
     }
+    return Report(data, *_parts(sides, remarks), code=Exit.GOOD if is_good else Exit.FAILED)
 
 
-def show(sides: Sequence[Side], remarks: Sequence[Remark]) -> None:
-    """Print the table of fields, the remarks, and a last line that counts them."""
+def _parts(sides: Sequence[Side], remarks: Sequence[Remark]) -> Iterator[object]:
     if len(sides) == 1:
-        show_table(
-            [*numbers("OFFSET", "BYTES"), Column("FIELD"), Column("TYPE")],
-            _rows(sides[0].structure),
-        )
+        yield Table([*numbers("OFFSET", "BYTES"), Column("FIELD"), Column("TYPE")], _rows(sides[0].structure))
     else:
-        columns = [Column("FIELD")]
-        for name in SIDES:
-            columns += [Column(f"{name}: OFFSET", is_number=True), Column("TYPE")]
-        show_table(columns, _both(sides))
+        columns = [column for name in SIDES for column in (number(f"{name}: OFFSET"), Column("TYPE"))]
+        yield Table([Column("FIELD"), *columns], _both(sides))
     for remark in remarks:
         site = f"{remark.site}: " if remark.site else ""
-        show_text(_folded(f"{site}{remark.severity}: {remark.text} [{remark.kind}]"))
+        yield _folded(f"{site}{remark.severity}: {remark.text} [{remark.kind}]")
     for name, side in zip(SIDES, sides, strict=False):
         label = f"{name} is {side.what}" if len(sides) == 2 else side.what
         size, tail = side.structure.size_bytes, side.structure.tail_bytes
         behind = f", {tail} of them behind the last field" if tail else ""
-        show_text(_folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}."))
+        yield _folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}.")
     errors = sum(remark.severity == Severity.ERROR for remark in remarks)
-    show_text(f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize())
+    yield f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize()
 
 
 def _rows(structure: Structure) -> list[tuple[int, int, str, str]]:

@@ -12,8 +12,9 @@ from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MAX_HALO, NewOp
 from arm_client.commands.which_board import say_where
 from hbrt.cli.exits import Exit, sentence_of
-from hbrt.cli.options import any_board_option, command_argument, json_option, timeout_option, to_command
-from hbrt.cli.tables import short_time, show_json, show_text
+from hbrt.cli.options import any_board_option, command_argument, timeout_option, to_command, was_given
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import short_time, show_text
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 CASE_SECONDS = 30.0
@@ -74,31 +75,24 @@ command.add_command(bench)
 )
 @click.option("--numba", "way", flag_value="numba", help="Compute in loops that numba compiles.")
 @click.option("--c", "way", flag_value="c", help="Write the image in C.")
-@json_option
-def new(
-    name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, way: str | None, *, as_json: bool
-) -> None:
+@reports
+def new(name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, way: str | None) -> Report:
     """Write an image with the op NAME, an ARM program that calls it, and a test that compares it with numpy.
 
     All run as written. By default the op computes y = a * x + b over float32, with numpy: replace that with yours.
     """
-    from arm_client.commands.op.new import OpError, write_op
+    from arm_client.commands.op.new import write_op
 
     op = NewOp(name, cmd, way or "numpy", kind, dtype, halo)
-    try:
-        files = write_op(op, directory)
-    except OpError as error:
-        raise click.UsageError(str(error)) from None
-    if as_json:
-        show_json({"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]})
-        return
+    files = write_op(op, directory)
     param, image, call, test, *header = (file.name for file in files)
     is_c = op.way == "c"
     build = f"  hbrt cc --dsp -O3 {image}\n" if is_c else ""
     param = " and ".join([*header, param])
     served = f"{name}_image.so" if is_c else image
     where = f" in {directory}" if directory != Path() else ""
-    show_text(
+    return Report(
+        {"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]},
         f"""\
 Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
 Run them there:
@@ -107,7 +101,7 @@ Run them there:
   python {call}
   pytest {test}
   {op.check_line}
-  hbrt stop"""
+  hbrt stop""",
     )
 
 
@@ -175,9 +169,8 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
 @click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
 @any_board_option
 @timeout_option(CASE_SECONDS)
-@json_option
-@click.pass_context
-def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, board: Any, **how: Any) -> None:
+@reports
+def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) -> Report:
     """Compare the op registered for CMD with a reference over generated inputs.
 
     It runs on the running board, or on a private one (HBRT_IMAGE is its image). The first difference is printed with
@@ -185,7 +178,6 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     """
     from arm_client.client import connect
     from arm_client.commands.op import check as op_check
-    from arm_client.commands.op.loading import BadNameError
     from arm_client.errors import HbrtError
     from arm_client.session.dsp_log import log_reader
     from hbrt import settings
@@ -193,18 +185,13 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
 
     if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
         raise click.UsageError(f"Command {cmd:#x} is not an op's; 'hbrt ops' lists those of the running board.")
-    as_json = how.pop("as_json")
     timeout_s = how.pop("timeout")
-    try:
-        reference = op_check.load_function(against)
-        pack = op_check.load_params(params) if params else op_check.default_params
-        how["dtype"] = op_check.to_dtype(how["dtype"])
-    except BadNameError as error:
-        raise click.UsageError(str(error)) from None
+    reference = op_check.load_function(against)
+    pack = op_check.load_params(params) if params else op_check.default_params
+    how["dtype"] = op_check.to_dtype(how["dtype"])
     settings.check()
-    named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
-    say_where(board, as_json=as_json)
-    with connect(str(board.path) if named else None) as connected:
+    say_where(board)
+    with connect(str(board.path) if was_given("board") else None) as connected:
         name = connected.ops().get(cmd, "not registered")
         read_log = log_reader(connected.session)
         try:
@@ -220,12 +207,9 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         finally:
             if connected.session.daemon is None:  # a private board says it by itself
                 show_text(read_log(), err=True, nl=False)
-    if as_json:
-        show_json({**_as_data(cmd, name, against, found), **modelled})
-    else:
-        show_text(_as_text(cmd, name, against, found, modelled))
-    if found.difference is not None:
-        ctx.exit(Exit.FAILED)
+    code = Exit.GOOD if found.difference is None else Exit.FAILED
+    text = _as_text(cmd, name, against, found, modelled)
+    return Report({**_as_data(cmd, name, against, found), **modelled}, text, code=code)
 
 
 @command.command(
@@ -244,17 +228,8 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     help="Where headers of C files are; those that are not found are passed over.",
 )
 @click.option("--define", "-D", metavar="NAME[=VALUE]", multiple=True, help="A macro of C files.")
-@json_option
-@click.pass_context
-def check_layout(
-    ctx: click.Context,
-    sides: tuple[str, ...],
-    include: tuple[Path, ...],
-    define: tuple[str, ...],
-    *,
-    strict: bool,
-    as_json: bool,
-) -> None:
+@reports
+def check_layout(sides: tuple[str, ...], include: tuple[Path, ...], define: tuple[str, ...], *, strict: bool) -> Report:
     """Show how a parameter structure lies in memory, and what the ARM and the DSP read differently in it.
 
     A and B are each FILE.h:STRUCT (also .c, .hpp, .cc, .cpp), FILE.py:CLASS or MODULE:CLASS; a class is a
@@ -263,23 +238,17 @@ def check_layout(
     pointer, a long. Holes, enums, bools and bit fields are warnings.
     """
     from arm_client.commands.op import check_layout as layout
-    from arm_client.commands.op.loading import BadNameError
     from hbrt.findings.record import Severity
 
     if len(sides) > len(layout.SIDES):
         raise click.UsageError(f"{len(sides)} structures were named: name one, or two to compare.")
     try:
         read = [layout.read_side(what, include, define) for what in sides]
-    except (BadNameError, OSError) as error:
+    except OSError as error:
         raise click.UsageError(sentence_of(error)) from None
     remarks = layout.remarks_of(read)
     is_good = not any(strict or remark.severity == Severity.ERROR for remark in remarks)
-    if as_json:
-        show_json(layout.as_data(read, remarks, is_good=is_good))
-    else:
-        layout.show(read, remarks)
-    if not is_good:
-        ctx.exit(Exit.FAILED)
+    return layout.report(read, remarks, is_good=is_good)
 
 
 def _explain(error: Exception, *, has_params: bool) -> None:

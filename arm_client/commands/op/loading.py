@@ -11,9 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from arm_client.commands.op.declarations import needed_for
+from hbrt.errors import WrongUseError
 
 
-class BadNameError(ValueError):
+class BadNameError(WrongUseError):
     """What was given as MODULE:NAME names nothing that will do; the message says what is wrong."""
 
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from arm_client.commands.op.kinds import NewOp
+from hbrt.errors import WrongUseError
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
 C_KEYWORDS = frozenset({
@@ -18,7 +19,7 @@ C_KEYWORDS = frozenset({
 FIRST_CUSTOM = HB_DSP_RPC_CMD_CV_E + 1
 
 
-class OpError(ValueError):
+class OpError(WrongUseError):
     """An op cannot be written like that; the message says why, and nothing was written."""
 
 

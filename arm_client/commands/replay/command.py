@@ -12,14 +12,19 @@ from arm_client.commands.replay.against import changes_of, table
 from arm_client.commands.replay.board import Board, board_for
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import json_option, timeout_option
-from hbrt.cli.tables import Column, show_json, show_table, show_text
+from hbrt.cli.options import timeout_option
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import Column, Table, numbers
 from hbrt.findings.text import counted
 from hbrt.recording.compare import TYPES, Difference, difference
 from hbrt.recording.format import Call, Recorded, read
 from hbrt.status import name_of
 
 CALL_SECONDS = 60.0
+_DIFFERENCES = (
+    *(Column(name) for name in ("CALL", "OP", "STATUS", "PART", "ADDRESS")),
+    *numbers("BYTE", "ELEMENT", "DIFFER", "LARGEST ERROR"),
+)
 
 
 class RangeDifference(NamedTuple):
@@ -123,10 +128,8 @@ class Verdict(NamedTuple):
 )
 @click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not the first alone.")
 @timeout_option(CALL_SECONDS)
-@json_option
-@click.pass_context
+@reports
 def command(
-    ctx: click.Context,
     directory: Path,
     names: tuple[str, ...],
     image: str | None,
@@ -137,8 +140,7 @@ def command(
     *,
     is_gate: bool,
     has_diff: bool,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Run the calls of the recording DIR, or those that are named, without the program that made them.
 
     'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
@@ -157,7 +159,8 @@ def command(
         raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
     chosen = [known[name] for name in names] if names else calls
     image = private_image(image)
-    say_private(image, as_json=as_json or is_gate)
+    if not is_gate:
+        say_private(image)
     with TemporaryDirectory() as directory_now:
         now = Path(directory_now) / "now" if is_gate else None
         with board_for(calls, image, now) as board:
@@ -166,25 +169,28 @@ def command(
     changes = changes_of([(one.recorded.call, again.get(one.recorded.name, Call(0)), one.is_same) for one in verdicts])
     different = [one for one in verdicts if one.is_comparable and not one.is_same]
     unended = [one for one in verdicts if not one.is_comparable]
-    if as_json:
-        show_json(
-            {
-                "recording": str(directory),
-                "calls": len(verdicts),
-                "same": len(verdicts) - len(different) - len(unended),
-                "different": [one.document() for one in different],
-                "not_ended": [one.document() for one in unended],
-                "notes": notes,
-                **({"ops": [one.document() for one in changes]} if is_gate else {}),
-            }
-        )
-    elif is_gate:
-        for line in (*table(changes, allow / 100), *notes):
-            show_text(line)
-    else:
-        _show(verdicts, different, unended, notes, dtype, has_diff=has_diff)
+    same = len(verdicts) - len(different) - len(unended)
+    data = {
+        "recording": str(directory),
+        "calls": len(verdicts),
+        "same": same,
+        "different": [one.document() for one in different],
+        "not_ended": [one.document() for one in unended],
+        "notes": notes,
+        **({"ops": [one.document() for one in changes]} if is_gate else {}),
+    }
+    parts: list[object] = [*table(changes, allow / 100), *notes] if is_gate else []
+    if not is_gate:
+        if has_diff and different:
+            parts.append(Table(_DIFFERENCES, [row for one in different for row in _rows(one)]))
+        parts += notes
+        for one in unended:
+            status = f"{name_of(one.status)}. {one.text}".rstrip() if one.status else "0"
+            parts.append(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
+        parts.append(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
+        parts += [f"The first that differs is {one.sentence(dtype)}" for one in different[:1]]
     has_grown = is_gate and any(one.grown(allow / 100) for one in changes)
-    ctx.exit(Exit.FAILED if different or has_grown else Exit.GOOD)
+    return Report(data, *parts, code=Exit.FAILED if different or has_grown else Exit.GOOD)
 
 
 def _replayed(board: Board, recorded: Recorded, dtype: str, tolerance: float, timeout_s: float) -> Verdict:
@@ -200,43 +206,13 @@ def _replayed(board: Board, recorded: Recorded, dtype: str, tolerance: float, ti
     return Verdict(recorded, status, text, tuple(sorted(differences, key=lambda one: one.part != "output block")))
 
 
-def _show(
-    verdicts: list[Verdict],
-    different: list[Verdict],
-    unended: list[Verdict],
-    notes: list[str],
-    dtype: str,
-    *,
-    has_diff: bool,
-) -> None:
-    if has_diff and different:
-        columns: tuple[Column, ...] = (
-            Column("CALL"),
-            Column("OP"),
-            Column("STATUS"),
-            Column("PART"),
-            Column("ADDRESS"),
-        )
-        columns += tuple(Column(name, is_number=True) for name in ("BYTE", "ELEMENT", "DIFFER", "LARGEST ERROR"))
-        show_table(columns, [row for one in different for row in _rows(one)])
-    for note in notes:
-        show_text(note)
-    for one in unended:
-        status = "0" if not one.status else f"{name_of(one.status)}. {one.text}".rstrip()
-        show_text(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
-    same = len(verdicts) - len(different) - len(unended)
-    show_text(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
-    if different:
-        show_text(f"The first that differs is {different[0].sentence(dtype)}")
-
-
 def _rows(verdict: Verdict) -> list[tuple[object, ...]]:
     start = (verdict.recorded.name, verdict.recorded.call.op, name_of(verdict.status) if verdict.status else "0")
     return [
         (*start, one.part, f"{one.phy_addr:#x}", one.found.byte, one.found.element, one.found.differing,
          f"{one.found.largest_error:.3g}")
         for one in verdict.differences
-    ] or [(*start, "-", "-", "-", "-", "-", "-")]  # fmt: skip
+    ] or [(*start, *[None] * 6)]  # fmt: skip
 
 
 def _some(names: list[str]) -> str:

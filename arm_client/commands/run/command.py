@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +21,42 @@ from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample,
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
-from hbrt.cli.tables import Column, short_time, show_json, show_table, show_text
+from hbrt.cli.options import any_board_option, check_option, dma_order_option, timeout_option, was_given
+from hbrt.cli.report import Report, is_json, reports
+from hbrt.cli.tables import Column, Table, number, short_time, show_text
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
 # The first Hexagon code of a machine compiles the C library, too; quality recognizes 5000 words three times.
 LONG_SECONDS = {"hexagon": 600.0, "quality": 600.0}
-_COLUMNS = (
-    Column("OP"),
-    Column("COMMAND", is_number=True),
-    Column("CORE"),
-    Column("STATUS"),
-    Column("LARGEST ERROR", is_number=True),
-    Column("HOST TIME", is_number=True),
-    Column("MODELLED", is_number=True),
-    Column("RESULT"),
-)
 _OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
+
+
+def _if_known(key: str, text: Callable[[Any], str]) -> Callable[[Outcome], str | None]:
+    """The text of a field of a sample's record; None where the field has none."""
+    return lambda outcome: None if (value := outcome.record()[key]) is None else text(value)
+
+
+_COLUMNS = (
+    Column("OP", lambda outcome: outcome.record()["op"]),
+    number("COMMAND", _if_known("command", "{:#x}".format)),
+    Column("CORE", _if_known("core", lambda core: _CORES.get(core, str(core)))),
+    Column("STATUS", _if_known("status", lambda status: name_of(status) if status else "0")),
+    number("LARGEST ERROR", _if_known("max_error", "{:.2g}".format)),
+    number("HOST TIME", _if_known("host_time_us", "{:.0f} µs".format)),
+    number("MODELLED", _if_known("modelled_us", lambda us: short_time(us * 1000))),
+    Column("RESULT", lambda outcome: "ok" if outcome.has_passed else "FAILED"),
+)
+_DEFECTS = (
+    Column("DEFECT", lambda one: one.defect.name),
+    Column(
+        "NAMED AS",
+        lambda one: (", ".join(kinds_of(one.defect)) or "the task's text") if all(one.sentences) else None,
+    ),
+    Column("CORRECTED", lambda one: "findings" if one.twin else "clean"),
+    Column("RESULT", lambda one: "ok" if one.is_good else "FAILED"),
+)
 
 
 def _complete_group(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -126,7 +143,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 @check_option
 @dma_order_option
 @timeout_option(SAMPLE_SECONDS)
-@json_option
+@reports
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -142,9 +159,7 @@ def command(
     mode: str | None,
     trace: Path | None,
     timeout: float,
-    *,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
 
     They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
@@ -155,15 +170,16 @@ def command(
     own, or 1 when a mistake of it was found. With no board running it has a private one, with the DSP image --image.
     With --json what was found is the document, and the program's standard output goes to standard error.
     """
-    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    was_named = was_given("board")
     if group is None or group == "help":
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
         why = f"has no effect: {GROUP} have their own board, which watches everything"
         _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
         with recorded() as run, traced_run(trace, None):
-            code = _run_defects(names, timeout, as_json=as_json)
-        ctx.exit(run.exit_code(code))
+            report = _run_defects(names, timeout)
+        report.code = run.exit_code(report.code)
+        return report
     if group not in groups() and is_program(group):
         of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
         _refuse_options(ctx, of_samples, "is for samples: your own program does not take it")
@@ -173,12 +189,12 @@ def command(
                 "--image FILE`, or name another --board, which gets one of its own"
             )
             _refuse_options(ctx, ("image",), why)
-        ctx.exit(run_program(group, names, board if was_named else None, mode, image, trace=trace, as_json=as_json))
+        return run_program(group, names, board if was_named else None, mode, image, trace=trace)
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:
-        _list(samples, as_json=as_json)
-        return
+        listed = [{"sample": name, "file": str(file), "about": summary_of(file)} for name, file in samples.items()]
+        return Report(listed, Table((Column("SAMPLE"), Column("ABOUT")), listed))
     files = {
         "points_file": points,
         "input_file": picture,
@@ -187,19 +203,11 @@ def command(
         "image_file": image,
     }
     with recorded() as run, traced_run(trace, board_to_trace(board)):
-        code = _run_samples(
-            group,
-            samples,
-            board,
-            output,
-            files,
-            mode,
-            timeout,
-            were_named=bool(named),
-            must_run=was_named,
-            as_json=as_json,
+        report = _run_samples(
+            group, samples, board, output, files, mode, timeout, were_named=bool(named), must_run=was_named
         )
-    ctx.exit(run.exit_code(code))
+    report.code = run.exit_code(report.code)
+    return report
 
 
 def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
@@ -230,9 +238,12 @@ def _run_samples(
     *,
     were_named: bool,
     must_run: bool,
-    as_json: bool,
-) -> Exit:
-    """Run samples, and show the result of each."""
+) -> Report:
+    """Run samples; returns the result of each.
+
+    Raises:
+        OSError: the results cannot be written; they have been shown.
+    """
     samples = _installed(samples, were_named=were_named)
     output = output or default_output(samples)
     options = options_of(samples, files, output, were_named=were_named)
@@ -243,7 +254,7 @@ def _run_samples(
         limits = {} if timeout != SAMPLE_SECONDS else LONG_SECONDS
         outcomes = [
             run_sample(name, file, directory, limits.get(name, timeout), options, mode)
-            for name, file in _with_progress(samples, group, is_shown=not as_json)
+            for name, file in _with_progress(samples, group, is_shown=not is_json())
         ]
     document: dict[str, Any] = {
         "group": group,
@@ -252,58 +263,44 @@ def _run_samples(
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
-    where, problem = "", None
+    on = f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode"
+    parts = [*_parts(outcomes, "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else on)]
+    failures = [f"{one.name} failed: {one.problem}\n{one.output}".rstrip() for one in outcomes if not one.has_passed]
+    report = Report(document, *parts, code=_exit_code(outcomes), warnings=failures)
     if output is not None:
         try:
             where = _keep(output, document, outcomes, files["input_file"], has_sheet=take_pictures(samples))
         except OSError as error:  # the results are shown first
-            problem = error if error.filename else OSError(error.errno, error.strerror, str(output))
-    if as_json:
-        show_json(document)
-    else:
-        on = "a private board" if is_private else f"board {board.name}"
-        _show(outcomes, "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else f"{on}, in {mode} mode")
-        if where:
-            show_text(where)
-    if problem is not None:
-        raise problem
-    return _exit_code(outcomes)
+            report.show(as_json=is_json())
+            raise error if error.filename else OSError(error.errno, error.strerror, str(output)) from None
+        report.parts = (*report.parts, where)
+    return report
 
 
-def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Exit:
-    """Run the programs with a mistake each, and show what names it and what the checks say of the corrected twin."""
+def _run_defects(names: tuple[str, ...], timeout: float) -> Report:
+    """Run the programs with a mistake each: what names it, and what the checks say of the corrected twin."""
     known = all_defects()
     if unknown := [name for name in names if name not in known and name != "help"]:
         raise click.UsageError(f"Unknown defect {unknown[0]!r}; known are {', '.join(known)}.")
     if "help" in names:
-        show_table((Column("DEFECT"), Column("MISTAKE")), [(one.name, one.about) for one in known.values()])
-        return Exit.GOOD
+        listed = [{"defect": one.name, "mistake": one.about} for one in known.values()]
+        return Report(listed, Table((Column("DEFECT"), Column("MISTAKE")), listed))
     with watching() as (board, forks):
         verdicts = [judge(known[name], board, forks, timeout) for name in names or known]
     good = [one for one in verdicts if one.is_good]
-    if as_json:
-        show_json(
-            {"group": GROUP, "passed": len(good) == len(verdicts), "results": [one.document() for one in verdicts]}
-        )
-    else:
-        columns = (Column("DEFECT"), Column("NAMED AS"), Column("CORRECTED"), Column("RESULT"))
-        rows = [
-            (
-                one.defect.name,
-                (", ".join(kinds_of(one.defect)) or "the task's text") if all(one.sentences) else "-",
-                "findings" if one.twin else "clean",
-                "ok" if one.is_good else "FAILED",
-            )
-            for one in verdicts
-        ]
-        show_table(columns, rows)
-        for one in verdicts:
-            if not one.is_good:
-                missed = [named for named, told in zip(one.defect.named, one.sentences, strict=False) if not told]
-                why = one.twin or f"nothing names {', '.join(missed) or 'its mistake'}."
-                show_text(f"{one.defect.name} failed: {why}", err=True)
-        show_text(f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.")
-    return Exit.GOOD if len(good) == len(verdicts) else Exit.FAILED
+    failures = []
+    for one in verdicts:
+        if not one.is_good:
+            missed = [named for named, told in zip(one.defect.named, one.sentences, strict=False) if not told]
+            why = one.twin or f"nothing names {', '.join(missed) or 'its mistake'}."
+            failures.append(f"{one.defect.name} failed: {why}")
+    return Report(
+        {"group": GROUP, "passed": not failures, "results": [one.document() for one in verdicts]},
+        Table(_DEFECTS, verdicts),
+        f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.",
+        code=Exit.FAILED if failures else Exit.GOOD,
+        warnings=failures,
+    )
 
 
 def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]:
@@ -332,49 +329,20 @@ def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> I
     return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
 
 
-def _list(samples: dict[str, Path], *, as_json: bool) -> None:
-    if as_json:
-        show_json([{"sample": name, "file": str(file), "about": summary_of(file)} for name, file in samples.items()])
-    else:
-        show_table((Column("SAMPLE"), Column("ABOUT")), [(name, summary_of(file)) for name, file in samples.items()])
-
-
-def _show(outcomes: list[Outcome], where: str) -> None:
+def _parts(outcomes: list[Outcome], where: str) -> Iterator[object]:
     by_command = sorted(outcomes, key=_place_of)
-    show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
-    for outcome in by_command:
-        if lines := outcome.result.get("report"):
-            show_text("\n".join(["", *lines]))
-    if any(outcome.result.get("report") for outcome in outcomes):
-        show_text()
-    for outcome in outcomes:
-        if not outcome.has_passed:
-            show_text(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)
-    good = sum(outcome.has_passed for outcome in outcomes)
-    show_text(f"{good} of {len(outcomes)} passed, on {where}.")
+    yield Table(_COLUMNS, by_command)
+    told = [lines for outcome in by_command if (lines := outcome.result.get("report"))]
+    yield from ("\n".join(["", *lines]) for lines in told)
+    if told:
+        yield ""
+    yield f"{sum(outcome.has_passed for outcome in outcomes)} of {len(outcomes)} passed, on {where}."
 
 
 def _place_of(outcome: Outcome) -> tuple[int, str]:
     """Key by which the table is sorted: command, then name; last those whose command is not known."""
     command = outcome.record()["command"]
     return 1 << 16 if command is None else command, outcome.name
-
-
-def _row(outcome: Outcome) -> tuple[object, ...]:
-    record = outcome.record()
-    command, core, status, error, took_us = (
-        record[name] for name in ("command", "core", "status", "max_error", "host_time_us")
-    )
-    return (
-        record["op"],
-        "-" if command is None else f"{command:#x}",
-        "-" if core is None else _CORES.get(core, str(core)),
-        "-" if status is None else name_of(status) if status else "0",
-        "-" if error is None else f"{error:.2g}",
-        "-" if took_us is None else f"{took_us:.0f} us",
-        "-" if record["modelled_us"] is None else short_time(record["modelled_us"] * 1000),
-        "ok" if outcome.has_passed else "FAILED",
-    )
 
 
 def _keep(

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from arm_client.commands.run.child import Ended
+from arm_client.commands.run.samples import Ended
 from hbrt.blocking import install
 from hbrt.board.forked import end_with
 from hbrt.errors import BoardError

@@ -19,7 +19,7 @@ from hbrt import settings
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef, board_ref
 from hbrt.cli.exits import Exit
-from hbrt.cli.tables import show_json
+from hbrt.cli.report import Report, is_json
 
 _PASSED_ON = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 
@@ -56,9 +56,8 @@ def run_program(
     image: Path | None = None,
     *,
     trace: Path | None = None,
-    as_json: bool = False,
-) -> int:
-    """Run the program; returns its exit code, 1 when a mistake was found in one of its processes, or UNCHECKED.
+) -> Report:
+    """Run the program, and end with its exit code, 1 when a mistake was found in one of its processes, or UNCHECKED.
 
     A program that a signal ends has this process end by it, too.
 
@@ -69,7 +68,6 @@ def run_program(
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
         image: The DSP image of its private board; None for HBRT_IMAGE.
         trace: File for the timeline of the run; None for none.
-        as_json: Whether standard output is one JSON document with the findings.
 
     Raises:
         BadSettingError: a setting is wrong. click.UsageError: the file cannot be executed.
@@ -85,23 +83,22 @@ def run_program(
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
     with recorded() as run, traced_run(trace, board_to_trace(board or board_ref())):
         try:
-            code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
+            code = _served([*command, *arguments], output=sys.stderr.fileno() if is_json() else None)
         except OSError as error:
             raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
     failed = bool(code) or has_failed(run.findings)  # which prints it; a program that ends by itself has printed it
-    if as_json:
-        show_json(
-            {
-                "program": program,
-                "exit_code": code,
-                "passed": not failed and run.is_complete,
-                "findings": [found.as_dict() for found in run.findings],
-            }
-        )
+    data = {
+        "program": program,
+        "exit_code": code,
+        "passed": not failed and run.is_complete,
+        "findings": [found.as_dict() for found in run.findings],
+    }
+    report = Report(data, code=run.exit_code(code or (Exit.FAILED if failed else Exit.GOOD)))
     if code < 0:
+        report.show(as_json=is_json())
         sys.stdout.flush()
         _end_by(-code)
-    return run.exit_code(code or (Exit.FAILED if failed else Exit.GOOD))
+    return report
 
 
 def _served(command: list[str], output: int | None) -> int:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from arm_client.commands.run.child import run_module
 from arm_client.commands.run.program import failing
 from hbrt import settings
 from hbrt.samples_dir import samples_dir
@@ -204,3 +206,44 @@ def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
     if not result.get("passed"):
         return f"The largest error, {result.get('max_error')}, is above the sample's tolerance."
     return ""
+
+
+class Ended(NamedTuple):
+    """A process that has ended.
+
+    Attributes:
+        code: Its exit code, negative for a signal.
+        has_timed_out: Whether it was killed at its time limit.
+        output: Its standard output and error.
+    """
+
+    code: int
+    has_timed_out: bool
+    output: str
+
+
+def run_module(
+    name: str,
+    arguments: Collection[str],
+    environment: Mapping[str, str],
+    timeout_s: float,
+    pass_fds: Collection[int] = (),
+) -> Ended:
+    """Run a module of this package; it is ended when it takes longer than ``timeout_s``."""
+    command = [sys.executable, "-P", "-m", f"arm_client.commands.run.{name}", *arguments]
+    has_timed_out = False
+    # A file for its output: children that it leaves behind may hold a pipe open.
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=pass_fds
+        )
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            has_timed_out = True
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        printed.seek(0)
+        return Ended(process.returncode, has_timed_out, printed.read().decode("utf-8", "replace"))

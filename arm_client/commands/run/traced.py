@@ -92,7 +92,7 @@ def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -
         _tell(file, save_recording(theirs, unix_offset_ns, file))
     more = "" if found.is_on else " It is not traced itself ('hbrt trace on' there): the file has its tasks alone."
     error_us = found.error_ns / 1000
-    show_text(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} us.{more}", err=True)
+    show_text(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} µs.{more}", err=True)
 
 
 def _tell(file: Path, written: Written) -> None:

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 
 import click
 
-from dsp_server.commands.top.sample import SORTS, Sample
-from dsp_server.commands.top.sampler import Sampler
+from dsp_server.commands.top.sample import SORTS, Sample, Sampler
 from dsp_server.commands.top.screen import History, screen_of
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import show_json
+from hbrt.cli.options import any_board_option
+from hbrt.cli.report import Report, is_json, reports
 from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
 
@@ -35,8 +34,8 @@ FIRST_SECONDS = 0.2  # until the first rates
     show_default=True,
     help="Seconds between two looks; the rates and percentiles are of this time.",
 )
-@json_option
-def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
+@reports
+def command(board: BoardPaths, interval: float) -> Report | None:
     """Watch a board: its cores, its commands with calls a second and percentiles, what waits, and who holds memory.
 
     LAST OP is the one that a core has ended last: its modelled time, that of its copies with the share that passed
@@ -46,16 +45,16 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
     of its command stands out. The keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
     quits. All other times are measured on this machine. --json prints one sample, of one interval.
     """
-    if not as_json and not sys.stdout.isatty():
+    if not is_json() and not sys.stdout.isatty():
         raise WrongUseError("hbrt top needs a terminal, and standard output is not one; use --json for one sample.")
     with look_at(board) as daemon:
         look = Sampler(daemon.request).look
-        if as_json:
+        if is_json():
             look()
             time.sleep(interval)
-            show_json(look()._asdict())
-        else:
-            _watch(look, interval)
+            return Report(look()._asdict())
+        _watch(look, interval)
+    return None
 
 
 def _watch(look: Callable[[], Sample], interval: float) -> None:

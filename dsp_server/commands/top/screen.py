@@ -10,9 +10,19 @@ from typing import Any, Final
 from rich.text import Text
 
 from dsp_server.commands.top.sample import SORTS, Sample
-from hbrt.borders.printable import printable
-from hbrt.cli.modelled import modelled_time, overlapped, shares
-from hbrt.cli.tables import COLORS, Column, core_name, numbers, plain_lines, short_time
+from hbrt.cli.tables import (
+    COLORS,
+    Column,
+    cells_of,
+    core_name,
+    modelled_time,
+    number,
+    numbers,
+    overlapped,
+    plain_lines,
+    shares,
+    short_time,
+)
 from hbrt.settings import format_size
 
 HISTORY: Final = 60  # samples
@@ -20,14 +30,30 @@ FAR_BEYOND: Final = 100
 """A running op that has taken this many times the median of its command stands out."""
 BAR_CELLS: Final = 10
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
-_CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), Column("BUSY"), *numbers("TASKS/S"), Column("RUNS"))
-_LAST = (*numbers("CORE"), Column("LAST OP"), *numbers("MODELLED", "DMA"), Column("OF IT"))
-_COMMANDS = (
-    *numbers("COMMAND"),
-    Column("OP"),
-    *numbers("CALLS/S", "WAITED P50", "P99", "RAN P50", "P99", "FAILED"),
+_LAST = (
+    *numbers("CORE"),
+    Column("LAST OP", "name"),
+    number("MODELLED", modelled_time),
+    number("DMA", overlapped),
+    Column("OF IT", shares),
 )
-_PROGRAMS = (*numbers("CLIENT", "PID"), Column("PROGRAM"), *numbers("TASKS", "BLOCKS", "MEMORY"))
+_COMMANDS = (
+    number("COMMAND", lambda one: f"{one['cmd']:#x}"),
+    Column("OP", "name"),
+    number("CALLS/S", lambda one: f"{one['calls_per_s']:,.0f}"),
+    number("WAITED P50", lambda one: short_time(one["waited_p50_ns"])),
+    number("P99", lambda one: short_time(one["waited_p99_ns"])),
+    number("RAN P50", lambda one: short_time(one["ran_p50_ns"])),
+    number("P99", lambda one: short_time(one["ran_p99_ns"])),
+    *numbers("FAILED"),
+)
+_PROGRAMS = (
+    number("CLIENT", "id"),
+    *numbers("PID"),
+    Column("PROGRAM", "name"),
+    *numbers("TASKS", "BLOCKS"),
+    number("MEMORY", lambda one: format_size(one["bytes"])),
+)
 
 
 class History:
@@ -72,14 +98,14 @@ def bar(share: float) -> str:
     return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}"
 
 
-def fitted(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int) -> list[str]:
+def fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> list[str]:
     """A table; where the terminal has no room for it, a paragraph for each row."""
     table = plain_lines(columns, rows)
     if max(map(len, table)) <= width:
         return table
     lines = []
-    for row in rows:
-        cells = [f"{column.heading} {printable(str(cell))}" for column, cell in zip(columns, row, strict=True)]
+    for row in cells_of(columns, rows):
+        cells = [f"{column.heading} {cell}" for column, cell in zip(columns, row, strict=True)]
         lines += textwrap.wrap("  ".join(cells), width, subsequent_indent="  ")
     return lines
 
@@ -124,40 +150,24 @@ def lines_of(sample: Sample, sort: str, width: int = 1000, far: set[int] | None 
         f"Waiting longest: {_oldest(sample)}.",
     ]
     lines = [part for line in told for part in textwrap.wrap(line, width)] + [""]
-    cores = [
-        (
-            core_name(core),
-            core["state"],
-            core["health"],
-            bar(core["busy"]),
-            f"{core['tasks_per_s']:,.0f}",
-            _runs(core) + (f" << over {FAR_BEYOND} times its median" if core["core"] in (far or ()) else ""),
-        )
-        for core in sample.cores
-    ]
-    last = [
-        (core["core"], op["name"], modelled_time(op), overlapped(op), shares(op))
-        for core in sample.cores
-        if (op := core["last"])
-    ]
-    commands = [
-        (
-            f"{one['cmd']:#x}",
-            one["name"],
-            f"{one['calls_per_s']:,.0f}",
-            *(short_time(one[key]) for key in ("waited_p50_ns", "waited_p99_ns", "ran_p50_ns", "ran_p99_ns")),
-            one["failed"],
-        )
-        for one in sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
-    ]
-    programs = [
-        (one["id"], one["pid"], one["name"], one["tasks"], one["blocks"], format_size(one["bytes"]))
-        for one in sample.programs
-    ]
-    for columns, rows in ((_CORES, cores), (_LAST, last), (_COMMANDS, commands), (_PROGRAMS, programs)):
+
+    def runs(core: dict[str, Any]) -> str:
+        return _runs(core) + (f" << over {FAR_BEYOND} times its median" if core["core"] in (far or ()) else "")
+
+    cores = (
+        number("CORE", core_name),
+        Column("STATE"),
+        Column("HEALTH"),
+        Column("BUSY", lambda core: bar(core["busy"])),
+        number("TASKS/S", lambda core: f"{core['tasks_per_s']:,.0f}"),
+        Column("RUNS", runs),
+    )
+    lines += [*fitted(cores, sample.cores, width), ""]
+    lines += [*(part for line in _tcm_lines(sample) for part in textwrap.wrap(line, width)), ""]
+    last = [{**core["last"], "core": core["core"]} for core in sample.cores if core["last"]]
+    commands = sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
+    for columns, rows in ((_LAST, last), (_COMMANDS, commands), (_PROGRAMS, sample.programs)):
         lines += [*fitted(columns, rows, width), ""]
-        if columns is _CORES:
-            lines += [*(part for line in _tcm_lines(sample) for part in textwrap.wrap(line, width)), ""]
     return [*lines, *textwrap.wrap("Times are measured here, but for MODELLED and DMA.", width)]
 
 

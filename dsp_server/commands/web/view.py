@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.top.sampler import Sampler
+from dsp_server.commands.top.sample import Sampler
 from dsp_server.commands.why import document, look
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard

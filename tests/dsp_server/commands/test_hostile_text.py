@@ -87,7 +87,7 @@ def test_no_verb_has_a_terminal_obey_it(verb: tuple[str, ...], hostile: Shell) -
 
 
 def test_top_and_the_page_have_it_escaped(hostile: Shell) -> None:
-    from dsp_server.commands.top.sampler import Sampler
+    from dsp_server.commands.top.sample import Sampler
     from dsp_server.commands.top.screen import lines_of
     from hbrt.control.ask import look_at
 

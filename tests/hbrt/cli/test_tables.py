@@ -22,8 +22,8 @@ show_table((Column("NAME"), Column("BYTES", is_number=True)), [("x" * 300, 5), (
 """
 
 STATUS = """
-from hbrt.cli.tables import Column, show_table
-columns = [Column("CORE", True), Column("STATE", is_state=True), Column("TASKS", True), Column("PROGRAM AND ITS USER")]
+from hbrt.cli.tables import Column, number, show_table, state
+columns = [number("CORE"), state("STATE"), number("TASKS"), Column("PROGRAM AND ITS USER")]
 show_table(columns, [(0, "running", 0, "arm.py"), (1, "crashed", 0, "running")])
 """
 
@@ -43,7 +43,7 @@ def test_a_piped_table_is_plain_and_whole(shell: Shell) -> None:
     heading, wide, second = answer.stdout.splitlines()
     assert heading.split() == ["NAME", "BYTES"]
     assert wide.split() == ["x" * 300, "5"]
-    assert second == "[bold]y"
+    assert second.split() == ["[bold]y", "-"]
 
 
 def on_terminal(shell: Shell, program: str, columns: int, **settings: str) -> str:

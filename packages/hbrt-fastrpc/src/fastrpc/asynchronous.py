@@ -153,7 +153,7 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> int:
             while status == Status.HB_DSP_TIMEOUT and timeout_us < 0:
                 status = tasks.wait(job.task, limit_ms)
             if status == Status.HB_DSP_TIMEOUT:
-                return note(Aee.AEE_EBUSY, f"Job {jobid} has not ended within {timeout_us} us.")
+                return note(Aee.AEE_EBUSY, f"Job {jobid} has not ended within {timeout_us} µs.")
         code = job.end(here)
     except AeeError as error:
         return note(error.code, error.sentence)

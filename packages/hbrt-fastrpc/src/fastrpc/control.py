@@ -71,7 +71,7 @@ def _control(here: FastrpcRuntime, domain: int, req: int, data: Any, datalen: in
         if asked.enable > _POLL or (asked.enable == _POLL and asked.latency >= _MAX_POLL_US):
             raise AeeError(
                 Aee.AEE_EBADPARM,
-                f"The latency is ({asked.enable}, {asked.latency} us); write 0 to 3, and for 3 less than 10000 us.",
+                f"The latency is ({asked.enable}, {asked.latency} µs); write 0 to 3, and for 3 less than 10000 µs.",
             )
         noted["latency"] = asked.latency
     elif req == types.DSPRPC_CONTROL_WAKELOCK:

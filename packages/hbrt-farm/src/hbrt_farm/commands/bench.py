@@ -15,11 +15,10 @@ from hbrt.cli.options import (
     boards_option,
     check_option,
     command_argument,
-    json_option,
     profile_option,
     timeout_option,
 )
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.report import Report, reports
 from hbrt.findings.text import counted
 from hbrt_farm.result import MAX_SHOWN
 
@@ -42,10 +41,8 @@ from hbrt_farm.result import MAX_SHOWN
 @check_option
 @profile_option
 @timeout_option(60.0)
-@json_option
-@click.pass_context
+@reports
 def bench(
-    ctx: click.Context,
     cmd: int,
     image: Path,
     against: Path,
@@ -55,9 +52,7 @@ def bench(
     boards: int,
     address: str | None,
     timeout: float,
-    *,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Call the op of CMD with each file, on boards of both images side by side, which take turns.
 
     The ratio of their host times is the median over the items, with a 95 % interval (bootstrap); below 1 the image of
@@ -79,11 +74,7 @@ def bench(
             else:
                 failed.append({"index": result.index, "item": result.item, "text": result.text})
     told = {"cmd": cmd, "items": len(items), "failed": failed, **(compared_set(turns) if turns else {})}
-    if as_json:
-        show_json(told)
-    else:
-        show_text("\n".join(_lines(told)))
-    ctx.exit(Exit.FAILED if failed else Exit.GOOD)
+    return Report(told, *_lines(told), code=Exit.FAILED if failed else Exit.GOOD)
 
 
 def _lines(told: dict[str, Any]) -> list[str]:

@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from arm_client.commands.op.loading import BadNameError, load_named
+from arm_client.commands.op.loading import load_named
 from arm_client.commands.run.program import is_program
 from hbrt import settings
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import (
-    ImageFile,
-    address_option,
-    boards_option,
-    check_option,
-    json_option,
-    profile_option,
-    timeout_option,
-)
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import ImageFile, address_option, boards_option, check_option, profile_option, timeout_option
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import show_text
 from hbrt_farm.commands.bench import bench
 from hbrt_farm.commands.serve import serve, status
 from hbrt_farm.commands.suite import test
@@ -76,10 +69,8 @@ command.add_command(status)
 @check_option
 @profile_option
 @timeout_option(ITEM_SECONDS)
-@json_option
-@click.pass_context
+@reports
 def map_(
-    ctx: click.Context,
     what: str,
     arguments: tuple[str, ...],
     over: str,
@@ -91,9 +82,7 @@ def map_(
     tolerance: float | None,
     address: str | None,
     timeout: float,
-    *,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Give each file to a board: to an op as its input block, to a model, or to a program as its last argument.
 
     CMD takes .npy files and bytes, MODEL .npy, .npz with an array an input, and pictures. Results come in the order of
@@ -108,7 +97,7 @@ def map_(
     from hbrt_farm.commands.work import Against
 
     image = image or (Path(found) if (found := settings.text("HBRT_IMAGE")) else None)
-    reference = Against(_reference(against), tolerance) if against else None
+    reference = Against(load_named(against, "function"), tolerance) if against else None
     if tolerance is not None and not against:
         raise click.UsageError("--tolerance says how far an item may be from the reference: name one by --against.")
     work = _work(what, arguments, output_bytes, timeout, reference)
@@ -133,12 +122,9 @@ def map_(
         summary = Summary(output.tables())
         with written(out / "report.html") as page:
             page.write(summary.page(f"hbrt farm map: {out.name}", out / "worst").encode())
-        if as_json:
-            show_json({"results": str(file), **summary.document()})
-        else:
-            show_text("\n".join(summary.lines()))
-            show_text(f"Results: {file}")
-    ctx.exit(Exit.GOOD if summary.is_good else Exit.FAILED)
+        data = {"results": str(file), **summary.document()}
+        code = Exit.GOOD if summary.is_good else Exit.FAILED
+        return Report(data, *summary.lines(), f"Results: {file}", code=code)
 
 
 def _run(output: Output, work: Any, items: list[str], boards: int, image: Path | None, address: str | None) -> None:
@@ -198,15 +184,6 @@ def _work(
     if against is not None:
         raise click.UsageError("--against compares an op's or a model's outputs; a program compares by itself.")
     return ProgramWork(path, arguments, seconds)
-
-
-def _reference(name: str) -> Callable[..., Any]:
-    """The function of ``--against``."""
-    try:
-        function: Callable[..., Any] = load_named(name, "function")
-    except BadNameError as error:
-        raise click.UsageError(str(error)) from None
-    return function
 
 
 def _digest(file: Path | None) -> str | None:

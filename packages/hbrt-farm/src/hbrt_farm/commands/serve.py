@@ -9,14 +9,20 @@ from typing import Any
 import click
 
 from hbrt import settings
-from hbrt.cli.group import mapped_exits
-from hbrt.cli.options import ImageFile, Seconds, check_option, json_option, profile_option
-from hbrt.cli.tables import Column, duration, numbers, show_json, show_table, show_text
+from hbrt.cli.options import ImageFile, Seconds, check_option, profile_option
+from hbrt.cli.report import Report, reports
+from hbrt.cli.tables import Column, Table, duration, number, numbers, show_text, state
 
 LISTEN = "tcp://127.0.0.1:5600"
-_BOARDS = (*numbers("BOARD"), Column("POOL"), Column("STATE", is_state=True), *numbers("SINCE"), Column("USER"),
-           Column("PROGRAM"))  # fmt: skip
-_QUEUE = (*numbers("PLACE"), Column("POOL"), *numbers("WAITS"), Column("USER"), Column("PROGRAM"), Column("WHY"))
+
+
+def _since(row: dict[str, Any]) -> str:
+    return duration(time.time() - row["since"])
+
+
+_WHO = (Column("USER", lambda row: row["user"] or None), Column("PROGRAM", lambda row: row["program"] or None))
+_BOARDS = (*numbers("BOARD"), Column("POOL"), state("STATE"), number("SINCE", _since), *_WHO)
+_QUEUE = (*numbers("PLACE"), Column("POOL"), number("WAITS", _since), *_WHO, Column("WHY"))
 
 
 @click.command(
@@ -57,30 +63,29 @@ def serve(
     A program does so by HBRT_BOARD=farm://HOST:PORT, and waits in a queue when all boards are taken. When it ends,
     however, its board goes and a fresh one comes in its place. The farm ends on Ctrl-C, and its boards with it.
     """
-    with mapped_exits():
-        from dsp_server.gateway.listening import parse_endpoint
-        from hbrt.errors import WrongUseError
-        from hbrt_farm.leases.pools import DEFAULT, Pool, parse_pool
-        from hbrt_farm.leases.serve import serve as serve_farm
-        from hbrt_farm.leases.server import Limits
+    from dsp_server.gateway.listening import parse_endpoint
+    from hbrt.errors import WrongUseError
+    from hbrt_farm.leases.pools import DEFAULT, Pool, parse_pool
+    from hbrt_farm.leases.serve import serve as serve_farm
+    from hbrt_farm.leases.server import Limits
 
-        settings.check()
-        pools = [parse_pool(other) for other in others]
-        if boards or not pools:
-            file = str(image or settings.text("HBRT_IMAGE") or "")
-            pools.insert(0, Pool(DEFAULT, boards or 2, str(Path(file).absolute()) if file else ""))
-        elif image:
-            raise click.UsageError("--image is that of the boards of --boards: say how many, or 'image=' in --pool.")
-        names = [pool.name for pool in pools]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise WrongUseError(f"Duplicate pool {twice[0]!r}: pool names must be unique.")
-        limits = Limits(per_user, idle_timeout or 0.0, lease_timeout or 0.0)
+    settings.check()
+    pools = [parse_pool(other) for other in others]
+    if boards or not pools:
+        file = str(image or settings.text("HBRT_IMAGE") or "")
+        pools.insert(0, Pool(DEFAULT, boards or 2, str(Path(file).absolute()) if file else ""))
+    elif image:
+        raise click.UsageError("--image is that of the boards of --boards: say how many, or 'image=' in --pool.")
+    names = [pool.name for pool in pools]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise WrongUseError(f"Duplicate pool {twice[0]!r}: pool names must be unique.")
+    limits = Limits(per_user, idle_timeout or 0.0, lease_timeout or 0.0)
 
-        def on_running(address: str) -> None:
-            count = sum(pool.boards for pool in pools)
-            show_text(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
+    def on_running(address: str) -> None:
+        count = sum(pool.boards for pool in pools)
+        show_text(f"The farm listens at {address}, with {count} board{'s' * (count > 1)}; Ctrl-C ends it.")
 
-        serve_farm(parse_endpoint(listen, keys, "farm"), pools, limits, on_running)
+    serve_farm(parse_endpoint(listen, keys, "farm"), pools, limits, on_running)
 
 
 @click.command(
@@ -88,33 +93,13 @@ def serve(
     epilog="Example: hbrt farm status farm://127.0.0.1:5600",
 )
 @click.argument("address", metavar="[farm://HOST:PORT]", default="")
-@json_option
-def status(address: str, *, as_json: bool) -> None:
+@reports
+def status(address: str) -> Report:
     """List a farm's boards, who has them since when, and who waits. The farm is that of HBRT_BOARD by default."""
-    with mapped_exits(as_json=as_json):
-        from hbrt.board.paths import board_ref
-        from hbrt.control.ask import farm_status
+    from hbrt.board.paths import board_ref
+    from hbrt.control.ask import farm_status
 
-        found = farm_status(board_ref(address or None))
-        if as_json:
-            show_json(found)
-            return
-        now = time.time()
-        show_table(_BOARDS, [_board_row(row, now) for row in found["boards"]])
-        if found["queue"]:
-            show_text("")
-            show_table(
-                _QUEUE,
-                [
-                    (row["place"], row["pool"], duration(now - row["since"]), row["user"], row["program"], row["why"])
-                    for row in found["queue"]
-                ],
-            )
-        for row in found["boards"]:
-            if row["problem"]:
-                show_text(f"Board {row['board']}: {row['problem']}", err=True)
-
-
-def _board_row(row: dict[str, Any], now: float) -> tuple[object, ...]:
-    since = duration(now - row["since"])
-    return row["board"], row["pool"], row["state"], since, row["user"] or "", row["program"] or ""
+    found = farm_status(board_ref(address or None))
+    queue = ["", Table(_QUEUE, found["queue"])] if found["queue"] else []
+    problems = [f"Board {row['board']}: {row['problem']}" for row in found["boards"] if row["problem"]]
+    return Report(found, Table(_BOARDS, found["boards"]), *queue, warnings=problems)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from arm_client.commands.op.bench import ratio_of
-from arm_client.commands.op.measured import MeasuredOp, measure
+from arm_client.commands.op.sweep import MeasuredOp, measure
 from hbrt_farm.commands.work import input_of
 from hbrt_farm.result import MAX_SHOWN
 

@@ -69,11 +69,11 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
         start = perf_counter_ns()
         runner.run(arrays, "nchw")
         times.append((perf_counter_ns() - start) / 1000)
-        show_text(f"{at:4}: {times[-1]:.0f} us")
+        show_text(f"{at:4}: {times[-1]:.0f} µs")
     runner.close()
     ops.close()
     mean = sum(times) / count
-    show_text(f"average {mean:.0f} us, {1e6 / mean:.1f} runs a second")
+    show_text(f"average {mean:.0f} µs, {1e6 / mean:.1f} runs a second")
 
 
 def _arrays(metadata: Metadata, inputs: str) -> list[NDArray[Any]]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.mem.views import owners
+from dsp_server.commands.mem import owners
 
 if TYPE_CHECKING:
     from tests.shared import Shell

@@ -1,4 +1,4 @@
-"""The boards of this user: the running ones with their cores, and the files that dead daemons left."""
+"""The boards that a user has: running ones with their cores, files that dead daemons left, boards on other machines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 from dsp_server.commands.doctor.checks import Check, Level
 from dsp_server.lifecycle.health import HEALTHY
 from dsp_server.process.proc_state import STOPPED, state_of
+from hbrt import settings
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
-from hbrt.board.paths import BoardPaths, home, is_private_name
+from hbrt.board.paths import BoardPaths, RemoteBoard, board_ref, home, is_private_name
+from hbrt.board.routes import routes_of
 from hbrt.control.ask import ask
 from hbrt.control.daemon import how_to_name
-from hbrt.errors import BoardError, NotRunningError, RefusedError
+from hbrt.errors import BoardError, NotRunningError, RefusedError, RequestRefusedError, WrongUseError
 from hbrt.status import Status
 
 ANSWER_SECONDS = 5.0
@@ -117,3 +119,41 @@ def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
     finally:
         os.close(lock)
     return Check(name, Level.OK, f"removed {', '.join(path.name for path in removed)}")
+
+
+def remote_board() -> Iterator[Check]:
+    """Whether the boards that HBRT_BOARD and HBRT_ROUTE name on other machines can be used; nothing without any."""
+    try:
+        board = board_ref()
+    except WrongUseError as error:
+        yield Check("HBRT_BOARD", Level.FAIL, str(error))
+        return
+    if isinstance(board, RemoteBoard):
+        yield _answering("HBRT_BOARD", board)
+    try:
+        routes = routes_of(settings.text("HBRT_ROUTE"))
+    except settings.BadSettingError as error:
+        yield Check("HBRT_ROUTE", Level.FAIL, str(error))
+        return
+    for there in dict.fromkeys(route.board for route in routes):
+        yield _answering("HBRT_ROUTE", there)
+
+
+def _answering(setting: str, board: RemoteBoard) -> Check:
+    """Whether the relay or the farm at an address answers, and whether there are the keys that it wants."""
+    from hbrt.remote.keys import KeysError, default_directory, program_keys
+    from hbrt.remote.probe import mechanism
+
+    try:
+        has_keys = mechanism(board) == "CURVE"
+        if has_keys:
+            program_keys(default_directory())
+    except (RequestRefusedError, KeysError) as error:
+        return Check(setting, Level.FAIL, f"{board.name} cannot be used: {str(error).rstrip('.')}")
+    how = f"with keys, as there are in {default_directory()}" if has_keys else "without keys"
+    kind, verb = (
+        ("farm", "hbrt farm status' lists its boards")
+        if board.is_leased
+        else ("relay", "hbrt status' looks at its board")
+    )
+    return Check(setting, Level.OK, f"a {kind} answers at {board.name}, {how}; '{verb}")

@@ -11,8 +11,8 @@ import click
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths, BoardRef
-from hbrt.cli.options import any_board_option, board_option, json_option, port_option
-from hbrt.cli.tables import show_json, show_text
+from hbrt.cli.options import any_board_option, board_option, port_option
+from hbrt.cli.report import Report, reports
 from hbrt.control.ask import ask
 from hbrt.control.observer import Observer
 from hbrt.errors import WrongUseError
@@ -40,8 +40,8 @@ def command() -> None:
     type=click.IntRange(1024, 1 << 28),
     help="How many events each process, and how many tasks each core keeps: the newest. Default: 131072.",
 )
-@json_option
-def on(board: BoardPaths, events: int | None, *, as_json: bool) -> None:
+@reports
+def on(board: BoardPaths, events: int | None) -> Report:
     """Start to trace a board, and drop what an earlier trace has kept.
 
     A program that is already running joins at its next allocation, or when it next sleeps in a wait.
@@ -49,24 +49,22 @@ def on(board: BoardPaths, events: int | None, *, as_json: bool) -> None:
     answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
     if not answer["was_on"]:
         _await_cores(board, Path(answer["directory"]))
-    if as_json:
-        show_json({"board": board.name, "was_on": answer["was_on"], "directory": answer["directory"]})
-    elif answer["was_on"]:
-        show_text(f"Board {board.name} is already being traced; nothing changed.")
-    else:
-        show_text(f"Tracing board {board.name}. To see the trace: hbrt trace open, or hbrt trace save FILE.pftrace")
+    return Report(
+        {"board": board.name, "was_on": answer["was_on"], "directory": answer["directory"]},
+        f"Board {board.name} is already being traced; nothing changed."
+        if answer["was_on"]
+        else f"Tracing board {board.name}. To see the trace: hbrt trace open, or hbrt trace save FILE.pftrace",
+    )
 
 
 @command.command(short_help="Stop tracing a board.", epilog="Example: hbrt trace off")
 @board_option
-@json_option
-def off(board: BoardPaths, *, as_json: bool) -> None:
+@reports
+def off(board: BoardPaths) -> Report:
     """Stop tracing a board. What was kept stays until the next trace starts, or the board stops."""
     was_on = ask(board, "trace", do="off", events=0)["was_on"]
-    if as_json:
-        show_json({"board": board.name, "was_on": was_on})
-        return
-    show_text(f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced.")
+    text = f"Stopped tracing board {board.name}." if was_on else f"Board {board.name} was not being traced."
+    return Report({"board": board.name, "was_on": was_on}, text)
 
 
 @command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.pftrace")
@@ -79,8 +77,8 @@ def off(board: BoardPaths, *, as_json: bool) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Save what lies there, as of HBRT_TRACE, instead of what a board keeps.",
 )
-@json_option
-def save(board: BoardRef, file: Path, directory: Path | None, *, as_json: bool) -> None:
+@reports
+def save(board: BoardRef, file: Path, directory: Path | None) -> Report:
     """Write a board's trace to FILE, also while tracing continues, and after the board was killed.
 
     The suffix of FILE selects the format: .pftrace or .perfetto-trace for Perfetto's own, .json for Chrome's. Without
@@ -90,16 +88,15 @@ def save(board: BoardRef, file: Path, directory: Path | None, *, as_json: bool) 
     if directory is None and not isinstance(board, BoardPaths):
         with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
             found = observer.fetch_trace(Path(fetched))
-            _show(file, save_trace(Path(fetched), file), as_json=as_json)
-        if not as_json and not found.is_on:
-            show_text(f"Board {board.name} is not traced; run 'hbrt trace on' on its machine to get more than tasks.")
-        return
+            written = save_trace(Path(fetched), file)
+        note = f"Board {board.name} is not traced; run 'hbrt trace on' on its machine to get more than tasks."
+        return _saved(file, written, *([] if found.is_on else [note]))
     if directory is None and isinstance(board, BoardPaths):
         directory = board.trace
         if daemon_pid(board) is not None or not any(directory.glob(f"*{SUFFIX}")):
             directory = Path(ask(board, "trace", do="flush", events=0)["directory"])
     assert directory is not None  # noqa: S101 - one of the two branches
-    _show(file, save_trace(directory, file), as_json=as_json)
+    return _saved(file, save_trace(directory, file))
 
 
 @command.command("open", short_help="Show the timeline in a browser.", epilog="Example: hbrt trace open run.json")
@@ -127,12 +124,10 @@ def open_(board: BoardRef, file: Path | None, port: int, *, no_browser: bool) ->
         view.close()
 
 
-def _show(file: Path, written: Written, *, as_json: bool) -> None:
-    if as_json:
-        show_json({"file": str(file), **written._asdict()})
-        return
+def _saved(file: Path, written: Written, *notes: str) -> Report:
     lost = f" {counted(written.lost, 'older event')} were dropped: the rings were full." if written.lost else ""
-    show_text(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}")
+    text = f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}"
+    return Report({"file": str(file), **written._asdict()}, text, *notes)
 
 
 def _await_cores(board: BoardPaths, directory: Path) -> None:

@@ -1,1 +1,0 @@
-"""``hbrt mem``: a board's memory, and who holds it."""

@@ -1,1 +1,0 @@
-"""``hbrt tasks``: the tasks that a board has ended."""

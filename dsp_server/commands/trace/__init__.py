@@ -1,1 +1,0 @@
-"""``hbrt trace``: what a board has done, as a timeline."""

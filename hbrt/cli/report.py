@@ -1,0 +1,66 @@
+"""What a verb answers, made once: data for ``--json``, the same as lines and tables for people, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import click
+
+from hbrt.cli.exits import Exit
+from hbrt.cli.tables import Table, show_json, show_table, show_text
+
+_IS_JSON = "hbrt.cli.report"
+
+
+class Report:
+    """An answer.
+
+    Args:
+        data: What ``--json`` prints as one document.
+        parts: Lines and tables, in the order of their reading.
+        code: The exit code.
+        warnings: Lines for standard error, which ``--json`` has in its data.
+    """
+
+    def __init__(self, data: Any, *parts: object, code: int = Exit.GOOD, warnings: Sequence[str] = ()) -> None:
+        self.data = data
+        self.parts = parts
+        self.code = code
+        self.warnings = warnings
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it."""
+        if as_json:
+            show_json(self.data)
+            return
+        for part in self.parts:
+            if not isinstance(part, Table):
+                show_text(part)
+            elif part.rows or not part.empty:
+                show_table(part.columns, part.rows)
+            else:
+                show_text(part.empty)
+        for line in self.warnings:
+            show_text(line, err=True)
+
+
+def is_json() -> bool:
+    """Whether the verb that runs was asked for ``--json``: nothing else may be on its standard output."""
+    return bool(click.get_current_context().meta.get(_IS_JSON))
+
+
+def reports(function: Callable[..., Report | None]) -> Callable[..., Any]:
+    """Add ``--json`` to a verb, print the report that it returns, and end with the report's exit code."""
+
+    @wraps(function)
+    def verb(*args: Any, as_json: bool, **options: Any) -> None:
+        context = click.get_current_context()
+        context.meta[_IS_JSON] = as_json or is_json()
+        report = function(*args, **options)
+        if report is not None:
+            report.show(as_json=is_json())
+            context.exit(report.code)
+
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(verb)
