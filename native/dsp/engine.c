@@ -101,11 +101,41 @@ static int leave(int is_done) {
   return is_done;
 }
 
+/* Ranges of memory of other libraries that Python has shown in the mapping of the file, while the tables do not change. */
+static struct {
+  uint64_t phy_addr, size, client;
+} shown[HBRT_MAPPINGS];
+static uint64_t shown_count, generation;
+
+static void forget_old(void) {
+  const uint64_t now = hbrt_generation(&file);
+  if (now != generation) shown_count = 0;
+  generation = now;
+}
+
+static int is_shown(uint64_t phy_addr, uint64_t size) {
+  for (uint64_t at = 0; at < shown_count; at++)
+    if (shown[at].client == client && phy_addr >= shown[at].phy_addr && phy_addr + size <= shown[at].phy_addr + shown[at].size)
+      return 1;
+  return 0;
+}
+
+void hbrt_engine_remember(uint32_t of_client, uint64_t phy_addr, uint64_t size) {
+  if (!is_open || hbrt_is_in_block(&file, of_client, phy_addr, size) != HBRT_IMPORTED) return;
+  pthread_mutex_lock(&lock);
+  forget_old();
+  if (shown_count == HBRT_MAPPINGS) shown_count = 0;
+  shown[shown_count].phy_addr = phy_addr, shown[shown_count].size = size, shown[shown_count++].client = of_client;
+  pthread_mutex_unlock(&lock);
+}
+
 /* -- mappings ------------------------------------------------------------------------------------------------------- */
 
 int hbrt_engine_map(const char *site, uint64_t phy_addr, int64_t size, void **mapped) {
   if (site == NULL || size <= 0 || !enter()) return 0;
-  if (engine->mapping_count == HBRT_MAPPINGS || hbrt_is_in_block(&file, client, phy_addr, (uint64_t)size) != 1)
+  forget_old();
+  const int usable = hbrt_is_in_block(&file, client, phy_addr, (uint64_t)size);
+  if (engine->mapping_count == HBRT_MAPPINGS || !usable || (usable == HBRT_IMPORTED && !is_shown(phy_addr, (uint64_t)size)))
     return leave(0);
   engine->mappings[engine->mapping_count++] = (struct hbrt_dsp_mapping){phy_addr, (uint64_t)size, site};
   *mapped = file.map + (phy_addr - file.at.ddr_base);

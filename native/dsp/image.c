@@ -262,10 +262,15 @@ EXPORT int hbrt_dsp_start(const char *site) {
 }
 EXPORT int hb_dsp_start(void) { return hbrt_dsp_start(NULL); }
 
+static void *map_by_python(const char *site, uint64_t phy_addr, int64_t size) {
+  CALL_PYTHON(void *, mem_map, MAP_FAILED, site, phy_addr, size);
+}
 EXPORT void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size) {
   void *mapped;
   if (hbrt_engine_map(site, phy_addr, size, &mapped)) return mapped;
-  CALL_PYTHON(void *, mem_map, MAP_FAILED, site, phy_addr, size);
+  mapped = map_by_python(site, phy_addr, size);
+  if (mapped != MAP_FAILED) hbrt_engine_remember((uint32_t)(hbrt_dsp_client(-1) >> 32), phy_addr, (uint64_t)size);
+  return mapped;
 }
 EXPORT void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) { return hbrt_dsp_mem_map(NULL, phy_addr, size); }
 

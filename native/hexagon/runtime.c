@@ -130,7 +130,7 @@ void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) {
     memset(cache, 0, sizeof cache);
     cached_generation = generation;
   }
-  const uint32_t place = (uint32_t)((phy_addr ^ phy_addr >> 12 ^ (uint64_t)size * 31) % CACHED);
+  const uint32_t place = ((uint32_t)(phy_addr >> 6) + (uint32_t)size) * 2654435769u >> 24; /* buffers lie side by side */
   if (cache[place].address && cache[place].phy_addr == phy_addr && cache[place].size == (uint64_t)size && cache[place].client == task_client) {
     found = cache[place].address;
   } else {

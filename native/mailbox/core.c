@@ -37,6 +37,7 @@ struct hbrt_core {
     hbrt_file file;
     uint32_t index;
     int epoll_fd, control_fd, is_alone, owner_sleeps, has_polled, has_imports;
+    uint64_t generation; /* of the tables, with which Python has last hidden what is imported no more */
     hbrt_habit polling;
     hbrt_call *call;
     const uint8_t *is_core;
@@ -416,6 +417,14 @@ static op_block block(const hbrt_file *file, uint64_t phy, uint64_t bytes) {
 
 void hbrt_core_imports(hbrt_core *core, int has_imports) { core->has_imports = has_imports; }
 
+/* Whether memory of other libraries may be shown where there is none anymore: then Python runs the task, and hides it. */
+static int shows_old_imports(hbrt_core *core) {
+    uint64_t generation = hbrt_generation(&core->file);
+    int is_so = core->has_imports && generation != core->generation;
+    core->generation = generation;
+    return is_so;
+}
+
 /* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks, which the file holds. */
 static int is_for_c(hbrt_core *core, int slot, op_block *input, op_block *output) {
     const hbrt_file *file = &core->file;
@@ -425,7 +434,7 @@ static int is_for_c(hbrt_core *core, int slot, op_block *input, op_block *output
     uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
     uint64_t input_bytes = HBRT_GET(record->input_bytes), output_bytes = HBRT_GET(record->output_bytes);
     if (cmd >= COMMANDS || core->ops[cmd].code == NULL || client == 0 || client >= HBRT_CLIENTS ||
-        hbrt_load(&hbrt_client_at(file, client)->checks) || core->has_imports ||
+        hbrt_load(&hbrt_client_at(file, client)->checks) || shows_old_imports(core) ||
         hbrt_is_usable(file, client, input_phy, input_bytes) != 1 ||
         hbrt_is_usable(file, client, output_phy, output_bytes) != 1)
         return 0;

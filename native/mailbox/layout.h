@@ -178,6 +178,12 @@ static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_
     return phy % HBRT_RPC_ALIGNMENT ? 0 : hbrt_is_in_block(file, client, phy, bytes);
 }
 
+/* Changes with each change of the tables of blocks. */
+enum { HBRT_TABLES_GENERATION = 2048 };
+static inline uint64_t hbrt_generation(const hbrt_file *file) {
+    return __atomic_load_n((const uint64_t *)(const void *)(file->map + HBRT_TABLES_GENERATION), __ATOMIC_ACQUIRE);
+}
+
 /* Accesses to bytes that other processes write. */
 static inline uint8_t hbrt_load(const uint8_t *byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
 static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); }

@@ -189,7 +189,7 @@ def test_views_of_what_was_unregistered_keep_their_bytes_and_write_nowhere(plain
 
 
 def test_an_address_that_was_a_cameras_is_memory_of_the_board_next(image: Path, camera: Camera) -> None:
-    with private_board(image, cores=1, ddr_bytes=24 * PAGE_BYTES) as board:
+    with private_board(image, cores=1, ddr_bytes=5 * PAGE_BYTES) as board:
         for turn in range(24):  # each address comes again and again
             frame = board.from_fd(camera.fd, SIZE)
             frame[:] = turn % 256
@@ -270,10 +270,17 @@ static int plus_one(void *input, void *output, void *tm) {
   for (int i = 0; i < 1000; i++) ((uint8_t *)output)[i] = ((uint8_t *)input)[i] + 1;
   return 0;
 }
+static int at(void *input, void *output, void *tm) {
+  uint8_t *there = hb_dsp_mem_map(*(uint64_t *)input, 1000);
+  if (there == MAP_FAILED) return HB_ERR_MMAP_FAILED;
+  plus_one(there, output, tm);
+  return hb_dsp_mem_unmap((uintptr_t)there);
+}
 int main() {
   hb_dsp_env_init();
   hb_dsp_init_global_tm(NULL, 0, NULL, 0);
   hb_dsp_register_fn(0x1000, plus_one, 0);
+  hb_dsp_register_fn(0x1001, at, 0);
   hb_dsp_start();
   return -1;
 }
@@ -285,8 +292,17 @@ def test_ops_in_c_see_it_too_and_what_lies_there_next(tmp_path: Path) -> None:
     source, made = tmp_path / "image.c", tmp_path / "image.so"
     source.write_text(IN_C)
     build_c("--dsp", source, "-o", made)
-    with private_board(made, cores=1, ddr_bytes=12 * PAGE_BYTES) as board:
-        output = board.empty(1000, np.uint8)
+    with private_board(made, cores=1, ddr_bytes=5 * PAGE_BYTES) as board:
+        output, address = board.empty(1000, np.uint8), board.empty(1, np.uint64)
+
+        def at(block: Any) -> set[int]:
+            address[0], found = block.phy_addr, set()
+            for _ in range(3):  # the first time Python maps it, then C
+                output[:] = 0
+                board.call(AT, address, output)
+                found |= set(map(int, np.array(output)))
+            return found
+
         for turn in range(20):  # each address comes again and again
             camera = Camera(PAGE_BYTES)
             frame = board.from_fd(camera.fd, 1000)
@@ -295,10 +311,12 @@ def test_ops_in_c_see_it_too_and_what_lies_there_next(tmp_path: Path) -> None:
             assert set(np.array(output)) == {turn + 1}
             board.call(ONE, output, frame)
             assert camera.frame[:1000] == bytes([turn + 2]) * 1000
+            assert at(frame) == {turn + 3}
             del frame
             plain = board.from_array(np.full(1000, 7, np.uint8))
             board.call(ONE, plain, output)
             assert set(np.array(output)) == {8}
+            assert at(plain) == {8}
             assert camera.frame[:1000] == bytes([turn + 2]) * 1000
             del plain
             camera.close()
