@@ -34,6 +34,11 @@ _NO_EFFECT = {
     "quantize_weight": False,
     "remove_reshape": False,
     "enable_flash_attention": False,
+    "quantized_hybrid_level": 0,
+    "disable_rules": [],
+    "sram_prefer": False,
+    "nbuf_prefer": False,
+    "check_data": [],
 }
 """Taken, and without effect on results here: what each has by default."""
 
@@ -99,6 +104,7 @@ NAMES = (
     "model_pruning",
     "dynamic_input",
     "sparse_infer",
+    "inputs_yuv_fmt",
     *_THRESHOLDS,
     *_NO_EFFECT,
 )
@@ -119,6 +125,10 @@ def read_config(given: Mapping[str, Any]) -> Config:
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(NAMES)}."
             raise invalid_parameter(f"config has no argument {name!r}; {hint}")
     args = {name: value for name, value in given.items() if value is not None}
+    if (made_of := args.get("inputs_yuv_fmt")) is not None:
+        raise invalid_parameter(
+            f"inputs_yuv_fmt is {made_of!r}; models here take RGB alone: leave it None, and convert."
+        )
     warnings = [
         f"{name} has no effect in this emulator: results are those without it."
         for name, default in _NO_EFFECT.items()

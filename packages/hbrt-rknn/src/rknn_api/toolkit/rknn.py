@@ -573,7 +573,7 @@ class RKNN(Calls):
     def accuracy_analysis(
         self,
         inputs: Sequence[str],
-        output_dir: str | Path = "./snapshot",
+        output_dir: str | Path | None = "./snapshot",
         target: str | None = None,
         device_id: str | None = None,
     ) -> int:
@@ -582,7 +582,7 @@ class RKNN(Calls):
         Args:
             inputs: Paths of a picture or an .npy file for each input.
             output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made: arrays as .npy, and
-                their numbers one a line as .txt.
+                their numbers one a line as .txt. None is ./snapshot.
             target: Chip; results are those of the simulator, with the custom ops of plug-ins.
             device_id: As of ``init_runtime``.
         """
@@ -590,7 +590,8 @@ class RKNN(Calls):
         def analyze() -> None:
             if self._built is None or self._prepared is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
-            folder, chip = path_of(output_dir, "output_dir"), _checked_target(target, device_id, self._built.container)
+            folder = path_of("./snapshot" if output_dir is None else output_dir, "output_dir")
+            chip = _checked_target(target, device_id, self._built.container)
             arrays = sample_arrays(self._prepared, inputs)
             feeds = {
                 info.name: array for info, array in zip(self._built.container.metadata.inputs, arrays, strict=True)

@@ -48,7 +48,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RKNN]:
         (lambda rknn: rknn.init_runtime(core_mask=1.0), "core_mask is 1.0; it is one of NPU_CORE_AUTO"),
         (lambda rknn: rknn.init_runtime(target=["rk3588"]), "Unknown platform \"['rk3588']\""),
         (lambda rknn: rknn.init_runtime(target="rk3588", device_id=[1]), "Invalid device_id [1]"),
-        (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=None), "output_dir is NoneType"),
+        (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=5), "output_dir is int"),
+        (lambda rknn: rknn.config(inputs_yuv_fmt=["nv12"]), "inputs_yuv_fmt is ['nv12']"),
         (lambda rknn: rknn.export_rknn("."), "The model file . cannot be written"),
     ],
 )
@@ -118,3 +119,11 @@ def test_a_model_that_is_loaded_takes_the_place_of_the_one_before(built: RKNN) -
 
 def test_the_run_times_library_is_found_by_the_toolkits_name() -> None:
     assert Path(RKNNRuntime()._get_rknn_api_lib_path()).is_file()
+
+
+def test_config_takes_what_public_programs_give(capsys: pytest.CaptureFixture[str]) -> None:
+    defaults = {"compress_weight": False, "quantized_hybrid_level": 0, "inputs_yuv_fmt": None, "disable_rules": []}
+    assert RKNN().config(target_platform="rk3588", **defaults, sram_prefer=False, nbuf_prefer=False, check_data=[]) == 0
+    assert capsys.readouterr().err == ""
+    assert RKNN().config(target_platform="rk3588", quantized_hybrid_level=3) == 0
+    assert "W config: quantized_hybrid_level has no effect in this emulator" in capsys.readouterr().err
