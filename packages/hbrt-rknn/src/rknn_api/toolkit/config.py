@@ -28,7 +28,7 @@ _RUN_HERE = {
     "quantized_dtype": ("w8a8", "w8a16", "w4a16", "w16a16i"),
     "quantized_algorithm": ("normal", "mmse", "kl_divergence"),
 }
-_NO_EFFECT = {
+_NO_EFFECT: dict[str, Any] = {
     "compress_weight": False,
     "op_target": None,
     "quantize_weight": False,

@@ -49,7 +49,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RKNN]:
         (lambda rknn: rknn.init_runtime(target=["rk3588"]), "Unknown platform \"['rk3588']\""),
         (lambda rknn: rknn.init_runtime(target="rk3588", device_id=[1]), "Invalid device_id [1]"),
         (lambda rknn: rknn.accuracy_analysis(["a.npy"], output_dir=5), "output_dir is int"),
-        (lambda rknn: rknn.config(inputs_yuv_fmt=["nv12"]), "inputs_yuv_fmt is ['nv12']"),
         (lambda rknn: rknn.export_rknn("."), "The model file . cannot be written"),
     ],
 )
@@ -122,8 +121,16 @@ def test_the_run_times_library_is_found_by_the_toolkits_name() -> None:
 
 
 def test_config_takes_what_public_programs_give(capsys: pytest.CaptureFixture[str]) -> None:
-    defaults = {"compress_weight": False, "quantized_hybrid_level": 0, "inputs_yuv_fmt": None, "disable_rules": []}
+    defaults: dict[str, Any] = {
+        "compress_weight": False,
+        "quantized_hybrid_level": 0,
+        "inputs_yuv_fmt": None,
+        "disable_rules": [],
+    }
     assert RKNN().config(target_platform="rk3588", **defaults, sram_prefer=False, nbuf_prefer=False, check_data=[]) == 0
     assert capsys.readouterr().err == ""
     assert RKNN().config(target_platform="rk3588", quantized_hybrid_level=3) == 0
     assert "W config: quantized_hybrid_level has no effect in this emulator" in capsys.readouterr().err
+    rknn = RKNN()
+    assert rknn.config(target_platform="rk3588", inputs_yuv_fmt=["nv12"]) == -1
+    assert "inputs_yuv_fmt is ['nv12']" in rknn.last_error
