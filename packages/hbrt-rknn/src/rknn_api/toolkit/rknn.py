@@ -399,10 +399,19 @@ class RKNN(Calls):
 
         return self.call("export_encrypted_rknn_model", write)
 
-    def export_rknn(self, export_path: str | Path) -> int:
-        """Write the model file, which is of this emulator's own kind."""
+    def export_rknn(self, export_path: str | Path, cpp_gen_cfg: Any = None) -> int:
+        """Write the model file, which is of this emulator's own kind.
+
+        Args:
+            export_path: Where to.
+            cpp_gen_cfg: No effect, with a warning: ``codegen`` writes a program.
+        """
 
         def write() -> None:
+            if cpp_gen_cfg is not None:
+                self._log.warning(
+                    "export_rknn", "cpp_gen_cfg has no effect in this emulator: codegen writes a program."
+                )
             if self._container is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built; call build first.")
             weightless = self._container.metadata.remove_weight and self._built is not None
@@ -480,6 +489,7 @@ class RKNN(Calls):
         inputs: Any,
         data_format: str | Sequence[str] | None = None,
         inputs_pass_through: Sequence[int] | None = None,
+        data_type: str | Sequence[str] | None = None,
     ) -> list[Any] | None:
         """Run the model once.
 
@@ -488,10 +498,12 @@ class RKNN(Calls):
                 are NHWC, whatever the layout of the ONNX model; one of three is taken for one image, with a warning.
             data_format: "nhwc" or "nchw"; or a list of them.
             inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
+            data_type: No effect: an array has its own.
 
         Returns:
             Arrays of the outputs in the layout of the ONNX model; None where it failed.
         """
+        del data_type
         found: list[Any] = []
 
         def run() -> None:
@@ -519,17 +531,18 @@ class RKNN(Calls):
                 )
         return whole
 
-    def eval_perf(self, is_print: bool = True, fix_freq: bool = True) -> str | None:  # noqa: FBT001, FBT002 - theirs
+    def eval_perf(self, is_print: bool = True, fix_freq: bool = True, inputs: Any = None) -> str | None:  # noqa: FBT001, FBT002 - theirs
         """Say what the model would cost on the chip, which is modelled, and what it takes here, which is measured.
 
         Args:
             is_print: Print it.
             fix_freq: No effect: there is no clock to fix.
+            inputs: No effect: the cost is that of any numbers. Earlier toolkits had it.
 
         Returns:
             The text: with perf_debug a table of the layers; None where it failed.
         """
-        del fix_freq
+        del fix_freq, inputs
         found: list[str] = []
 
         def evaluate() -> None:

@@ -83,7 +83,7 @@ def test_a_small_mobilenet_is_onnxruntimes_bit_for_bit(rknn: RKNN, tmp_path: Pat
     assert lite.load_rknn(path) == 0
     assert lite.init_runtime() == 0
     for found in (
-        rknn.inference([image]),
+        rknn.inference([image], data_type="uint8"),
         rknn.inference([image.transpose(0, 3, 1, 2)], data_format="nchw"),
         lite.inference([image]),
     ):
@@ -600,7 +600,7 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     assert rknn.eval_perf() is None
     assert "call init_runtime with target='rk3588'" in rknn.last_error
     assert rknn.init_runtime(target="rk3588", perf_debug=True, core_mask=RKNN.NPU_CORE_0_1) == 0
-    text = rknn.eval_perf()
+    text = rknn.eval_perf(inputs=[])
     assert text
     assert text in capsys.readouterr().out
     table, measured = text.rsplit("\n\n", 1)
