@@ -166,7 +166,7 @@ from hbrt.nn_types import (
     hbDSPQuantizeParam as hbDSPQuantizeParam, hbDSPDequantizeParam as hbDSPDequantizeParam,
     hbDSPPointCloudParam as hbDSPPointCloudParam,
 )
-from hbrt.cv_types import (
+from hbrt.cv.enums import (
     HB_DSP_RPC_CMD_CV_BILATERAL_FILTER as HB_DSP_RPC_CMD_CV_BILATERAL_FILTER,
     HB_DSP_RPC_CMD_CV_BOX_FILTER as HB_DSP_RPC_CMD_CV_BOX_FILTER, HB_DSP_RPC_CMD_CV_CANNY as HB_DSP_RPC_CMD_CV_CANNY,
     HB_DSP_RPC_CMD_CV_CORNER_HARRIS as HB_DSP_RPC_CMD_CV_CORNER_HARRIS,
@@ -197,9 +197,13 @@ from hbrt.cv_types import (
     HB_VP_THRESH_BINARY_INV as HB_VP_THRESH_BINARY_INV, HB_VP_THRESH_TRUNC as HB_VP_THRESH_TRUNC,
     HB_VP_THRESH_TOZERO as HB_VP_THRESH_TOZERO, HB_VP_THRESH_TOZERO_INV as HB_VP_THRESH_TOZERO_INV,
     HB_VP_ROTATE_90_CLOCKWISE as HB_VP_ROTATE_90_CLOCKWISE, HB_VP_ROTATE_180 as HB_VP_ROTATE_180,
-    HB_VP_ROTATE_90_COUNTER_CLOCKWISE as HB_VP_ROTATE_90_COUNTER_CLOCKWISE, HB_VP_FLIP_BOTH as HB_VP_FLIP_BOTH,
-    HB_VP_FLIP_VERTICAL as HB_VP_FLIP_VERTICAL, HB_VP_FLIP_HORIZONTAL as HB_VP_FLIP_HORIZONTAL,
-    hbDSPCvCmd as hbDSPCvCmd, hbVPImageFormat as hbVPImageFormat, hbVPImageType as hbVPImageType,
+    HB_VP_ROTATE_90_COUNTER_CLOCKWISE as HB_VP_ROTATE_90_COUNTER_CLOCKWISE, HB_VP_FLIP_VERTICAL as HB_VP_FLIP_VERTICAL,
+    HB_VP_FLIP_HORIZONTAL as HB_VP_FLIP_HORIZONTAL, HB_VP_FLIP_BOTH as HB_VP_FLIP_BOTH, hbDSPCvCmd as hbDSPCvCmd,
+    hbVPImageFormat as hbVPImageFormat, hbVPImageType as hbVPImageType, hbVPBorderType as hbVPBorderType,
+    hbVPInterpolationType as hbVPInterpolationType, hbVPNormType as hbVPNormType,
+    hbVPThresholdType as hbVPThresholdType, hbVPRotateCode as hbVPRotateCode, hbVPFlipCode as hbVPFlipCode,
+)
+from hbrt.cv_types import (
     hbVPImage as hbVPImage, hbVPFilterKernel as hbVPFilterKernel, hbDSPCvRoi as hbDSPCvRoi,
     hbDSPCvBilateralFilterParam as hbDSPCvBilateralFilterParam, hbDSPCvBoxFilterParam as hbDSPCvBoxFilterParam,
     hbDSPCvCannyParam as hbDSPCvCannyParam, hbDSPCvCornerHarrisParam as hbDSPCvCornerHarrisParam,

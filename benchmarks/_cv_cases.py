@@ -13,7 +13,7 @@ from arm_client.arrays import BoardArray
 from arm_client.client import Board
 from benchmarks._measure import ROOT
 from dsp_server.ops.cv.opencv import aligned_empty, cv2  # with the core's settings: threads, and memory that is kept
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 
 PICTURE = ROOT / "samples" / "arm" / "cv" / "data" / "input.png"
 REPLICATE = cv2.BORDER_REPLICATE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 
 NN_OPS: dict[int, tuple[str, str]] = {
     0x400: ("softmax", "dsp_server.ops.nn.softmax:hb_dsp_softmax"),

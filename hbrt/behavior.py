@@ -116,3 +116,14 @@ class Quanti:
             raise ValueError(f"Dimension {max(dimensions)} is above {MAX_DIMENSION}, the largest int32.")
         self.dimension_count = len(dimensions)
         self.shape[: len(dimensions)] = list(dimensions)
+
+
+class CvCmd:
+    """Of hbDSPCvCmd."""
+
+    name: str
+
+    @property
+    def op_name(self) -> str:
+        """Name of the op: `gaussian_blur` for HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR."""
+        return self.name.removeprefix("HB_DSP_RPC_CMD_CV_").lower()

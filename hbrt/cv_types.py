@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hbrt.cv.commands import (
-    hbDSPCvCmd as hbDSPCvCmd,
-)
 from hbrt.cv.edges import (
-    HB_VP_NORM_L1 as HB_VP_NORM_L1,
-    HB_VP_NORM_L2 as HB_VP_NORM_L2,
     hbDSPCvCannyParam as hbDSPCvCannyParam,
     hbDSPCvCornerHarrisParam as hbDSPCvCornerHarrisParam,
     hbDSPCvSobelParam as hbDSPCvSobelParam,
 )
+from hbrt.cv.enums import *  # noqa: F403 - all of them
 from hbrt.cv.filters import (
     hbDSPCvBilateralFilterParam as hbDSPCvBilateralFilterParam,
     hbDSPCvBoxFilterParam as hbDSPCvBoxFilterParam,
@@ -25,12 +21,6 @@ from hbrt.cv.filters import (
     hbDSPCvSepFilter2DParam as hbDSPCvSepFilter2DParam,
 )
 from hbrt.cv.flip_rotate import (
-    HB_VP_FLIP_BOTH as HB_VP_FLIP_BOTH,
-    HB_VP_FLIP_HORIZONTAL as HB_VP_FLIP_HORIZONTAL,
-    HB_VP_FLIP_VERTICAL as HB_VP_FLIP_VERTICAL,
-    HB_VP_ROTATE_90_CLOCKWISE as HB_VP_ROTATE_90_CLOCKWISE,
-    HB_VP_ROTATE_90_COUNTER_CLOCKWISE as HB_VP_ROTATE_90_COUNTER_CLOCKWISE,
-    HB_VP_ROTATE_180 as HB_VP_ROTATE_180,
     hbDSPCvFlipParam as hbDSPCvFlipParam,
     hbDSPCvRotateParam as hbDSPCvRotateParam,
     hbDSPCvTransposeParam as hbDSPCvTransposeParam,
@@ -39,15 +29,8 @@ from hbrt.cv.image import (
     MAX_SIDE as MAX_SIDE,
     CvRuleError as CvRuleError,
     hbVPImage as hbVPImage,
-    hbVPImageFormat as hbVPImageFormat,
-    hbVPImageType as hbVPImageType,
 )
 from hbrt.cv.pointwise import (
-    HB_VP_THRESH_BINARY as HB_VP_THRESH_BINARY,
-    HB_VP_THRESH_BINARY_INV as HB_VP_THRESH_BINARY_INV,
-    HB_VP_THRESH_TOZERO as HB_VP_THRESH_TOZERO,
-    HB_VP_THRESH_TOZERO_INV as HB_VP_THRESH_TOZERO_INV,
-    HB_VP_THRESH_TRUNC as HB_VP_THRESH_TRUNC,
     hbDSPCvCvtColorParam as hbDSPCvCvtColorParam,
     hbDSPCvEqualizeHistParam as hbDSPCvEqualizeHistParam,
     hbDSPCvIntegralParam as hbDSPCvIntegralParam,
@@ -61,11 +44,6 @@ from hbrt.cv.resize import (
     hbDSPCvRoiResizeParam as hbDSPCvRoiResizeParam,
 )
 from hbrt.cv.rules import (
-    HB_VP_BORDER_CONSTANT as HB_VP_BORDER_CONSTANT,
-    HB_VP_BORDER_REPLICATE as HB_VP_BORDER_REPLICATE,
-    HB_VP_INTER_GAUSSIAN as HB_VP_INTER_GAUSSIAN,
-    HB_VP_INTER_LINEAR as HB_VP_INTER_LINEAR,
-    HB_VP_INTER_NEAREST as HB_VP_INTER_NEAREST,
     CvParam as CvParam,
     hbVPFilterKernel as hbVPFilterKernel,
 )
@@ -78,8 +56,3 @@ from hbrt.cv.warps import (
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> int: ...
-
-
-# The flat names of the vendor's headers: the same objects as the members.
-for _kind in (hbDSPCvCmd, hbVPImageFormat, hbVPImageType):
-    globals().update(_kind.__members__)

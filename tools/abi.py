@@ -54,7 +54,7 @@ class Api(NamedTuple):
         functions: How the names of those begin that Python has too.
         refusals: What a function returns when its body is not available, by how its declaration begins.
         behavior: Module whose names replace declared ones.
-        bases: A structure's name -> the class by hand that is its base too.
+        bases: Name of a structure or enum -> the class by hand that is its base too.
         flags: Enums whose members are bits.
         macros: Enum to make -> what the names of its macros begin with.
         typed: What fields point to with a type, "number" or "function"; to all else they have addresses.
@@ -95,6 +95,7 @@ HB = Api(
         "hbrt.types": ("dnn/hb_sys.h", "dsp/hb_dsp.h", "hbrt.h"),
         "hbrt.dnn_types": ("dnn/hb_dnn.h", "dnn/hb_dnn_ext.h", "dnn/plugin/hbrt_layer.h"),
         "hbrt.nn_types": ("dsp/nn/hb_dsp_nn.h",),
+        "hbrt.cv.enums": ("dsp/cv/hb_vp.h",),
         "hbrt.cv_types": ("dsp/cv/hb_dsp_cv.h",),
     },
     package="arm_client",
@@ -110,6 +111,7 @@ HB = Api(
         "hbSysMem": "hbrt.behavior.SysMem",
         "hbDSPQuantizeParam": "hbrt.behavior.Quanti",
         "hbDSPDequantizeParam": "hbrt.behavior.Quanti",
+        "hbDSPCvCmd": "hbrt.behavior.CvCmd",
     },
     flags=frozenset({"hbDSPCore"}),
     typed=frozenset({"number", "function"}),
@@ -420,7 +422,11 @@ class Module:
                 for home, _, base in (one.rpartition(".") for one in self._api.bases.values())
             ),
             *(f"from {self._api.behavior} import {one} as {one}" for one in sorted(replaced)),
-            *(f"from {one} import {', '.join(mine(one, self._declared.structures))}" for one in others),
+            *(
+                f"from {one} import {', '.join(names)}"
+                for one in others
+                if (names := mine(one, self._declared.structures))
+            ),
         ]
         about = "Structures, enums and constants of the API, as ctypes; sizes are those of an LP64 C compiler."
         flat = f"for _kind in ({', '.join(enums)}{',' * (len(enums) == 1)}):\n    globals().update(_kind.__members__)\n"
@@ -453,10 +459,11 @@ class Module:
 
     def _enum(self, name: str) -> str:
         base = "IntFlag" if name in self._api.flags else "IntEnum"
+        by_hand = self._api.bases.get(name, "").rpartition(".")[2]
         members = self._declared.enums[name]
         is_hex = base == "IntFlag" or max(members.values()) > 255
         lines = "".join(f"    {one} = {hex(value) if is_hex else value}\n" for one, value in members.items())
-        return f"\n\nclass {name}({base}):\n    {self._about(name)}\n{lines}\n\n"
+        return f"\n\nclass {name}({', '.join(filter(None, [by_hand, base]))}):\n    {self._about(name)}\n{lines}\n\n"
 
     def _structure(self, name: str) -> str:
         structure = self._declared.structures[name]

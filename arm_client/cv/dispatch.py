@@ -14,17 +14,16 @@ from arm_client.cabi.arguments import short_repr
 from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.cv.images import Picture, first_plane
-from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
-from hbrt.cv.rules import (
+from hbrt.cv.enums import (
     HB_VP_BORDER_CONSTANT,
     HB_VP_BORDER_REPLICATE,
     HB_VP_INTER_GAUSSIAN,
     HB_VP_INTER_LINEAR,
     HB_VP_INTER_NEAREST,
-    CvParam,
-    hbVPFilterKernel,
+    hbDSPCvCmd,
 )
+from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
+from hbrt.cv.rules import CvParam, hbVPFilterKernel
 
 Border: TypeAlias = Literal["constant", "replicate"]
 Interpolation: TypeAlias = Literal["nearest", "linear"]

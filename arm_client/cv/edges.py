@@ -10,15 +10,9 @@ from numpy.typing import DTypeLike, NDArray
 from arm_client.client import Board
 from arm_client.cv.dispatch import BORDERS, Border, Options, chosen, filled, run
 from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
-from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.edges import (
-    HB_VP_NORM_L1,
-    HB_VP_NORM_L2,
-    hbDSPCvCannyParam,
-    hbDSPCvCornerHarrisParam,
-    hbDSPCvSobelParam,
-)
-from hbrt.cv.rules import HB_VP_BORDER_REPLICATE, CvParam
+from hbrt.cv.edges import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
+from hbrt.cv.enums import HB_VP_BORDER_REPLICATE, HB_VP_NORM_L1, HB_VP_NORM_L2, hbDSPCvCmd
+from hbrt.cv.rules import CvParam
 
 Array = NDArray[Any]
 NORMS = {"l1": HB_VP_NORM_L1, "l2": HB_VP_NORM_L2}

@@ -23,7 +23,7 @@ from arm_client.cv.dispatch import (
     weights_on_board,
 )
 from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 from hbrt.cv.filters import (
     hbDSPCvBilateralFilterParam,
     hbDSPCvBoxFilterParam,

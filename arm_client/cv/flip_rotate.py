@@ -8,18 +8,16 @@ from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.dispatch import Options, filled, run
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
-from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.flip_rotate import (
+from hbrt.cv.enums import (
     HB_VP_FLIP_BOTH,
     HB_VP_FLIP_HORIZONTAL,
     HB_VP_FLIP_VERTICAL,
     HB_VP_ROTATE_90_CLOCKWISE,
     HB_VP_ROTATE_90_COUNTER_CLOCKWISE,
     HB_VP_ROTATE_180,
-    hbDSPCvFlipParam,
-    hbDSPCvRotateParam,
-    hbDSPCvTransposeParam,
+    hbDSPCvCmd,
 )
+from hbrt.cv.flip_rotate import hbDSPCvFlipParam, hbDSPCvRotateParam, hbDSPCvTransposeParam
 from hbrt.cv.rules import CvParam
 
 FLIPS = {"vertical": HB_VP_FLIP_VERTICAL, "horizontal": HB_VP_FLIP_HORIZONTAL, "both": HB_VP_FLIP_BOTH}

@@ -22,13 +22,15 @@ from arm_client.cv.images import (
     size_of,
     to_board,
 )
-from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.pointwise import (
+from hbrt.cv.enums import (
     HB_VP_THRESH_BINARY,
     HB_VP_THRESH_BINARY_INV,
     HB_VP_THRESH_TOZERO,
     HB_VP_THRESH_TOZERO_INV,
     HB_VP_THRESH_TRUNC,
+    hbDSPCvCmd,
+)
+from hbrt.cv.pointwise import (
     hbDSPCvCvtColorParam,
     hbDSPCvEqualizeHistParam,
     hbDSPCvIntegralParam,

@@ -22,7 +22,7 @@ from arm_client.cv.dispatch import (
     run,
 )
 from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, planes_of, to_board
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 from hbrt.cv.image import CvRuleError
 from hbrt.cv.resize import (
     PyramidParam,

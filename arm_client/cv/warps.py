@@ -24,8 +24,7 @@ from arm_client.cv.dispatch import (
     run,
 )
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
-from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.image import hbVPImageType
+from hbrt.cv.enums import hbDSPCvCmd, hbVPImageType
 from hbrt.cv.warps import hbDSPCvRemapParam, hbDSPCvWarpAffineParam, hbDSPCvWarpPerspectiveParam
 
 MAP_TYPES = {

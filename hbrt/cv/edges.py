@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hbrt.cv.enums import HB_VP_BORDER_REPLICATE, hbVPNormType
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, refuse
 from hbrt.cv.rules import (
     BORDERS,
     GRAY,
-    HB_VP_BORDER_REPLICATE,
     CvParam,
     need_apart,
     need_choice,
@@ -19,9 +19,7 @@ from hbrt.cv.rules import (
 )
 from hbrt.structures import float64_t, int32_t, structure
 
-HB_VP_NORM_L1 = 1
-HB_VP_NORM_L2 = 2
-NORMS = {HB_VP_NORM_L1: "HB_VP_NORM_L1", HB_VP_NORM_L2: "HB_VP_NORM_L2"}
+NORMS: dict[int, str] = {one: one.name for one in hbVPNormType}
 APERTURES = {3: "", 5: "", 7: ""}
 LARGEST_BLOCK = 31
 

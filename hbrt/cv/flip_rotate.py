@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
+from hbrt.cv.enums import HB_VP_ROTATE_180, hbVPFlipCode, hbVPRotateCode
 from hbrt.cv.rules import EVERY_KIND, CvParam, need_apart, need_choice, need_size, same_kind, same_size
 from hbrt.structures import int32_t, structure
 
-HB_VP_FLIP_VERTICAL = 0
-HB_VP_FLIP_HORIZONTAL = 1
-HB_VP_FLIP_BOTH = -1
-FLIPS = {
-    HB_VP_FLIP_VERTICAL: "HB_VP_FLIP_VERTICAL",
-    HB_VP_FLIP_HORIZONTAL: "HB_VP_FLIP_HORIZONTAL",
-    HB_VP_FLIP_BOTH: "HB_VP_FLIP_BOTH",
-}
-
-HB_VP_ROTATE_90_CLOCKWISE = 0
-HB_VP_ROTATE_180 = 1
-HB_VP_ROTATE_90_COUNTER_CLOCKWISE = 2
-ROTATIONS = {
-    HB_VP_ROTATE_90_CLOCKWISE: "HB_VP_ROTATE_90_CLOCKWISE",
-    HB_VP_ROTATE_180: "HB_VP_ROTATE_180",
-    HB_VP_ROTATE_90_COUNTER_CLOCKWISE: "HB_VP_ROTATE_90_COUNTER_CLOCKWISE",
-}
+FLIPS: dict[int, str] = {one: one.name for one in hbVPFlipCode}
+ROTATIONS: dict[int, str] = {one: one.name for one in hbVPRotateCode}
 
 
 @structure

@@ -7,34 +7,13 @@ filled is refused.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
+from hbrt.cv.enums import hbVPImageFormat, hbVPImageType
 from hbrt.structures import CStructure, int32_t, structure, uint8_t, uint64_t, void_p
 
 MAX_SIDE = 32766
 """Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
-
-
-class hbVPImageFormat(IntEnum):
-    """What the channels of an image mean."""
-
-    HB_VP_IMAGE_FORMAT_Y = 1
-    HB_VP_IMAGE_FORMAT_NV12 = 2
-    HB_VP_IMAGE_FORMAT_RGB = 3
-    HB_VP_IMAGE_FORMAT_BGR = 4
-
-
-class hbVPImageType(IntEnum):
-    """Element type and channels of a plane; the last two are those of a remap's map, not of an image."""
-
-    HB_VP_IMAGE_TYPE_U8C1 = 1
-    HB_VP_IMAGE_TYPE_U8C3 = 2
-    HB_VP_IMAGE_TYPE_S16C1 = 3
-    HB_VP_IMAGE_TYPE_S32C1 = 4
-    HB_VP_IMAGE_TYPE_F32C1 = 5
-    HB_VP_IMAGE_TYPE_F64C2 = 6
-    HB_VP_IMAGE_TYPE_F32C2 = 7
 
 
 class Element(NamedTuple):

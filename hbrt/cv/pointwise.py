@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hbrt.cv.enums import HB_VP_THRESH_BINARY, HB_VP_THRESH_BINARY_INV, hbVPThresholdType
 from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, refuse
 from hbrt.cv.rules import (
     COLOR_NV12,
@@ -18,18 +19,7 @@ from hbrt.cv.rules import (
 )
 from hbrt.structures import float64_t, int32_t, structure
 
-HB_VP_THRESH_BINARY = 0
-HB_VP_THRESH_BINARY_INV = 1
-HB_VP_THRESH_TRUNC = 2
-HB_VP_THRESH_TOZERO = 3
-HB_VP_THRESH_TOZERO_INV = 4
-THRESHOLDS = {
-    HB_VP_THRESH_BINARY: "HB_VP_THRESH_BINARY",
-    HB_VP_THRESH_BINARY_INV: "HB_VP_THRESH_BINARY_INV",
-    HB_VP_THRESH_TRUNC: "HB_VP_THRESH_TRUNC",
-    HB_VP_THRESH_TOZERO: "HB_VP_THRESH_TOZERO",
-    HB_VP_THRESH_TOZERO_INV: "HB_VP_THRESH_TOZERO_INV",
-}
+THRESHOLDS: dict[int, str] = {one: one.name for one in hbVPThresholdType}
 
 CONVERSIONS: dict[ImageKind, tuple[ImageKind, ...]] = {
     NV12: (RGB, BGR, Y_U8),

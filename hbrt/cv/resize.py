@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, hbVPImageType, refuse
+from hbrt.cv.enums import HB_VP_INTER_GAUSSIAN, HB_VP_INTER_LINEAR, hbVPImageType
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, refuse
 from hbrt.cv.rules import (
     COLOR_NV12,
-    HB_VP_INTER_GAUSSIAN,
-    HB_VP_INTER_LINEAR,
     INTERPOLATIONS,
     CvParam,
     need_apart,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from hbrt.cv.enums import HB_VP_INTER_LINEAR, HB_VP_INTER_NEAREST, hbVPBorderType
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, Plane, hbVPImage, refuse
 from hbrt.structures import CStructure, int32_t, structure, uint64_t
 
@@ -16,13 +17,7 @@ COLOR = (Y_U8, RGB, BGR)
 COLOR_NV12 = (*COLOR, NV12)
 EVERY_KIND = (Y_U8, Y_S16, Y_S32, Y_F32, RGB, BGR, NV12)
 
-HB_VP_BORDER_CONSTANT = 0
-HB_VP_BORDER_REPLICATE = 1
-HB_VP_INTER_NEAREST = 0
-HB_VP_INTER_LINEAR = 1
-HB_VP_INTER_GAUSSIAN = 2
-
-BORDERS = {HB_VP_BORDER_CONSTANT: "HB_VP_BORDER_CONSTANT", HB_VP_BORDER_REPLICATE: "HB_VP_BORDER_REPLICATE"}
+BORDERS: dict[int, str] = {one: one.name for one in hbVPBorderType}
 INTERPOLATIONS = {HB_VP_INTER_NEAREST: "HB_VP_INTER_NEAREST", HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR"}
 
 

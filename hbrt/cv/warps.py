@@ -6,7 +6,8 @@ import ctypes
 import math
 from typing import Annotated, Any, TypeAlias
 
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
+from hbrt.cv.enums import hbVPImageType
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     BORDERS,
     COLOR_NV12,

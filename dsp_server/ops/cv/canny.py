@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settled
 from dsp_server.ops.cv.opencv import cv2
-from hbrt.cv.edges import HB_VP_NORM_L2, hbDSPCvCannyParam
+from hbrt.cv.edges import hbDSPCvCannyParam
+from hbrt.cv.enums import HB_VP_NORM_L2
 
 ABOVE_EVERY_GRADIENT = 2.0**20
 """No |dx| + |dy| reaches it; OpenCV makes an int of a threshold, which one of 2^31 is not."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dsp_server.ops.cv.nv12 import LookUp, Matrix
 from dsp_server.ops.cv.opencv import cv2
-from hbrt.cv.rules import HB_VP_INTER_LINEAR
+from hbrt.cv.enums import HB_VP_INTER_LINEAR
 
 FAR_OUTSIDE = np.float32(-1e6)
 """A coordinate outside every image."""

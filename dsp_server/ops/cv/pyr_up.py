@@ -5,8 +5,8 @@ from __future__ import annotations
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.resize import resize_planes
+from hbrt.cv.enums import HB_VP_INTER_GAUSSIAN
 from hbrt.cv.resize import hbDSPCvPyrUpParam
-from hbrt.cv.rules import HB_VP_INTER_GAUSSIAN
 
 
 def pyr_up(param: hbDSPCvPyrUpParam, src: Planes, dst: Planes) -> Run:

@@ -12,8 +12,8 @@ from dsp_server.ops.cv.coordinates import FAR_OUTSIDE, look_up_at
 from dsp_server.ops.cv.nv12 import warp
 from dsp_server.ops.cv.op import Planes, Run, cv_op, view
 from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.enums import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
 from hbrt.cv.image import NV12
-from hbrt.cv.rules import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
 from hbrt.cv.warps import hbDSPCvRemapParam
 
 

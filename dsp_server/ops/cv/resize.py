@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.enums import HB_VP_INTER_NEAREST
 from hbrt.cv.resize import hbDSPCvResizeParam
-from hbrt.cv.rules import HB_VP_INTER_NEAREST
 
 METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
 

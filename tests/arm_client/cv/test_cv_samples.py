@@ -20,7 +20,7 @@ from arm_client.commands.run.references import verdict_of
 from arm_client.commands.run.references_cv import expected
 from arm_client.errors import OpFailedError
 from arm_client.sample import PICTURE, check, read_picture, write_picture
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
 from tests.each import each
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import hbrt.cv_types as types
 from dsp_server.builtin_ops import CV_OPS
 from dsp_server.registry import Registry
-from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.enums import hbDSPCvCmd
 from hbrt.types import HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E
 from tests.each import each
 from tests.limits import PATIENCE_S
@@ -105,19 +105,6 @@ def test_layout_as_documented(name: str) -> None:
             own += [(getattr(structure, field[0]).offset, field[0]) for field in kind._fields_]  # type: ignore[attr-defined]
     assert field_rows(name) == [(at, field) for at, field in own if field not in {"src", "dst"}]
     assert f"`{name}`, {ctypes.sizeof(structure)} bytes" in DOCS.read_text(encoding="utf-8")
-
-
-@each("name", STRUCTURES)
-def test_a_large_address_survives_every_64_bit_field(name: str) -> None:
-    address = 0xFEDC_BA98_7654_3210
-    structure = STRUCTURES[name]
-    for kind in structure.__mro__:
-        for field in vars(kind).get("_fields_", ()):
-            if field[1] in {ctypes.c_uint64, ctypes.c_void_p}:
-                raw = bytes(structure(**{field[0]: address}))
-                offset = getattr(structure, field[0]).offset
-                assert raw[offset : offset + 8] == address.to_bytes(8, "little")
-                assert raw.count(0) == len(raw) - 8
 
 
 def test_the_table_in_the_docs_is_the_registrys() -> None:
