@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.shared import Once
 from tools.docs_site import api_pages
 from tools.docs_tables import REPOSITORY
@@ -44,14 +44,11 @@ QUESTIONS = {
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
     """Build without the API reference, which takes most of the time and has its own test."""
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", site],
-        env={**os.environ, "HBRT_DOCS_API": "false", "NO_MKDOCS_2_WARNING": "1"},
+    return run_program(
+        ["-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", site],
+        PATIENCE_S,
         cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
+        env={**os.environ, "HBRT_DOCS_API": "false", "NO_MKDOCS_2_WARNING": "1"},
     )
 
 

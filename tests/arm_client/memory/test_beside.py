@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.ddr.layout import PAGE_BYTES
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.waiting import until
 from tests.watched import shared_board
 
@@ -41,9 +41,8 @@ def paths() -> Iterator[BoardPaths]:
 
 
 def stray(paths: BoardPaths, at: int, way: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", STRAY, str(at), way]
     environment = {**os.environ, "HBRT_BOARD": str(paths.path), **settings}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return run_program(["-c", STRAY, at, way], PATIENCE_S, env=environment)
 
 
 def found_on(paths: BoardPaths) -> list[str]:

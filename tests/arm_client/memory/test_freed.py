@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import arm_client as hb
 from arm_client import Board
 from arm_client.memory import freed
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 ALLOCATED, FREED, USED = 3, 8, 10
 MAX_BLOCKS = 200
@@ -40,14 +39,7 @@ USES = {
 def run(use: str, alloc: str = "hbSysAllocMem", before: str = "", **environment: str) -> tuple[int, str, str]:
     """Exit status, what was printed on stderr, and the file's name in messages."""
     program = PROGRAM.format(alloc=alloc, use=use, before=before)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program(["-c", program], PATIENCE_S, env={**os.environ, **environment})
     return done.returncode, done.stderr, "<string>"
 
 

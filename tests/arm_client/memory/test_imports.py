@@ -10,8 +10,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from arm_client.client import Board, private_board
 from arm_client.errors import CoreLostError, OpFailedError
 from hbrt.ddr.layout import PAGE_BYTES
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.shared import build_c
 
 PLUS_ONE = """
@@ -368,14 +367,7 @@ def test_another_program_registers_it_by_its_address_and_what_it_leaves_is_a_lea
     frame = plain.from_fd(camera.fd, SIZE)
     frame[0] = 1
     environment = {**os.environ, "HBRT_BOARD": plain.path.name, "HBRT_HOME": str(plain.path.parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER, str(frame.phy_addr)],
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    done = run_program(["-c", OTHER, str(frame.phy_addr)], PATIENCE_S, env=environment)
     assert done.returncode == 0, done.stderr
     assert camera.frame[0] == 2
     (found,) = plain.status()["findings"]
@@ -413,7 +405,7 @@ ctypes.string_at(mem.virAddr, 1)
 
 
 def test_a_late_use_is_named() -> None:
-    done = subprocess.run([sys.executable, "-c", LATE], check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_program(["-c", LATE], PATIENCE_S)
     assert done.returncode == -signal.SIGSEGV
     assert "use-after-free: <string>:7: byte 0 of the block" in done.stderr
     assert "allocated at <string>:5, was freed at <string>:6" in done.stderr

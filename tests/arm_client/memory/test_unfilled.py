@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 PROGRAM = """
 import ctypes
@@ -23,14 +22,7 @@ ctypes.{use}
 
 def run(call: str, use: str, **environment: str) -> tuple[int, str]:
     """Exit status, and what was printed on standard error."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(call=call, use=use)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program(["-c", PROGRAM.format(call=call, use=use)], PATIENCE_S, env={**os.environ, **environment})
     return done.returncode, done.stderr
 
 

@@ -13,6 +13,7 @@ from arm_client.client import Board
 from hbrt.ddr.layout import CLIENT_CHECKS
 from hbrt.errors import WrongUseError
 from hbrt.findings.checks import Check
+from tests.shared import in_process
 
 
 def checks_in_mailbox(board: Board) -> Check:
@@ -59,7 +60,6 @@ def test_a_value_that_a_check_cannot_have_is_refused_by_the_verb(
 ) -> None:
     program = tmp_path / "mine.py"
     program.write_text("")
-    command = [sys.executable, "-m", "hbrt", "run", option, value, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    done = in_process("run", option, value, program)
+    assert done.exit_code == 2
     assert said in " ".join(done.stderr.replace("│", " ").split())

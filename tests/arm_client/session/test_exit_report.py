@@ -12,6 +12,7 @@ import pytest
 
 from arm_client.client import Board
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 OP = """
 from dsp_server import *
@@ -48,10 +49,7 @@ def image(tmp_path: Path) -> Path:
 
 def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end."""
-    command = [sys.executable, "-c", source]
-    return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    return run_program(["-c", source], PATIENCE_S, env={**os.environ, **environment})
 
 
 def on_private(source: str, image: Path, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:

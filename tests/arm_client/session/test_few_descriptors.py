@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from arm_client.client import Board
+from tests.limits import WHOLE_RUN_S
+from tests.nursery import run_program
 from tests.remote_relay import KeptRelays, kept_relays  # noqa: F401 - a fixture
 
 # From where a program cannot attach to where all goes. A whole range takes a minute.
@@ -20,10 +21,8 @@ LIMITS = {"direct": range(8, 20), "relay": (10, *range(15, 20), 24, 32), "tcp": 
 def run(board: str, mode: str) -> list[dict[str, Any]]:
     rpc_mode = "relay" if mode == "relay" else "direct"
     environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": rpc_mode}
-    command = [sys.executable, "-m", "tests.arm_client.session.few_descriptors", *map(str, LIMITS[mode])]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL
-    )
+    command = ["-m", "tests.arm_client.session.few_descriptors", *LIMITS[mode]]
+    done = run_program(command, WHOLE_RUN_S, env=environment, stdin=subprocess.DEVNULL)
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -22,7 +22,8 @@ import pytest
 import arm_client as hb
 from arm_client import BoardLostError, connect
 from hbrt.ddr.layout import CLIENT_ASLEEP
-from tests.limits import PATIENCE_S
+from tests.limits import PATIENCE_S, WHOLE_RUN_S
+from tests.nursery import run_program
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
@@ -356,8 +357,7 @@ for trial in range(6):
 
 def test_a_child_answers_that_was_forked_beside_the_first_calls_of_other_threads(chip: Chip) -> None:
     environment = {**os.environ, "HBRT_BOARD": str(chip.board.path), "HBRT_AUTOSTART": "0"}
-    command = [sys.executable, "-W", "ignore", "-c", FIRST_CALLS, str(PATIENCE_S)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(["-W", "ignore", "-c", FIRST_CALLS, PATIENCE_S], WHOLE_RUN_S, env=environment)
     assert done.returncode == 0, done.stderr
 
 

@@ -30,6 +30,7 @@ from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip
 from tests.arm_client.interrupts import is_interrupted
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
 MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
@@ -67,10 +68,7 @@ def test_a_second_ctrl_c_ends_a_program_without_more_lines() -> None:
 
 
 def ended(source: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", source]
-    return subprocess.run(
-        command, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    return run_program(["-c", source], PATIENCE_S, env={**os.environ, **settings})
 
 
 def call(board: Board, output: Buffer) -> None:
@@ -341,7 +339,7 @@ with private_board(cores=1) as board:
 
 
 def test_real_interrupts_leave_no_block_behind() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    done = run_program(["-c", INTERRUPTED], PATIENCE_S)
     assert (done.stdout, done.returncode) == ("200 [True]\n", 0), done.stderr
 
 

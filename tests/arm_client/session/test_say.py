@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 ADVICE = """
 import arm_client as hb
@@ -23,14 +22,7 @@ OWN_LOGGING = "import logging\nlogging.basicConfig(format='%(name)s|%(levelname)
 
 
 def said(source: str, **environment: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = run_program(["-c", source], PATIENCE_S, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return [line for line in done.stderr.splitlines() if "private one" not in line]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from arm_client.client import Board
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.remote_relay import KeptRelays, kept_relays  # noqa: F401 - a fixture
 
 LIST = """
@@ -61,13 +61,10 @@ def test_nothing_of_the_board_is_inherited(
     address = kept_relays.of(board.path).address if mode == "tcp" else str(board.path)
     program = tmp_path / "starts.py"
     program.write_text(textwrap.dedent(LIST) + textwrap.dedent(PROGRAM))
-    answer = subprocess.run(
-        [sys.executable, program],
+    answer = run_program(
+        [program],
+        PATIENCE_S,
         env={**os.environ, "HBRT_BOARD": address, "HB_DSP_RPC_MODE": "relay" if mode == "relay" else "direct"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
         stdin=subprocess.DEVNULL,
     )
     assert answer.returncode == 0, answer.stderr

@@ -42,6 +42,7 @@ from tests.arm_client.conftest import Chip, Hold
 from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
 
 __all__ = ["kept_relays"]
@@ -87,13 +88,10 @@ def far(relay: RemoteRelay) -> Iterator[Chip]:
 
 
 def run(program: Path, *arguments: Path, address: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(program), *map(str, arguments)],
+    return run_program(
+        [str(program), *map(str, arguments)],
+        PATIENCE_S,
         env={**os.environ, "HBRT_BOARD": address, "HBRT_AUTOSTART": "0", **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
     )
 
 

@@ -33,6 +33,7 @@ from hbrt.remote.lease import status_of
 from hbrt.status import Status
 from hbrt_farm.leases.hosted_board import KEYS_PREFIX
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 # Takes a board, says its address and its daemon's process, and keeps it until a line comes.
 HOLDER = """
@@ -166,9 +167,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def farm(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
-    image = tmp_path_factory.mktemp("image") / "image.py"
-    image.write_text(IMAGE)
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("image") / "image.py"
+    path.write_text(IMAGE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def farm(home: Path, image: Path) -> Iterator[Farm]:
     with Farm("--boards", 1, "--pool", f"other=1,image={image}") as one:
         one.until_all_free()
         yield one
@@ -252,10 +258,7 @@ def test_keys_open_the_board_of_a_lease_alone_and_boards_end_with_a_killed_farm(
         assert again.board() != before
         farm.process.kill()
         again.end()
-    deadline = time.monotonic() + PATIENCE_S
-    while left := [path.name for path in home.iterdir() if str(farm.process.pid) in path.name]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    until(lambda: not [path for path in home.iterdir() if str(farm.process.pid) in path.name])
     remove_abandoned(KEYS_PREFIX, str(files))  # as the next farm does
     assert not list(files.iterdir())
 
@@ -279,41 +282,42 @@ def test_who_does_nothing_loses_the_board_and_is_told_why(home: Path) -> None:
             another.status()
 
 
-def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(home: Path) -> None:
-    with Farm("--boards", 1, "--lease-timeout", 2) as farm:
-        board = connect(farm.address)
-        first = board.session.link.address
-        taken_back = r"It took the board back\. .*2 s, which is the farm's --lease-timeout"
-        with pytest.raises(HbrtError, match=taken_back):
-            used_until_it_goes(board)
-        board.close()
-        with connect(farm.address) as another:
-            assert another.session.link.address != first
-            assert nn.softmax(another, np.zeros((1, 4), np.float32)).tolist() == [[0.25] * 4]
+@pytest.fixture(scope="module")
+def impatient(home: Path, image: Path) -> Iterator[Farm]:
+    """A farm that takes its one board back after 2 s."""
+    with Farm("--boards", 1, "--lease-timeout", 2, "--image", image) as farm:
+        yield farm
+
+
+def test_who_keeps_a_board_too_long_loses_it_and_is_told_why(impatient: Farm) -> None:
+    board = connect(impatient.address)
+    first = board.session.link.address
+    taken_back = r"It took the board back\. .*2 s, which is the farm's --lease-timeout"
+    with pytest.raises(HbrtError, match=taken_back):
+        used_until_it_goes(board)
+    board.close()
+    with connect(impatient.address) as another:
+        assert another.session.link.address != first
+        another.call(0x1001, bytes(4), None)
 
 
 @pytest.mark.parametrize("command", [0x1001, 0x1002], ids=["tasks one after another", "a long task"])
-def test_who_has_tasks_under_way_is_told_why_too_and_at_once(home: Path, tmp_path: Path, command: int) -> None:
-    image = tmp_path / "image.py"
-    image.write_text(IMAGE)
+def test_who_has_tasks_under_way_is_told_why_too_and_at_once(impatient: Farm, command: int) -> None:
     with (
-        Farm("--boards", 1, "--lease-timeout", 2, "--image", image) as farm,
-        connect(farm.address) as board,
+        connect(impatient.address) as board,
         pytest.raises(HbrtError, match=r"--lease-timeout\. \[HB_DSP_BOARD_LOST\]"),
     ):
         called_until_it_goes(board, command)
 
 
-def test_who_loses_the_board_while_it_attaches_is_told_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Farm("--boards", 1, "--lease-timeout", 1) as farm:
+def test_who_loses_the_board_while_it_attaches_is_told_why(impatient: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_late(*_: object) -> None:
+        impatient.until(lambda found: found["boards"][0]["state"] != "leased")
+        raise RefusedError(Status.HB_DSP_NOT_RUNNING, "No relay can be reached.")
 
-        def too_late(*_: object) -> None:
-            farm.until(lambda found: found["boards"][0]["state"] != "leased")
-            raise RefusedError(Status.HB_DSP_NOT_RUNNING, "No relay can be reached.")
-
-        monkeypatch.setattr(remote_link, "RemoteChannel", too_late)
-        with pytest.raises(RefusedError, match=r"It took the board back\. .*--lease-timeout"):
-            connect(farm.address)
+    monkeypatch.setattr(remote_link, "RemoteChannel", too_late)
+    with pytest.raises(RefusedError, match=r"It took the board back\. .*--lease-timeout"):
+        connect(impatient.address)
 
 
 def test_a_program_is_told_that_the_farm_itself_has_gone(home: Path) -> None:
@@ -324,12 +328,12 @@ def test_a_program_is_told_that_the_farm_itself_has_gone(home: Path) -> None:
 
 
 def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    impatient: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_a_board_that_has_gone(raw: bytes) -> ControlReply:
         return decode_reply(raw)._replace(status=int(Status.HB_DSP_BOARD_LOST), text="The daemon is gone.")
 
-    with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
+    with connect(impatient.address) as board:
         # The gateway of a board that ends answers what is under way; the farm's word comes over another connection.
         monkeypatch.setattr(remote_link, "decode_reply", of_a_board_that_has_gone)
         monkeypatch.setattr(leased_link, "LAST_WORD_SECONDS", PATIENCE_S)
@@ -337,8 +341,8 @@ def test_an_answer_that_the_board_is_lost_gives_way_to_the_farms_reason(
             board.status()
 
 
-def test_an_end_that_the_board_is_lost_gives_way_to_the_farms_reason(home: Path) -> None:
-    with Farm("--boards", 1, "--lease-timeout", 2) as farm, connect(farm.address) as board:
+def test_an_end_that_the_board_is_lost_gives_way_to_the_farms_reason(impatient: Farm) -> None:
+    with connect(impatient.address) as board:
         link = board.session.link
         assert isinstance(link, remote_link.RemoteLink)
         lost = Answer(-1, int(Status.HB_DSP_BOARD_LOST), 0, 0, 0, 0, 0, 0)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from fastrpc.wire.message import FASTRPC_CMD
 from fastrpc.wire.scalars import make
 from tests.fastrpc.images import plain
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 pytestmark = pytest.mark.dsp_board("images/plain.py")
 URI = uri.of_interface("calc") + "&_dom=cdsp"
@@ -40,13 +40,6 @@ def code_of(call: Callable[..., object], *given: Any) -> int:
         call(*given)
     assert str(failed.value)
     return failed.value.code
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    limit = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 def nobody_listens() -> bool:
@@ -299,7 +292,7 @@ def test_asynchronous_invocations(dsp_board: Board) -> None:
         given[3].buf.pv = ctypes.addressof(outside)
         assert fastrpc.remote_handle64_invoke_async(calc.handle, desc, make(2, 3, 1), given) == Aee.AEE_EBADPARM
         assert calc.call(plain.COUNT) == 2
-        wait_until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one whose end is not told
+        until(lambda: dsp_board.live_tasks() == 0)  # nobody waits for the one whose end is not told
     fastrpc.rpcmem_free(memory)
 
 
@@ -320,18 +313,18 @@ def test_a_program_is_told_of_its_domain(dsp_board_factory: Any) -> None:
         calc = Calc(session=1)
         assert control(types.FASTRPC_REMOTE_PROCESS_KILL, behavior.remote_rpc_domain(3 + 8)) == 0
         assert code_of(calc.call, plain.COUNT) == Aee.AEE_ECONNRESET
-        wait_until(lambda: len(told) == 3)
+        until(lambda: len(told) == 3)
         calc.close()
         again = Calc(session=1)
         assert code_of(again.call, plain.CRASH) == Aee.AEE_ECONNRESET
-        wait_until(lambda: len(told) == 6)
+        until(lambda: len(told) == 6)
         again.close()
         with Calc(session=1):
             pass
         assert [one[3] for one in told] == [0, 2, 4, 0, 3, 4, 0, 1]
         assert {one[:3] for one in told} == {(7, 3, 1)}
         assert control(types.FASTRPC_REMOTE_PROCESS_KILL, behavior.remote_rpc_domain(3)) == Aee.AEE_ENOSESSION
-    wait_until(nobody_listens)
+    until(nobody_listens)
 
 
 class OtherCalc(Interface):
@@ -359,7 +352,7 @@ def test_the_cores_of_a_process_domain_crash_and_start_again_as_one(
         masks = [runtime().opened(one.handle).mask for one in (first, second, apart)]
         assert masks == [1 << 0, 1 << 1, 1 << 2]
         assert code_of(second.call, plain.CRASH) == Aee.AEE_ECONNRESET
-        wait_until(lambda: len(told) == 3)
+        until(lambda: len(told) == 3)
         for stale in (first, second):
             assert code_of(stale.call, plain.COUNT) == Aee.AEE_ECONNRESET
             stale.close()
@@ -368,7 +361,7 @@ def test_the_cores_of_a_process_domain_crash_and_start_again_as_one(
         with Calc() as again, OtherCalc() as other:
             assert (again.call(plain.FAR, 3), other.call(plain.FAR, 4)) == (6, 8)
         assert told == [0, 3, 4, 0, 1]
-    wait_until(nobody_listens)
+    until(nobody_listens)
 
 
 def test_control_requests(dsp_board: Board) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from arm_client.commands.run.defects import Defect, Run, all_defects, naming, spoiling
 from hbrt.findings.record import Finding, Place
 from tests.each import each
+from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.shared import in_process
 
 
 def test_all_are_named_and_their_twins_are_clean() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "hbrt", "run", "defects", "--json"], capture_output=True, text=True, check=False
-    )
+    done = run_program(["-m", "hbrt", "run", "defects", "--json"], PATIENCE_S)
     document = json.loads(done.stdout)
     assert [(one["defect"], one["sentences"], one["twin"]) for one in document["results"] if not one["passed"]] == []
     assert (done.returncode, document["passed"]) == (0, True)

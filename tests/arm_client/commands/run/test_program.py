@@ -14,6 +14,7 @@ import pytest
 
 from arm_client.client import Board
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 PROGRAM = """
 import ctypes, multiprocessing, os, subprocess, sys
@@ -57,14 +58,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *map(str, command)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    return run_program([*map(str, command)], PATIENCE_S, env={**os.environ, **environment})
 
 
 def kinds_in(sarif: Path) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, f32, good
 from tests.arm_client.test_no_call_raises import ANYTHING, NUMBERS
 from tests.each import each
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 
 Load = Callable[[bytes], Net]
 
@@ -330,7 +331,7 @@ def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(name: 
     program = (
         f"import sys; sys.modules['onnxruntime'] = None; import arm_client as hb; from arm_client import dnn; {name}"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = run_program(["-c", program], PATIENCE_S)
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("ImportError: ")
     assert "onnxruntime, which is not installed" in last
@@ -344,14 +345,7 @@ def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
         "print('running')"
     )
     environment = {**os.environ, "HBRT_BOARD": str(dsp_board.path), "HBRT_AUTOSTART": "0"}
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    ended = run_program(["-c", program], PATIENCE_S, env=environment)
     assert (ended.returncode, ended.stdout) == (0, "running\n")
     assert re.fullmatch(
         r"hbrt: warning: leak: Process \d+ .* ended with 2 blocks .* not freed\..*\n", ended.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -31,10 +30,7 @@ def net(dsp_board: Board, load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def until_doubled(net: Net) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while net.read().tolist() != DOUBLED:
-        assert time.monotonic() < end, "no core runs it"
-        time.sleep(0.001)
+    until(lambda: net.read().tolist() == DOUBLED, "the run on a core")
 
 
 def clear(net: Net) -> None:
@@ -55,10 +51,7 @@ def test_nobody_need_wait_for_it(net: Net) -> None:
     other.fill(f32([[1, -2, 3, 4]]))
     task = other.infer()
     until_doubled(other)
-    end = time.monotonic() + PATIENCE_S
-    while (status := hb.hbDNNRelease(other.packed)) == hb.HB_DNN_MODEL_IS_RUNNING:  # its core may not have said so
-        assert time.monotonic() < end
-    assert status == 0
+    until(lambda: hb.hbDNNRelease(other.packed) == 0)  # its core may not have said so
     good(hb.hbDNNReleaseTask(task))
     for tensor in (other.inputs[0], other.outputs[0]):
         good(hb.hbSysFreeMem(tensor.sysMem[0]))

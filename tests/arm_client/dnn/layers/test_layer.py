@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn.layers import layer
 from arm_client.dnn.layers.layer import Layer
 from arm_client.dnn.layers.ndarray import NDArray
 from arm_client.dnn.run.plan import Plan
@@ -31,18 +30,6 @@ from tests.limits import PATIENCE_S
 
 F32 = TensorProto.FLOAT
 Load = Callable[[bytes], Net]
-
-
-@pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins with no layers and leaves none."""
-    before = dict(layer.registry._creators)
-    layer.registry._creators.clear()
-    layer.registry.generation += 1
-    yield
-    layer.registry._creators.clear()
-    layer.registry._creators.update(before)
-    layer.registry.generation += 1
 
 
 def softmax(x: Array[Any], axis: int = -1) -> Array[Any]:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,17 +38,11 @@ assert hb.hbDNNRegisterLayerCreator({name!r}, Mine) == 0
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No variable of the table is set, no warning was given, no layer is registered; after the test neither."""
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the table is set, no warning was given."""
     for variable in TABLE:
         monkeypatch.delenv(variable.name, raising=False)
     environment._warned.clear()
-    before = dict(layer.registry._creators)
-    layer.registry._creators.clear()
-    yield
-    layer.registry._creators.clear()
-    layer.registry._creators.update(before)
-    layer.registry.generation += 1
 
 
 def registered() -> list[str]:

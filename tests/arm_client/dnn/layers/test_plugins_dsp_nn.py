@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn.layers import dsp_layer, layer, plugins_dsp_nn
+from arm_client.dnn.layers import dsp_layer, plugins_dsp_nn
 from arm_client.dnn.run.plan import Plan
 from hbrt.models.run.stop import Stop
 from tests.arm_client.dnn.nets import model_bytes
@@ -27,18 +27,6 @@ INT8, UINT8, INT16, UINT16, INT32 = (
     TensorProto.UINT16,
     TensorProto.INT32,
 )
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Every test begins with no layers and leaves none."""
-    before = dict(layer.registry._creators)
-    layer.registry._creators.clear()
-    layer.registry.generation += 1
-    yield
-    layer.registry._creators.clear()
-    layer.registry._creators.update(before)
-    layer.registry.generation += 1
 
 
 def plan_of(

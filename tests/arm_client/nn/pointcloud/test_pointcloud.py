@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import math
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +24,7 @@ from arm_client.nn.pointcloud.reference import preprocess
 from arm_client.nn.pointcloud.voxels import Voxeliser, coordinates
 from hbrt.jit import Kernel, numba_module
 from hbrt.nn_types import POINTCLOUD_TRANSPOSE
+from tests.waiting import until
 
 NAN, INF = math.nan, math.inf
 # Four by three cells of 1 m, few places, so that every limit is met by a dozen points.
@@ -305,19 +305,11 @@ def broken_transpose(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.undo()
 
 
-def await_no_task(board: Board) -> None:
-    """Wait until what was let go has ended, since a core may still run it."""
-    deadline = time.monotonic() + 30
-    while board.live_tasks():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 @pytest.mark.usefixtures("broken_transpose")
 def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
     with pytest.raises(OpFailedError, match="dims is 3"):
         nn.centerpoint(dsp_board, sweep, CENTERPOINT)
-    await_no_task(dsp_board)
+    until(lambda: not dsp_board.live_tasks())  # a core may still run what was let go
 
 
 WAITS_FOR_ITS_POINTS = """
@@ -349,7 +341,7 @@ def test_what_a_core_still_uses_outlives_the_timeout(dsp_board_factory: Any, tmp
         gc.collect()
         assert board.live_bytes() > points.nbytes
         points.view(np.uint8)[:] = 1
-        await_no_task(board)
+        until(lambda: not board.live_tasks())
         gc.collect()
         assert board.live_bytes() == points.nbytes
         del points

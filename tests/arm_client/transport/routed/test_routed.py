@@ -24,6 +24,7 @@ from hbrt.settings import BadSettingError
 from tests.limits import PATIENCE_S
 from tests.remote_relay import RemoteRelay
 from tests.shared import build_c
+from tests.waiting import until
 
 # ADD adds a number of the board's own; BUMP adds it to the page that its input points at.
 IMAGE = """
@@ -158,10 +159,7 @@ def test_a_connection_that_goes_ends_its_tasks_and_the_next_one_has_all_memory(
         running = board.submit(HOLD, flag)
         address = relay.address
         there, _ = beside.blocks.register(flag.phy_addr, 64)
-        deadline = time.monotonic() + PATIENCE_S
-        while not beside.link.mailbox.slots_in(State.RUNNING):  # one that no core has would be dropped at once
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        until(lambda: beside.link.mailbox.slots_in(State.RUNNING))  # one that no core has would be dropped at once
         relay.kill()
         with pytest.raises(BoardLostError, match=f"On the board of the route 0x1000-0x1003={address}: "):
             running.result(PATIENCE_S)
@@ -214,9 +212,7 @@ def test_what_the_other_board_finds_is_told_at_the_end(
         # What was released while it ran is no leak there.
         tasks, flag = board.session.tasks, board.alloc(64)
         handle = tasks.submit(HOLD, 0, 0, 0, flag.phy_addr, 64, 0, 0)
-        deadline = time.monotonic() + PATIENCE_S
-        while tasks.state(handle) is not State.RUNNING:
-            assert time.monotonic() < deadline
+        until(lambda: tasks.state(handle) is State.RUNNING)
         tasks.release(handle)
         flag.view()[0] = 1
         board.session.blocks.flush(flag.phy_addr, 64, hb.HB_SYS_MEM_CACHE_CLEAN)

@@ -23,6 +23,7 @@ from rknn_api.toolkit import hybrid, quantize
 from rknn_api.toolkit.accuracy import error_between
 from rknnlite.api import RKNNLite
 from tests.limits import PATIENCE_S
+from tests.nursery import run_program
 from tests.rknn_api import nets
 
 F = np.float32
@@ -667,9 +668,7 @@ def test_a_program_for_an_output_of_zeros_says_that_it_agrees(rknn: RKNN, tmp_pa
     build(rknn, nets.saved(tmp_path, [node], {"x": []}, ["y"]), None)
     np.save("scalar.npy", F(-3))
     assert rknn.codegen("demo", inputs=["scalar.npy"]) == 0, rknn.last_error
-    answer = subprocess.run(
-        [sys.executable, "main.py"], cwd="demo", check=False, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    answer = run_program(["main.py"], PATIENCE_S, cwd="demo")
     assert (answer.stdout, answer.stderr) == ("output 0: [], cosine 1.000000\n", "")
 
 
@@ -712,12 +711,5 @@ def test_the_names_refuse_to_stand_in_for_the_vendors(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.3.2\n")
     for module in ("rknn.api", "rknn.utils", "rknnlite.api"):
-        answer = subprocess.run(
-            [sys.executable, "-c", f"import {module}"],
-            env={"PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        answer = run_program(["-c", f"import {module}"], PATIENCE_S, env={"PYTHONPATH": str(tmp_path)})
         assert "2.3.2 is installed here, and hbrt's packages have the same names" in answer.stderr
