@@ -652,7 +652,7 @@ def test_layers_are_modelled_and_the_run_is_measured(
     assert text.startswith(table.rstrip())  # the mask leaves so small a layer on one core
     modelled, _, measured = text.partition("\n\nMeasured on this machine")
     assert "Total Operator Elapsed Time(us), modelled: " in modelled
-    assert measured.endswith(" us a run.\n")
+    assert measured.endswith(" µs a run.\n")
 
 
 def test_a_board_that_dies_and_a_fork_take_their_contexts_with_them(dsp_board_factory: Factory) -> None:
