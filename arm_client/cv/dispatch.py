@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from enum import IntEnum
 from operator import index
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -68,7 +69,9 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
         param = structure(**fields)
     except TypeError as error:
         given = ", ".join(
-            f"{name} {value!r}" for name, value in fields.items() if not isinstance(value, ctypes.Structure)
+            f"{name} {int(value) if isinstance(value, IntEnum) else value!r}"
+            for name, value in fields.items()
+            if not isinstance(value, ctypes.Structure)
         )
         raise refusal(f"One of {given} is of a type that its field of {structure.__name__} is not: {error}.") from None
     for name, value in fields.items():
