@@ -2,8 +2,8 @@
 
 A test process has such processes beside it. What forks from one is the test process's own child, with the session or
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
-change, such as another limit of descriptors, has a new interpreter started; so have every verb of ``hbrt``, its daemon
-and a user's program, whose findings and stacks name the lines that led to it: in a fork there are some of this file.
+change, such as another limit of descriptors, has a new interpreter started; so has a user's program, whose findings and
+stacks name the lines that led to it: in a fork there are some of this file.
 A daemon and a client find the product imported, a relay the libraries alone: it imports the product itself.
 """
 
@@ -165,7 +165,7 @@ class Server(Program):
 
 
 class Client(Server):
-    """A program of a test's own whose lines nobody names; the product is imported as well."""
+    """A verb of ``hbrt``, or a program of a test's own whose lines nobody names; the product is imported as well."""
 
     warm = "client"
 

@@ -31,7 +31,7 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.group import group
 from tests.limits import PATIENCE_S
-from tests.nursery import Nursery, Program, run_program
+from tests.nursery import Client, Nursery, Program, run_program
 
 settings.register_profile("dev", deadline=None, max_examples=40)
 settings.register_profile(
@@ -236,6 +236,10 @@ def build_c(*arguments: object) -> None:
     assert answer.exit_code == 0, answer.output
 
 
+def _kind_of(arguments: tuple[object, ...]) -> type[Program]:
+    return Client if arguments[:2] == ("-m", "hbrt") else Program
+
+
 class Shell:
     """The ``hbrt`` command as a user has it: real processes, with their own home for boards."""
 
@@ -285,7 +289,7 @@ class Shell:
     def good(self, *arguments: object) -> str:
         """Standard output of ``hbrt`` with these arguments; it must succeed and have nothing to complain about."""
         answer = self.hbrt(*arguments)
-        assert (answer.returncode, answer.stderr) == (0, ""), answer
+        assert (answer.returncode, answer.stderr) == (0, ""), f"{arguments}\n{answer.stdout}{answer.stderr}"
         return answer.stdout
 
     def status(self) -> dict[str, Any]:
@@ -308,11 +312,13 @@ class Shell:
 
     def python(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the interpreter with these arguments to its end."""
-        return run_program(arguments, PATIENCE_S, cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL)
+        return run_program(
+            arguments, PATIENCE_S, _kind_of(arguments), cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL
+        )
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start the interpreter with these arguments, in its own process group, as a terminal would."""
-        process = Program(
+        process = _kind_of(arguments)(
             [sys.executable, *map(str, arguments)],
             cwd=self.cwd,
             env=self.environment,
