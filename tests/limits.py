@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 SLOWER = float(os.environ.get("PYTEST_HBRT_SLOWER", "1"))
 """How much slower than a machine this one is: an emulated one."""
@@ -32,3 +33,8 @@ def full_disk(pid: int = 0) -> Iterator[None]:
         yield
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def open_descriptors() -> set[str]:
+    """Numbers of this process's descriptors. A collector may close others while a test runs: only new ones count."""
+    return {path.name for path in Path("/proc/self/fd").iterdir()}

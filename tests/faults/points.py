@@ -164,7 +164,7 @@ POINTS = [
     ),
     Point(
         *("daemon", "D13", "client gone: its memory is back, its id is not"),
-        *("dsp_server.daemon.leases:Leases._forget", "self._remove_client(client)", "client"),
+        *("dsp_server.daemon.leases:Leases._discard", "self._remove_client(client)", "client"),
     ),
     Point(
         "daemon",

@@ -14,12 +14,9 @@ from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import RELAY_SAYS, RemoteFrame, decode
+from tests.limits import open_descriptors
 
 NOWHERE = BoardPaths(Path("/nowhere/at-all"))
-
-
-def open_descriptors() -> set[str]:
-    return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
 @pytest.mark.parametrize("kind", [RemoteClient, Observer])
@@ -36,7 +33,7 @@ def test_one_that_cannot_start_leaves_nothing_open(
         handler = kind(b"x", "x", NOWHERE, send_queue, print)
         with pytest.raises(RuntimeError, match="can't start"):
             handler.start()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert send_queue.take_all() == []
     send_queue.close()
 
