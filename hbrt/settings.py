@@ -102,12 +102,12 @@ TABLE: tuple[Setting, ...] = (
         "board",
         "where models run: on the board's BPU or NPU cores, which programs share, or inline, in their own process",
     ),
-    Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(
-        "HBRT_EVICTION",
-        "seeded:none|random:SEED",
-        "none",
-        "whether the strict cache also writes lines back by itself, drawn from the seed, a whole number",
+        "HBRT_CACHE",
+        "seeded:coherent|strict|evicting:SEED",
+        "coherent",
+        "how cached memory behaves for this client: coherent; strict, where nothing moves without a flush; evicting, "
+        "which also writes lines back by itself, drawn from the seed, a whole number",
     ),
     Setting(
         "HBRT_CHECK",

@@ -66,7 +66,7 @@ MEMORY = (
     Choice("their size above memSize", Status.HB_SYS_INVALID_ARGUMENT.name, "nothing is copied"),
     Choice(
         "cached memory",
-        f"`{settings.text('HBRT_CACHE')}` by default; `strict` by HBRT_CACHE",
+        f"`{settings.text('HBRT_CACHE')}` by default; `strict` or `evicting` by HBRT_CACHE",
         "programs run first and are checked next",
     ),
     Choice(

@@ -107,7 +107,7 @@ class Session:
         self.checker: TaskChecker | None = None
         try:
             wanted = checks_of(settings.words("HBRT_CHECK", check))
-            is_strict = settings.choice("HBRT_CACHE") == "strict"
+            is_strict = settings.seeded("HBRT_CACHE")[0] != "coherent"
 
             def watch(link: Link) -> bool:
                 self._recording = _record(link)

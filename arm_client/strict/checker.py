@@ -110,8 +110,8 @@ class TaskChecker(Watcher):
         self._cores_watch = Check.COHERENCE in checks and link.is_watched  # whether an op uses dirty bytes
         self._lists_dirty = self._cores_watch or (Check.MEMORY in checks and blocks.is_strict and link.is_watched)
         self._all_cores = (1 << link.core_count) - 1
-        how, seed = settings.seeded("HBRT_EVICTION")
-        self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
+        how, seed = settings.seeded("HBRT_CACHE")
+        self._eviction = Eviction(seed) if how == "evicting" else None
         report = partial(report_mistake, link)
         self.stale = StaleReads(blocks, report) if Check.COHERENCE in checks else None
         self.structures = StructureWatch(report) if Check.LAYOUT in checks else None

@@ -1,4 +1,4 @@
-"""Cache lines that strict mode writes back by itself, drawn from a seed (``HBRT_EVICTION=random:SEED``).
+"""Cache lines that strict mode writes back by itself, drawn from a seed (``HBRT_CACHE=evicting:SEED``).
 
 A real cache evicts lines at any time, so a program without CLEAN works sometimes, and bytes that the CPU wrote into an
 output block may replace the result. When a task is submitted, and when the program sees its end, each dirty line of a

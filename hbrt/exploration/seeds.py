@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SCHEDULE, DMA_ORDER, CACHE, EVICTION = "HBRT_SCHEDULE", "HBRT_DMA_ORDER", "HBRT_CACHE", "HBRT_EVICTION"
+SCHEDULE, DMA_ORDER, CACHE = "HBRT_SCHEDULE", "HBRT_DMA_ORDER", "HBRT_CACHE"
 LOG, BOARD = "_HBRT_SCHEDULE_LOG", "_HBRT_SCHEDULE_BOARD"
 """For the runs of a search: the file that their preemptions are appended to, and the board whose memory they use."""
 
@@ -20,11 +20,11 @@ def settings_of(seed: int, given: Mapping[str, str]) -> dict[str, str]:
     if seed % 2:
         found[DMA_ORDER] = f"relaxed:{seed}"
     if seed % 4 > 1:
-        found |= {CACHE: "strict", EVICTION: f"random:{seed}"}
+        found[CACHE] = f"evicting:{seed}"
     return {name: value for name, value in found.items() if name == SCHEDULE or not given.get(name)}
 
 
 def simpler(found: Mapping[str, str]) -> list[dict[str, str]]:
     """The same settings without the order of copies, and without the cache; those that there are."""
-    ways = [{DMA_ORDER}, {CACHE, EVICTION}]
-    return [{name: value for name, value in found.items() if name not in way} for way in ways if way & set(found)]
+    ways = [way for way in (DMA_ORDER, CACHE) if way in found]
+    return [{name: value for name, value in found.items() if name != way} for way in ways]

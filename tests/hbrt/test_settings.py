@@ -46,7 +46,7 @@ def test_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_CACHE", "strict")
     assert settings.integer("HBRT_CORES") == 4
     assert settings.size_bytes("HBRT_DDR") == 512 << 20
-    assert settings.choice("HBRT_CACHE") == "strict"
+    assert settings.seeded("HBRT_CACHE") == ("strict", 0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ BAD = (
         f"HBRT_AGING_MS is {'9' * 20}; write 0 to 1000000000. It sets: milliseconds of waiting",
     ),
     ("HBRT_MODEL_WATCHDOG_MS", "4294968", "HBRT_MODEL_WATCHDOG_MS is 4294968; write 0 to 4294967. It sets: time limit"),
-    ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
+    ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write coherent, strict or evicting:SEED, as in evicting:7."),
     ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
 )
 

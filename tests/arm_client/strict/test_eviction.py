@@ -8,9 +8,7 @@ import pytest
 import arm_client as hb
 from arm_client.client import Board
 from arm_client.strict.eviction import CHANCE
-from hbrt import settings
 from hbrt.mailbox.dirty_ranges import LINE_BYTES
-from hbrt.settings import BadSettingError
 
 COUNT = 64 * LINE_BYTES // 4  # numbers: 64 lines
 
@@ -30,8 +28,7 @@ def findings(board: Board) -> list[str]:
 
 @pytest.fixture
 def evicting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HBRT_CACHE", "strict")
-    monkeypatch.setenv("HBRT_EVICTION", "random:7")
+    monkeypatch.setenv("HBRT_CACHE", "evicting:7")
 
 
 @pytest.mark.usefixtures("evicting")
@@ -53,9 +50,3 @@ class TestEviction:
             buffer.invalidate()
             assert np.isclose(buffer.array(np.float32, COUNT).sum(), 1)
         assert findings(dsp_board) == []
-
-
-def test_what_is_no_eviction_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HBRT_EVICTION", "sometimes")
-    with pytest.raises(BadSettingError, match="HBRT_EVICTION is 'sometimes'; write none or random:SEED"):
-        settings.seeded("HBRT_EVICTION")

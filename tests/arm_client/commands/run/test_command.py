@@ -318,7 +318,7 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("HBRT_CACHE", "HBRT_CACHE is 'x'; write one of coherent, strict.\n"),
+        ("HBRT_CACHE", "HBRT_CACHE is 'x'; write coherent, strict or evicting:SEED, as in evicting:7.\n"),
         ("HBRT_LEASE_WAIT_S", "HBRT_LEASE_WAIT_S is 'x', which is not a whole number."),
         ("HBRT_BPU", "HBRT_BPU is 'x'; write one of board, inline.\n"),
     ],
