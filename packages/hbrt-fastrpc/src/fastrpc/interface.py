@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -60,11 +60,12 @@ class Interface:
         Args:
             method: Of the interface.
             given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence an array that is
-                filled, or how many elements a new one is to have; for a ``rout`` string its most bytes.
+                filled, or how many elements a new one is to have; for a ``rout`` string its most bytes. For sequences
+                of sequences or of texts a list of such, for a structure that has such an object with its fields.
 
         Returns:
-            ``rout`` and ``inrout`` values, ``rout`` strings and new arrays, in the declaration's order: None, one, or a
-            tuple.
+            ``rout`` and ``inrout`` values, ``rout`` strings and new arrays, lists and structures, in the declaration's
+            order: None, one, or a tuple.
 
         Raises:
             AeeError: the call failed.
@@ -75,7 +76,8 @@ class Interface:
             sent.inputs.insert(0, method.input.pack(sent.values))
         if out:
             sent.outputs.insert(0, out)
-        self._runtime.invoke(self.handle, method.word, sent.inputs + sent.outputs + sent.handles)
+        word = method.word_of(len(sent.inputs), len(sent.outputs)) if method.has_parts else method.word
+        self._runtime.invoke(self.handle, word, sent.inputs + sent.outputs + sent.handles)
         answered = iter(method.output.unpack(out) if out else ())
         told = [_result(one, answered) for one in sent.results]
         return None if not told else told[0] if len(told) == 1 else tuple(told)
@@ -106,6 +108,11 @@ class _Sent:
                     self.results.append(_VALUE)
             elif one.form == marshal.HANDLE:
                 self.handles.append(_handle(one, next(arguments)))
+            elif one.form == marshal.PARTS:
+                value, read = self._part(one, next(arguments))
+                self.values.append(value)
+                if one.is_out:
+                    self.results.append(_Parts(marshal.shares(one)[1] is not None, read))
             elif one.form == marshal.STRING:
                 length, span = _string(one, next(arguments))
                 self._add(one, length, span, span)
@@ -125,6 +132,79 @@ class _Sent:
         array = _array(param, given)
         self._kept.append(array)
         self._add(param, array.size, _span(array), None if array is given else array)
+
+    def _part(self, param: marshal.Param, given: Any) -> tuple[Any, Read]:
+        """A parameter of PARTS, or a part of one: its share of the block, and what makes a result of that which came.
+
+        Raises:
+            AeeError: AEE_EBADPARM: it is not of its type.
+        """
+        kind = param.kind
+        if isinstance(kind, marshal.SequenceOf):
+            return self._whole(param, kind, given) if kind.is_whole else self._elements(param, kind, given)
+        if issubclass(kind, marshal.Record):
+            return self._record(param, kind, given)
+        return given, lambda back: back
+
+    def _whole(self, param: marshal.Param, kind: marshal.SequenceOf, given: Any) -> tuple[Any, Read]:
+        leaf = param._replace(kind=kind.element)
+        span: Span
+        if kind.element is ctypes.c_char:
+            length, span = _string(leaf, given)
+            made: Any = span
+        else:
+            made = _array(leaf, given)
+            self._kept.append(made)
+            length, span = made.size, _span(made)
+        (self.inputs if param.is_in else self.outputs).append(span)
+        return length, lambda _: _result(made, iter(()))
+
+    def _elements(self, param: marshal.Param, kind: marshal.SequenceOf, given: Any) -> tuple[Any, Read]:
+        if not isinstance(given, list | tuple):
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {short_repr(given)}; pass a list of its elements.")
+        came_kind, back_kind = marshal.parts(kind.element, param.mode)
+        came = bytearray(len(given) * ctypes.sizeof(cast("type[Any]", came_kind)))
+        back = bytearray(0 if back_kind is None else len(given) * ctypes.sizeof(back_kind))
+        self.inputs.append(came)
+        if back_kind is not None:
+            self.outputs.append(back)
+        both = [
+            self._part(param._replace(name=f"{param.name}[{at}]", kind=kind.element), one)
+            for at, one in enumerate(given)
+        ]
+        block = marshal.Block([cast("type[Any]", came_kind)])
+        came[:] = b"".join(block.pack([value]) for value, _ in both)
+
+        def read(_: Any) -> list[Any]:
+            shares = [None] * len(both) if back_kind is None else (back_kind * len(both)).from_buffer_copy(back)
+            return [read_one(share) for (_, read_one), share in zip(both, shares, strict=True)]
+
+        return len(given), read
+
+    def _record(self, param: marshal.Param, kind: type[marshal.Record], given: Any) -> tuple[Any, Read]:
+        came_kind = cast("type[Any]", marshal.parts(kind, param.mode)[0])
+        both = {}
+        for name, each in kind.FIELDS:
+            if not hasattr(given, name) and marshal.parts(each, param.mode)[0] is not None:
+                raise AeeError(
+                    Aee.AEE_EBADPARM,
+                    f"{param.name} is {short_repr(given)}, without {name}; pass {kind.__name__} with "
+                    f"{', '.join(one for one, _ in kind.FIELDS)}.",
+                )
+            inner = param._replace(name=f"{param.name}.{name}", kind=each)
+            both[name] = self._part(inner, getattr(given, name, None))
+        share = marshal.structure(came_kind, {name: value for name, (value, _) in both.items()})
+        return share, lambda back: kind(**{name: read(getattr(back, name, None)) for name, (_, read) in both.items()})
+
+
+Read = Callable[[Any], Any]
+
+
+class _Parts(NamedTuple):
+    """A result of PARTS: whether it has a share of the block that came back, and what makes it."""
+
+    has_share: bool
+    read: Read
 
 
 _VALUE = object()
@@ -210,6 +290,8 @@ def _span(array: NDArray[Any]) -> Span:
 def _result(told: Any, answered: Iterator[Any]) -> Any:
     if told is _VALUE:
         return next(answered)
+    if isinstance(told, _Parts):
+        return told.read(next(answered) if told.has_share else None)
     if isinstance(told, bytearray):
         return told.partition(b"\0")[0].decode(errors="replace")
     return told

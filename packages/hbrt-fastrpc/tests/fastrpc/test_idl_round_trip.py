@@ -63,14 +63,56 @@ def test_a_stub_in_c(made: SimpleNamespace, skeleton: str, monkeypatch: pytest.M
     assert run(made.program) == "all is well\n"
 
 
-def test_parameters_that_travel_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_that_travel_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dsp_board_factory: Any
+) -> None:
     verb("idl", HERE / "parts.idl", "--out", tmp_path)
+    shutil.copy(HERE / "parts_image.py", tmp_path)
     strict = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path}"]
     verb("cc", "--dsp", *strict, HERE / "parts_imp.c", tmp_path / "parts_skel.c", "-o", tmp_path / "image.so")
     verb("cc", *strict, HERE / "parts_program.c", tmp_path / "parts_stub.c", "-o", tmp_path / "program")
-    monkeypatch.setenv("HBRT_IMAGE", str(tmp_path / "image.so"))
-    monkeypatch.setenv("HBRT_BOARD", "none-runs")
-    assert run(tmp_path / "program") == "all is well\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stub, types = importlib.import_module("parts_stub"), importlib.import_module("parts_idl")
+    for image, arguments, said in (("image.so", (), "all is well\n"), ("parts_image.py", ("Python",), "")):
+        with monkeypatch.context() as here:
+            here.setenv("HBRT_IMAGE", str(tmp_path / image))
+            here.setenv("HBRT_BOARD", "none-runs")
+            assert run(tmp_path / "program", *arguments) == said
+        with dsp_board_factory(image=tmp_path / image), stub.Parts() as one:
+            check_parts(one, types)
+    for name in ("parts_stub", "parts_idl"):
+        del sys.modules[name]
+
+
+def check_parts(one: Any, types: Any) -> None:
+    """Each kind of parameter in parts there and back, by a stub in Python."""
+    filled = np.zeros(4, np.uint8)
+    sizes, copies = one.join([b"\1\2\3", b"", [9]], 3, [8, filled, 2])
+    assert (list(sizes), [list(each) for each in copies]) == ([3, 0, 1], [[1, 2, 3, 0, 0, 0, 0, 0], [0] * 4, [9, 0]])
+    assert copies[1] is filled
+    assert one.names("to the ", ["left", "中"], [16, 16]) == (["to the left", "to the 中"], 2)
+    hat = np.array([104, 0x4E2D, 0], np.uint16)
+    assert [list(each) for each in one.words([hat, hat[2:]], [3, 1], one.handle)] == [[0x4E2D, 104, 0], [0]]
+    items = [types.parts_item(kind=at, data=[at, 2], weight=1.5, name="x" * at) for at in range(3)]
+    given = types.parts_box(id=4, items=items, sum=1 << 40)
+    room = types.parts_box(items=[types.parts_item(data=2, name=8)] * 2)
+    total, back = one.store(given, room)
+    assert (total, back.id, back.sum) == ((1 << 40) + 4 + 9 + 3 + 3 + 3, 5, -(1 << 40))
+    assert [(each.kind, list(each.data), each.weight, each.name) for each in back.items] == [
+        (0, [0, 0], 3.0, "<>"),
+        (1, [1, 1], 3.0, "<x>"),
+    ]
+    assert one.join([], 0, [])[1] == []
+    refused: list[tuple[Callable[[], Any], str]] = [
+        (lambda: one.join(b"ab", 1, []), r"many is b'ab'; pass a list of its elements"),
+        (lambda: one.names("", [7], []), r"given\[0\] is 7; pass a text"),
+        (lambda: one.store(types.parts_box(id=1, items=[]), room), "without sum; pass parts_box with id, items, sum"),
+        (lambda: one.store(types.parts_box(id=1 << 15, items=[], sum=0), room), "do not fit their types"),
+        (lambda: one.join([b""] * 253, 0, []), "256 input and 1 output buffers; at most 254"),
+    ]
+    for call, why in refused:
+        with pytest.raises(AeeError, match=why):
+            call()
 
 
 def test_the_kernel_of_a_dsp_over_this_machine(

@@ -21,13 +21,12 @@ FORWARD = (
 
 def words(interface: Interface) -> list[int]:
     """The scalar words of an interface's methods."""
-    return [one.method.word for one in interface.operations if one.method is not None]
+    return [one.method.word for one in interface.operations]
 
 
 def test_the_words_of_the_reference() -> None:
     (one,) = parse(FORWARD).interfaces
     method = one.operations[0].method
-    assert method is not None
     assert (method.number, method.word, method.input.size_bytes) == (2, 0x0203_0100, 4 * 5)
     (plain,) = parse(FORWARD.replace(" : remote_handle64", "")).interfaces
     assert words(plain) == [0x0003_0100]
@@ -45,7 +44,6 @@ def test_layouts_are_those_of_c() -> None:
     made = parse(text)
     (one,) = made.interfaces
     method = one.operations[0].method
-    assert method is not None
     assert method.input.offsets == [0, 8, 16, 24, 40]
     assert method.input.size_bytes == 44
     assert method.output.size_bytes == 2
@@ -60,7 +58,7 @@ def test_methods_from_31_on_and_several_interfaces() -> None:
     one, other = made.interfaces
     assert words(one)[28] == 0x1E02_0100
     assert words(one)[29] == words(one)[99] == 0x1F02_0100
-    assert one.operations[29].input.size_bytes == 12
+    assert one.operations[29].method.input.size_bytes == 12
     assert (one.operations[99].number, other.operations[0].number) == (101, 0)
     written = [*python_writer.files(made), *c_writer.files(made)]
     assert written == [
@@ -168,7 +166,7 @@ def test_directives_are_obeyed() -> None:
     """.replace("#endif_is_not_here", "")
     (one,) = parse(text).interfaces
     assert [(each.name, each.number) for each in one.operations] == [("first", 2), ("second", 3)]
-    assert one.operations[1].input.size_bytes == 16
+    assert one.operations[1].method.input.size_bytes == 16
 
 
 def test_names_in_c_have_their_scope_in_front(tmp_path: Path) -> None:

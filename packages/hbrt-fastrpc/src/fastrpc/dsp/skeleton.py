@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from dsp_server import runtime
+from fastrpc.dsp.parts import Answer, Parts, elements, write_text
 from fastrpc.wire import marshal, ring, scalars, uri
 from fastrpc.wire.aee import Aee, AeeError, on_dsp
 from fastrpc.wire.message import ARGUMENT, CLOSE, END, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN, WAKE
@@ -24,9 +25,6 @@ from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import TABLES_GENERATION
 
 __all__ = ["Aee", "AeeError", "DspQueue", "Implementation", "Skeleton", "register_interface"]
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
 _MAX_REMEMBERED: Final = 1024
@@ -356,7 +354,9 @@ class Skeleton:
     """The base of a skeleton in Python: checks an invocation, and calls the method with values, texts and arrays.
 
     A method gets its ``in`` and ``inrout`` parameters and the arrays of its ``rout`` sequences. It returns its ``rout``
-    and ``inrout`` values and its ``rout`` strings: None, one, or several as a tuple. It raises AeeError to fail.
+    and ``inrout`` values and its ``rout`` strings: None, one, or several as a tuple. A ``rout`` with sequences of
+    sequences or of texts, or a structure that has such, it gets and fills: arrays are written, values and texts set.
+    It raises AeeError to fail.
     """
 
     INTERFACE: ClassVar[str]
@@ -379,62 +379,77 @@ class Skeleton:
         method = self.METHODS.get(number)
         if method is None:
             raise _refusal(Aee.AEE_EUNSUPPORTED, f"{self.INTERFACE} has no method {number}.")
-        if word != method.word:
+        is_so = (word & 0xFF) == (method.word & 0xFF) if method.has_parts else word == method.word
+        if not is_so:
             raise _refusal(
                 Aee.AEE_EBADPARM,
                 f"{self.INTERFACE}.{method.name} takes the scalar word {method.word:#010x}, and {word:#010x} came: "
                 "stub and skeleton are of different interfaces.",
             )
         try:
-            given, out, texts = _unpack(method, arguments)
+            given, out, filled = _unpack(method, word, arguments)
         except AeeError as error:
             raise AeeError(on_dsp(error.code), f"{self.INTERFACE}.{method.name}: {error.sentence}") from None
+        except StopIteration:
+            raise _refusal(Aee.AEE_EBADPARM, f"{self.INTERFACE}.{method.name}: the call has too few buffers.") from None
         returned = getattr(self, method.name)(*given)
-        _answer(method, out, texts, returned)
+        _answer(method, out, filled, returned)
         return 0
 
 
-def _unpack(method: marshal.Method, arguments: Arguments) -> tuple[list[Any], memoryview | None, dict[str, memoryview]]:
-    """Arguments of a method, its output block, and the buffers of its ``rout`` strings."""
-    inputs, outputs = iter(arguments[: method.inputs]), iter(arguments[method.inputs : method.buffers])
-    handles = iter(arguments[method.buffers :])
+class _Filled(NamedTuple):
+    """What a call fills: buffers of ``rout`` strings, and objects of PARTS with what writes them; by their names."""
+
+    texts: dict[str, memoryview]
+    parts: dict[str, tuple[Any, Answer]]
+
+
+def _unpack(method: marshal.Method, word: int, arguments: Arguments) -> tuple[list[Any], memoryview | None, _Filled]:
+    """Arguments of a method, its output block, and what it fills."""
+    given = scalars.split(word)
+    inputs, outputs = iter(arguments[: given.inputs]), iter(arguments[given.inputs : given.buffers])
+    handles = iter(arguments[given.buffers :])
     values = iter(_values(method.input, next(inputs) if method.input.size_bytes else memoryview(b"")))
     out = next(outputs) if method.output.size_bytes else None
     if out is not None and len(out) < method.output.size_bytes:
         raise AeeError(Aee.AEE_EBADPARM, f"The output block has {len(out)} of {method.output.size_bytes} bytes.")
+    parts = Parts(inputs, outputs)
     if method.is_long:
         next(values)
-    given: list[Any] = []
-    texts: dict[str, memoryview] = {}
+    made: list[Any] = []
+    filled = _Filled({}, {})
     for one in method.params:
         if one.form == marshal.VALUE:
-            if one.is_in:
-                given.append(next(values))
-            continue
-        if one.form == marshal.HANDLE:
-            given.append(HANDLE.unpack(next(handles))[0])
-            continue
-        length = next(values)
-        came = next(inputs) if one.is_in else None
-        back = next(outputs) if one.is_out else None
-        if one.form == marshal.SEQUENCE:
-            given.append(_elements(one, length, came, back))
-        elif came is not None:
-            given.append(marshal.text(one, came, length))
-        elif back is not None:
-            texts[one.name] = back[:length]
-    return given, out, texts
+            made += [next(values)] if one.is_in else []
+        elif one.form == marshal.HANDLE:
+            made.append(HANDLE.unpack(next(handles))[0])
+        elif one.form == marshal.PARTS:
+            filled.parts[one.name] = value, _ = parts.value(one, next(values))
+            made.append(value)
+        else:
+            made += _of_buffers(one, next(values), inputs, outputs, filled.texts)
+    if method.has_parts and (left := len(list(inputs)) + len(list(outputs))):
+        raise AeeError(Aee.AEE_EBADPARM, f"The call has {left} more buffers than its sequences and texts.")
+    return made, out, filled
 
 
-def _elements(param: marshal.Param, count: int, came: memoryview | None, back: memoryview | None) -> NDArray[Any]:
-    """The array of a sequence: over its output buffer, where it has one, with what came in."""
-    given = None if came is None else marshal.elements(param, came, count)
-    if back is None:
-        return cast("NDArray[Any]", given)
-    array = marshal.elements(param, back, count)
-    if given is not None:
-        array[:] = given
-    return array
+def _of_buffers(
+    one: marshal.Param,
+    length: int,
+    inputs: Iterator[memoryview],
+    outputs: Iterator[memoryview],
+    texts: dict[str, memoryview],
+) -> list[Any]:
+    """What a method gets of a sequence or a text: nothing of a ``rout`` string, whose room is kept."""
+    came = next(inputs) if one.is_in else None
+    back = next(outputs) if one.is_out else None
+    if one.form == marshal.SEQUENCE:
+        return [elements(one, length, came, back)]
+    if came is not None:
+        return [marshal.text(one, came, length)]
+    if back is not None:
+        texts[one.name] = back[:length]
+    return []
 
 
 def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
@@ -443,23 +458,25 @@ def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
     return block.unpack(raw)
 
 
-def _answer(method: marshal.Method, out: memoryview | None, texts: dict[str, memoryview], returned: Any) -> None:
-    """Write what a method returned."""
-    names = [one.name for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
+def _answer(method: marshal.Method, out: memoryview | None, filled: _Filled, returned: Any) -> None:
+    """Write what a method returned, and what it filled."""
+    outs = [one for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
+    names = [one.name for one in outs if one.form != marshal.PARTS]
     results = () if not names else (returned,) if len(names) == 1 else returned
     if not isinstance(results, tuple) or len(results) != len(names) or (not names and returned is not None):
         raise TypeError(f"{method.name} returned {returned!r}; it returns {', '.join(names) or 'None'}.")
     values = []
-    for name, result in zip(names, results, strict=True):
-        if name not in texts:
-            values.append(result)
-            continue
-        raw = str(result).encode() + b"\0"
-        if len(raw) > len(texts[name]):
-            raise _refusal(
-                Aee.AEE_EBUFFERTOOSMALL, f"The string {name} takes {len(raw)} bytes; {len(texts[name])} are there."
-            )
-        texts[name][: len(raw)] = raw
+    rest = iter(results)
+    for one in outs:
+        if one.form == marshal.PARTS:
+            value, write = filled.parts[one.name]
+            share = write(value)
+            if share is not None:
+                values.append(share)
+        elif one.form == marshal.STRING:
+            write_text(one.name, filled.texts[one.name], next(rest))
+        else:
+            values.append(next(rest))
     if out is not None:
         raw = method.output.pack(values)
         out[: len(raw)] = raw

@@ -1,17 +1,9 @@
-"""Methods whose parameters travel in parts: sequences of sequences or texts, and structures that have such. Pure.
-
-Of a value, the numbers and the lengths lie in a block at their natural alignment, and each sequence of numbers is a
-buffer of its own. The block of a sequence's elements is a buffer in front of theirs; what a ``rout`` has for the CPU
-side lies in a second block. A method's scalar word has as many buffers as its arguments need, at most 254 of a kind.
-
-Source: qualcomm/fastrpc, src/adsp_listener_stub.c, src/apps_std_skel.c, https://github.com/qualcomm/fastrpc
-"""
+"""Methods in C whose parameters travel in parts, laid out as fastrpc/wire/marshal.py says. Pure."""
 
 from __future__ import annotations
 
 import ctypes
-import math
-from typing import Final, NamedTuple, cast
+from typing import Any, Final
 
 from fastrpc.idl.c_types import c_of, element_of, is_pointer
 from fastrpc.idl.model import (
@@ -25,7 +17,9 @@ from fastrpc.idl.model import (
     Struct,
     Type,
     is_flat,
+    kind_of,
 )
+from fastrpc.wire.marshal import MAX_BUFFERS, parts, shares
 from fastrpc.wire.scalars import LONG_METHOD
 
 ARENA: Final = """
@@ -71,54 +65,21 @@ __attribute__((unused)) static uint32_t _length(const uint8_t *at) {
   return length;
 }
 """
-MAX_BUFFERS: Final = 254
 COUNT, PACK, READ, UNPACK, ANSWER = "count", "pack", "read", "unpack", "answer"
 
 
-class _Size(NamedTuple):
-    """Bytes and alignment of a value's part of a block."""
-
-    bytes: int
-    alignment: int
-
-
-class _Wire:
-    """Where parts of values lie in the two blocks."""
-
-    def __init__(self, rows: list[tuple[Type, str, int]], start: int = 0) -> None:
-        self.offsets: list[tuple[int, int]] = []  # of each in both blocks; -1 for nothing in it
-        ends, alignments = [start, 0], [1, 1]
-        for kind, mode, count in rows:
-            place = [-1, -1]
-            for at, size in enumerate(_sizes(kind, mode)):
-                if size.bytes:
-                    place[at] = -(-ends[at] // size.alignment) * size.alignment
-                    ends[at] = place[at] + size.bytes * count
-                    alignments[at] = max(alignments[at], size.alignment)
-            self.offsets.append((place[0], place[1]))
-        self.ends = ends
-        self.alignments = alignments
+def _offsets(kind: Struct, mode: str) -> list[tuple[int, int]]:
+    """Where each field of a structure in parts lies in the two blocks; -1 for nothing in it."""
+    both = parts(kind.kind, mode)
+    return [
+        (getattr(both[0], one.name).offset if came else -1, getattr(both[1], one.name).offset if back else -1)
+        for one in kind.fields
+        for came, back in [parts(kind_of(one.type), mode)]
+    ]
 
 
-def _sizes(kind: Type, mode: str) -> tuple[_Size, _Size]:
-    """Of a value in the block of what comes in, and in that of what goes back."""
-    nothing = _Size(0, 1)
-    if isinstance(kind, Handle):
-        return nothing, nothing
-    if isinstance(kind, Sequence | String):
-        return _Size(4, 4), nothing
-    if is_flat(kind):
-        one = _Size(ctypes.sizeof(kind.kind), ctypes.alignment(kind.kind))
-        return (one if mode != "rout" else nothing), (one if mode != "in" else nothing)
-    wire = _wire_of(kind, mode)
-    whole = [_Size(-(-end // one) * one, one) for end, one in zip(wire.ends, wire.alignments, strict=True)]
-    return whole[0], whole[1]
-
-
-def _wire_of(kind: Type, mode: str) -> _Wire:
-    fields = cast("Struct", kind).fields
-    counts = [math.prod(one.lengths) for one in fields]
-    return _Wire([(one.type, mode, count) for one, count in zip(fields, counts, strict=True)])
+def _size(kind: type[Any] | None) -> int:
+    return 0 if kind is None else ctypes.sizeof(kind)
 
 
 class _Walk:
@@ -136,8 +97,7 @@ class _Walk:
     def value(self, kind: Type, mode: str, name: str, came: str, back: str) -> None:
         """A value that C calls ``name``; ``came`` and ``back`` are where its parts of the blocks lie."""
         if isinstance(kind, Struct) and not is_flat(kind):
-            wire = _wire_of(kind, mode)
-            for one, (at_in, at_out) in zip(kind.fields, wire.offsets, strict=True):
+            for one, (at_in, at_out) in zip(kind.fields, _offsets(kind, mode), strict=True):
                 inner = (f"{came} + {at_in}", f"{back} + {at_out}")
                 if isinstance(one.type, Sequence | String):
                     self.sequence(one.type, mode, f"{name}.{one.name}", f"{name}.{one.name}Len", inner[0])
@@ -162,7 +122,7 @@ class _Walk:
         if isinstance(kind, String) or is_flat(kind.element):
             self._whole(kind, mode, data, length, came)
             return
-        at_in, at_out = _sizes(kind.element, mode)
+        at_in, at_out = map(_size, parts(kind_of(kind.element), mode))
         self.say("{")
         self._depth += 1
         for line in self._head(at_in, at_out, data, length, came):
@@ -177,8 +137,8 @@ class _Walk:
             kind.element,
             mode,
             f"(*_e{at})",
-            f"_in{at} + (size_t)_i{at} * {at_in.bytes}",
-            f"_out{at} + (size_t)_i{at} * {at_out.bytes}",
+            f"_in{at} + (size_t)_i{at} * {at_in}",
+            f"_out{at} + (size_t)_i{at} * {at_out}",
         )
         self._depth -= 1
         if len(self.lines) == inside:
@@ -188,7 +148,7 @@ class _Walk:
         self._depth -= 1
         self.say("}")
 
-    def _head(self, at_in: _Size, at_out: _Size, data: str, length: str, came: str) -> list[str]:
+    def _head(self, at_in: int, at_out: int, data: str, length: str, came: str) -> list[str]:
         """What a pass does with a sequence before it goes through its elements."""
         at = self._depth
         block, answer = f"_in{at}", f"_out{at}"
@@ -196,28 +156,28 @@ class _Walk:
         if self.phase == COUNT:
             head = [
                 f"if ({length} < 0 || ({length} && !{data})) {_bad()}",
-                f"_ins += 1, _outs += {int(at_out.bytes > 0)};",
+                f"_ins += 1, _outs += {int(at_out > 0)};",
             ]
         elif self.phase == PACK:
             head = [f"{{ const uint32_t _v = (uint32_t){length}; memcpy({came}, &_v, sizeof _v); }}"]
             for name, size, cursor in ((block, at_in, "_at_in"), (answer, at_out, "_at_out")):
-                if size.bytes:
+                if size:
                     head += [
-                        f"uint8_t *{name} = _take(&_arena, (uint32_t){length}, {size.bytes});",
+                        f"uint8_t *{name} = _take(&_arena, (uint32_t){length}, {size});",
                         f"if (!{name}) {_bad('AEE_ENOMEMORY')}",
-                        f"_put(&{cursor}, {name}, (size_t){length} * {size.bytes});",
+                        f"_put(&{cursor}, {name}, (size_t){length} * {size});",
                     ]
         elif self.phase == UNPACK:
             head = [
                 f"const uint32_t _n{at} = _length({came});",
-                f"const uint8_t *{block} = _next(&_at_in, _end_in, _n{at}, {at_in.bytes});",
+                f"const uint8_t *{block} = _next(&_at_in, _end_in, _n{at}, {at_in});",
                 f"{data} = _take(&_arena, _n{at}, sizeof *{data});",
                 f"if (!{block} || !{data}) {_bad()}",
                 f"{length} = (int)_n{at};",
             ]
-            if at_out.bytes:
-                head.append(f"if (!_next(&_at_out, _end_out, _n{at}, {at_out.bytes})) {_bad()}")
-        elif at_out.bytes:
+            if at_out:
+                head.append(f"if (!_next(&_at_out, _end_out, _n{at}, {at_out})) {_bad()}")
+        elif at_out:
             head = [f"uint8_t *{answer} = _at_out++->buf.pv;"]
         return head
 
@@ -262,14 +222,17 @@ def _bad(code: str = "AEE_EBADPARM") -> str:
     return f"{{ _err = {code}; goto _end; }}"
 
 
-def _wire(operation: Operation) -> _Wire:
-    is_long = operation.number >= LONG_METHOD
-    return _Wire([(one.type, one.mode, 1) for one in operation.parameters], 4 if is_long else 0)
+def _places(operation: Operation) -> list[tuple[int, int]]:
+    """Where each parameter lies in the two blocks; -1 for nothing in it."""
+    method = operation.method
+    came, back = iter(method.input.offsets[int(method.is_long) :]), iter(method.output.offsets)
+    each = [shares(one) for one in method.params]
+    return [(next(came) if one else -1, next(back) if other else -1) for one, other in each]
 
 
 def _walk(phase: str, operation: Operation, *, is_stub: bool) -> list[str]:
     walk = _Walk(phase)
-    for at, (one, (at_in, at_out)) in enumerate(zip(operation.parameters, _wire(operation).offsets, strict=True)):
+    for at, (one, (at_in, at_out)) in enumerate(zip(operation.parameters, _places(operation), strict=True)):
         came, back = f"_in + {at_in}", f"_out + {at_out}"
         if isinstance(one.type, Handle):
             continue
@@ -281,24 +244,18 @@ def _walk(phase: str, operation: Operation, *, is_stub: bool) -> list[str]:
     return walk.lines
 
 
-def _handle_counts(operation: Operation) -> tuple[int, int]:
-    """How many handles go in, and how many come out."""
-    outs = [one.is_out for one in operation.parameters if isinstance(one.type, Handle)]
-    return outs.count(False), outs.count(True)
-
-
 def stub(operation: Operation) -> tuple[list[str], list[str]]:
     """Declarations and statements of a stub."""
-    wire = _wire(operation)
-    has_in, has_out = bool(wire.ends[0]), bool(wire.ends[1])
-    counts = _handle_counts(operation)
+    method = operation.method
+    has_in, has_out = bool(method.input.size_bytes), bool(method.output.size_bytes)
+    counts = method.handles
     declared = [
         "  struct _piece *_arena = NULL;",
         f"  size_t _ins = {int(has_in)}, _outs = {int(has_out)};",
         "  remote_arg *_pra, *_at_in, *_at_out;",
     ]
-    declared += [f"  uint8_t _in[{wire.ends[0]}] = {{0}};"] if has_in else []
-    declared += [f"  uint8_t _out[{wire.ends[1]}] = {{0}};"] if has_out else []
+    declared += [f"  uint8_t _in[{method.input.size_bytes}] = {{0}};"] if has_in else []
+    declared += [f"  uint8_t _out[{method.output.size_bytes}] = {{0}};"] if has_out else []
     lines = []
     for at, one in enumerate(operation.parameters):
         if isinstance(one.type, String) and not one.is_out:
@@ -313,12 +270,11 @@ def stub(operation: Operation) -> tuple[list[str], list[str]]:
         *(["  _put(&_at_in, _in, sizeof _in);"] if has_in else []),
         *(["  _put(&_at_out, _out, sizeof _out);"] if has_out else []),
     ]
-    if operation.number >= LONG_METHOD:
+    if method.is_long:
         lines.append(f"  {{ const uint32_t _v = {operation.number}; memcpy(_in, &_v, sizeof _v); }}")
     lines += _walk(PACK, operation, is_stub=True)
     lines += _sent_handles(operation)
-    method = min(operation.number, LONG_METHOD)
-    word = f"REMOTE_SCALARS_MAKEX(0, {method}, _ins, _outs, {counts[0]}, {counts[1]})"
+    word = f"REMOTE_SCALARS_MAKEX(0, {min(method.number, LONG_METHOD)}, _ins, _outs, {counts[0]}, {counts[1]})"
     lines += [
         f"  _err = remote_handle64_invoke(_h, {word}, _pra);",
         "  if (_err) goto _end;",
@@ -347,8 +303,8 @@ def _sent_handles(operation: Operation) -> list[str]:
 
 def skeleton(interface: Interface, operation: Operation, name: str, called: str) -> list[str]:
     """The function of a skeleton."""
-    wire = _wire(operation)
-    has_in, has_out = bool(wire.ends[0]), bool(wire.ends[1])
+    method = operation.method
+    has_in, has_out = bool(method.input.size_bytes), bool(method.output.size_bytes)
     lines = [
         f"static int {name}(remote_handle64 _h, uint32_t _sc, remote_arg *_pra) {{",
         "  int _err = 0;",
@@ -359,7 +315,7 @@ def skeleton(interface: Interface, operation: Operation, name: str, called: str)
         "  uint8_t *_out = NULL;",
     ]
     arguments = ["_h"] if interface.has_handle else []
-    counts = _handle_counts(operation)
+    counts = method.handles
     handles = {False: 0, True: counts[0]}
     checks: list[str] = []
     for at, one in enumerate(operation.parameters):
@@ -381,9 +337,9 @@ def skeleton(interface: Interface, operation: Operation, name: str, called: str)
         f"  if (REMOTE_SCALARS_INHANDLES(_sc) != {counts[0]} || REMOTE_SCALARS_OUTHANDLES(_sc) != {counts[1]}) {_bad()}"
     )
     if has_in:
-        lines.append(f"  if (!(_in = _next(&_at_in, _end_in, {wire.ends[0]}, 1))) {_bad()}")
+        lines.append(f"  if (!(_in = _next(&_at_in, _end_in, {method.input.size_bytes}, 1))) {_bad()}")
     if has_out:
-        lines.append(f"  if (!(_out = _next(&_at_out, _end_out, {wire.ends[1]}, 1))) {_bad()}")
+        lines.append(f"  if (!(_out = _next(&_at_out, _end_out, {method.output.size_bytes}, 1))) {_bad()}")
     call = f"{called}({', '.join(arguments)})"
     lines += [
         *checks,

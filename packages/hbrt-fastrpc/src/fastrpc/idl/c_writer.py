@@ -10,7 +10,6 @@ from fastrpc.idl.c_types import c_of, declarations, element_of, header_of, is_po
 from fastrpc.idl.model import Array, Constant, File, Handle, Interface, Operation, Parameter, String, Struct
 from fastrpc.idl.names import NOTE, identifier
 from fastrpc.wire import uri
-from fastrpc.wire.marshal import Method
 from fastrpc.wire.scalars import LONG_METHOD
 
 _WORD_OF: Final = 0x1FFF_FFFF  # without the attribute
@@ -116,7 +115,7 @@ def _prototype(family: str, interface: Interface, operation: Operation, *, names
 
 
 def _stub(file: File) -> str:
-    has_parts = any(one.method is None for interface in file.interfaces for one in interface.operations)
+    has_parts = any(one.method.has_parts for interface in file.interfaces for one in interface.operations)
     lines = [
         f"/* The stubs of {file.name}.idl, for programs. {NOTE} */",
         f'#include "{file.name}.h"',
@@ -174,7 +173,7 @@ def _stub_of(interface: Interface, operation: Operation) -> list[str]:
         checks.append(f"  _h = {interface.static_handle};")
     elif not interface.has_handle:
         checks += [f"  _err = _{interface.c}_opened(&_h);", f"  if (_err) {_return('_err', operation)};"]
-    body = _simple_stub(operation) if operation.method is not None else c_parts.stub(operation)
+    body = c_parts.stub(operation) if operation.method.has_parts else _simple_stub(operation)
     return [*head, *_declared_first(body), *checks, *_rest(body), f"  {back};", "}"]
 
 
@@ -192,7 +191,7 @@ def _rest(body: tuple[list[str], list[str]]) -> list[str]:
 
 def _simple_stub(operation: Operation) -> tuple[list[str], list[str]]:
     """Declarations and statements of a stub whose parameters are values, texts and sequences in one piece."""
-    method = cast("Method", operation.method)
+    method = operation.method
     handles = [at for at, one in enumerate(operation.parameters) if isinstance(one.type, Handle)]
     declared = [f"  remote_arg _pra[{max(method.buffers + len(handles), 1)}];"]
     if handles:
@@ -273,9 +272,9 @@ def _buffer(one: Parameter, at: int) -> tuple[str, str]:
 
 def _read_back(operation: Operation) -> list[str]:
     lines = []
-    method = cast("Method", operation.method)
+    method = operation.method
     values = [(at, one) for at, one in enumerate(operation.parameters) if _is_value(one) and one.is_out]
-    for (at, one), offset in zip(values, operation.output.offsets, strict=True):
+    for (at, one), offset in zip(values, method.output.offsets, strict=True):
         lines.append(f"memcpy(_p{at}, _out + {offset}, sizeof({c_of(one.type)}));")
     for at, one in enumerate(operation.parameters):
         if isinstance(one.type, String) and one.is_out:
@@ -296,7 +295,7 @@ def _is_value(one: Parameter) -> bool:
 
 
 def _skeleton(file: File) -> str:
-    has_parts = any(one.method is None for interface in file.interfaces for one in interface.operations)
+    has_parts = any(one.method.has_parts for interface in file.interfaces for one in interface.operations)
     lines = [
         f"/* The skeletons of {file.name}.idl, for images: link them with the functions of {file.name}.h. {NOTE} */",
         f'#include "{file.name}.h"',
@@ -340,7 +339,7 @@ def _dispatch(interface: Interface) -> list[str]:
         ]
     for one in interface.operations:
         call = f"_call_{name}_{one.name}"
-        if one.method is None:
+        if one.method.has_parts:
             lines.append(f"    case {one.number}: return {call}(_h, _sc, _pra);")
         else:
             right = f"(_sc & {_WORD_OF:#x}) == {one.method.word:#x}"
@@ -360,7 +359,7 @@ def _dispatch(interface: Interface) -> list[str]:
 def _skeleton_of(interface: Interface, operation: Operation) -> list[str]:
     name = f"_call_{interface.c}_{operation.name}"
     called = f"__QAIC_IMPL({interface.c}_{operation.name})"
-    if operation.method is None:
+    if operation.method.has_parts:
         return c_parts.skeleton(interface, operation, name, called)
     method = operation.method
     inputs = method.inputs

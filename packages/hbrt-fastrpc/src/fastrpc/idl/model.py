@@ -5,7 +5,18 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple, cast
 
-from fastrpc.wire.marshal import HANDLE, SEQUENCE, STRING, VALUE, Block, Method, Param
+from fastrpc.wire.marshal import (
+    HANDLE,
+    PARTS,
+    SEQUENCE,
+    STRING,
+    VALUE,
+    Kind,
+    Method,
+    Param,
+    SequenceOf,
+    is_in_parts,
+)
 
 
 class IdlError(ValueError):
@@ -46,7 +57,7 @@ class Struct(NamedTuple):
     Attributes:
         c: Its name in C.
         fields: Its fields.
-        kind: Its type of ctypes; c_void_p for one with sequences or strings, which travels in parts.
+        kind: Its type of ctypes; a subclass of Record for one with sequences or strings, which travels in parts.
     """
 
     c: str
@@ -98,8 +109,17 @@ Type = Value | Sequence | String | Handle
 def is_flat(kind: Type) -> bool:
     """Whether a value lies in one piece, so that it is copied as it is."""
     if isinstance(kind, Struct):
-        return kind.kind is not ctypes.c_void_p
+        return not is_in_parts(kind.kind)
     return isinstance(kind, Scalar | Enum | Array)
+
+
+def kind_of(one: Type) -> Kind:
+    """How a type of a parameter in parts, or inside of one, travels."""
+    if isinstance(one, Sequence):
+        return SequenceOf(kind_of(one.element))
+    if isinstance(one, String):
+        return SequenceOf(WIDE_CHARACTER.kind if one.is_wide else ctypes.c_char)
+    return cast("Value", one).kind
 
 
 def is_simple(kind: Type) -> bool:
@@ -146,7 +166,9 @@ class Parameter(NamedTuple):
         return self.type  # type: ignore[return-value] # likewise
 
     def param(self, name: str) -> Param:
-        """How a simple parameter travels, under a name."""
+        """How a parameter travels, under a name."""
+        if not is_simple(self.type):
+            return Param(name, self.mode, PARTS, kind_of(self.type))
         if isinstance(self.type, Handle):
             return Param(name, self.mode, HANDLE, ctypes.c_uint64)
         if isinstance(self.type, String) and not self.type.is_wide:
@@ -162,24 +184,14 @@ class Operation(NamedTuple):
         number: 0 for the first of a plain interface.
         returns: The type that its C function returns; None for void.
         parameters: Its parameters.
-        method: What both sides marshal, with the names of Python; None where a parameter travels in parts.
+        method: What both sides marshal, with the names of Python.
     """
 
     name: str
     number: int
     returns: Scalar | Enum | None
     parameters: tuple[Parameter, ...]
-    method: Method | None
-
-    @property
-    def input(self) -> Block:
-        """The block of what comes in, of a method that marshals."""
-        return cast("Method", self.method).input
-
-    @property
-    def output(self) -> Block:
-        """The block of what goes back."""
-        return cast("Method", self.method).output
+    method: Method
 
 
 class Interface(NamedTuple):

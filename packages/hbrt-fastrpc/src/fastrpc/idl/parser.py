@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from fastrpc.idl.model import (
     CHARACTER,
@@ -34,11 +34,12 @@ from fastrpc.idl.model import (
     Type,
     is_flat,
     is_simple,
+    kind_of,
 )
 from fastrpc.idl.names import C_WORDS, python_name
 from fastrpc.idl.preprocessor import Text, preprocess
 from fastrpc.wire.aee import Aee, AeeError
-from fastrpc.wire.marshal import IN, INROUT, MODES, Method
+from fastrpc.wire.marshal import IN, INROUT, MODES, Method, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -275,14 +276,10 @@ class _Reader:
             returns = kind
         names: set[str] = set()
         parameters = tuple(self._parameter(one, names) for one in nodes if one is not None)
-        method = None
-        if all(is_simple(one.type) for one in parameters):
-            try:
-                method = Method(
-                    python_name(str(name)), number, *(one.param(python_name(one.name)) for one in parameters)
-                )
-            except AeeError as error:
-                self._fail(name, f"{name}: {error.sentence}")
+        try:
+            method = Method(python_name(str(name)), number, *(one.param(python_name(one.name)) for one in parameters))
+        except AeeError as error:
+            self._fail(name, f"{name}: {error.sentence}")
         return Operation(str(name), number, returns, parameters, method)
 
     def _parameter(self, node: Any, names: set[str]) -> Parameter:
@@ -366,15 +363,19 @@ class _Reader:
             if any(f"{one}{end}" in taken for end in ("", *_ends(found))):
                 self._fail(one, f"The field {one} is declared twice.")
             fields.append(Field(str(one), found, lengths))
-        kind = ctypes.c_void_p
-        if all(is_flat(one.type) for one in fields):
-            parts = [ctypes.sizeof(one.type.kind) * math.prod(one.lengths) for one in fields]  # type: ignore[union-attr]
-            size_bytes = sum(parts)
+        is_whole = all(is_flat(one.type) for one in fields)
+        kinds = [kind_of(one.type) for one in fields]
+        if is_whole:
+            size_bytes = sum(
+                ctypes.sizeof(cast("type[Any]", each)) * math.prod(one.lengths)
+                for one, each in zip(fields, kinds, strict=True)
+            )
             if size_bytes > MAX_STRUCT_BYTES:
                 self._fail(name, f"{name} has {size_bytes} bytes; a structure has at most {MAX_STRUCT_BYTES}.")
-            layout = [(one.name, _array_kind(one.type.kind, one.lengths)) for one in fields]  # type: ignore[union-attr]
-            kind = type(c, (ctypes.Structure,), {"_fields_": layout})
-        self._keep(name, self._types, c, Struct(c, tuple(fields), kind))
+        rows = tuple((one.name, _array_kind(each, one.lengths)) for one, each in zip(fields, kinds, strict=True))
+        base, table = (ctypes.Structure, "_fields_") if is_whole else (Record, "FIELDS")
+        made: type[Any] = type(c, (base,), {table: rows})
+        self._keep(name, self._types, c, Struct(c, tuple(fields), made))
 
     def _type(self, node: Any) -> Type:
         if node.data == "basic":
@@ -488,7 +489,7 @@ def _ends(kind: Type) -> tuple[str, ...]:
     return ("Len",) if isinstance(kind, Sequence | String) else ()
 
 
-def _array_kind(kind: type[Any], lengths: tuple[int, ...]) -> type[Any]:
+def _array_kind(kind: Any, lengths: tuple[int, ...]) -> Any:
     for length in reversed(lengths):
         kind = kind * length
     return kind

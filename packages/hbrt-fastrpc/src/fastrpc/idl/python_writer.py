@@ -15,13 +15,15 @@ from fastrpc.idl.model import (
     Operation,
     Parameter,
     Scalar,
+    Sequence,
     String,
     Struct,
     Type,
     is_flat,
+    is_simple,
 )
 from fastrpc.idl.names import NOTE, class_name, identifier, python_name
-from fastrpc.wire.marshal import HANDLE, SEQUENCE, STRING, VALUE
+from fastrpc.wire.marshal import HANDLE, PARTS, SEQUENCE, STRING, VALUE
 
 _NAMES: Final = {
     getattr(ctypes, name): name
@@ -30,7 +32,7 @@ _NAMES: Final = {
         *(f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     )
 }
-_FORMS: Final = {VALUE: "VALUE", SEQUENCE: "SEQUENCE", STRING: "STRING", HANDLE: "HANDLE"}
+_FORMS: Final = {VALUE: "VALUE", SEQUENCE: "SEQUENCE", STRING: "STRING", HANDLE: "HANDLE", PARTS: "PARTS"}
 
 
 def files(file: File) -> dict[str, str]:
@@ -60,15 +62,14 @@ def _shared(file: File) -> str:
     for one in file.types:
         if isinstance(one, Enum):
             lines += _enum(one)
-        elif isinstance(one, Struct) and is_flat(one):
+        elif isinstance(one, Struct):
             lines += _structure(one)
     for interface in file.interfaces:
-        marshalled = [one for one in interface.operations if one.method is not None]
-        for operation in marshalled:
+        for operation in interface.operations:
             params = "".join(f"    {_param(one)},\n" for one in operation.parameters)
             start = f"{_constant(interface.c, operation)} = _marshal.Method("
             lines += ["", f'{start}\n    "{python_name(operation.name)}",\n    {operation.number},\n{params})']
-        table = "".join(f"    {one.number}: {_constant(interface.c, one)},\n" for one in marshalled)
+        table = "".join(f"    {one.number}: {_constant(interface.c, one)},\n" for one in interface.operations)
         lines += ["", f"METHODS_{interface.c} = {{\n{table}}}", ""]
     return re.sub("\n{4,}", "\n\n\n", "\n".join([*lines, ""]))
 
@@ -80,7 +81,8 @@ def _enum(one: Enum) -> list[str]:
 
 def _structure(one: Struct) -> list[str]:
     rows = [f'        ("{field.name}", {_field_kind(field)}),' for field in one.fields]
-    head = ["", "", f"class {one.c}(_ctypes.Structure):", f'    """{one.c}."""', "", "    _fields_ = ("]
+    base, table = ("_ctypes.Structure", "_fields_") if is_flat(one) else ("_marshal.Record", "FIELDS")
+    head = ["", "", f"class {one.c}({base}):", f'    """{one.c}."""', "", f"    {table} = ("]
     return [*head, *rows, "    )", ""]
 
 
@@ -97,13 +99,17 @@ def _dimensioned(kind: str, lengths: tuple[int, ...]) -> str:
 def _kind(one: Type) -> str:
     if isinstance(one, Array):
         return _dimensioned(_kind(one.element), one.lengths)
+    if isinstance(one, Sequence):
+        return f"_marshal.SequenceOf({_kind(one.element)})"
+    if isinstance(one, String):
+        return f"_marshal.SequenceOf({_kind(one.character) if one.is_wide else '_ctypes.c_char'})"
     return one.c if isinstance(one, Struct) else f"_ctypes.{_NAMES[cast('Scalar | Enum', one).kind]}"
 
 
 def _param(one: Parameter) -> str:
     name = python_name(one.name)
     form = _FORMS[one.param(name).form]
-    value = None if isinstance(one.type, Handle) else one.value
+    value = None if isinstance(one.type, Handle) else one.value if is_simple(one.type) else one.type
     kind = "" if value is None else f", {_kind(value)}"
     return f'_marshal.Param("{name}", _marshal.{one.mode.upper()}, _marshal.{form}{kind})'
 
@@ -114,7 +120,7 @@ def _constant(interface: str, operation: Operation) -> str:
 
 
 def _results(operation: Operation) -> list[Parameter]:
-    return [one for one in operation.parameters if one.is_out and (not one.is_buffer or _is_text(one))]
+    return [one for one in operation.parameters if one.is_out and (_is_value(one) or _is_text(one))]
 
 
 def _is_text(one: Parameter) -> bool:
@@ -122,7 +128,7 @@ def _is_text(one: Parameter) -> bool:
 
 
 def _is_value(one: Parameter) -> bool:
-    return not one.is_buffer
+    return is_flat(one.type) or isinstance(one.type, Handle)
 
 
 def _stub(file: File) -> str:
@@ -133,10 +139,7 @@ def _stub(file: File) -> str:
         "",
         f"import {identifier(file.name)}_idl as _idl",
         "from fastrpc import Interface as _Interface",
-        "from fastrpc.wire.marshal import in_parts as _in_parts",
     ]
-    if all(one.method is not None for interface in file.interfaces for one in interface.operations):
-        del lines[-1]
     for interface in file.interfaces:
         lines += [
             "",
@@ -152,14 +155,11 @@ def _stub(file: File) -> str:
             given = [each for each in one.parameters if each.is_in or not _is_value(each)]
             parameters = "".join(f", {python_name(each.name)}: {_given_type(each)}" for each in given)
             arguments = "".join(f", {python_name(each.name)}" for each in given)
-            call = f"self.call(_idl.{_constant(interface.c, one)}{arguments})"
-            if one.method is None:
-                call = f'_in_parts("{interface.c}_{one.name}"{arguments})'
             lines += [
                 "",
                 f"    def {python_name(one.name)}(self{parameters}) -> _Any:",
                 f'        """Method {one.number}{_told(one)}."""',
-                f"        return {call}",
+                f"        return self.call(_idl.{_constant(interface.c, one)}{arguments})",
             ]
     return "\n".join([*lines, ""])
 
@@ -203,9 +203,7 @@ def _skeleton(file: File) -> str:
             f"    METHODS = _idl.METHODS_{interface.c}",
         ]
         for one in interface.operations:
-            if one.method is None:
-                continue
-            given = [each for each in one.parameters if each.is_in or (each.is_buffer and not _is_text(each))]
+            given = [each for each in one.parameters if each.is_in or not (_is_value(each) or _is_text(each))]
             parameters = "".join(f", {python_name(each.name)}: _Any" for each in given)
             told = ", ".join(each.name for each in _results(one))
             lines += [

@@ -3,6 +3,13 @@
 The first input buffer has the scalars of ``in`` and ``inrout`` and all lengths, in the order of the declaration, each
 at its natural alignment; then come the buffers of ``in`` and ``inrout``. The first output buffer has the scalars of
 ``rout`` and ``inrout``; then come the buffers of ``rout`` and ``inrout``. A block without a scalar is left out.
+
+A parameter of the form PARTS is a sequence of sequences or texts, or a structure that has such, also deeper down. Its
+values and lengths lie in the block as ``parts`` says. The elements of a sequence of such are a block of their own, a
+buffer in front of theirs; what they have for the CPU side is an output buffer. An invocation has as many buffers as its
+arguments need, at most MAX_BUFFERS of a kind.
+
+Source: qualcomm/fastrpc, src/adsp_listener_stub.c, src/apps_std_skel.c, https://github.com/qualcomm/fastrpc
 """
 
 from __future__ import annotations
@@ -10,7 +17,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -24,7 +32,56 @@ IN: Final = "in"
 ROUT: Final = "rout"
 INROUT: Final = "inrout"
 MODES: Final = (IN, ROUT, INROUT)
-VALUE, SEQUENCE, STRING, HANDLE = "value", "sequence", "string", "handle"
+VALUE, SEQUENCE, STRING, HANDLE, PARTS = "value", "sequence", "string", "handle", "parts"
+MAX_BUFFERS: Final = 254
+"""Input buffers, and output buffers, of a method with a parameter of PARTS."""
+
+
+class SequenceOf(NamedTuple):
+    """A sequence inside a parameter of PARTS; of c_char it is a text, which a NUL ends."""
+
+    element: Kind
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one buffer: of numbers, of structures in one piece, or a text."""
+        return not is_in_parts(self.element)
+
+
+class Record(SimpleNamespace):
+    """A structure with sequences or texts; ``hbrt idl`` writes its subclasses. Its fields are given by name."""
+
+    FIELDS: ClassVar[tuple[tuple[str, Kind], ...]]
+
+
+Kind = type[Any] | SequenceOf
+
+
+def is_in_parts(kind: Kind) -> bool:
+    """Whether a value has buffers of its own; else it lies in a block in one piece."""
+    return isinstance(kind, SequenceOf) or issubclass(kind, Record)
+
+
+def parts(kind: Kind, mode: str) -> tuple[type[Any] | None, type[Any] | None]:
+    """What a value has in the block of what comes in, and in that of what goes back: types of ctypes, or None."""
+    if isinstance(kind, SequenceOf):
+        return ctypes.c_uint32, None
+    if not issubclass(kind, Record):
+        return (None if mode == ROUT else kind), (None if mode == IN else kind)
+    if (kind, mode) not in _records:
+        rows = [(name, parts(each, mode)) for name, each in kind.FIELDS]
+        _records[kind, mode] = (
+            _structure([(name, came) for name, (came, _) in rows if came is not None]),
+            _structure([(name, back) for name, (_, back) in rows if back is not None]),
+        )
+    return _records[kind, mode]
+
+
+_records: dict[tuple[type[Any], str], tuple[type[Any] | None, type[Any] | None]] = {}
+
+
+def _structure(fields: list[tuple[str, type[Any]]]) -> type[Any] | None:
+    return type("Share", (ctypes.Structure,), {"_fields_": fields}) if fields else None
 
 
 class Param(NamedTuple):
@@ -33,15 +90,15 @@ class Param(NamedTuple):
     Attributes:
         name: Its name.
         mode: IN, ROUT or INROUT.
-        form: VALUE, SEQUENCE, STRING or HANDLE.
+        form: VALUE, SEQUENCE, STRING, HANDLE or PARTS.
         kind: The type of a value, or of a sequence's elements: a type of ctypes, or a structure or an array of such.
-            c_char for a string, c_uint64 for a handle.
+            c_char for a string, c_uint64 for a handle, the whole type for PARTS.
     """
 
     name: str
     mode: str
     form: str
-    kind: type[Any] = ctypes.c_char
+    kind: Any = ctypes.c_char
 
     @property
     def is_in(self) -> bool:
@@ -99,6 +156,16 @@ class Block:
         return values
 
 
+def structure(kind: type[Any], values: dict[str, Any]) -> Any:
+    """A structure of ctypes from values by the names of its fields; those of other names are passed over.
+
+    Raises:
+        AeeError: AEE_EBADPARM: one does not fit its type.
+    """
+    raw = Block(each for _, each in kind._fields_).pack([values[name] for name, _ in kind._fields_])
+    return kind.from_buffer_copy(raw.ljust(ctypes.sizeof(kind), b"\0"))
+
+
 def _array_of(kind: type[Any], given: Any) -> Any:
     """An array of a fixed size from what has as many elements; what has others is returned as it is."""
     try:
@@ -126,32 +193,40 @@ class Method:
         self.params = params
         self.given = tuple(one for one in params if one.form != VALUE or one.is_in)  # what a caller passes
         self.is_long = number >= LONG_METHOD
+        self.has_parts = any(one.form == PARTS for one in params)
+        both = [shares(one) for one in params]
         kinds: list[type[Any]] = [ctypes.c_uint32] if self.is_long else []
-        for one in params:
-            if one.form in {SEQUENCE, STRING}:
-                kinds.append(ctypes.c_uint32)
-            elif one.form == VALUE and one.is_in:
-                kinds.append(one.kind)
-        self.input = Block(kinds)
-        self.output = Block(one.kind for one in params if one.form == VALUE and one.is_out)
+        self.input = Block(kinds + [came for came, _ in both if came is not None])
+        self.output = Block(back for _, back in both if back is not None)
         inputs = bool(self.input.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_in for one in params)
         outputs = bool(self.output.size_bytes) + sum(one.form in {SEQUENCE, STRING} and one.is_out for one in params)
         self.inputs = inputs
         self.buffers = inputs + outputs
         handles = [one for one in params if one.form == HANDLE]
-        self.word = make(number, inputs, outputs, sum(one.is_in for one in handles), sum(one.is_out for one in handles))
+        self.handles = sum(one.is_in for one in handles), sum(one.is_out for one in handles)
+        buffers = (0, 0) if self.has_parts else (inputs, outputs)
+        self.word = make(number, *buffers, *self.handles)
+
+    def word_of(self, inputs: int, outputs: int) -> int:
+        """The scalar word of a call of a method with PARTS, which has so many buffers.
+
+        Raises:
+            AeeError: AEE_EUNSUPPORTED: more than MAX_BUFFERS.
+        """
+        if max(inputs, outputs) > MAX_BUFFERS:
+            raise AeeError(
+                Aee.AEE_EUNSUPPORTED,
+                f"{self.name} has {inputs} input and {outputs} output buffers; at most {MAX_BUFFERS} of each travel. "
+                "Pass fewer sequences and texts in one call.",
+            )
+        return make(self.number, inputs, outputs, *self.handles)
 
 
-def in_parts(name: str, *_: Any) -> NoReturn:
-    """Refuse a method whose parameters travel in parts: sequences of sequences or texts, structures with such.
-
-    Raises:
-        AeeError: AEE_EUNSUPPORTED.
-    """
-    raise AeeError(
-        Aee.AEE_EUNSUPPORTED,
-        f"{name} has sequences of sequences or of texts, or structures with such: call it from C.",
-    )
+def shares(one: Param) -> tuple[type[Any] | None, type[Any] | None]:
+    """What a parameter has in the two blocks."""
+    if one.form == HANDLE:
+        return None, None
+    return parts(SequenceOf(one.kind) if one.form in {SEQUENCE, STRING} else one.kind, one.mode)
 
 
 def dtype_of(kind: type[Any]) -> np.dtype[Any]:

@@ -68,4 +68,14 @@ int parts_attach(remote_handle64 h, int memory, uint32_t memoryOffset, uint32_t 
 void parts_note(remote_handle64 h, int32_t n) { (void)h, last = n; }
 uint32_t parts_noted(remote_handle64 h) { return h ? (uint32_t)last : 0; }
 
+int parts_words(remote_handle64 h, const _wstring1_t *given, int givenLen, _wstring1_t *found, int foundLen, remote_handle64 peer) {
+  if (!h || !peer) return AEE_EINVHANDLE;
+  for (int at = 0; at < givenLen && at < foundLen; at++) {
+    const int last = given[at].dataLen - 1;
+    for (int each = 0; each < last; each++) found[at].data[each] = given[at].data[last - 1 - each];
+    found[at].data[last] = 0;
+  }
+  return 0;
+}
+
 int main(void) { return hb_dsp_env_init() || parts_skel_register() || hb_dsp_start(); }

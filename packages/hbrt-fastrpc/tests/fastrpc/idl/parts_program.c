@@ -13,7 +13,8 @@
     }                                                        \
   } while (0)
 
-int main(void) {
+int main(int count_of_arguments, char **arguments) {
+  (void)arguments;
   remote_handle64 h = 0;
   MUST(parts_open(parts_URI CDSP_DOMAIN, &h) == 0);
 
@@ -28,12 +29,12 @@ int main(void) {
   MUST(parts_join(h, many, -1, NULL, 0, NULL, 0) == AEE_EBADPARM);
   MUST(parts_join(h, NULL, 1, NULL, 0, NULL, 0) == AEE_EBADPARM);
 
-  char a[16], b[4];
+  char a[16], b[16];
   const _cstring1_t given[] = {{"left", 5}, {"right", 6}};
-  _cstring1_t found[] = {{a, 16}, {b, 4}};
+  _cstring1_t found[] = {{a, 16}, {b, 16}};
   uint32_t count = 0;
   MUST(parts_names(h, "to the ", given, 2, found, 2, &count) == 0);
-  MUST(count == 2 && !strcmp(a, "to the left") && !strcmp(b, "to "));
+  MUST(count == 2 && !strcmp(a, "to the left") && !strcmp(b, "to the right"));
   const _cstring1_t open_ended[] = {{"left", 4}};
   MUST(parts_names(h, "", open_ended, 1, NULL, 0, &count) == HBRT_FASTRPC_ON_DSP(AEE_EBADPARM));
 
@@ -54,6 +55,15 @@ int main(void) {
   MUST(parts_vectors(h, v, doubled, row, 2, text, &length) == 0);
   MUST(doubled[2] == 6 && row[0] == 11 && row[1] == 21 && length == 3);
 
+  uint16_t hat[] = {'h', 0x4e2d, 0}, tah[3];
+  const _wstring1_t wide[] = {{hat, 3}};
+  _wstring1_t back_wide[] = {{tah, 3}};
+  MUST(parts_words(h, wide, 1, back_wide, 1, h) == 0 && tah[0] == 0x4e2d && tah[1] == 'h' && !tah[2]);
+
+  parts_note(h, 77);
+  MUST(parts_noted(h) == 77);
+  if (count_of_arguments > 1) return parts_close(h); /* an image in Python, which maps no memory */
+
   uint8_t *shared = rpcmem_alloc_def(8192);
   const int fd = rpcmem_to_fd(shared);
   uint32_t bytes = 0;
@@ -63,9 +73,6 @@ int main(void) {
   }
   MUST(remote_register_dma_handle(fd, 0) == 0 && parts_attach(h, 12345, 0, 10, 1, &bytes) == AEE_EINVALIDFD);
   rpcmem_free(shared);
-
-  parts_note(h, 77);
-  MUST(parts_noted(h) == 77);
   MUST(parts_close(h) == 0);
   puts("all is well");
   return 0;
