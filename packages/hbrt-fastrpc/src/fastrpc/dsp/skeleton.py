@@ -406,9 +406,10 @@ class _Filled(NamedTuple):
 
 def _unpack(method: marshal.Method, word: int, arguments: Arguments) -> tuple[list[Any], memoryview | None, _Filled]:
     """Arguments of a method, its output block, and what it fills."""
-    given = scalars.split(word)
-    inputs, outputs = iter(arguments[: given.inputs]), iter(arguments[given.inputs : given.buffers])
-    handles = iter(arguments[given.buffers :])
+    count_in = word >> 16 & 0xFF
+    buffers = count_in + (word >> 8 & 0xFF)
+    inputs, outputs = iter(arguments[:count_in]), iter(arguments[count_in:buffers])
+    handles = iter(arguments[buffers:])
     values = iter(_values(method.input, next(inputs) if method.input.size_bytes else memoryview(b"")))
     out = next(outputs) if method.output.size_bytes else None
     if out is not None and len(out) < method.output.size_bytes:
