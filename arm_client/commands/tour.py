@@ -31,7 +31,9 @@ def command(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
-    show_text(f"Wrote {len(files)} files into {directory}. Read tour.md there, or the tour on the docs site.")
+    show_text(
+        f"Wrote {len(files)} files into {directory.absolute()}. Read tour.md there, or the tour on the docs site."
+    )
 
 
 def tour_page() -> str:

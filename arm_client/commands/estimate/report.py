@@ -71,9 +71,10 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     yield Table(_COLUMNS, each)
     clock_mhz = document["profile"]["clock_hz"] / 1e6
     dsp = f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
+    calls = sum(one["calls"] for one in each)
     total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
     yield (
-        f"\nAll {counted(sum(one['calls'] for one in each), 'call')}: {total_is}, modelled for {dsp} "
+        f"\n{counted(calls, 'call')} in all: {total_is}, modelled for {dsp} "
         f"(profile {profile.name}). What the program computes on the CPU is not in it."
     )
     most = max(
@@ -135,8 +136,8 @@ _WORDS: Final = {
 
 def shares_of(total: dict[str, Any]) -> list[str]:
     """What moves a time of ``range_as_dict``, the most first: constants and their shares of its spread; one line."""
-    shares = [f"{one['key']} {one['share']:.0%}" for one in total["spread"][:MAX_SHARES]]
-    return [f"Of the spread: {', '.join(shares)}."] if shares else []
+    shares = [f"{one['key']} {one['share']:.0%}" for one in total["spread"][:MAX_SHARES] if one["share"] >= 0.005]
+    return [f"The range comes from {', '.join(shares)}."] if shares else []
 
 
 def us(time_us: float) -> str:

@@ -25,10 +25,9 @@ _IMPORTS = (
     "hb_dsp_charge", "hb_dsp_env_init", "hb_dsp_init_global_tm", "hb_dsp_mem_map", "hb_dsp_mem_unmap",
     "hb_dsp_register_fn", "hb_dsp_set_log_level", "hb_dsp_start",
 )  # fmt: skip
-_FRAME_IMPORTS = ("ping_pong",)
-_HALO_IMPORTS = (
+_TILE_IMPORTS = {"rows": ("ping_pong",), "image": (
     "HB_DSP_OUT_OF_TCM", "TILE_SIZE", "XV_MEM_BANK_COLOR_0", "XV_MEM_BANK_COLOR_1", "idma_copy_desc", "idma_desc_done",
-)  # fmt: skip
+)}  # fmt: skip
 
 
 class NewOp(NamedTuple):
@@ -168,7 +167,7 @@ def _words_of_type(dtype: str) -> dict[str, str]:
 
 def _words_of_python(op: NewOp, sections: dict[str, str]) -> dict[str, str]:
     is_image, is_numba = op.kind == "image", op.way == "numba"
-    names = sorted({*_IMPORTS, *(_HALO_IMPORTS if is_image else _FRAME_IMPORTS)}, key=_import_order)
+    names = sorted({*_IMPORTS, *_TILE_IMPORTS.get(op.kind, ("TILE_SIZE", "ping_pong"))}, key=_import_order)
     standard = "from contextlib import ExitStack\n" if is_image else ""
     numba = "import numba\n" if is_numba else ""
     lines = "".join(f"    {name},\n" for name in names)

@@ -128,7 +128,11 @@ def _hexagon() -> Check:
     qemu = shutil.which("qemu-hexagon") or shutil.which("qemu-hexagon-static")
     missing = [] if has_compiler else ["pip install 'hbrt[hexagon]'"]
     missing += [] if qemu else ["install qemu-hexagon (Debian: apt install qemu-user)"]
-    found = f"ziglang, and {qemu}" if not missing else f"for images as Hexagon code: {', and '.join(missing)}"
+    found = (
+        f"ziglang, and {qemu}"
+        if not missing
+        else f"not all is here for images as Hexagon code: {', and '.join(missing)}"
+    )
     return Check("hexagon", Level.OK, found)
 
 

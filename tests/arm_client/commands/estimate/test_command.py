@@ -62,11 +62,11 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     assert "remembers no call of command 0x400 that ended well" in said
     shell.python(str(program), "2")
     said = shell.good("estimate", "0x400", "--what-if", "clock=1296")
-    assert "All 2 calls: " in said
+    assert "2 calls in all: " in said
     assert "earlier tasks are not in it" not in said
     assert shell.json("estimate", "0x400")["forgotten"] == 0
     assert "at 1296 MHz" in said
-    assert "Of the spread: rpc.call_us " in said
+    assert "The range comes from rpc.call_us " in said
     code, said = shell.refused("estimate", "0x400", "--what-if", "tile=8K")
     assert "tcm.usable_bytes changes what an op does: estimate a program with it" in said
 
