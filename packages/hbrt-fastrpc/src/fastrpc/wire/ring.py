@@ -34,7 +34,6 @@ PACKET: Final = struct.Struct("<HHI")
 """Flags, number of buffers, bytes of the message."""
 BUFFER: Final = struct.Struct("<IIIIQ")
 """Descriptor, bytes, offset, flags, physical address."""
-_POSITIONS: Final = struct.Struct("<II")
 _SKIP: Final = 0xFFFF
 
 
@@ -65,6 +64,9 @@ class Ring:
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
+        # Where the next packet is written, and read. One load or store each: struct goes byte by byte, so that the
+        # other side would see halves of two positions.
+        self._at = view[:8].cast("I")
         self._size = len(view) - HEAD_BYTES
 
     def write(self, buffers: tuple[Buffer, ...], message: bytes, flags: int = 0) -> bool:
@@ -90,14 +92,14 @@ class Ring:
         elif need >= read - at:  # a full ring would look empty
             if written == read:  # nothing is in it: send the reader to the start, for the next try
                 PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
-                struct.pack_into("<I", self._view, 0, 0)
+                self._at[0] = 0
             return False
         if at != written:
             PACKET.pack_into(self._view, HEAD_BYTES + written, _SKIP, 0, 0)
         flags |= (FLAG_MESSAGE if message else 0) | (FLAG_BUFFERS if buffers else 0)
         raw = PACKET.pack(flags, len(buffers), len(message)) + b"".join(BUFFER.pack(*one) for one in buffers) + message
         self._view[HEAD_BYTES + at : HEAD_BYTES + at + len(raw)] = raw
-        struct.pack_into("<I", self._view, 0, (at + need) % self._size)  # last: the reader sees whole packets
+        self._at[0] = (at + need) % self._size  # last: the reader sees whole packets
         return True
 
     def peek(self) -> tuple[int, int, int] | None:
@@ -118,7 +120,7 @@ class Ring:
         buffers = tuple(Buffer(*BUFFER.unpack_from(self._view, start + index * BUFFER.size)) for index in range(count))
         behind = start + count * BUFFER.size
         message = bytes(self._view[behind : behind + length])
-        struct.pack_into("<I", self._view, 4, after)
+        self._at[1] = after
         return Packet(flags, buffers, message)
 
     def depth(self) -> tuple[int, int]:
@@ -135,9 +137,9 @@ class Ring:
         written, at = self._positions()
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]
-            struct.pack_into("<I", self._view, 4, at)
+            self._at[1] = at
         if found is None and at != written:  # the writer waits for a reader that is gone to the start
-            struct.pack_into("<I", self._view, 4, written)
+            self._at[1] = written
         return found
 
     def _find(self, at: int, written: int) -> tuple[int, int, int, int, int] | None:
@@ -155,7 +157,7 @@ class Ring:
 
     def _positions(self) -> tuple[int, int]:
         """Where the next packet is written, and read: the other side has the memory too."""
-        written, read = _POSITIONS.unpack_from(self._view)
+        written, read = self._at
         for at in (written, read):
             if at >= self._size or at % 8:
                 raise self._damaged(at)

@@ -1,5 +1,9 @@
 """A ring against a list."""
 
+import mmap
+import os
+import subprocess
+import sys
 from collections import deque
 
 import pytest
@@ -84,3 +88,32 @@ def test_a_ring_that_leads_to_its_start_from_there_has_ended() -> None:
     raw[0:4], raw[64:66] = (16).to_bytes(4, "little"), b"\xff\xff"
     with pytest.raises(AeeError, match="position 0 of its 128 bytes"):
         Ring(memoryview(raw)).read()
+
+
+WRITER = """
+import mmap, sys
+from fastrpc.wire.ring import Ring
+
+fd, count = map(int, sys.argv[1:])
+ring = Ring(memoryview(mmap.mmap(fd, 0)))
+for number in range(count):
+    while not ring.write((), b"%d" % number):
+        pass
+"""
+
+
+def test_packets_of_another_process_are_whole_and_in_order() -> None:
+    """Positions change under the reader's eyes: a load of one must never see halves of two."""
+    count, fd, number = 30_000, os.memfd_create("ring"), 0
+    os.ftruncate(fd, ring_bytes(4096))
+    ring = Ring(memoryview(mmap.mmap(fd, 0)))
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(fd), str(count)], pass_fds=[fd]) as writer:
+        try:
+            while number < count and writer.poll() in {None, 0}:
+                if (packet := ring.read()) is not None:
+                    assert packet.message == b"%d" % number
+                    number += 1
+        finally:
+            writer.kill()
+            os.close(fd)
+    assert number == count
