@@ -25,3 +25,24 @@ def test_a_camera_that_is_not_there_shows_pictures(tmp_path: Path, monkeypatch: 
     camera.release()
     assert not camera.isOpened()
     assert not VideoCapture(str(tmp_path / "missing.mp4")).isOpened()
+
+
+def test_frames_come_in_order_from_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for level in (10, 50, 90):
+        cv2.imwrite(str(tmp_path / f"{level}.png"), np.full((48, 64, 3), level, np.uint8))
+    monkeypatch.setenv("HBRT_CAMERA", str(tmp_path))
+    camera = VideoCapture("/dev/video77")
+    assert [camera.read()[1][0, 0, 0] for _ in range(4)] == [10, 50, 90, 10]
+
+
+def test_a_camera_without_pictures_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cv2, "VideoCapture", VideoCapture)  # as install does
+    for name in (str(tmp_path), "/dev/video77"):
+        monkeypatch.setenv("HBRT_CAMERA", name)
+        camera = VideoCapture()
+        assert not camera.open("/dev/video77")
+        assert not camera.isOpened()
+        assert camera.read() == (False, None)
+        assert f"HBRT_CAMERA={name} holds no picture." in capfd.readouterr().err

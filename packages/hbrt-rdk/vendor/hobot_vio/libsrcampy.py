@@ -7,9 +7,8 @@ https://github.com/HorizonRDK/hobot-spdev
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import wraps
 from pathlib import Path
@@ -19,7 +18,7 @@ import cv2
 import numpy as np
 
 from hobot_vio import surroundings
-from hobot_vio.pictures import DEFAULT_SIZE, Picture, camera_frames, codecs, from_nv12, show, tell, to_nv12
+from hobot_vio.pictures import DEFAULT_SIZE, CameraFrames, Picture, codecs, from_nv12, show, tell, to_nv12
 
 _CODECS = {1: "h264", 2: "hevc", 3: "mjpeg"}
 _SCALE, _CROP, _ROTATE, _ROTATE_CROP = 1, 2, 3, 4
@@ -50,11 +49,10 @@ class Camera:
     """A camera's frames (``open_cam``), or a scaler of frames that are set or bound (``open_vps``)."""
 
     def __init__(self) -> None:
-        self._frames: Iterator[Picture] | None = None
+        self._frames: CameraFrames | None = None
         self._sizes: list[tuple[int, int]] = []
         self._source: _Source | None = None
         self._set: Picture | None = None
-        self._period_s, self._due_s = 0.0, 0.0
         self._input = DEFAULT_SIZE
         self._crops: list[Sequence[int]] = []
         self._turns: list[int] = []
@@ -73,10 +71,7 @@ class Camera:
         """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1."""
         del pipe_id, video_index, raw_height, raw_width
         self._sizes = [*_sizes(width, height), DEFAULT_SIZE]
-        self._period_s = 1 / fps if fps > 0 else 1 / 30
-        frames = camera_frames()
-        first = next(frames)
-        self._frames, self._set = _with(first, frames), None
+        self._frames, self._set = CameraFrames(fps), None
         return 0
 
     @_answers
@@ -109,7 +104,7 @@ class Camera:
         self._crops = list(crops) if mode in {_CROP, _ROTATE_CROP} else []
         turns = [rotate] if isinstance(rotate, int) else list(rotate)
         self._turns = turns if mode in {_ROTATE, _ROTATE_CROP} else []
-        self._frames, self._period_s = None, 0.0
+        self._frames = None
         return 0
 
     def close_cam(self) -> None:
@@ -144,13 +139,7 @@ class Camera:
         """The next picture (H, W, 3) in BGR, None when there is none."""
         if self._source is not None:
             return self._source.frame()
-        if self._frames is None:
-            return self._set
-        left_s = self._due_s - time.monotonic()
-        if left_s > 0:
-            time.sleep(left_s)
-        self._due_s = max(self._due_s, time.monotonic() - self._period_s) + self._period_s
-        return next(self._frames)
+        return self._set if self._frames is None else self._frames.next()
 
     def take(self, source: _Source | None) -> None:
         """Have the frames of another, or no longer."""
@@ -441,11 +430,6 @@ def _codec(kind: int) -> str:
 
 def _bgr(argb: int) -> tuple[int, int, int]:
     return argb & 0xFF, argb >> 8 & 0xFF, argb >> 16 & 0xFF
-
-
-def _with(first: Picture, others: Iterator[Picture]) -> Iterator[Picture]:
-    yield first
-    yield from others
 
 
 surroundings()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,7 @@ from hbrt import settings
 
 Picture = NDArray[np.uint8]
 DEFAULT_SIZE = (1920, 1080)
+OwnCapture = cv2.VideoCapture  # OpenCV's, also after ``usb.install`` has put another in its place
 PICTURES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 
 
@@ -70,13 +73,37 @@ def camera_frames() -> Iterator[Picture]:
     raise OSError(f"HBRT_CAMERA={name} holds no picture.")
 
 
+class CameraFrames:
+    """The frames of a camera: those of ``camera_frames``, so many a second.
+
+    Args:
+        fps: Frames a second; 30 when it is 0 or less.
+
+    Raises:
+        OSError: as ``camera_frames``.
+    """
+
+    def __init__(self, fps: float) -> None:
+        frames = camera_frames()
+        self._frames = chain([next(frames)], frames)
+        self._period_s, self._due_s = 1 / (fps if fps > 0 else 30), 0.0
+
+    def next(self) -> Picture:
+        """Wait until the next frame is due, and return it."""
+        left_s = self._due_s - time.monotonic()
+        if left_s > 0:
+            time.sleep(left_s)
+        self._due_s = max(self._due_s, time.monotonic() - self._period_s) + self._period_s
+        return next(self._frames)
+
+
 def _pictures(file: Path) -> Iterator[Picture]:
     if file.suffix.lower() in PICTURES:
         picture = cv2.imread(str(file))
         if picture is not None:
             yield np.asarray(picture, np.uint8)
         return
-    video = cv2.VideoCapture(str(file))
+    video = OwnCapture(str(file))
     try:
         while (got := video.read())[0]:
             yield np.asarray(got[1], np.uint8)

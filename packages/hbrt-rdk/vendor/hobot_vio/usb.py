@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import cv2
@@ -16,19 +15,18 @@ import numpy as np
 
 from hbrt import settings
 from hbrt.borders import board_files
-from hobot_vio.pictures import Picture, camera_frames, show, tell
+from hobot_vio.pictures import CameraFrames, OwnCapture, Picture, show, tell
 
 _NAMES = {"s100": "S100", "x5": "X5", "x3": "X3"}
-_PERIOD_S = 1 / 30
-_OWN = cv2.VideoCapture
+_FPS = 30.0
 
 
 class VideoCapture:
     """``cv2.VideoCapture``, which shows HBRT_CAMERA for a camera (a number, or /dev/video...) that is not there."""
 
     def __init__(self, *source: Any) -> None:
-        self._own = _OWN()
-        self._frames: Iterator[Picture] | None = None
+        self._own = OwnCapture()
+        self._frames: CameraFrames | None = None
         self._picture: Picture | None = None
         self._sizes: dict[int, float] = {}
         if source:
@@ -40,14 +38,16 @@ class VideoCapture:
 
     def open(self, filename: Any, *how: Any) -> bool:
         """As OpenCV's."""
-        self._frames = None
+        self._frames = self._picture = None
         name = f"/dev/video{filename}" if isinstance(filename, int) else str(filename)
         if not name.startswith(("/dev/video", "/dev/v4l/")) or os.path.lexists(name):
             return self._own.open(filename, *how)
         tell(f"the camera {name} shows HBRT_CAMERA.")
-        self._frames = camera_frames()
-        self._picture = next(self._frames)
-        return True
+        try:
+            self._frames = CameraFrames(_FPS)
+        except OSError as error:
+            tell(str(error))
+        return self._frames is not None
 
     def isOpened(self) -> bool:
         """As OpenCV's."""
@@ -57,8 +57,7 @@ class VideoCapture:
         """As OpenCV's, 30 frames a second."""
         if self._frames is None:
             return self._own.grab()
-        time.sleep(_PERIOD_S)
-        self._picture = next(self._frames)
+        self._picture = self._frames.next()
         return True
 
     def retrieve(self, *how: Any) -> Any:
@@ -83,7 +82,7 @@ class VideoCapture:
         if self._frames is None:
             return self._own.get(prop)
         width, height = self._size()
-        known = {cv2.CAP_PROP_FRAME_WIDTH: width, cv2.CAP_PROP_FRAME_HEIGHT: height, cv2.CAP_PROP_FPS: 1 / _PERIOD_S}
+        known = {cv2.CAP_PROP_FRAME_WIDTH: width, cv2.CAP_PROP_FRAME_HEIGHT: height, cv2.CAP_PROP_FPS: _FPS}
         return float(known.get(prop, self._sizes.get(prop, 0)))
 
     def release(self) -> None:
