@@ -48,8 +48,7 @@ class Calls:
             OSError: the file cannot be written.
         """
         self.last_error = ""
-        self._is_late = False  # async_mode
-        self._before: list[Any] = []  # outputs of the last frame
+        self._before: list[Any] | None = None  # with async_mode the outputs of the last frame
         self._log = Log(verbose=verbose, file=verbose_file)
 
     def list_devices(self) -> tuple[list[str], list[str]]:
@@ -58,8 +57,10 @@ class Calls:
 
     def _in_turn(self, outputs: list[Any]) -> list[Any]:
         """What inference returns: with async_mode the outputs of the frame before, but for the first frame."""
+        if self._before is None:
+            return outputs
         before, self._before = self._before, outputs
-        return before if self._is_late and before else outputs
+        return before or [one.copy() for one in outputs]
 
     def call(self, where: str, call: Callable[[], object]) -> int:
         """Run a call: 0, or -1 with its sentence."""

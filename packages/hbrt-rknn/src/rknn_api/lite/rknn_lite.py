@@ -74,7 +74,7 @@ class RKNNLite(Calls):
                 )
             cores = platform.cores_of(core_mask)
             self._stop()
-            self._is_late, self._before = bool(async_mode), []
+            self._before = [] if async_mode else None
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._ops = plugins.required(container)
             self._runner = Runner(container, self._ops, count, core_mask)
@@ -152,7 +152,7 @@ class RKNNLite(Calls):
     def _stop(self) -> None:
         if self._runner is not None:
             self._runner.close()
-            self._runner = None
+            self._runner = self._before = None
         self._ops.close()
         self._ops = CustomOps()
 

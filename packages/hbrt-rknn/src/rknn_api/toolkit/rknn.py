@@ -479,7 +479,7 @@ class RKNN(Calls):
                 raise
             if runner.note:
                 self._log.warning("init_runtime", runner.note)
-            self._is_late, self._before = bool(async_mode), []
+            self._before = [] if async_mode else None
             self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem, ops)
 
         return self.call("init_runtime", make_ready)
@@ -675,7 +675,7 @@ class RKNN(Calls):
     def _stop(self) -> None:
         if self._ready is not None:
             self._ready.close()
-            self._ready = None
+            self._ready = self._before = None
 
     def _ops_on(self, chip: Platform | None, container: Container) -> CustomOps:
         """The program's ops in the simulator; on a board those of plug-ins, and the classes where there are none."""
