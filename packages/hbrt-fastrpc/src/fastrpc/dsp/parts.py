@@ -43,7 +43,7 @@ class Parts:
             return self._whole(param, kind, came) if kind.is_whole else self._elements(param, kind, came)
         if issubclass(kind, marshal.Record):
             return self._record(param, kind, came)
-        zero = came if param.is_in else marshal.Block([kind]).unpack(bytes(ctypes.sizeof(kind)))[0]
+        zero = came if param.is_in else (kind * 1)()[0]
         return zero, lambda value: value
 
     def _whole(self, param: marshal.Param, kind: marshal.SequenceOf, count: int) -> tuple[Any, Answer]:
@@ -76,7 +76,7 @@ class Parts:
                 raise TypeError(f"{param.name} has {len(values)} elements; fill the {count} that it came with.")
             made = [write(value) for (_, write), value in zip(both, values, strict=True)]
             if back_kind is not None:
-                raw = b"".join(marshal.Block([back_kind]).pack([one]) for one in made)
+                raw = bytes((back_kind * count)(*made))
                 block[: len(raw)] = raw
 
         return [value for value, _ in both], answer

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -156,13 +157,18 @@ class Block:
         return values
 
 
-def structure(kind: type[Any], values: dict[str, Any]) -> Any:
+@cache
+def _fields_block(kind: Any) -> Block:
+    return Block(each for _, each in kind._fields_)
+
+
+def structure(kind: Any, values: dict[str, Any]) -> Any:
     """A structure of ctypes from values by the names of its fields; those of other names are passed over.
 
     Raises:
         AeeError: AEE_EBADPARM: one does not fit its type.
     """
-    raw = Block(each for _, each in kind._fields_).pack([values[name] for name, _ in kind._fields_])
+    raw = _fields_block(kind).pack([values[name] for name, _ in kind._fields_])
     return kind.from_buffer_copy(raw.ljust(ctypes.sizeof(kind), b"\0"))
 
 
