@@ -14,7 +14,6 @@ from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.cli.options import any_board_option, board_option, port_option
 from hbrt.cli.report import Report, reports
 from hbrt.control.ask import ask
-from hbrt.control.observer import Observer
 from hbrt.errors import WrongUseError
 from hbrt.findings.text import counted
 from hbrt.trace.ring import SUFFIX
@@ -86,6 +85,8 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> Report:
     """
     check_name(file)
     if directory is None and not isinstance(board, BoardPaths):
+        from hbrt.control.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
+
         with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
             found = observer.fetch_trace(Path(fetched))
             written = save_trace(Path(fetched), file)
