@@ -7,8 +7,9 @@ https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
 from __future__ import annotations
 
 import ctypes
-from typing import Any, TypeVar
+from typing import Any
 
+from arm_client.cabi.arguments import deref
 from hbrt.dnn_types import (
     hbBPUCore,
     hbDNNInferCtrlParam,
@@ -16,10 +17,9 @@ from hbrt.dnn_types import (
     hbDNNResizeType,
     hbDNNTaskPriority,
 )
-from hbrt.structures import CStructure, initializer
+from hbrt.structures import initializer
 from hbrt.types import HB_DSP_CORE_ANY
 
-_Ctrl = TypeVar("_Ctrl", bound=CStructure)
 _GivesObject = ctypes.PYFUNCTYPE(ctypes.py_object)
 
 
@@ -54,21 +54,11 @@ def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
 
     Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
     """
-    target = _behind(ctrl, hbDNNInferCtrlParam)
-    if target is not None:
+    if (target := deref(ctrl, hbDNNInferCtrlParam)) is not None:
         _initialize_infer(target)
 
 
 def HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(ctrl: hbDNNResizeCtrlParam) -> None:
     """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. As HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
-    target = _behind(ctrl, hbDNNResizeCtrlParam)
-    if target is not None:
+    if (target := deref(ctrl, hbDNNResizeCtrlParam)) is not None:
         _initialize_resize(target)
-
-
-def _behind(given: object, kind: type[_Ctrl]) -> _Ctrl | None:
-    """The structure itself, behind ``byref()``, or behind a pointer; None for anything else."""
-    target: Any = getattr(given, "_obj", given)  # byref
-    if isinstance(target, ctypes.POINTER(kind)) and bool(target):
-        target = target.contents
-    return target if isinstance(target, kind) else None

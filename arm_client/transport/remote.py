@@ -82,7 +82,7 @@ class Remote(Carrier):
         """As ``Carrier.drop``."""
         tasks = self.tasks
         tasks.map[tasks.states + slot] = _EMPTY
-        self._ask_of(RemoteFrame.DROP, handle)  # and wait for it: a queued task must not run any more from here on
+        self._ask_of(RemoteFrame.DROP, handle)  # and wait for it: from here on a queued task must not run
         tasks.waiters.wake()
         tasks.free.append(slot)
 

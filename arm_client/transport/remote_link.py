@@ -38,7 +38,7 @@ from hbrt.remote.send_window import FrameSource
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 from hbrt.trace import switch
-from hbrt.trace.kinds import EventKind as TraceKind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.switch import Switch
 
 _MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
@@ -286,7 +286,7 @@ class RemoteLink(Link):
         self._channel.put(frames_for())
         if (events := self.events) is not None:
             text = events.text("to the gateway")
-            events.note(TraceKind.HOP, start_ns, time.monotonic_ns(), 0, len(raw), text=text)
+            events.note(EventKind.HOP, start_ns, time.monotonic_ns(), 0, len(raw), text=text)
 
     @property
     def ahead_ns(self) -> int:

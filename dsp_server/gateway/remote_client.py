@@ -43,7 +43,7 @@ from hbrt.protocol.remote import (
 from hbrt.remote.send_window import SendWindow
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
-from hbrt.trace.kinds import EventKind as TraceKind
+from hbrt.trace.kinds import EventKind
 from hbrt.trace.switch import Recorder
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class RemoteClient(ConnectionHandler):
     def _note(self, start_ns: int, size_bytes: int, what: str, sequence: int = 0, client: int = 0) -> None:
         """Note bytes, or a task, that pass this gateway, unless they began before the trace."""
         if start_ns and (trace := self._trace) is not None:
-            trace.note(TraceKind.HOP, start_ns, time.monotonic_ns(), sequence, size_bytes, 0, client, trace.text(what))
+            trace.note(EventKind.HOP, start_ns, time.monotonic_ns(), sequence, size_bytes, 0, client, trace.text(what))
 
     def _send(self, frame: bytes) -> None:
         start_ns = self._begin_ns()

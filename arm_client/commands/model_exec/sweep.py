@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.commands.model_exec.perf import Load, perf
-from arm_client.commands.model_exec.stats import Summary
+from arm_client.commands.model_exec.stats import PERCENTILES, Summary
 from hbrt.cli.tables import Column, number
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 
-def _percentile(at: int) -> Callable[[Point], str]:
-    return lambda point: f"{[*point.summary.percentiles.values()][at]:.3f}"
+def _percentile(percent: int) -> Callable[[Point], str]:
+    return lambda point: f"{point.summary.percentiles[percent]:.3f}"
 
 
 COLUMNS = (
@@ -26,7 +26,7 @@ COLUMNS = (
     number("RATE", lambda point: f"{point.load.rate:g}" if point.load.rate else None),
     number("FPS", lambda point: f"{point.summary.fps:.1f}"),
     number("AVERAGE MS", lambda point: f"{point.summary.average:.3f}"),
-    *(number(f"P{percent} MS", _percentile(at)) for at, percent in enumerate((50, 90, 99))),
+    *(number(f"P{percent} MS", _percentile(percent)) for percent in PERCENTILES),
     number("MAX MS", lambda point: f"{point.summary.maximum:.3f}"),
     number("SPREAD", lambda one: None if (spread := one.summary.spread_percent) is None else f"{spread:.2f} %"),
 )

@@ -74,7 +74,7 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
     """What makes the input block, and the types of both arrays.
 
     Raises:
-        BadNameError: a name that is none.
+        BadNameError: a name is unknown.
     """
     from arm_client.commands.op import check
 
