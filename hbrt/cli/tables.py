@@ -88,8 +88,9 @@ def show_table(columns: Sequence[Column], rows: Sequence[Any]) -> None:
 
     On a terminal only the widest column is folded: a letter a line of each would be no table anymore.
     """
-    if not (sys.stdout.isatty() and _show_rich(columns, cells_of(columns, rows))):
-        show_text("\n".join(plain_lines(columns, rows)))
+    cells = cells_of(columns, rows)
+    if not (sys.stdout.isatty() and _show_rich(columns, cells)):
+        show_text("\n".join(padded_lines(columns, cells)))
 
 
 def cells_of(columns: Sequence[Column], rows: Sequence[Any]) -> list[list[str]]:
@@ -99,7 +100,11 @@ def cells_of(columns: Sequence[Column], rows: Sequence[Any]) -> list[list[str]]:
 
 def plain_lines(columns: Sequence[Column], rows: Sequence[Any]) -> list[str]:
     """Headings and rows as lines, two blanks between columns, numbers to the right."""
-    cells = cells_of(columns, rows)
+    return padded_lines(columns, cells_of(columns, rows))
+
+
+def padded_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:
+    """As ``plain_lines``, of the texts of the cells."""
     widths = _widths(columns, cells)
     lines = []
     for row in ([column.heading for column in columns], *cells):

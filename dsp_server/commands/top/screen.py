@@ -19,7 +19,7 @@ from hbrt.cli.tables import (
     number,
     numbers,
     overlapped,
-    plain_lines,
+    padded_lines,
     shares,
     short_time,
 )
@@ -100,13 +100,14 @@ def bar(share: float) -> str:
 
 def fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> list[str]:
     """A table; where the terminal has no room for it, a paragraph for each row."""
-    table = plain_lines(columns, rows)
+    cells = cells_of(columns, rows)
+    table = padded_lines(columns, cells)
     if max(map(len, table)) <= width:
         return table
     lines = []
-    for row in cells_of(columns, rows):
-        cells = [f"{column.heading} {cell}" for column, cell in zip(columns, row, strict=True)]
-        lines += textwrap.wrap("  ".join(cells), width, subsequent_indent="  ")
+    for row in cells:
+        named = [f"{column.heading} {cell}" for column, cell in zip(columns, row, strict=True)]
+        lines += textwrap.wrap("  ".join(named), width, subsequent_indent="  ")
     return lines
 
 
