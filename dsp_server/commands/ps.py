@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, home
 from hbrt.cli.options import to_paths
 from hbrt.cli.report import Report, reports
@@ -111,8 +111,4 @@ def _remove(board: BoardPaths) -> list[str]:
         BoardBusyError: it runs. BoardError: it is not this user's alone.
     """
     daemon_pid(board)  # refuses a directory that is not ours alone
-    fd = take_lock(board)
-    try:
-        return sorted(path.name for path in remove_files(board, keep_log=False))
-    finally:
-        os.close(fd)
+    return sorted(remove_stopped(board, keep_log=False))

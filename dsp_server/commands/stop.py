@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dsp_server.clients import RELAY
-from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board.files import daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, timeout_option
 from hbrt.cli.report import Report, reports
@@ -37,7 +37,7 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
         data = {"board": board.name, "core": core, "state": "offline"}
         return Report(data, f"Core {core} of board {board.name} is offline.")
     if daemon_pid(board) is None and leftovers(board):
-        removed = clean(board)
+        removed = remove_stopped(board)
         clients: list[dict[str, Any]] = []
     else:
         removed, clients = _stop(board, timeout)
@@ -50,21 +50,6 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."
     fields = {"board": board.name, "directory": str(board.path), "state": "offline", "removed": removed}
     return Report({**fields, "detached": [client["pid"] for client in clients]}, sentence)
-
-
-def clean(board: BoardPaths) -> list[str]:
-    """Remove what a dead daemon left; returns the names.
-
-    Raises:
-        BoardBusyError: a daemon was started meanwhile.
-    """
-    import os
-
-    lock = take_lock(board)
-    try:
-        return [path.name for path in remove_files(board)]
-    finally:
-        os.close(lock)
 
 
 def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, Any]]]:

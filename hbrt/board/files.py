@@ -226,6 +226,19 @@ def leftovers(paths: BoardPaths) -> list[Path]:
     return [path for path in found if os.path.lexists(path)]
 
 
+def remove_stopped(paths: BoardPaths, *, keep_log: bool = True) -> list[str]:
+    """Remove what a board without a daemon has left; returns the names.
+
+    Raises:
+        BoardBusyError: a daemon runs, perhaps started meanwhile.
+    """
+    lock = take_lock(paths)
+    try:
+        return [path.name for path in remove_files(paths, keep_log=keep_log)]
+    finally:
+        os.close(lock)
+
+
 def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
     """Remove a board's files and, when nothing else is in it, its directory; returns what was removed."""
     targets = [*leftovers(paths), paths.lock]

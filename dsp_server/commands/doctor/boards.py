@@ -12,7 +12,7 @@ from dsp_server.commands.doctor.checks import Check, Level
 from dsp_server.lifecycle.health import HEALTHY
 from dsp_server.process.proc_state import STOPPED, state_of
 from hbrt import settings
-from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, RemoteBoard, board_ref, home, is_private_name
 from hbrt.board.routes import routes_of
 from hbrt.control.ask import ask
@@ -111,14 +111,10 @@ def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
         found = f"its daemon has died and left {', '.join(left)}; {shown}"
         return Check(name, Level.WARN, found, "Run 'hbrt doctor --clean' to remove it.")
     try:
-        lock = take_lock(paths)
+        removed = remove_stopped(paths, keep_log=not is_private)
     except BoardError as error:
         return Check(name, Level.OK, f"was started meanwhile: {error}")
-    try:
-        removed = remove_files(paths, keep_log=not is_private)
-    finally:
-        os.close(lock)
-    return Check(name, Level.OK, f"removed {', '.join(path.name for path in removed)}")
+    return Check(name, Level.OK, f"removed {', '.join(removed)}")
 
 
 def remote_board() -> Iterator[Check]:
