@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 MOST = 1_000_000_000  # what any unit of time, and what is sent, has room for
@@ -285,6 +286,19 @@ def size_bytes(name: str) -> int:
     """Value of a size setting in bytes."""
     raw = text(name)
     return 0 if raw.strip() == "0" and _BY_NAME[name].least == 0 else parse_size(raw, name)
+
+
+@contextmanager
+def set_to(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment for a while, and put back what it was."""
+    before, os.environ[name] = os.environ.get(name), value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def seeded(name: str) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from arm_client.commands.estimate.what_if import as_toml
+from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
@@ -99,17 +100,10 @@ def board_of(profile: Profile, image: str) -> Iterator[BoardPaths]:
     Raises:
         DidNotStartError: it does not start.
     """
-    before = os.environ.get("HBRT_PROFILE")
     with ExitStack() as board, os.fdopen(os.memfd_create("profile"), "w", encoding="utf-8") as file:
         file.write(as_toml(profile))  # into memory: nothing is left when this process is killed
         file.flush()
-        os.environ["HBRT_PROFILE"] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
-        try:
+        with settings.set_to("HBRT_PROFILE", f"/proc/{os.getpid()}/fd/{file.fileno()}"):
             daemon = private_daemon(image, cores=profile.whole("cores.dsp.count"))
             paths = board.enter_context(daemon)
-        finally:
-            if before is None:
-                del os.environ["HBRT_PROFILE"]
-            else:
-                os.environ["HBRT_PROFILE"] = before
         yield paths

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,12 @@ import click
 
 from arm_client import dnn
 from arm_client.session.session import attached
+from hbrt import settings
 from hbrt.accelerators.chips import chip_named, run_of
 from hbrt.accelerators.onnx_layers import UnknownSizesError, layers_of_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from onnx import ModelProto
 
@@ -90,18 +90,9 @@ class Models:
         return ", ".join(model.name for model in self.models)
 
 
-@contextmanager
-def in_this_process() -> Iterator[None]:
+def in_this_process() -> AbstractContextManager[None]:
     """Load models with no board: they run in this process."""
-    before = os.environ.get("HBRT_BPU")
-    os.environ["HBRT_BPU"] = "inline"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["HBRT_BPU"]
-        else:
-            os.environ["HBRT_BPU"] = before
+    return settings.set_to("HBRT_BPU", "inline")
 
 
 def text_of(model: Model) -> str:

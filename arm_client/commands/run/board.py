@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
@@ -89,13 +89,8 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
 def profile_of(group: str) -> Iterator[None]:
     """Have the daemon and the samples of a group model the board that the group is about, unless HBRT_PROFILE says."""
     is_ours = group in _PROFILES and not os.environ.get("HBRT_PROFILE")
-    if is_ours:
-        os.environ["HBRT_PROFILE"] = _PROFILES[group]
-    try:
+    with settings.set_to("HBRT_PROFILE", _PROFILES[group]) if is_ours else nullcontext():
         yield
-    finally:
-        if is_ours:
-            del os.environ["HBRT_PROFILE"]
 
 
 @contextmanager
@@ -116,11 +111,8 @@ def image_of(group: str) -> Iterator[None]:
             if done.returncode:
                 raise BoardError(f"{image} does not compile:\n{done.stderr.rstrip()}")
             image = Path(folder, f"{image.stem}.so")
-        os.environ["HBRT_IMAGE"] = str(image)
-        try:
+        with settings.set_to("HBRT_IMAGE", str(image)):
             yield
-        finally:
-            del os.environ["HBRT_IMAGE"]
 
 
 def board_to_trace(board: BoardRef) -> BoardRef | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.tables import show_text
 from hbrt.control.ask import ask
@@ -47,15 +47,11 @@ def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
             _save(board.trace, file)
         return
     with tempfile.TemporaryDirectory(prefix="hbrt-trace-") as directory:
-        before, os.environ["HBRT_TRACE"] = os.environ.get("HBRT_TRACE"), directory
         begun_ns = time.monotonic_ns()
         try:
-            yield
+            with settings.set_to("HBRT_TRACE", directory):
+                yield
         finally:
-            if before is None:
-                del os.environ["HBRT_TRACE"]
-            else:
-                os.environ["HBRT_TRACE"] = before
             if isinstance(board, RemoteBoard):
                 _save_with(board, begun_ns, Path(directory), file)
             else:
