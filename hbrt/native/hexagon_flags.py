@@ -1,9 +1,10 @@
-"""How an image becomes Hexagon code: a program for QEMU, with the runtime inside, by ziglang's compiler. Pure."""
+"""How an image becomes Hexagon code: a program for QEMU, with the runtime inside, by ziglang's compiler."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -19,10 +20,16 @@ _QFLOAT_FROM: Final = 68  # vectors of floating-point numbers
 _VERSION_WORD: Final = re.compile(r"-m(?:cpu=hexagon)?v(\d+)(?:\+.*)?$")
 _UNIT_WORD: Final = re.compile(r"-m(?:hvx|hmx)(?:[-=].*)?$")
 _RUNTIME: Final = {"hexagon": ("runtime.c",), "dsp": ("fastrpc.c", "dspqueue.c", "hap.c", "qurt.c", "worker_pool.c")}
+QEMU: Final = "qemu-hexagon"
 MISSING: Final = (
     "Hexagon code is compiled by ziglang, which is not here: install the extra: pip install 'hbrt[hexagon]'. It runs "
     "by qemu-hexagon (Debian: apt install qemu-user)."
 )
+
+
+def qemu() -> str | None:
+    """Path of the QEMU that runs Hexagon code, None without one; Debian's package of static ones has it, too."""
+    return shutil.which(QEMU) or shutil.which(f"{QEMU}-static")
 
 
 def version_in(arguments: Sequence[str]) -> tuple[int, tuple[str, ...]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arm_client.commands.run.samples import arguments_of
+from arm_client.commands.run.samples import arguments_of, tree_of
 from arm_client.sample import PICTURE
+from hbrt.native.hexagon_flags import QEMU, qemu
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,7 @@ NEEDED = {
     "dnn": _MODELS,
     "rknn": (*_MODELS, "rknn", "rknnlite"),
     "fastrpc": ("fastrpc",),
-    "hexagon": ("fastrpc", "ziglang", "qemu-hexagon"),
+    "hexagon": ("fastrpc", "ziglang", QEMU),
 }
 """An extra -> the libraries and the program that samples need with it."""
 _SUBJECTS = {"fastrpc": "FastRPC needs", "hexagon": "Hexagon code needs"}
@@ -55,7 +55,7 @@ _SUBJECTS = {"fastrpc": "FastRPC needs", "hexagon": "Hexagon code needs"}
 
 def extras_of(file: Path) -> list[str]:
     """The extras that a sample needs: those with the name of its group, of itself, or of a library that it imports."""
-    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree_of(file)))
     imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
     return [extra for extra in NEEDED if extra in {file.parent.name, file.stem, *imported}]
@@ -63,7 +63,7 @@ def extras_of(file: Path) -> list[str]:
 
 def missing_for(extra: str) -> list[str]:
     """Names of what samples need with an extra and this machine does not have."""
-    return [name for name in NEEDED[extra] if find_spec(name) is None and shutil.which(name) is None]
+    return [name for name in NEEDED[extra] if find_spec(name) is None and not (name == QEMU and qemu())]
 
 
 def need(extra: str) -> None:
@@ -74,10 +74,10 @@ def need(extra: str) -> None:
     """
     if missing := missing_for(extra):
         also = f" packages/hbrt-{extra}" if extra in {"fastrpc", "rknn"} else ""
-        qemu = " QEMU is of the system (Debian: apt install qemu-user)." if "qemu-hexagon" in missing else ""
+        system = " QEMU is of the system (Debian: apt install qemu-user)." if QEMU in missing else ""
         raise PictureError(
             f"{_SUBJECTS.get(extra, 'Models need')} {', '.join(missing)}, which this Python does not have: install "
-            f"hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone.{qemu}"
+            f"hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone.{system}"
         )
 
 

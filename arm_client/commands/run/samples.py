@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,15 +49,13 @@ class Outcome(NamedTuple):
         """Whether it ran, and its own check held."""
         return not self.problem
 
-    def record(self) -> dict[str, Any]:
-        """The values of its call: every field of _FIELDS, and the other values that it returned."""
-        return {**dict.fromkeys(_FIELDS), "op": self.name, **self.result}
-
     def document(self) -> dict[str, Any]:
-        """For ``--json``: the values of the sample's calls and of its process."""
+        """For ``--json``: every field of _FIELDS, the other values that it returned, and those of its process."""
         return {
             "sample": self.name,
-            **self.record(),
+            **dict.fromkeys(_FIELDS),
+            "op": self.name,
+            **self.result,
             "passed": self.has_passed,
             "problem": self.problem,
             "output": self.output,
@@ -117,19 +117,21 @@ def _letters(name: str) -> str:
     return name.replace("_", "").lower().removesuffix("s")
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """A sample's syntax tree: what is said of a sample is read there, and nothing of it is run."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def summary_of(file: Path) -> str:
     """First sentence of a sample's docstring."""
-    import ast
-
-    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(tree_of(file)) or ""
     return text.partition("\n\n")[0].replace("\n", " ")
 
 
 def arguments_of(file: Path) -> list[str]:
     """Names of the arguments that a sample's ``main()`` takes; the program is read, not run."""
-    import ast
-
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in tree_of(file).body:
         if isinstance(node, ast.FunctionDef) and node.name == "main":
             return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
     return []

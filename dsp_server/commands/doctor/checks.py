@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from hbrt import settings
 from hbrt.mailbox.native import NativeMissingError, native
+from hbrt.native.hexagon_flags import QEMU, qemu
 from hbrt.profiles.profile import active
 
 OLDEST_PYTHON = (3, 11)
@@ -125,11 +126,11 @@ def extras() -> Iterator[Check]:
 def _hexagon() -> Check:
     """The compiler and the QEMU of images as Hexagon code; a board is whole without them."""
     has_compiler = importlib.util.find_spec("ziglang") is not None
-    qemu = shutil.which("qemu-hexagon") or shutil.which("qemu-hexagon-static")
+    found_qemu = qemu()
     missing = [] if has_compiler else ["pip install 'hbrt[hexagon]'"]
-    missing += [] if qemu else ["install qemu-hexagon (Debian: apt install qemu-user)"]
+    missing += [] if found_qemu else [f"install {QEMU} (Debian: apt install qemu-user)"]
     found = (
-        f"ziglang, and {qemu}"
+        f"ziglang, and {found_qemu}"
         if not missing
         else f"not all is here for images as Hexagon code: {', and '.join(missing)}"
     )

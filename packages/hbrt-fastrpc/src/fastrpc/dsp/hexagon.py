@@ -8,7 +8,6 @@ it is what becomes of every core.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -22,12 +21,12 @@ from dsp_server.errors import ImageError
 from dsp_server.hardware.buffers import address_of
 from dsp_server.registry import Op
 from hbrt.ddr.imported import ImportedFile
+from hbrt.native.hexagon_flags import QEMU, qemu
 
 CALL, REGISTER, READY, DONE, MAP, LOG, CLIENT = range(1, 8)
 HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _STATUS: Final = struct.Struct("<i")
-QEMU: Final = "qemu-hexagon"
 OLDEST: Final = 0x67
 """Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
 MISSING: Final = (
@@ -42,12 +41,12 @@ def run_image(snapshot: str, origin: str) -> None:
     Raises:
         ImageError: QEMU is not here, or the program ends before it serves.
     """
-    qemu = shutil.which(QEMU) or shutil.which(f"{QEMU}-static")
-    if qemu is None:
+    program_of_qemu = qemu()
+    if program_of_qemu is None:
         raise ImageError(MISSING)
     Path(snapshot).chmod(0o700)  # QEMU runs what may be run
     runtime.hb_dsp_env_init()
-    program = Program(qemu, snapshot, origin)
+    program = Program(program_of_qemu, snapshot, origin)
     program.begin()
     try:
         runtime.hb_dsp_start()
