@@ -19,6 +19,7 @@ from hbrt.cli.options import (
     board_option,
     check_option,
     dma_order_option,
+    option_given,
     profile_option,
     timeout_option,
     to_bytes,
@@ -98,16 +99,13 @@ def daemon_options(function: F) -> F:
     "--core", metavar="N", type=click.IntRange(min=0), help="Start this core of a running board, nothing else."
 )
 @reports
-@click.pass_context
-def command(
-    ctx: click.Context, /, board: BoardPaths, core: int | None, *, foreground: bool, **served: Any
-) -> Report | None:
+def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: Any) -> Report | None:
     """Start a board and return when it is running, or say why it is not.
 
     With --core N: start a core of a running board that is offline or crashed.
     """
     if core is not None:
-        return _start_core(ctx, board, core, served["timeout"])
+        return _start_core(board, core, served["timeout"])
     config = _config(board, **served)
     if foreground:
         if is_json():
@@ -184,17 +182,11 @@ def _report(config: DaemonConfig, launched: Launched) -> Report:
     )
 
 
-def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float) -> Report:
+def _start_core(board: BoardPaths, core: int, timeout: float) -> Report:
     from hbrt.control.ask import ask
 
-    given = [
-        name
-        for name in ("image", "cores", "ddr", "is_reloading", "foreground", "watchdog_ms", "recovery")
-        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        option = given[0].removeprefix("is_").replace("reloading", "reload").removesuffix("_ms")
-        raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
+    if option := option_given("image", "cores", "ddr", "is_reloading", "foreground", "watchdog_ms", "recovery"):
+        raise click.UsageError(f"--core starts one core of a running board; {option} is for starting a board.")
     ask(board, "start_core", timeout, core=core)
     data = {"board": board.name, "core": core, "state": "running"}
     return Report(data, f"Core {core} of board {board.name} is running.")

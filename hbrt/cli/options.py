@@ -56,6 +56,14 @@ def was_given(*names: str) -> bool:
     return any(ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT for name in names)
 
 
+def option_given(*names: str) -> str:
+    """Return the first of these options that stands on the command line, as it is spelled there; "" for none."""
+    ctx = click.get_current_context()
+    spellings = {param.name: param.opts[0] for param in ctx.command.params}
+    on_line = click.core.ParameterSource.COMMANDLINE
+    return next((spellings[name] for name in names if ctx.get_parameter_source(name) is on_line), "")
+
+
 def to_bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     """Callback of an option that takes a size such as 512M or 2G."""
     try:

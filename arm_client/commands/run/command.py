@@ -21,7 +21,7 @@ from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample,
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import any_board_option, check_option, dma_order_option, timeout_option, was_given
+from hbrt.cli.options import any_board_option, check_option, dma_order_option, option_given, timeout_option, was_given
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, short_time, show_text
 from hbrt.status import name_of
@@ -33,20 +33,20 @@ _OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
-def _if_known(key: str, text: Callable[[Any], str]) -> Callable[[Outcome], str | None]:
-    """The text of a field of a sample's record; None where the field has none."""
-    return lambda outcome: None if (value := outcome.record()[key]) is None else text(value)
+def _if_known(key: str, text: Callable[[Any], str]) -> Callable[[dict[str, Any]], str | None]:
+    """The text of a field of a sample's result; None where the field has none."""
+    return lambda result: None if (value := result[key]) is None else text(value)
 
 
 _COLUMNS = (
-    Column("OP", lambda outcome: outcome.record()["op"]),
+    Column("OP"),
     number("COMMAND", _if_known("command", "{:#x}".format)),
     Column("CORE", _if_known("core", lambda core: _CORES.get(core, str(core)))),
     Column("STATUS", _if_known("status", lambda status: name_of(status) if status else "0")),
     number("LARGEST ERROR", _if_known("max_error", "{:.2g}".format)),
     number("HOST TIME", _if_known("host_time_us", "{:.0f} µs".format)),
     number("MODELLED", _if_known("modelled_us", lambda us: short_time(us * 1000))),
-    Column("RESULT", lambda outcome: "ok" if outcome.has_passed else "FAILED"),
+    Column("RESULT", lambda result: "ok" if result["passed"] else "FAILED"),
 )
 _DEFECTS = (
     Column("DEFECT", lambda one: one.defect.name),
@@ -144,9 +144,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 @dma_order_option
 @timeout_option(SAMPLE_SECONDS)
 @reports
-@click.pass_context
 def command(
-    ctx: click.Context,
     group: str | None,
     names: tuple[str, ...],
     board: BoardPaths,
@@ -175,20 +173,20 @@ def command(
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
         why = f"has no effect: {GROUP} have their own board, which watches everything"
-        _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
+        _refuse_options((*_OF_SAMPLES, "board", "check", "mode"), why)
         with recorded() as run, traced_run(trace, None):
             report = _run_defects(names, timeout)
         report.code = run.exit_code(report.code)
         return report
     if group not in groups() and is_program(group):
         of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
-        _refuse_options(ctx, of_samples, "is for samples: your own program does not take it")
+        _refuse_options(of_samples, "is for samples: your own program does not take it")
         if image is not None and running_here(board) is not None:
             why = (
                 f"has no effect: board {board.name} runs, with its own image. Load yours with `hbrt restart "
                 "--image FILE`, or name another --board, which gets one of its own"
             )
-            _refuse_options(ctx, ("image",), why)
+            _refuse_options(("image",), why)
         return run_program(group, names, board if was_named else None, mode, image, trace=trace)
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
@@ -210,21 +208,18 @@ def command(
     return report
 
 
-def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
+def _refuse_options(names: tuple[str, ...], why: str) -> None:
     """Refuse options that would have no effect.
 
     Args:
-        ctx: The verb, as it was called.
         names: Of the options.
         why: The rest of the sentence, behind the option's name.
 
     Raises:
         click.UsageError: one was given.
     """
-    for name in names:
-        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = next(param.opts[0] for param in ctx.command.params if param.name == name)
-            raise click.UsageError(f"{option} {why}.")
+    if option := option_given(*names):
+        raise click.UsageError(f"{option} {why}.")
 
 
 def _run_samples(
@@ -251,7 +246,7 @@ def _run_samples(
     with running_board(board, group, must_run=must_run) as (directory, is_private):
         if output is not None:
             prepare_output(output)
-        limits = {} if timeout != SAMPLE_SECONDS else LONG_SECONDS
+        limits = {} if was_given("timeout") else LONG_SECONDS
         outcomes = [
             run_sample(name, file, directory, limits.get(name, timeout), options, mode)
             for name, file in _with_progress(samples, group, is_shown=not is_json())
@@ -264,7 +259,7 @@ def _run_samples(
         "results": [outcome.document() for outcome in outcomes],
     }
     on = f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode"
-    parts = [*_parts(outcomes, "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else on)]
+    parts = [*_parts(document["results"], "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else on)]
     failures = [f"{one.name} failed: {one.problem}\n{one.output}".rstrip() for one in outcomes if not one.has_passed]
     report = Report(document, *parts, code=_exit_code(outcomes), warnings=failures)
     if output is not None:
@@ -329,20 +324,20 @@ def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> I
     return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
 
 
-def _parts(outcomes: list[Outcome], where: str) -> Iterator[object]:
-    by_command = sorted(outcomes, key=_place_of)
+def _parts(results: list[dict[str, Any]], where: str) -> Iterator[object]:
+    by_command = sorted(results, key=_place_of)
     yield Table(_COLUMNS, by_command)
-    told = [lines for outcome in by_command if (lines := outcome.result.get("report"))]
+    told = [lines for result in by_command if (lines := result.get("report"))]
     yield from ("\n".join(["", *lines]) for lines in told)
     if told:
         yield ""
-    yield f"{sum(outcome.has_passed for outcome in outcomes)} of {len(outcomes)} passed, on {where}."
+    yield f"{sum(result['passed'] for result in results)} of {len(results)} passed, on {where}."
 
 
-def _place_of(outcome: Outcome) -> tuple[int, str]:
+def _place_of(result: dict[str, Any]) -> tuple[int, str]:
     """Key by which the table is sorted: command, then name; last those whose command is not known."""
-    command = outcome.record()["command"]
-    return 1 << 16 if command is None else command, outcome.name
+    command = result["command"]
+    return 1 << 16 if command is None else command, result["sample"]
 
 
 def _keep(
