@@ -14,7 +14,7 @@ from hobot_vio.pictures import DEFAULT_SIZE, Picture
 
 __all__ = ["Camera", "Decoder", "Display", "Encoder", "bind", "unbind"]
 
-_SCALE, _CROP, _ROTATE, _ROTATE_CROP = 1, 2, 3, 4
+_ROTATE_CROP = 4  # of hobot_vio; it scales alone where no crop or turn is given
 
 
 class Camera:
@@ -35,11 +35,9 @@ class Camera:
         rotate: int | Sequence[int] = 0,
     ) -> int:
         """Crop frames of one size from the upper left corner, turn them, and scale them into each size. 0 or -1."""
-        turns = [rotate] if isinstance(rotate, int) else list(rotate)
         crops = [[0, 0, width, height] for width, height in _pairs([crop_rect])] if crop_rect else []
-        mode = {(0, 0): _SCALE, (1, 0): _CROP, (0, 1): _ROTATE, (1, 1): _ROTATE_CROP}[bool(crops), any(turns)]
         return self._camera.open_vps(
-            1, mode, crop_rect=crops, rotate=turns, src_size=src_size, dst_size=_pairs([dst_size])
+            1, _ROTATE_CROP, crop_rect=crops, rotate=rotate, src_size=src_size, dst_size=_pairs([dst_size])
         )
 
     def get_frame(self, module: int = 2, *size: Any) -> bytes | None:
