@@ -228,15 +228,14 @@ def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> 
     Returns:
         0; AEE_ENOMEMORY: the address has more bits; as remote_mem_map.
     """
-    place = ctypes.c_uint64()
+    place = ctypes.c_uint64() if hasattr(vaddrout, "value") else vaddrout  # what is no place is refused
     code = remote_mmap64(fd, flags, vaddrin, size, place)
     if code:
         return code
-    if not hasattr(vaddrout, "value") or place.value >= 1 << 32:
+    if place.value >= 1 << 32:
         remote_munmap64(place.value, size)
-        is_missing = not hasattr(vaddrout, "value")
         return note(
-            Aee.AEE_EBADPARM if is_missing else Aee.AEE_ENOMEMORY,
+            Aee.AEE_ENOMEMORY,
             f"The address {place.value:#x} does not fit the place for it, {vaddrout!r}; use remote_mmap64.",
         )
     vaddrout.value = place.value
