@@ -208,9 +208,7 @@ def value_of(path: Path, tensor: Tensor, shape: tuple[int, ...] | None = None) -
     """
     suffix = _checked(path, tensor).suffix.lower()
     if suffix in PICTURES:
-        from arm_client.dnn.tensors.images import sides_of
-
-        once = _encoded(_fitted(_read_picture(path, tensor), *sides_of(tensor.spec)), tensor)
+        once = _encoded(_fitted(_read_picture(path, tensor), *tensor.spec.sides), tensor)
         return np.tile(once, tensor.spec.valid_shape[0])  # each picture of a batch
     if suffix == ".npy":
         values = _loaded(path)

@@ -75,6 +75,13 @@ class TensorSpec:
         return hbDNNInputSource.HB_DNN_INPUT_FROM_PYRAMID
 
     @property
+    def sides(self) -> tuple[int, int]:
+        """Height and width of an image input."""
+        _, *inner = self.valid_shape
+        height, width = inner[1:] if self.layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW else inner[:2]
+        return height, width
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether the data decides a size."""
         return DYNAMIC in self.valid_shape

@@ -65,7 +65,7 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
     Raises:
         ModelError: INVALID_ARGUMENT: the rule or limit that is broken.
     """
-    from arm_client.dnn.tensors.images import graph_input, sides_of
+    from arm_client.dnn.tensors.images import graph_input
 
     view = view_of(bytes(tensor))
     tensor_type = type_given(spec.name, spec.tensor_type, view.tensor_type)
@@ -77,10 +77,9 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
             "holds one picture: set its first size to 1."
         )
     (picture,) = pictures_of(spec.name, tensor_type, spec.layout, valid, view.aligned, view.mems)
-    sides = sides_of(spec)
-    check_region(spec.name, region, picture, sides)
+    check_region(spec.name, region, picture, spec.sides)
     planes = planes_of(spec.name, picture, ddr)
-    return lambda: graph_input(spec, [resize(planes, region, sides)], tensor_type)
+    return lambda: graph_input(spec, [resize(planes, region, spec.sides)], tensor_type)
 
 
 def planes_of(name: str, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8], ...]:

@@ -34,18 +34,10 @@ def graph_input(spec: TensorSpec, pictures: Sequence[Sequence[Bytes]], tensor_ty
     """
     assert spec.image is not None  # noqa: S101 - only inputs that are images come here
     result = np.empty((len(pictures), *spec.graph_shape[1:]), spec.graph_dtype)
-    height, width = sides_of(spec)
     for target, planes in zip(result, pictures, strict=True):
-        pixels = trained_pixels(planes, tensor_type, spec.layout, spec.image, (height, width))
+        pixels = trained_pixels(planes, tensor_type, spec.layout, spec.image, spec.sides)
         normalize(pixels, spec.image, target)
     return result
-
-
-def sides_of(spec: TensorSpec) -> tuple[int, int]:
-    """Height and width of an image input."""
-    _, *inner = spec.valid_shape
-    height, width = inner[1:] if spec.layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW else inner[:2]
-    return height, width
 
 
 def trained_pixels(

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.dnn import Model, Tensor, load
-from arm_client.dnn.tensors.images import sides_of
 from arm_client.errors import HbrtError
 from hobot_vio.pictures import to_nv12
 
@@ -103,7 +102,7 @@ class Infer:
         Raises:
             FileNotFoundError: the file cannot be read as a picture. ValueError: the index is out of range.
         """
-        height, width = sides_of(self._input(index).spec)
+        height, width = self._input(index).spec.sides
         picture = cv2.imread(img_path)
         if picture is None:
             raise FileNotFoundError(f"Cannot read {img_path} as a picture.")

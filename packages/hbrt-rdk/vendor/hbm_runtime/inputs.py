@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.dnn import Model, Tensor, TensorProperties
-from arm_client.dnn.tensors.images import sides_of
 from hbm_runtime.types import QuantParams, hbDNNDataType, hbDNNQuantiType
 
 _TYPES = {
@@ -103,7 +102,7 @@ def fed(model: Model, arrays: list[NDArray[np.generic]], *, has_planes: bool) ->
 
 
 def _planes(tensor: Tensor) -> list[Shown]:
-    batch, (height, width) = tensor.properties.shape[0], sides_of(tensor.spec)
+    batch, (height, width) = tensor.properties.shape[0], tensor.spec.sides
     y, uv = (batch, height, width, 1), (batch, height // 2, width // 2, 2)
     return [
         Shown(f"{tensor.name}_y", y, "uint8", (-1, -1, 1, 1), is_picture=True),
