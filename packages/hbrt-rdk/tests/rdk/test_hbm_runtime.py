@@ -1,5 +1,8 @@
 """hbm_runtime: names, forms of inputs, schedules, and what is refused."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +76,17 @@ def test_what_does_not_fit_is_refused_by_a_sentence(dsp_board: Board, files: lis
     write_model(tmp_path / "plain.bin", [{"shape": [1, 4]}], [OUT])
     with pytest.raises(ValueError, match=r"has the shape \[1, 4\], not \[4\]"):
         hbm_runtime.HB_HBMRuntime(str(tmp_path / "plain.bin")).run(np.zeros(4, np.float32))
+
+
+@pytest.mark.parametrize("profile", ["j5", "rk3588"])
+def test_importing_it_loads_no_opencv_where_nothing_is_shown(profile: str) -> None:
+    outer = {name: value for name, value in os.environ.items() if name not in {"HBRT_CAMERA", "HBRT_DISPLAY"}}
+    program = "import sys, hbm_runtime; print('cv2' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**outer, "HBRT_PROFILE": profile},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"

@@ -2,10 +2,13 @@
 
 from hbrt import settings
 
+BOARDS = {"s100": "S100", "x5": "X5", "x3": "X3"}
+"""Names of the boards that programs look for, by profile."""
+
 
 def surroundings() -> None:
     """Have programs find the board's USB camera, window and name, where settings ask for them: ``hobot_vio.usb``."""
-    if settings.text("HBRT_CAMERA") or settings.text("HBRT_DISPLAY") or settings.text("HBRT_PROFILE") != "j5":
+    if settings.text("HBRT_CAMERA") or settings.text("HBRT_DISPLAY") or settings.text("HBRT_PROFILE") in BOARDS:
         from hobot_vio.usb import install
 
         install()

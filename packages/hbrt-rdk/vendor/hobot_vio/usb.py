@@ -15,9 +15,9 @@ import numpy as np
 
 from hbrt import settings
 from hbrt.borders import board_files
+from hobot_vio import BOARDS
 from hobot_vio.pictures import CameraFrames, OwnCapture, Picture, show, tell
 
-_NAMES = {"s100": "S100", "x5": "X5", "x3": "X3"}
 _FPS = 30.0
 
 
@@ -114,7 +114,7 @@ def install() -> None:
         ):
             setattr(cv2, name, _window)
         cv2.destroyAllWindows = _window
-    board = _NAMES.get(settings.text("HBRT_PROFILE"))
+    board = BOARDS.get(settings.text("HBRT_PROFILE"))
     if board and board_files.show(dict.fromkeys(_files(), f"{board}\n")):
         tell(f"{' and '.join(_files())} name {board}, as HBRT_PROFILE says.")
 
