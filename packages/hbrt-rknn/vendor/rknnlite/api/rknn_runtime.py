@@ -14,4 +14,4 @@ class RKNNRuntime:
         Raises:
             hbrt.native.files.NotBuiltError: it is not built.
         """
-        return str(library("libhbrt.so").parent / "librknnrt.so")
+        return str(library("librknnrt.so"))
