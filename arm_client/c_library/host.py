@@ -22,7 +22,7 @@ import arm_client
 import hbrt.dnn_types
 import hbrt.types
 from arm_client.c_library import call_sites
-from arm_client.c_library.prototypes import Prototype, by_numbers, prototype
+from arm_client.c_library.prototypes import Prototype, by_numbers, prototype, without_body
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
@@ -217,19 +217,12 @@ def _function(name: str) -> Callable[..., Any]:
         from arm_client.c_library.layers import register
 
         return register
-    return cast("Callable[..., Any]", getattr(arm_client, name, None) or _unsupported(name))
+    return cast("Callable[..., Any]", getattr(arm_client, name, None) or without_body(name, _unsupported))
 
 
-def _unsupported(name: str) -> Callable[..., int]:
-    """A function that is declared, and has no body: it says so."""
-
-    def refused(*given: Any) -> int:
-        del given
-        sentence = f"{name} is declared, but not supported: hbrt has no body for it."
-        _say(sentence)
-        return note(Status.HB_SYS_NOT_SUPPORTED, sentence)
-
-    return refused
+def _unsupported(sentence: str) -> int:
+    _say(sentence)
+    return note(Status.HB_SYS_NOT_SUPPORTED, sentence)
 
 
 @cache

@@ -56,6 +56,11 @@ def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[...
     return called
 
 
+def without_body(name: str, refuse: Callable[[str], int]) -> Callable[..., int]:
+    """The function of a name that is declared, and has no body: it returns what ``refuse`` does with a sentence."""
+    return lambda *_: refuse(f"{name} is declared, but not supported: hbrt has no body for it.")
+
+
 def read(kind: Any, address: int) -> Any:
     """The value at an address: that which Python made, or what the program has there; None for NULL."""
     found = made.get(address)

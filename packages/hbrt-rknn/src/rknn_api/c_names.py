@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rknn_api
-from arm_client.c_library.prototypes import Prototype, by_address, made, read
+from arm_client.c_library.prototypes import Prototype, by_address, made, read, without_body
 from rknn_api import types
 from rknn_api.capi import functions, queries
 from rknn_api.errors import RknnStatus
@@ -53,17 +53,16 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
     if name in _BY_HAND:
         return _BY_HAND[name]
     call = getattr(rknn_api, name, None)
-    return _not_supported(name, given) if call is None else by_address(call, given.kinds)
+    if call is not None:
+        return by_address(call, given.kinds)
+
+    def refuse(sentence: str) -> int:
+        Log().error(name, sentence)
+        return int(RknnStatus.RKNN_ERR_FAIL) if given.result is ctypes.c_int32 else 0
+
+    return without_body(name, refuse)
 
 
 def refusal(name: str, status: int) -> None:
     """As ``Guest.refusal`` of arm_client/c_library/host.py: the run time's own log has said it."""
     del name, status
-
-
-def _not_supported(name: str, given: Prototype) -> Callable[..., int]:
-    def refused(*_: int) -> int:
-        Log().error(name, f"{name} is declared, but not supported: hbrt has no body for it.")
-        return int(RknnStatus.RKNN_ERR_FAIL) if given.result is ctypes.c_int32 else 0
-
-    return refused

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import fastrpc
-from arm_client.c_library.prototypes import Prototype, by_address
+from arm_client.c_library.prototypes import Prototype, by_address, without_body
 from arm_client.cabi.last_error import note
 from fastrpc import asynchronous, calls
 from fastrpc.c_library import queues
@@ -64,17 +65,14 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
     if name in _BY_HAND:
         return _BY_HAND[name]
     call = getattr(fastrpc, name, None) or getattr(queues, name, None)
-    return _unsupported(name) if call is None else by_address(call, given.kinds)
+    if call is None:
+        return without_body(name, partial(note, Aee.AEE_EUNSUPPORTED))
+    return by_address(call, given.kinds)
 
 
 def refusal(name: str, status: int) -> tuple[str, str] | None:
     """As ``Guest.refusal`` of arm_client/c_library/host.py."""
     return None if name in _NOT_CODES or status in _PENDING else (name, name_of(status))
-
-
-def _unsupported(name: str) -> Callable[..., int]:
-    sentence = f"{name} is declared, but not supported: hbrt has no body for it."
-    return lambda *_: note(Aee.AEE_EUNSUPPORTED, sentence)
 
 
 def _preparing(host: Any) -> Callable[[int, int, int], int]:
