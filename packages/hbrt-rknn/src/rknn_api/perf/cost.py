@@ -132,7 +132,7 @@ def _time_us(layer: Layer, chip: Chip, share: float) -> float:
         return 0.0
     bits = 8 * layer.element_bytes
     one = _as_accelerated(layer)._replace(feature_bits=bits, weight_bits=bits)
-    alone_us = run_times([one], chip.times)[0] - chip.times.run_us
+    alone_us = float(run_times([one], chip.times)[1].us[0])
     return share * (alone_us - chip.times.launch_us) + chip.times.launch_us
 
 
