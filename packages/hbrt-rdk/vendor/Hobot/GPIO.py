@@ -181,15 +181,13 @@ class PWM:
     """
 
     def __init__(self, channel: Channel, frequency_hz: float) -> None:
-        (self._channel,) = _checked(channel)
+        (one,) = _checked(channel)
         self.ChangeFrequency(frequency_hz)
-        self._share, self._runs = 0.0, False
-        _pins[self._channel] = _Pin(HARD_PWM, LOW)
+        _pins[one] = _Pin(HARD_PWM, LOW)
 
     def start(self, duty_cycle_percent: float) -> None:
         """Begin, high for this share of the time."""
         self.ChangeDutyCycle(duty_cycle_percent)
-        self._runs = True
 
     def ChangeDutyCycle(self, duty_cycle_percent: float) -> None:
         """Change the share of the time, 0 to 100 percent.
@@ -199,7 +197,6 @@ class PWM:
         """
         if not 0 <= duty_cycle_percent <= 100:
             raise ValueError(f"Invalid duty cycle {duty_cycle_percent}: must be 0 to 100 percent.")
-        self._share = duty_cycle_percent
 
     def ChangeFrequency(self, frequency_hz: float) -> None:
         """Change the pulses a second.
@@ -209,11 +206,9 @@ class PWM:
         """
         if frequency_hz <= 0:
             raise ValueError(f"Invalid frequency {frequency_hz}: must be more than 0 Hz.")
-        self._frequency_hz = frequency_hz
 
     def stop(self) -> None:
         """End."""
-        self._runs = False
 
 
 def _checked(channels: Channels) -> list[Channel]:
