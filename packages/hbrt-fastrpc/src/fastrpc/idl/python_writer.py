@@ -23,7 +23,6 @@ from fastrpc.idl.model import (
     is_simple,
 )
 from fastrpc.idl.names import NOTE, class_name, identifier, python_name
-from fastrpc.wire.marshal import HANDLE, PARTS, SEQUENCE, STRING, VALUE
 
 _NAMES: Final = {
     getattr(ctypes, name): name
@@ -32,7 +31,6 @@ _NAMES: Final = {
         *(f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     )
 }
-_FORMS: Final = {VALUE: "VALUE", SEQUENCE: "SEQUENCE", STRING: "STRING", HANDLE: "HANDLE", PARTS: "PARTS"}
 
 
 def files(file: File) -> dict[str, str]:
@@ -108,7 +106,7 @@ def _kind(one: Type) -> str:
 
 def _param(one: Parameter) -> str:
     name = python_name(one.name)
-    form = _FORMS[one.param(name).form]
+    form = one.param(name).form.upper()
     value = None if isinstance(one.type, Handle) else one.value if is_simple(one.type) else one.type
     kind = "" if value is None else f", {_kind(value)}"
     return f'_marshal.Param("{name}", _marshal.{one.mode.upper()}, _marshal.{form}{kind})'
