@@ -156,7 +156,7 @@ def event_detected(channel: Channel) -> bool:
 def wait_for_edge(
     channel: Channel, edge: int, bouncetime: int | None = None, timeout: float | None = None
 ) -> Channel | None:
-    """Wait for an edge of an input, for ``timeout`` milliseconds; without one for ever. None: none came.
+    """Wait for an edge of an input, for ``timeout`` milliseconds; without one forever. None: none came.
 
     Raises:
         RuntimeError: the channel is no input. ValueError: no such edge.

@@ -129,7 +129,7 @@ def _imshow(winname: str, mat: Any) -> None:
 
 
 def _wait_key(delay: int = 0) -> int:
-    """No key is ever pressed. Without a delay a program would wait for one for ever: it goes on."""
+    """No key is ever pressed. Without a delay a program would wait forever; this returns."""
     time.sleep(max(delay, 0) / 1000)
     return -1
 
