@@ -64,6 +64,8 @@ class Heartbeat:
     ) -> None:
         self._shared = shared
         self._record = record
+        # Stored as one word: struct writes zeros first, and a supervisor that sees them takes the core for stalled.
+        self._beat_ns = shared[record + CORE_HEARTBEAT : record + CORE_HEARTBEAT + 8].cast("Q")
         self._on_beat = on_beat
         self._urgent_doorbell = urgent_doorbell
         self._interrupt = interrupt
@@ -91,7 +93,7 @@ class Heartbeat:
                     look()
 
     def _write(self) -> None:
-        _U64.pack_into(self._shared, self._record + CORE_HEARTBEAT, time.monotonic_ns())
+        self._beat_ns[0] = time.monotonic_ns()
 
 
 class Repairs:
