@@ -64,8 +64,8 @@ class Ring:
 
     def __init__(self, view: memoryview) -> None:
         self._view = view
-        # Where the next packet is written, and read. One load or store each: struct goes byte by byte, so that the
-        # other side would see halves of two positions.
+        # Where the next packet is written, and read. Stored as words: struct writes zeros first, which the other side
+        # would take for a position.
         self._at = view[:8].cast("I")
         self._size = len(view) - HEAD_BYTES
 
