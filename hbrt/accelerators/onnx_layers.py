@@ -167,9 +167,10 @@ def _bits_of(graph: GraphProto) -> dict[str, int]:
 
 def _bits_of_layer(graph: _Graph, node: NodeProto) -> tuple[int, int]:
     """Bits of the numbers that a layer reads or writes, and of its weights."""
-    features = [graph.bits[one] for one in (*node.input, node.output[0]) if one in graph.bits.keys() - graph.constants]
-    weights = [graph.bits.get(one, graph.float_bits) for one in node.input if one in graph.constants]
-    return max(features, default=graph.float_bits), next(iter(weights), graph.float_bits)
+    values = (one for one in (*node.input, node.output[0]) if one not in graph.constants)
+    features = [graph.bits[one] for one in values if one in graph.bits]
+    weights = (graph.bits.get(one, graph.float_bits) for one in node.input if one in graph.constants)
+    return max(features, default=graph.float_bits), next(weights, graph.float_bits)
 
 
 def _fused(graph: _Graph, node: NodeProto) -> Iterator[NodeProto]:
