@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "engine.h"
 #include "engine_notes.h"
+#include "fastrpc.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -120,8 +121,10 @@ static int is_shown(uint64_t phy_addr, uint64_t size) {
   return 0;
 }
 
-void hbrt_engine_remember(uint32_t of_client, uint64_t phy_addr, uint64_t size) {
-  if (!is_open || hbrt_is_in_block(&file, of_client, phy_addr, size) != HBRT_IMPORTED) return;
+void hbrt_engine_remember(uint64_t phy_addr, uint64_t size) {
+  const hbrt_block_record *block = is_open ? hbrt_block_of(&file, phy_addr, size) : NULL;
+  if (!block || !block->imported) return;
+  const uint32_t of_client = hbrt_fastrpc_client(); /* mostly a call into Python */
   pthread_mutex_lock(&lock);
   forget_old();
   if (shown_count == HBRT_MAPPINGS) shown_count = 0;

@@ -59,8 +59,8 @@ void hbrt_engine_hand_over(void);
 /* The calls of the headers. They return 1 when they are done, 0 when they are Python's. */
 int hbrt_engine_map(const char *site, uint64_t phy_addr, int64_t size, void **mapped);
 int hbrt_engine_unmap(uintptr_t mapped);
-/* Python has mapped a range for a client: what is memory of another library is mapped here from now on. */
-void hbrt_engine_remember(uint32_t client, uint64_t phy_addr, uint64_t size);
+/* Python has mapped a range for the task that runs: memory of another library is mapped here for its client from now on. */
+void hbrt_engine_remember(uint64_t phy_addr, uint64_t size);
 int hbrt_engine_allocate(const char *site, const void *tm, int64_t size, int64_t color, int64_t align, void **tile);
 int hbrt_engine_free(const void *tm, const void *tile);
 /* shape: rows, source pitch, destination pitch, tiles, source tile pitch, destination tile pitch; NULL: flat. */

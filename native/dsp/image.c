@@ -269,7 +269,7 @@ EXPORT void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size)
   void *mapped;
   if (hbrt_engine_map(site, phy_addr, size, &mapped)) return mapped;
   mapped = map_by_python(site, phy_addr, size);
-  if (mapped != MAP_FAILED) hbrt_engine_remember((uint32_t)(hbrt_dsp_client(-1) >> 32), phy_addr, (uint64_t)size);
+  if (mapped != MAP_FAILED) hbrt_engine_remember(phy_addr, (uint64_t)size);
   return mapped;
 }
 EXPORT void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) { return hbrt_dsp_mem_map(NULL, phy_addr, size); }

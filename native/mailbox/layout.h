@@ -151,21 +151,28 @@ static inline int hbrt_may_run(const hbrt_file *file, uint32_t core, uint32_t ma
     return mask == 0 ? core < file->dsp_count : mask >> core & 1u;
 }
 
-/* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
- * file does not hold; the reference has the reasons of a refusal. */
-enum { HBRT_IMPORTED = 2 };
-static inline int hbrt_is_in_block(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
+/* The live block that holds a range, or NULL. */
+static inline const hbrt_block_record *hbrt_block_of(const hbrt_file *file, uint64_t phy, uint64_t bytes) {
     const hbrt_header *at = &file->at;
     uint64_t start = at->ddr_base + at->heap;
-    if (bytes == 0 || phy < start || bytes > at->heap_bytes || phy - start > at->heap_bytes - bytes) return 0;
+    if (bytes == 0 || phy < start || bytes > at->heap_bytes || phy - start > at->heap_bytes - bytes) return NULL;
     const uint32_t *pages = (const uint32_t *)(const void *)(file->map + at->pages);
     uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
-    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->history - at->blocks) / at->block_record_bytes) return 0;
+    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->history - at->blocks) / at->block_record_bytes) return NULL;
     const hbrt_block_record *record =
         (const hbrt_block_record *)(const void *)(file->map + at->blocks + (uint64_t)block * at->block_record_bytes);
     if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||
         bytes > record->size_bytes - (phy - record->phy_addr))
-        return 0;
+        return NULL;
+    return record;
+}
+
+/* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
+ * file does not hold; the reference has the reasons of a refusal. */
+enum { HBRT_IMPORTED = 2 };
+static inline int hbrt_is_in_block(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
+    const hbrt_block_record *record = hbrt_block_of(file, phy, bytes);
+    if (!record) return 0;
     int usable = record->imported ? HBRT_IMPORTED : 1;
     if (record->owner == client) return usable;
     for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
