@@ -1,4 +1,4 @@
-/** Every function of the library: a jump into Python by way of host.c, which three of them mostly do without. */
+/** Every function of the library: a jump into Python by way of host.c, which those of FAST mostly do without. */
 #include "calls.h"
 
 #include "AEEStdErr.h"

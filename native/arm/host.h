@@ -28,7 +28,6 @@ struct hbrt_call {
 
 /** Where the program calls a function of the library that calls another one; that one takes it. */
 extern __thread void *hbrt_caller;
-#define CALLED_HERE() hbrt_caller = hbrt_caller ? hbrt_caller : __builtin_return_address(0)
 
 extern struct hbrt_entry hbrt_entries[];
 extern const int32_t hbrt_entry_count;

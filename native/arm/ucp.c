@@ -214,7 +214,6 @@ static void fill_plane(struct hbrtUcpProperties *made, const hbDNNTensorProperti
 }
 
 API int32_t hbrt_ucp_hbDNNGetInputCount(int32_t *inputCount, hbDNNHandle_t dnnHandle) {
-  CALLED_HERE();
   int32_t count = 0, status = ASKED(hbDNNGetInputCount(inputCount ? &count : NULL, dnnHandle));
   if (status) return status;
   *inputCount = count;
