@@ -134,24 +134,26 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
     modules, names = set(), set()
     for path in files:
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))))
         except (SyntaxError, ValueError):
             continue
-        optional = {one for node in ast.walk(tree) if isinstance(node, ast.Try) for one in _tried(node)}
+        optional = {one for node in nodes if isinstance(node, ast.Try) for one in _tried(node)}
         called: dict[str, str] = {}  # modules by the names that the program gives them
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 wanted = {alias.name: {alias.asname or alias.name} for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 wanted = {node.module: set()}
-                names |= {f"{node.module}.{one.name}" for one in node.names if not _has(node.module, one.name)}
+                if node not in optional:
+                    names |= {f"{node.module}.{one.name}" for one in node.names if not _has(node.module, one.name)}
                 called |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
             else:
                 continue
             called |= {name: module for module, given in wanted.items() for name in given}
             if node not in optional:
                 modules |= {name for name in wanted if name.partition(".")[0] not in own and not _can_be_imported(name)}
-        for node in ast.walk(tree):
+        called = {name: module for name, module in called.items() if _is_of_vendor(module)}
+        for node in nodes if called else ():
             if isinstance(node, ast.Attribute) and (module := called.get(ast.unparse(node.value))):
                 names |= set() if _has(module, node.attr) else {f"{module}.{node.attr}"}
     found.modules = sorted(modules)
@@ -165,10 +167,14 @@ def _tried(node: ast.Try) -> set[ast.AST]:
     return {one for part in node.body for one in ast.walk(part)} if is_caught else set()
 
 
+def _is_of_vendor(module: str) -> bool:
+    return module.partition(".")[0] in _VENDORS
+
+
 @cache
 def _top_level(module: str) -> frozenset[str] | None:
     """Names of a module of a vendor, without a run of it; None for others, and for what has no source."""
-    if module.partition(".")[0] not in _VENDORS or not _can_be_imported(module):
+    if not _is_of_vendor(module) or not _can_be_imported(module):
         return None
     spec = find_spec(module)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):

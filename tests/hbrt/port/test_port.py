@@ -39,6 +39,7 @@ def test_a_tree_is_read(tree: Path) -> None:
 def test_python_names_of_a_vendor_that_are_not_here_are_missing(tree: Path) -> None:
     text = "from hobot_vio import libsrcampy as cam, gone\ncam.Camera()\ncam.Radar()\nimport helper\nhelper.any()\n"
     text += "try:\n    import no_such_choice\nexcept ImportError:\n    import numpy\n"
+    text += "try:\n    from hobot_vio import no_choice\nexcept ImportError:\n    pass\n"
     (tree / "run.py").write_text(text)
     found = scan(tree)
     assert (found.missing, found.modules) == (["hobot_vio.gone", "hobot_vio.libsrcampy.Radar"], [])
