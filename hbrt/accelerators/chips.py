@@ -138,7 +138,7 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
 
 
 def range_of_chip(name: str) -> tuple[float, float]:
-    """What a time of any model on a chip is multiplied by for the ends of its range; wider than that of one model."""
+    """What a time of any int8 model on a chip is multiplied by for the ends of its range; wider than that of one."""
     one = assumed().get(name)
     spread = family_of_chip(one.like if one else name).within_90
     low, high = 1 / (1 + spread), 1 / (1 - spread)
