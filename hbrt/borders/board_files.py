@@ -31,7 +31,7 @@ def show(files: Mapping[str, str | None], *, machine: str = "") -> list[str]:
     if not _shown and added:
         builtins.open = io.open = _Opened(builtins.open)
         os.listdir = _Listed(os.listdir)
-        os.path.exists, os.path.isfile = _Found(os.path.exists), _Found(os.path.isfile)
+        os.path.exists, os.path.isfile = _Found(os.path.exists), _FoundFile(os.path.isfile)
     _shown.update((path, files[path]) for path in added)
     if machine and not isinstance(platform.machine, _Machine):
         platform.machine = _Machine(machine, platform.machine)
@@ -57,6 +57,11 @@ class _Opened(_Instead):
 class _Found(_Instead):
     def __call__(self, path: Any) -> bool:
         return _path(path) in _shown or bool(self.own(path))
+
+
+class _FoundFile(_Instead):
+    def __call__(self, path: Any) -> bool:
+        return _shown.get(_path(path)) is not None or bool(self.own(path))
 
 
 class _Listed(_Instead):

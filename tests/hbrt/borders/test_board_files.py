@@ -24,6 +24,7 @@ def test_files_of_a_board_are_found_where_there_are_none(tmp_path: Path, monkeyp
     assert Path(paths[0]).read_bytes() == b"chip"
     assert sorted(os.listdir(str(tmp_path))) == ["compatible", "own", "video0"]  # noqa: PTH208 - what programs call
     assert [os.path.exists(one) for one in (paths[1], str(tmp_path / "none"))] == [True, False]  # noqa: PTH110
+    assert [os.path.isfile(one) for one in paths] == [True, False, True]  # noqa: PTH113
     with pytest.raises(FileNotFoundError):
         Path(paths[1]).read_text()  # a device is not read
     names: dict[str, object] = {"platform": platform}
