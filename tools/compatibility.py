@@ -175,19 +175,27 @@ def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> st
         try:
             output, errors = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT if "interrupt_s" in program else signal.SIGKILL)
-            output, errors = process.communicate()
             if "interrupt_s" not in program:
+                process.kill()
                 return f"did not end within {TIMEOUT_S:.0f} s"
-            ended = [line for line in errors.splitlines() if line.strip()] or [""]
-            is_good = "Traceback" not in errors or ended[-1].startswith("KeyboardInterrupt")
-            return "runs" if is_good and program.get("prints", "") in output else _cell(ended[-1])
-    said = [line for line in errors.splitlines() if line.strip()]
+            process.send_signal(signal.SIGINT)
+            try:
+                output, errors = process.communicate(timeout=TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return "did not end when interrupted"
+            last = _last_line(errors)
+            is_good = "Traceback" not in errors or last.startswith("KeyboardInterrupt")
+            return "runs" if is_good and program.get("prints", "") in output else _cell(last)
     if process.returncode < 0:
         return f"ended by signal {-process.returncode}"
     if process.returncode or program.get("prints", "") not in output:
-        return _cell(said[-1] if said else f"exit code {process.returncode}")
+        return _cell(_last_line(errors) or f"exit code {process.returncode}")
     return "runs"
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
@@ -306,7 +314,7 @@ def clone_of(mirror: Path, name: str) -> Path:
 def kept(page: str, vendor: str, names: list[str]) -> list[Result]:
     """A vendor's rows of a page, but for those of the named repositories."""
     section = page.partition(f"## {vendor}\n")[2].partition("\n## ")[0]
-    rows = [row[2:-2].split(" | ", 3) for row in section.splitlines() if row.startswith("| ") and row != HEAD[:-1]]
+    rows = [row[2:-2].split(" | ", 3) for row in section.splitlines() if row.startswith("| ")]
     rows = [row for row in rows if "/" in row[0] and row[0] not in names]
     return [Result(vendor, name, path, commit, text) for name, path, commit, text in rows]
 

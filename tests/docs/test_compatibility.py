@@ -1,5 +1,6 @@
 """tools/compatibility.py: what it writes of programs that build, run, or do not."""
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,19 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     assert table(rows).startswith("4 of 7 build or run; 1 lack a header of others.")
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
+
+
+def test_a_program_that_ignores_its_interrupt_is_ended(
+    mirror: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = mirror
+    monkeypatch.setattr(compatibility, "TIMEOUT_S", 0.5)
+    own = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program inherits it
+    try:
+        text = compatibility.run(folder / "author" / "name", {"path": "py/wait.py", "interrupt_s": 0.1}, {})
+    finally:
+        signal.signal(signal.SIGINT, own)
+    assert text == "did not end when interrupted"
 
 
 def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -> None:
