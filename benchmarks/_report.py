@@ -10,8 +10,8 @@ from benchmarks._measure import Rounds, table
 from benchmarks._peers import DEPTH, PEERS
 
 UNIT = "zmq-reqrep"
-MIN_IN_FLIGHT = 1.5  # times a worker behind ZeroMQ
 """The peer that ratios are given to."""
+MIN_IN_FLIGHT = 1.5  # times a worker behind ZeroMQ
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 REGIMES = {"one": "one CPU", "free": "free", "busy": "free, a process spins"}
 """By name: what the processes may use, and what else runs."""

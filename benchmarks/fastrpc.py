@@ -10,10 +10,8 @@ image is in Python, in C, and the same in C as Hexagon code, which QEMU runs.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +23,7 @@ import numpy as np
 
 import arm_client as hb
 import fastrpc
+from arm_client.commands.run.pictures import missing_for
 from benchmarks._images.calls import OP_CMD, PASS
 from benchmarks._measure import Rounds, machine, p50_us, table
 from fastrpc import Interface, remote_arg, remote_handle64
@@ -116,8 +115,7 @@ def measured(rounds: int, calls: int) -> dict[str, list[float]]:
 def images(folder: str) -> dict[str, Path]:
     """The images by their names: in Python, and in C as code of this machine and, where it can be had, of a Hexagon."""
     found = {"Python": IMAGE}
-    can = importlib.util.find_spec("ziglang") is not None and shutil.which("qemu-hexagon") is not None
-    for target in ("native", "hexagon") if can else ("native",):
+    for target in ("native",) if missing_for("hexagon") else ("native", "hexagon"):
         found[target] = Path(folder, f"{target}.so")
         line = ["cc", "--dsp", "--target", target, str(IMAGE.with_suffix(".c")), "-o", str(found[target])]
         subprocess.run([sys.executable, "-m", "hbrt", *line], check=True)

@@ -1,4 +1,4 @@
-"""What a trace costs a call: a board that was never traced, and one on which a trace goes on and off, take turns.
+"""What a trace costs a call: a board that was never traced, and one on which a trace is turned on and off, take turns.
 
     python -m benchmarks.trace [--rounds N] [--calls N] [--pause-us N]
 
