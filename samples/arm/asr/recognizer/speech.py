@@ -140,7 +140,7 @@ def say(words: tuple[str, ...], voice: Voice, seed: int, snr_db: float = 12.0) -
         snr_db: Power of the speech above that of the noise.
 
     Raises:
-        ValueError: a word that is none of WORDS.
+        ValueError: an unknown word.
     """
     if unknown := [word for word in words if word not in PRONUNCIATIONS]:
         raise ValueError(f"{unknown[0]!r} is not a word of this speaker; there are {', '.join(WORDS)}.")
