@@ -127,5 +127,6 @@ def test_arguments_of_a_sample_are_read_and_not_run(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
     file.write_text("raise SystemExit(3)\ndef main(core=0, *, deep=1): ...\n", encoding="utf-8")
     assert arguments_of(file) == ["core", "deep"]
-    file.write_text("x = 1\n", encoding="utf-8")
-    assert arguments_of(file) == []
+    without = tmp_path / "without_main.py"
+    without.write_text("x = 1\n", encoding="utf-8")
+    assert arguments_of(without) == []
