@@ -170,7 +170,9 @@ class _Timeline:
             if event.kind == EventKind.WAIT:
                 self._wait(event, track)
             elif event.kind == EventKind.SUBMIT:
-                self._submitted.setdefault(source.pid, event.a or event.start_ns)
+                # The smallest: threads that submit at once note it in any order.
+                at_ns = event.a or event.start_ns
+                self._submitted[source.pid] = min(at_ns, self._submitted.get(source.pid, at_ns))
                 facts: Facts = {"command": f"{event.b:#x}"} | ({"status": _signed(event.c)} if event.c else {})
                 flow = _flow(event.a, event.unit)._replace(is_first=True) if event.a else None
                 verb = "submit" if event.a else "refused"

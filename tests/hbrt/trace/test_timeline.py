@@ -188,6 +188,13 @@ def test_what_a_killed_core_had_begun_is_in_no_other_op(tmp_path: Path) -> None:
     assert len(trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops", "DMA wait")) == 1
 
 
+def test_threads_that_submit_at_once_submit_each_task_once(tmp_path: Path) -> None:
+    """They note it in any order, which is not the tasks'."""
+    submits = [event(EventKind.SUBMIT, at - 5, at + 50, a=at, b=0x400, unit=5) for at in (1030, 1000, 1010)]
+    trace = shown(tmp_path, [task(at, at + 100, at + 200) for at in (1000, 1010, 1030)], source("program", *submits))
+    assert len([one for one in trace.slices if one.name == "submit softmax"]) == 3
+
+
 def test_programs_models_and_hops_have_their_tracks(tmp_path: Path) -> None:
     program = source(
         "program",
