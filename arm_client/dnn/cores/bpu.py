@@ -182,6 +182,7 @@ class Bpu:
     def _serve(self) -> None:
         while (work := self._calls.get()) is not None:
             self.run_inline(work, 1)
+            del work  # an idle thread keeps no task's model and memory
 
     def _run(self, core: int, work: Work) -> None:
         here = threading.get_ident()

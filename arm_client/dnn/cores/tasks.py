@@ -528,6 +528,7 @@ class Tasks:
                 told.callback(told.status)
             except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
                 traceback.print_exc()
+            del told  # an idle thread keeps no callback
 
     @staticmethod
     def _take(due: list[_Told], told: _Told | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board
+from arm_client.dnn.cores.tasks import Task
 from hbrt.control.ask import ask
 from tests.arm_client.dnn.nets import Net, ctrl, double, f32, good
 from tests.limits import PATIENCE_S
@@ -51,7 +53,12 @@ def test_nobody_need_wait_for_it(net: Net) -> None:
     other.fill(f32([[1, -2, 3, 4]]))
     task = other.infer()
     until_doubled(other)
-    until(lambda: hb.hbDNNRelease(other.packed) == 0)  # its core may not have said so
+
+    def released() -> list[int]:
+        status = hb.hbDNNRelease(other.packed)
+        return [] if status == hb.HB_DNN_MODEL_IS_RUNNING else [status]  # its core may not have said so
+
+    assert until(released) == [0]
     good(hb.hbDNNReleaseTask(task))
     for tensor in (other.inputs[0], other.outputs[0]):
         good(hb.hbSysFreeMem(tensor.sysMem[0]))
@@ -120,3 +127,23 @@ def test_callbacks_come_in_the_order_in_which_the_tasks_ended(net: Net, dsp_boar
         assert called == [*reversed(range(8))]
         for task in tasks:
             good(hb.hbDNNReleaseTask(task))
+
+
+def test_idle_threads_keep_nothing_of_the_tasks_that_they_ran(net: Net) -> None:
+    """Else a program's last model, its memory and its board would live as long as its process."""
+    called = threading.Event()
+
+    class Callback:
+        def __call__(self, *_: object) -> None:
+            called.set()
+
+    task = net.infer()
+    good(hb.hbDNNSetTaskDoneCb(task, Callback()))
+    assert called.wait(PATIENCE_S)
+    good(hb.hbDNNReleaseTask(task))
+
+    def none_is_left() -> bool:
+        gc.collect()
+        return not any(isinstance(one, Task | Callback) for one in gc.get_objects())
+
+    until(none_is_left)
