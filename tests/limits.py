@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 from collections.abc import Iterator, Mapping
@@ -36,5 +37,6 @@ def full_disk(pid: int = 0) -> Iterator[None]:
 
 
 def open_descriptors() -> set[str]:
-    """Numbers of this process's descriptors. A collector may close others while a test runs: only new ones count."""
+    """Numbers of this process's descriptors, without those that garbage of other tests still holds."""
+    gc.collect()
     return {path.name for path in Path("/proc/self/fd").iterdir()}

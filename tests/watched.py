@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from arm_client.client import Board
 from arm_client.session import session as sessions
@@ -13,9 +14,9 @@ from hbrt.findings.record import Finding, finding_of
 
 
 @contextmanager
-def shared_board(image: Path) -> Iterator[BoardPaths]:
-    """A board with an image; nothing is watched on it."""
-    session = sessions.start_board(private_directory(OF_A_TEST), image=str(image))
+def shared_board(image: Path | None = None, **options: Any) -> Iterator[BoardPaths]:
+    """A board with an image, None for the packaged ops, and options of ``start_board``; nothing is watched on it."""
+    session = sessions.start_board(private_directory(OF_A_TEST), image=None if image is None else str(image), **options)
     paths = session.link.paths
     assert isinstance(paths, BoardPaths)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hbrt.native.files import include_dir
+from hbrt.structures import _fields_of
 from tools import abi
 
 EVERY_API = pytest.mark.parametrize("api", abi.APIS, ids=lambda api: api.name)
@@ -46,7 +47,7 @@ def numbers(api: abi.Api) -> dict[str, int]:
         for name in declared.of_module(module, declared.structures):
             kind, text = there[name], declared.structures[name].text
             found[f"sizeof({text})"] = ctypes.sizeof(kind)
-            for field, *_ in kind._fields_:
+            for field, _ in _fields_of(kind):
                 found[f"offsetof({text}, {field})"] = getattr(kind, field).offset
                 found[f"sizeof((({text} *)0)->{field})"] = getattr(kind, field).size
     return found

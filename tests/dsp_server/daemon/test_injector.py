@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from arm_client import nn
 from arm_client.client import Board
 from arm_client.errors import CallerError, CoreLostError, OpFailedError, OutOfMemoryError
 from hbrt.ddr.layout import CLIENT_CHECKS
-from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 IMAGE = """
 from dsp_server import HB_DSP_REGISTER_NN_ALL, hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
@@ -40,9 +39,7 @@ X = np.arange(4, dtype=np.float32)
 
 def softmax_by_the_next_core(board: Board) -> None:
     """A core that died starts again a little later."""
-    until = time.monotonic() + PATIENCE_S
-    while board.status()["cores"][0]["state"] != "running" and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: board.status()["cores"][0]["state"] == "running")
     assert np.isclose(nn.softmax(board, X).sum(), 1)
 
 

@@ -77,10 +77,12 @@ def _stack_of(pid: int) -> str:
 
 def test_an_image_does_not_notice_how_its_process_was_made(shell: Shell) -> None:
     (shell.cwd / "image.py").write_text(IMAGE)
-    assert shell.python("-m", "hbrt", "start", "--image", "image.py").returncode == 0
+    done = shell.python("-m", "hbrt", "start", "--image", "image.py")
+    assert (done.returncode, done.stderr) == (0, "")
     assert how_made(shell) == {"fork"}
     forked = seen(shell)
-    assert shell.python("-m", "hbrt", "restart").returncode == 0
+    done = shell.python("-m", "hbrt", "restart")
+    assert (done.returncode, done.stderr) == (0, "")
     assert how_made(shell) == {"program"}
     assert seen(shell) == forked
     assert shell.good("log").count("core 0 loads") == 2

@@ -104,7 +104,7 @@ def test_daemon_that_does_not_come_to_run_is_told_and_leaves_nothing(
     assert caught.value.status == status
     assert _has_ended(pids[0])
     assert not Path(config.directory).exists()
-    assert open_descriptors() <= open_before
+    assert open_descriptors() == open_before
 
 
 @pytest.mark.parametrize("is_private", [False, True])

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.board.launch import DaemonConfig, end_private, launch
-from hbrt.board.paths import OF_A_TEST, private_directory
 from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
 from tests.shared import Once, build_c
+from tests.watched import shared_board
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -64,22 +63,20 @@ def compiled(once: Once) -> Compile:
 @pytest.fixture(scope="module")
 def board() -> Iterator[Path]:
     """The board of a module's programs."""
-    path = private_directory(OF_A_TEST)
-    daemon = launch(DaemonConfig(str(path), None, 2, 64 << 20, is_private=True))
-    yield path
-    end_private(daemon)
+    with shared_board(cores=2, ddr_bytes=64 << 20) as paths:
+        yield paths.path
 
 
 @pytest.fixture
 def run(board_home: Path, board: Path) -> Run:
     """``run(program, *arguments, **environment)``: to its end, on the module's board, or one of its own.
 
-    It starts its own where its environment has a setting of a board, or HBRT_BOARD="".
+    It starts its own where its environment has another image or profile, or HBRT_BOARD="".
     """
 
     def run_it(program: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
-        of_board = {"HBRT_BOARD", "HBRT_DDR", "HBRT_IMAGE"} & set(environment)
+        of_board = {"HBRT_BOARD", "HBRT_IMAGE", "HBRT_PROFILE"} & set(environment)
         where = {"HBRT_HOME": str(board_home)} if of_board else {"HBRT_BOARD": str(board)}
         return subprocess.run(
             [program, *map(str, arguments)],

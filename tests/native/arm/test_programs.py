@@ -1,4 +1,4 @@
-"""Programs in C and C++ on private boards: what they print, what is said of their mistakes, how they end."""
+"""Programs in C and C++: what they print, what is said of their mistakes, how they end."""
 
 import os
 import re
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
 from tests.shared import Shell
+from tests.waiting import until
 
 SLEEPING = Path(__file__).parents[1] / "mailbox" / "image.py"
 
@@ -50,7 +50,7 @@ def test_the_guides_program_prints_its_rows(compiled: Compile, run: Run) -> None
 
 
 def test_null_and_nonsense_are_refused_in_every_argument(compiled: Compile, run: Run) -> None:
-    answer = run(compiled("nulls.c"), HBRT_DDR="64M")
+    answer = run(compiled("nulls.c"))
     assert (answer.returncode, answer.stdout) == (0, "0 taken\n")
     said = answer.stderr.splitlines()
     assert any(
@@ -95,8 +95,7 @@ def test_a_cancel_of_a_thread_waits_for_the_end_of_its_call(compiled: Compile, r
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "0 bad\n", "")
 
 
-def test_a_call_without_a_file_descriptor_has_a_sentence(compiled: Compile, run: Run, shell: Shell) -> None:
-    shell.good("start")
+def test_a_call_without_a_file_descriptor_has_a_sentence(compiled: Compile, run: Run) -> None:
     for left in (0, 2, 5, 12, 13, 14, 15):
         answer = run(compiled("crowded.c"), left)
         assert "Traceback" not in answer.stderr
@@ -388,12 +387,11 @@ def test_hbrt_why_names_the_lines_at_which_c_waits(
     lines = {"wait": line_in("row.h", "hbDSPWaitTaskDone"), "lock": line_in("locked.c", "waits here")}
     wanted = re.compile(said.format_map({name: line.rpartition(":")[2] for name, line in lines.items()}))
     with subprocess.Popen([program], env=shell.environment, stderr=subprocess.PIPE) as waiting:
-        deadline = time.monotonic() + PATIENCE_S
-        while not wanted.search(now := " ".join(shell.hbrt("why").stdout.split())) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        shell.hbrt("stop")
+        try:
+            until(lambda: wanted.search(" ".join(shell.hbrt("why").stdout.split())), said)
+        finally:
+            shell.hbrt("stop")
         assert waiting.wait(PATIENCE_S) == 7
-    assert wanted.search(now), now
 
 
 def test_an_answer_to_hbrt_why_that_comes_after_the_daemons_end_is_no_sigpipe(
@@ -404,9 +402,7 @@ def test_an_answer_to_hbrt_why_that_comes_after_the_daemons_end_is_no_sigpipe(
     program = compiled("locked.c")
     shell.good("start", "--image", image)
     with subprocess.Popen([program], env=shell.environment, stderr=subprocess.PIPE, text=True) as waiting:
-        deadline = time.monotonic() + PATIENCE_S
-        while "waits for the mutex" not in shell.hbrt("why").stdout and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: "waits for the mutex" in shell.hbrt("why").stdout)
         waiting.send_signal(signal.SIGSTOP)
         shell.hbrt("why")  # asks, and has no answer
         os.kill(shell.pid(), signal.SIGKILL)

@@ -1,5 +1,6 @@
 """A ring against a list."""
 
+import ctypes
 import mmap
 import os
 import subprocess
@@ -9,11 +10,16 @@ from collections import deque
 import pytest
 from hypothesis import given, strategies as st
 
+from fastrpc.wire import types
 from fastrpc.wire.aee import Aee, AeeError
-from fastrpc.wire.ring import Buffer, Ring, ring_bytes
+from fastrpc.wire.ring import BUFFER, Buffer, Ring, ring_bytes
 
 buffers = st.lists(st.builds(Buffer, *[st.integers(0, 9)] * 5), max_size=2).map(tuple)
 steps = st.lists(st.one_of(st.none(), st.tuples(buffers, st.binary(max_size=60))), max_size=60)
+
+
+def test_a_buffer_has_the_size_that_c_gives_it() -> None:
+    assert ctypes.sizeof(types.dspqueue_buffer) == BUFFER.size
 
 
 @given(st.integers(88, 300), steps)

@@ -26,9 +26,7 @@ def test_a_c_program_crops_scales_turns_converts_fills_and_blends(
     run: Run,  # noqa: F811
     flags: tuple[str, ...],
 ) -> None:
-    answer = run(
-        compiled(str(HERE / "pictures.c"), "-lrga", "-Wno-pedantic", *flags), HBRT_PROFILE="rk3588", HBRT_BOARD=""
-    )
+    answer = run(compiled(str(HERE / "pictures.c"), "-lrga", "-Wno-pedantic", *flags), HBRT_PROFILE="rk3588")
     assert (answer.returncode, answer.stdout) == (0, "0\n"), answer.stderr
 
 
