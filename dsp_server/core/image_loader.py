@@ -1,4 +1,4 @@
-"""An image in a core: loading its snapshot under the file's own name, and running its ``main()``."""
+"""An image in a core: loading its snapshot under the file's own name, and its modules; running its ``main()``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import ast
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dsp_server import runtime
 from dsp_server.c_images.elf import HEADER_BYTES, is_elf, is_hexagon
 from dsp_server.errors import ImageError
-from dsp_server.process.image_modules import import_from_text
 from hbrt.borders import guests
 from hbrt.findings.record import Place
 from hbrt.profiles.profile import active
@@ -43,7 +52,7 @@ def load_and_run(snapshot: str, origin: str) -> None:
         return
     folder = str(Path(origin).parent)
     sys.path.insert(0, folder)  # an image may import modules of its own directory
-    import_from_text(folder)
+    _import_from_text(folder)
     module = ModuleType(MODULE_NAME)
     module.__file__ = origin
     sys.modules[MODULE_NAME] = module
@@ -83,3 +92,38 @@ def uncalled_macros(tree: ast.Module) -> Iterator[tuple[str, int]]:
             name = getattr(node.value, "id", getattr(node.value, "attr", ""))
             if name in _MACROS:
                 yield name, node.lineno
+
+
+class _TextLoader(SourceFileLoader):
+    """Loads a module's text: without the times of a file, Python neither reads nor writes bytecode."""
+
+    def path_stats(self, path: str) -> Mapping[str, int]:
+        raise OSError(f"No bytecode is used for {path}.")
+
+
+def _import_from_text(folder: str) -> None:
+    """Load modules of this directory, and of its packages, from their text from now on, not from cached bytecode.
+
+    Python takes bytecode as current when size and second of change are equal: it would miss an edit of the same length
+    within one second.
+
+    Subdirectories that are entries of sys.path themselves, such as those of a virtual environment, are excluded.
+    """
+    make_finder = FileFinder.path_hook(
+        (ExtensionFileLoader, EXTENSION_SUFFIXES),
+        (_TextLoader, SOURCE_SUFFIXES),
+        (SourcelessFileLoader, BYTECODE_SUFFIXES),
+    )
+
+    def lies_in(path: str, directory: str) -> bool:
+        return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+    def hook(path: str) -> Any:
+        others = (entry for entry in sys.path if entry != folder and lies_in(entry, folder))
+        if not lies_in(path, folder) or any(lies_in(path, entry) for entry in others):
+            raise ImportError(path)  # the next hook's
+        return make_finder(path)
+
+    sys.path_hooks.insert(0, hook)
+    for path in [path for path in sys.path_importer_cache if lies_in(path, folder)]:
+        del sys.path_importer_cache[path]

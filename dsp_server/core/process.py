@@ -18,7 +18,7 @@ from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
 from dsp_server.errors import ImageError
-from dsp_server.process.process_title import set_title
+from dsp_server.process.launch import set_title
 from hbrt.board.descriptors import receive_fds
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardPaths

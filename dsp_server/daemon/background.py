@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from dsp_server.daemon.daemon import serve_and_announce
-from dsp_server.process.detach import live_detached
+from dsp_server.process.launch import live_detached
 from hbrt.board.files import make_directory
 from hbrt.board.launch import DaemonConfig, Launched, await_running, open_log
 from hbrt.board.paths import BoardPaths

@@ -15,11 +15,8 @@ from dsp_server.daemon.console import Console
 from dsp_server.daemon.supervisor import Stop, Supervisor, origin_of
 from dsp_server.errors import ImageError
 from dsp_server.lifecycle.snapshots import read_image
-from dsp_server.process.detach import live
-from dsp_server.process.end_signals import ended_by_signals
-from dsp_server.process.event_loop import Loop
-from dsp_server.process.fd_limit import raise_descriptor_limit
-from dsp_server.process.process_title import set_title
+from dsp_server.process.event_loop import Loop, ended_by_signals
+from dsp_server.process.launch import live, raise_descriptor_limit, set_title
 from hbrt import settings
 from hbrt.board.files import leftovers, remove_files, take_lock
 from hbrt.board.launch import DaemonConfig, check_descriptors

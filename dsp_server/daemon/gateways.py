@@ -13,8 +13,8 @@ from typing import Any
 
 from dsp_server.lifecycle.restart_policy import Death, History, after
 from dsp_server.process.event_loop import Loop, Timer
-from dsp_server.process.interpreter import start_interpreter
 from dsp_server.process.journal import Journal
+from dsp_server.process.launch import start_interpreter
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status

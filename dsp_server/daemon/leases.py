@@ -21,8 +21,7 @@ from typing import Protocol
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.memory.owners import BoardMemory
 from dsp_server.process.event_loop import Loop, Timer
-from dsp_server.process.journal import Journal
-from dsp_server.process.run_records import RunRecords
+from dsp_server.process.journal import Journal, RunRecords
 from hbrt.board.log_lines import EXIT_CODE
 from hbrt.board.paths import BoardPaths
 from hbrt.borders.printable import printable

@@ -15,9 +15,8 @@ from typing import NoReturn
 from dsp_server.clients import RELAY
 from dsp_server.gateway.gateway import Gateway
 from dsp_server.gateway.listening import ListenOptions, parse_endpoint
-from dsp_server.process.end_signals import ended_by_signals
-from dsp_server.process.fd_limit import raise_descriptor_limit
-from dsp_server.process.process_title import set_title
+from dsp_server.process.event_loop import ended_by_signals
+from dsp_server.process.launch import raise_descriptor_limit, set_title
 from dsp_server.relay.serve import serve_and_announce, write_log
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths

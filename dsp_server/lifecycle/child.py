@@ -18,7 +18,7 @@ from dsp_server.lifecycle.fork_core import fork_core, is_young
 from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop, Timer
-from dsp_server.process.interpreter import start_interpreter
+from dsp_server.process.launch import start_interpreter
 from dsp_server.waits.sentences import place_of
 from hbrt.protocol import control as wire
 from hbrt.protocol.stacks import Frame, frames_of

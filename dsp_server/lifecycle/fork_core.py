@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TextIO
 
-from dsp_server.process.detach import close_all_but
+from dsp_server.process.launch import close_all_but
 
 
 def is_young() -> bool:

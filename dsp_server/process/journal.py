@@ -1,12 +1,13 @@
-"""The daemon's journal: lines in the board's log, and the findings that ``hbrt status`` lists."""
+"""What a board writes of its programs: its log, the findings that ``hbrt status`` lists, and the records of runs."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from hbrt.board.run_record import RunRecord
 from hbrt.findings.record import Finding, Place
 from hbrt.findings.text import log_line_of
 
@@ -103,3 +104,31 @@ class Journal:
         if before is None or before.times.bit_length() < now.times.bit_length():
             self._write(log_line_of(now))
         self.on_found(f"{found.kind}: {found.text}")
+
+
+class RunRecords:
+    """The records of the runs whose programs are attached."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, RunRecord] = {}  # by client
+
+    def join(self, client: int, path: str) -> None:
+        """Note that a program is a part of a run; of one that is over, nobody wants to know."""
+        with contextlib.suppress(OSError, ValueError):
+            record = RunRecord(path)
+            try:
+                record.hold()
+            except OSError:
+                record.close()
+                raise
+            self._records[client] = record
+
+    def part(self, client: int, findings: Iterable[Finding]) -> bool:
+        """Say what was found of a program that has ended; returns False when nobody of its run is there to hear it."""
+        record = self._records.pop(client, None)
+        if record is None:
+            return True
+        record.add(findings)
+        is_heard = not record.is_over
+        record.close()
+        return is_heard

@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable
 
 from dsp_server.clients import RELAY
-from dsp_server.process.detach import live_detached
-from dsp_server.process.end_signals import ended_by_signals
-from dsp_server.process.fd_limit import raise_descriptor_limit
-from dsp_server.process.process_title import set_title
+from dsp_server.process.event_loop import ended_by_signals
+from dsp_server.process.launch import live_detached, raise_descriptor_limit, set_title
 from hbrt.board.files import lock_file, lock_holder
 from hbrt.board.launch import open_log
 from hbrt.board.paths import BoardPaths

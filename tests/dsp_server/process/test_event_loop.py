@@ -1,10 +1,13 @@
-"""The daemon's loop: readable, writable, due, and a descriptor's number that is used again."""
+"""The daemon's loop: readable, writable, due, a number that is used again; and the signals that end a server."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,19 @@ from dsp_server.process.event_loop import Loop
 
 if TYPE_CHECKING:
     from dsp_server.process.event_loop import Timer
+
+SERVER = """
+import sys
+from dsp_server.process.event_loop import Loop, ended_by_signals
+loop, asked = Loop(), []
+with ended_by_signals(loop, lambda: asked.append(1)):
+    print("serves", flush=True)
+    while not asked:
+        loop.step()
+loop.close()
+print("ends", flush=True)
+sys.stdin.readline()
+"""
 
 
 @pytest.fixture
@@ -135,3 +151,16 @@ def test_writable_handler_is_called_once_when_there_is_room(loop: Loop) -> None:
     loop.when_writable(ours.fileno(), lambda: calls.append("not watched"))
     ours.close()
     theirs.close()
+
+
+def test_a_second_signal_does_not_change_the_exit_code() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdin=pipe, stdout=pipe, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "serves\n"
+        server.send_signal(signal.SIGTERM)
+        assert server.stdout.readline() == "ends\n"
+        for second in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            server.send_signal(second)
+        server.communicate("\n")
+    assert server.returncode == 0

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 
 from dsp_server.gateway.listening import ListenOptions
-from dsp_server.process.end_signals import ended_by_signals
-from dsp_server.process.fd_limit import raise_descriptor_limit
-from dsp_server.process.process_title import set_title
+from dsp_server.process.event_loop import ended_by_signals
+from dsp_server.process.launch import raise_descriptor_limit, set_title
 from hbrt.board.temporary import remove_abandoned
 from hbrt.borders.printable import LINES, printable
 from hbrt_farm.leases.hosted_board import KEYS_PREFIX
