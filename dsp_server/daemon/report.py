@@ -146,11 +146,10 @@ class Report:
         return [(beat, _problem(core, beat, run)) for core, beat, run in beats]
 
     def _running_row(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
-        child = self._lifecycle.cores[one.on.core].child
         return {
             "age_s": (now_ns - one.on.claim_ns) / 1e9,
             "cmd": one.task.cmd,
-            "name": next((row[1] for row in (child.ops if child else ()) if row[0] == one.task.cmd), ""),
+            "name": self._lifecycle.cores[one.on.core].name_at(one.task.cmd, one.on.claim_ns),
             "core": one.on.core,
             "client": one.task.client,
         }
@@ -214,10 +213,10 @@ class Report:
 
     def _ended(self, task: EndedTask, to_unix_ns: int) -> dict[str, Any]:
         request, answer = task.request, task.answer
-        core = self._lifecycle.cores[answer.core] if 0 <= answer.core < len(self._lifecycle.cores) else None
+        cores = self._lifecycle.cores[answer.core : answer.core + 1] if answer.core >= 0 else ()
         return {
             "cmd": request.cmd,
-            "name": core.child.name_of(request.cmd) if core is not None and core.child is not None else "",
+            "name": next((core.name_at(request.cmd, answer.claim_ns) for core in cores), ""),
             "kind": active().accelerator if _is_of_accelerator(request, self._mailbox.layout.core_count) else "dsp",
             "state": task.state.name.lower(),
             "result": answer.result,

@@ -10,6 +10,7 @@ import signal
 import socket
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.c_images.sanitizers import environment_of
@@ -22,14 +23,22 @@ from dsp_server.process.launch import start_interpreter
 from dsp_server.waits.sentences import place_of
 from hbrt.protocol import control as wire
 from hbrt.protocol.stacks import Frame, frames_of
-from hbrt.types import HB_DSP_RPC_CMD_PING
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 TRACE_SIGNAL = signal.SIGUSR2
 _HIGH_FD = 100
 _RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
+_BUILTIN = {HB_DSP_RPC_CMD_PING: "ping", HB_DSP_RPC_CMD_BUTT: "butt"}  # what a core answers itself
 OpRow: TypeAlias = tuple[int, str, str, int]
+
+
+def name_in(ops: Iterable[OpRow], cmd: int) -> str:
+    """Name of a command's op among these."""
+    if cmd in _BUILTIN:
+        return _BUILTIN[cmd]
+    return next((name for number, name, _, _ in ops if number == cmd), "an unregistered command")
 
 
 class _Unsent(NamedTuple):
@@ -223,9 +232,7 @@ class CoreChild:
 
     def name_of(self, cmd: int) -> str:
         """Name of a command's op."""
-        if cmd == HB_DSP_RPC_CMD_PING:
-            return "ping"
-        return next((name for number, name, _, _ in self.ops if number == cmd), "an unregistered command")
+        return name_in(self.ops, cmd)
 
     def op_of(self, cmd: int) -> str:
         """What a command is called in a list, such as "softmax, command 0x400"."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+import time
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from dsp_server.hardware.tcm import as_text
 from dsp_server.lifecycle import health
-from dsp_server.lifecycle.child import CoreChild
+from dsp_server.lifecycle.child import CoreChild, OpRow, name_in
 from dsp_server.lifecycle.life import STATES, Core
 from dsp_server.process.proc_state import BUSY, STOPPED, state_of
 from dsp_server.waits.records import Flag
@@ -33,6 +35,7 @@ from hbrt.ddr.layout import (
 from hbrt.mailbox.table import Request
 from hbrt.models.run.accelerator import STOP_AT
 
+_MAX_IMAGES = 64  # whose ops are known of a core
 _LONGEST_VALUE = 8  # bytes of a flag that a sentence shows
 _COUNTERS = struct.Struct("<QQQ")
 _U32 = struct.Struct("<I")
@@ -60,6 +63,8 @@ class BoardCore:
         self.index = index
         self.life = life  # as lifecycle.py last decided
         self._children = children
+        # By CLOCK_MONOTONIC in ns since when, the ops that it served, the latest last.
+        self._served: deque[tuple[int, list[OpRow]]] = deque(maxlen=_MAX_IMAGES)
         self._ddr = ddr
         self._map = ddr.map
         self._record = ddr.layout.core(index)
@@ -75,6 +80,17 @@ class BoardCore:
     def candidate(self) -> CoreChild | None:
         """The next process."""
         return self._children.get(self.life.candidate.id) if self.life.candidate else None
+
+    def go(self, child: CoreChild) -> None:
+        """Let its next process claim tasks."""
+        if not self._served or self._served[-1][1] != child.ops:
+            self._served.append((time.monotonic_ns(), child.ops))
+        child.go(self.counters()["tasks"])
+
+    def name_at(self, cmd: int, at_ns: int) -> str:
+        """Name that a command's op had at a time by CLOCK_MONOTONIC in ns; empty when that is not known."""
+        ops = next((ops for since_ns, ops in reversed(self._served) if since_ns <= at_ns), None)
+        return "" if ops is None else name_in(ops, cmd)
 
     def counters(self) -> dict[str, int]:
         """Counters that the core's processes keep in its record."""

@@ -276,7 +276,7 @@ class Lifecycle:
         self.processes.start(do.process, do.core, do.image, do.load_s)
 
     def _go(self, do: actions.Go) -> None:
-        self._with_child(do.process, lambda child: child.go(self.cores[child.index].counters()["tasks"]))
+        self._with_child(do.process, lambda child: self.cores[child.index].go(child))
 
     def _start_later(self, do: actions.StartLater) -> None:
         self._timers[do.core] = self._loop.later(do.seconds, lambda: self.handle(events.StartDue(do.core)))

@@ -29,6 +29,20 @@ with connect() as board, board.alloc(64) as block:
     print(time.time_ns())
 """
 
+IMAGE = """
+from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+
+
+def {name}(input, output, tm):
+    return 0
+
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, {name}, 0)
+    hb_dsp_start()
+"""
+
 
 def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path) -> None:
     shell.good("start")
@@ -76,6 +90,18 @@ def test_nonsense_in_the_history_does_not_keep_the_daemon_from_answering(dsp_boa
     found = ask(BoardPaths(dsp_board.session.link.paths.path), "tasks", last=1_000_000)
     assert (found[0]["ended_ns"], found[0]["core"]) == (3, 0)
     assert (found[-1]["cmd"], found[-1]["core"]) == (HB_DSP_RPC_CMD_BUTT, 1)
+
+
+def test_a_task_keeps_the_name_that_its_op_had(shell: Shell, tmp_path: Path) -> None:
+    image, call = tmp_path / "image.py", "import arm_client as hb; b = hb.connect(); b.call(0x1000, b.alloc(8))"
+    for name in ("first", "second"):
+        image.write_text(IMAGE.format(name=name))
+        shell.good("start" if name == "first" else "restart", "--image", image)
+        shell.python("-c", call)
+    assert [task["name"] for task in shell.json("tasks")] == ["first", "second"]
+    shell.good("restart", "--image", halts.__file__)
+    shell.good("stop", "--core", 0)
+    assert [task["name"] for task in shell.json("tasks")] == ["first", "second"]
 
 
 def test_two_forms_at_once_are_refused(shell: Shell) -> None:
