@@ -63,6 +63,7 @@ class Clients:
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
         self.names: dict[int, str] = {}  # of the processes that attached last, also of those that are gone
+        self.models: dict[int, str] = {}  # of these processes, the model that each has loaded; empty for several
 
     def attach(self, pid: int, name: str) -> Client:
         """Give a process an id, a doorbell, a token and its first slots.
@@ -78,9 +79,12 @@ class Clients:
         self.lease_slots(client, FIRST_SLOTS)
         self.by_id[client.id] = client
         self.names.pop(pid, None)
+        self.models.pop(pid, None)
         self.names[pid] = name
         if len(self.names) > MAX_NAMES:
-            del self.names[next(iter(self.names))]
+            oldest = next(iter(self.names))
+            del self.names[oldest]
+            self.models.pop(oldest, None)
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
         self._mailbox.map[record + CLIENT_CHECKS] = self._checks
@@ -99,6 +103,10 @@ class Clients:
     def hook(self, client: Client) -> None:
         """Have cores do more in a client's calls than run them; they were told what."""
         self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_CHECKS] |= Check.HOOKS
+
+    def note_model(self, client: Client, name: str) -> None:
+        """Keep the name of a model that a client loads, for its tasks: they do not say which of several they run."""
+        self.models[client.pid] = name if self.models.get(client.pid, name) == name else ""
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
         """Lease more slots to a client; fewer than requested when few are left.

@@ -8,7 +8,8 @@ from hbrt.protocol.control import VERBS, Int, Text, Verb
 from tools.markdown import table
 
 ANSWERS = {
-    "accelerators": "nil. The cores for models, which run no process before, start, and tasks may be queued for them",
+    "accelerators": "nil. The cores for models, which run no process before, start, and tasks may be queued for them. "
+    "`model` is the name of the model that the program loads, for lists of its tasks",
     "sram": "start and bytes of each range of the NPU's SRAM that programs had before. `do` is take, give or look",
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
     "range of that size. `site` is the `file:line` that asks, which findings name; `use` is the model that a "

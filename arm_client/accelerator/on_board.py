@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class Schedule(NamedTuple):
     custom_id: int = 0
 
 
+_MAX_NAME = 80  # characters
 _ANY = Schedule()
 
 
@@ -89,6 +91,13 @@ def load(
     return LocalSession(proto, label, threads)
 
 
+def _name_of(label: str, proto: ModelProto) -> str:
+    """What a list calls a model: the name in its label, of a file or in quotes, else that of its graph."""
+    whole, _, quoted = label.partition(", segment ")[0].partition("'")
+    name = quoted.rstrip("'") or (Path(whole).name if Path(whole).suffix else proto.graph.name)
+    return name.replace("\0", "")[:_MAX_NAME]
+
+
 def is_inline() -> bool:
     """Whether models run in their program's own process, by HBRT_BPU."""
     return settings.choice("HBRT_BPU") == "inline"
@@ -121,6 +130,7 @@ class OnBoard:
             GraphError: what the core refuses it for.
         """
         self._label = label
+        self._name = _name_of(label, proto)
         self._threads = threads or 0
         self._schedule = schedule
         data = proto.SerializeToString()
@@ -184,7 +194,7 @@ class OnBoard:
 
     def _placed(self, data: bytes) -> ModelFile:
         try:
-            self._board.link.request("accelerators")
+            self._board.link.request("accelerators", model=self._name)
             return ModelFile(self._board.link.paths.path, data)
         except (OSError, RequestRefusedError) as error:
             raise GraphError(Reason.NO_MEMORY, f"{self._label} cannot be handed to the board: {error}") from None

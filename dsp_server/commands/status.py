@@ -15,7 +15,7 @@ from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, timeout_option, was_given
 from hbrt.cli.report import Report, reports
-from hbrt.cli.tables import Column, Table, core_name, duration, number, numbers, show_json, state
+from hbrt.cli.tables import Column, Table, core_name, duration, number, numbers, show_json, state, task_name
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -167,12 +167,12 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
     yield f"Tasks: {tasks['ready']} ready, {tasks['running']} running{routed}; {leased}.{aging}"
     if oldest := status["oldest_waiting"]:
         yield (
-            f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "
+            f"Waiting longest: {task_name(oldest)}, priority {oldest['priority']}, "
             f"of client {oldest['client']}, for {duration(oldest['age_s'])}."
         )
     if longest := status["longest_running"]:
         yield (
-            f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
+            f"Running longest: {task_name(longest)} on core {longest['core']}, "
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
     yield ""

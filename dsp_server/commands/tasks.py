@@ -12,7 +12,7 @@ import click
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
 from hbrt.cli.report import Report, is_json, reports
-from hbrt.cli.tables import Column, Table, modelled_time, number, numbers, shares, short_time, state
+from hbrt.cli.tables import Column, Table, command_of, modelled_time, number, numbers, shares, short_time, state
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
 
@@ -27,8 +27,8 @@ def _ended(task: dict[str, Any]) -> str:
 
 _COLUMNS = (
     Column("ENDED", _ended),
-    number("COMMAND", lambda task: f"{task['cmd']:#x}"),
-    Column("OP", "name"),
+    number("COMMAND", command_of),
+    Column("OP", lambda task: task["name"] or None),
     number("CORE", lambda task: None if task["core"] < 0 else task["core"]),
     *numbers("PRIORITY"),
     state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {task['result']}"),

@@ -120,7 +120,7 @@ class Control:
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
             "listen": self._listen,
             "inject": self._inject,
-            "accelerators": lambda _r, _: lifecycle.start_accelerators(),
+            "accelerators": self._accelerators,
             "sram": self._sram,
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
@@ -172,6 +172,10 @@ class Control:
         except ValueError as error:
             raw = control.encode_reply(ControlReply(pending.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
         pending.reply(raw)
+
+    def _accelerators(self, request: ControlRequest, asked: Pending) -> None:
+        self._clients.note_model(self._lease(asked), request.args.get("model", ""))
+        self._lifecycle.start_accelerators()
 
     def _sram(self, request: ControlRequest, asked: Pending) -> list[tuple[int, int]]:
         """Take a range of the NPU's SRAM, or give one back; returns what all programs had before, in ranges."""

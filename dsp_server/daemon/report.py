@@ -114,7 +114,7 @@ class Report:
             ],
             "routed_tasks": sum(one.core_mask == OF_ANOTHER_BOARD for one in sent),
             "tasks": {"ready": len(ready) - inline, "running": len(states(State.RUNNING)) + inline},
-            "oldest_waiting": _oldest(waiting, now_ns),
+            "oldest_waiting": self._oldest(waiting, now_ns),
             "waiting": _by_priority(waiting),
             "longest_running": running_rows[0] if running_rows else None,
             "running": running_rows,
@@ -148,10 +148,22 @@ class Report:
     def _running_row(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
         return {
             "age_s": (now_ns - one.on.claim_ns) / 1e9,
-            "cmd": one.task.cmd,
-            "name": self._lifecycle.cores[one.on.core].name_at(one.task.cmd, one.on.claim_ns),
+            **self._named(one.task, one.on.core, one.on.claim_ns),
             "core": one.on.core,
             "client": one.task.client,
+        }
+
+    def _oldest(self, waiting: list[Request], now_ns: int) -> dict[str, Any] | None:
+        """The task that has waited longest; it shows starvation."""
+        if not waiting:
+            return None
+        oldest = min(waiting, key=lambda request: request.sequence)
+        return {
+            "age_s": max(0, now_ns - oldest.sequence) / 1e9,
+            **self._named(oldest, next((core.index for core in self._lifecycle.dsp_cores), -1), now_ns),
+            "priority": oldest.priority,
+            "custom_id": oldest.custom_id,
+            "client": oldest.client,
         }
 
     def _runs(self, running: list[RunningTask], now_ns: int) -> dict[int, OpRun]:
@@ -163,7 +175,7 @@ class Report:
                 seen = core.progress(on.claim_ns)
                 interrupted_ns = self._watchdog.interrupted_ns((slot, task.sequence))
                 runs[on.core] = OpRun(
-                    f"{core.child.name_of(task.cmd)} (command {task.cmd:#x})",
+                    core.child.call_of(task.cmd),
                     (now_ns - on.claim_ns - interrupted_ns) / 1e9,
                     core.child.budget_us(task.cmd) / 1e6,
                     seen.still_ns / 1e9,
@@ -213,11 +225,8 @@ class Report:
 
     def _ended(self, task: EndedTask, to_unix_ns: int) -> dict[str, Any]:
         request, answer = task.request, task.answer
-        cores = self._lifecycle.cores[answer.core : answer.core + 1] if answer.core >= 0 else ()
         return {
-            "cmd": request.cmd,
-            "name": next((core.name_at(request.cmd, answer.claim_ns) for core in cores), ""),
-            "kind": active().accelerator if _is_of_accelerator(request, self._mailbox.layout.core_count) else "dsp",
+            **self._named(request, answer.core, answer.claim_ns, task.pid),
             "state": task.state.name.lower(),
             "result": answer.result,
             "core": answer.core,
@@ -239,6 +248,22 @@ class Report:
             **_modelled(task, self._mailbox.layout.core_count),
         }
 
+    def _named(self, request: Request, core: int, at_ns: int, pid: int = 0) -> dict[str, Any]:
+        """What a task runs: its command, the name of the op or of the model, and the kind of its core.
+
+        Args:
+            request: The task's.
+            core: That has claimed it, -1 for none.
+            at_ns: When, by CLOCK_MONOTONIC.
+            pid: The process that submitted it; 0 for that of its client, which is attached.
+        """
+        cores, cmd = self._lifecycle.cores[core : core + 1] if core >= 0 else (), request.cmd
+        if _is_of_accelerator(request, self._mailbox.layout.core_count):
+            client = self._clients.by_id.get(request.client)
+            pid = pid or (client.pid if client else 0)
+            return {"cmd": cmd, "name": self._clients.models.get(pid, ""), "kind": active().accelerator}
+        return {"cmd": cmd, "name": next((one.name_at(cmd, at_ns) for one in cores), ""), "kind": "dsp"}
+
     def _client(self, client: Client) -> dict[str, Any]:
         blocks, size_bytes = self._memory.owned(client.id)
         return {
@@ -252,20 +277,6 @@ class Report:
             "slots": len(client.slots),
             "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
         }
-
-
-def _oldest(waiting: list[Request], now_ns: int) -> dict[str, Any] | None:
-    """The task that has waited longest; it shows starvation."""
-    if not waiting:
-        return None
-    oldest = min(waiting, key=lambda request: request.sequence)
-    return {
-        "age_s": max(0, now_ns - oldest.sequence) / 1e9,
-        "cmd": oldest.cmd,
-        "priority": oldest.priority,
-        "custom_id": oldest.custom_id,
-        "client": oldest.client,
-    }
 
 
 def _by_priority(waiting: list[Request]) -> list[dict[str, Any]]:
@@ -304,7 +315,7 @@ def _problem(core: BoardCore, beat: CoreHealth, run: OpRun | None) -> str:
 
 
 def _is_of_accelerator(request: Request, dsp_cores: int) -> bool:
-    return bool(request.core_mask >> dsp_cores) or not dsp_cores
+    return bool(request.core_mask % OF_ITS_OWNER >> dsp_cores) or not dsp_cores
 
 
 def _modelled(task: EndedTask, dsp_cores: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from dsp_server.daemon.watches.inversion_watch import InversionWatch
 from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle.lifecycle import Lifecycle
-from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
+from dsp_server.lifecycle.snapshots import ACCELERATOR, DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import BoardMemory
@@ -42,7 +42,6 @@ from hbrt.models.run.accelerator import CMD
 from hbrt.profiles.profile import active
 from hbrt.status import Status
 
-ACCELERATOR = Path(__file__).parents[1] / "accelerator" / "image.py"
 PARTING_SECONDS = 0.05  # between the end of a lifeline and that of a lease, when the kernel closes both
 
 

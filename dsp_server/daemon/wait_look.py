@@ -161,7 +161,10 @@ class WaitLook:
             on = claims.get(slot)
             if state not in _UNFINISHED or (state is State.RUNNING and on is None):
                 continue  # it has ended meanwhile
-            serving = [core.child for core in self._lifecycle.cores if core.child is not None]
+            mask = (request.core_mask or self._any) % OF_ITS_OWNER or -1
+            serving = [
+                core.child for core in self._lifecycle.cores if core.child is not None and mask >> core.index & 1
+            ]
             child = self._lifecycle.cores[on.core].child if on else next(iter(serving), None)
             tasks.append(
                 Task(

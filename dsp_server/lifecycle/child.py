@@ -17,7 +17,7 @@ from dsp_server.c_images.sanitizers import environment_of
 from dsp_server.lifecycle.fault_trace import op_lines
 from dsp_server.lifecycle.fork_core import fork_core, is_young
 from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
-from dsp_server.lifecycle.snapshots import Image
+from dsp_server.lifecycle.snapshots import ACCELERATOR, Image
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.launch import start_interpreter
 from dsp_server.waits.sentences import place_of
@@ -235,9 +235,15 @@ class CoreChild:
         return name_in(self.ops, cmd)
 
     def op_of(self, cmd: int) -> str:
-        """What a command is called in a list, such as "softmax, command 0x400"."""
+        """What a command is called in a list, such as "softmax, command 0x400"; of an accelerator "a model"."""
+        if self.image.origin == ACCELERATOR:
+            return "a model"
         names = [name for number, name, _, _ in self.ops if number == cmd]
         return ", ".join((*names, f"command {cmd:#x}"))
+
+    def call_of(self, cmd: int) -> str:
+        """What a command is called in a sentence, such as "softmax (command 0x400)"; of an accelerator "a model"."""
+        return "a model" if self.image.origin == ACCELERATOR else f"{self.name_of(cmd)} (command {cmd:#x})"
 
     def budget_us(self, cmd: int) -> int:
         """Latency budget of a command's op in microseconds, 0 when it has none."""

@@ -17,6 +17,7 @@ from hbrt.status import Status
 
 _C_SUFFIXES = {".so", ".o", ".a", ".c", ".cc", ".cpp", ".cxx", ".C", ".h"}
 DEFAULT_IMAGE = Path(__file__).parents[1] / "images" / "default.py"
+ACCELERATOR = Path(__file__).parents[1] / "accelerator" / "image.py"
 
 
 class Image(NamedTuple):

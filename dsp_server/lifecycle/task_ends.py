@@ -31,7 +31,7 @@ class TaskReaper:
         for slot in self._mailbox.slots_in(State.RUNNING):
             if self._mailbox.answer(slot).core == child.index:
                 request = self._mailbox.request(slot)
-                op = f"{child.name_of(request.cmd)} (command {request.cmd:#x})"
+                op = child.call_of(request.cmd)
                 if child.overdue is not None and child.overdue[:2] == (slot, request.sequence):
                     text = (
                         f"{op} outlived its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."

@@ -185,6 +185,19 @@ def core_name(core: Mapping[str, Any]) -> str:
     return str(core["core"]) if core["kind"] == "dsp" else f"{core['core']} {core['kind'].upper()}"
 
 
+def command_of(task: Mapping[str, Any]) -> str:
+    """What selects the op of a task: its command; of a task for a BPU or an NPU the word "model"."""
+    return f"{task['cmd']:#x}" if task["kind"] == "dsp" else "model"
+
+
+def task_name(task: Mapping[str, Any]) -> str:
+    """What a sentence calls a task: ``softmax (0x400)``, ``command 0x999``, ``model digits.onnx``, ``a model``."""
+    command, name = command_of(task), task["name"]
+    if command == "model":
+        return f"model {name}" if name else "a model"
+    return f"{name} ({command})" if name else f"command {command}"
+
+
 PARTS: Final = ("vector", "scalar", "ddr", "wait")
 
 

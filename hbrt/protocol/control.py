@@ -109,7 +109,7 @@ VERBS: dict[str, Verb] = {
     "recovery": Verb({"enabled": Int(0, 1)}, optional=frozenset({"enabled"})),
     "listen": Verb({"endpoint": Text(), "keys": Text()}, optional=frozenset({"keys"})),
     "inject": Verb({"faults": Text(), "clear": Int(0, 1)}, optional=frozenset({"faults", "clear"})),
-    "accelerators": Verb(leased=True),
+    "accelerators": Verb({"model": Text()}, optional=frozenset({"model"}), leased=True),
     "sram": Verb({"do": Text(4), "start": _PHY, "size": _PHY}, leased=True),
     "start_core": Verb({"core": Int(0, 63)}),
     "stop_core": Verb({"core": Int(0, 63)}),

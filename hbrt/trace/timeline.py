@@ -112,7 +112,7 @@ class _Timeline:
     def _task(self, task: EndedTask) -> None:
         request, answer = task.request, task.answer
         self.task_count += 1
-        name, flow = self._op(request.cmd), _flow(request.sequence, request.client)
+        name, flow = self._name(task), _flow(request.sequence, request.client)
         self._origin_ns = self._origin_ns or request.sequence
         self._first_end_ns = self._first_end_ns or answer.done_ns
         claimed_ns = answer.claim_ns or answer.done_ns
@@ -231,7 +231,7 @@ class _Timeline:
                 runs = _Runs(_one_by_one(source for source in cores if source.role == role))
             inner, offset = runs.of(task), before
             track = self._track(f"{role} ops", self._modelled_group())
-            name, at = self._op(task.request.cmd), self._at
+            name, at = self._name(task), self._at
             if not answer.cycles:
                 self._sink.instant(track, f"{name} charged no cycles ('hbrt tasks' has an estimate)", at(before))
                 continue
@@ -300,6 +300,9 @@ class _Timeline:
 
     def _core_name(self, core: int) -> str:
         return f"{self._recording.kinds.get(core, '')} core {core}".lstrip()
+
+    def _name(self, task: EndedTask) -> str:
+        return "model" if task.answer.core in self._recording.kinds else self._op(task.request.cmd)
 
     def _op(self, cmd: int) -> str:
         return self._recording.ops.get(cmd) or f"{cmd:#x}"

@@ -71,9 +71,9 @@ def sample_of(
     calls_per_s = sum(core["tasks_per_s"] for core in cores)
     # When more tasks have ended than a board keeps, each kept one counts for several.
     share = calls_per_s / len(ended) if ended else 0.0
-    by_command: dict[int, list[Mapping[str, Any]]] = {}
+    by_command: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
     for task in ended:
-        by_command.setdefault(task["cmd"], []).append(task)
+        by_command.setdefault(key_of(task), []).append(task)
     return Sample(
         status["board"],
         seconds,
@@ -84,16 +84,21 @@ def sample_of(
         status["oldest_waiting"],
         status["memory"],
         cores,
-        [_command(cmd, tasks, len(tasks) * share) for cmd, tasks in sorted(by_command.items())],
+        [_command(tasks, len(tasks) * share) for _, tasks in sorted(by_command.items())],
         status["clients"],
     )
+
+
+def key_of(task: Mapping[str, Any]) -> tuple[int, str, str]:
+    """What the times of a task are those of: its command, its op's or model's name, and the kind of its core."""
+    return task["cmd"], task["name"], task["kind"]
 
 
 def _last(task: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What an op was, and what it takes on the board."""
     if task is None:
         return None
-    return {key: value for key, value in task.items() if key in {"cmd", "name"} or key.startswith("modelled_")}
+    return {key: value for key, value in task.items() if key in {"cmd", "name", "kind"} or key.startswith("modelled_")}
 
 
 def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str, Any] | None, seconds: float) -> float:
@@ -103,11 +108,10 @@ def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str,
     return min(1.0, max(ended_s, now_s) / seconds)
 
 
-def _command(cmd: int, tasks: Sequence[Mapping[str, Any]], calls_per_s: float) -> dict[str, Any]:
+def _command(tasks: Sequence[Mapping[str, Any]], calls_per_s: float) -> dict[str, Any]:
     waited, ran = (sorted(task[key] for task in tasks) for key in ("waited_ns", "ran_ns"))
     return {
-        "cmd": cmd,
-        "name": tasks[-1]["name"],
+        **{key: tasks[-1][key] for key in ("cmd", "name", "kind")},
         "calls_per_s": calls_per_s,
         "waited_p50_ns": percentile(waited, 50),
         "waited_p99_ns": percentile(waited, 99),

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from dsp_server.commands.top.sample import SORTS, Sample
+from dsp_server.commands.top.sample import SORTS, Sample, key_of
 from hbrt.cli.tables import (
     COLORS,
     Column,
     cells_of,
+    command_of,
     core_name,
     modelled_time,
     number,
@@ -22,6 +23,7 @@ from hbrt.cli.tables import (
     padded_lines,
     shares,
     short_time,
+    task_name,
 )
 from hbrt.settings import format_size
 
@@ -32,14 +34,14 @@ BAR_CELLS: Final = 10
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _LAST = (
     *numbers("CORE"),
-    Column("LAST OP", "name"),
+    Column("LAST OP", lambda one: one["name"] or task_name(one)),
     number("MODELLED", modelled_time),
     number("DMA", overlapped),
     Column("OF IT", shares),
 )
 _COMMANDS = (
-    number("COMMAND", lambda one: f"{one['cmd']:#x}"),
-    Column("OP", "name"),
+    number("COMMAND", command_of),
+    Column("OP", lambda one: one["name"] or None),
     number("CALLS/S", lambda one: f"{one['calls_per_s']:,.0f}"),
     number("WAITED P50", lambda one: short_time(one["waited_p50_ns"])),
     number("P99", lambda one: short_time(one["waited_p99_ns"])),
@@ -70,19 +72,19 @@ class History:
         self.load: deque[float] = deque(maxlen=HISTORY)
         self.calls: deque[float] = deque(maxlen=HISTORY)
         self.p50: deque[float] = deque(maxlen=HISTORY)
-        self.medians: dict[int, float] = {}
+        self.medians: dict[tuple[int, str, str], float] = {}
 
     def add(self, sample: Sample) -> None:
         """Take a sample."""
         self.load.append(sum(core["busy"] for core in sample.cores) / max(1, len(sample.cores)))
         self.calls.append(sample.calls_per_s)
-        self.medians |= {one["cmd"]: one["ran_p50_ns"] for one in sample.commands}
+        self.medians |= {key_of(one): one["ran_p50_ns"] for one in sample.commands}
         most = max(sample.commands, key=lambda one: one["calls_per_s"], default=None)
         self.p50.append(most["ran_p50_ns"] if most else 0.0)
 
     def is_far_beyond(self, runs: dict[str, Any] | None) -> bool:
         """Whether a running op takes much longer than its command usually does."""
-        median = self.medians.get(runs["cmd"], 0.0) if runs else 0.0
+        median = self.medians.get(key_of(runs), 0.0) if runs else 0.0
         return bool(runs and median and runs["age_s"] * 1e9 > FAR_BEYOND * median)
 
 
@@ -180,7 +182,7 @@ def _tcm_lines(sample: Sample) -> list[str]:
 
 def _runs(core: dict[str, Any]) -> str:
     runs = core["runs"]
-    return f"{runs['name'] or hex(runs['cmd'])} for {short_time(runs['age_s'] * 1e9)}" if runs else "-"
+    return f"{runs['name'] or task_name(runs)} for {short_time(runs['age_s'] * 1e9)}" if runs else "-"
 
 
 def _oldest(sample: Sample) -> str:
@@ -188,4 +190,4 @@ def _oldest(sample: Sample) -> str:
     if oldest is None:
         return "nothing"
     age = short_time(oldest["age_s"] * 1e9)
-    return f"command {oldest['cmd']:#x}, priority {oldest['priority']}, of client {oldest['client']}, for {age}"
+    return f"{task_name(oldest)}, priority {oldest['priority']}, of client {oldest['client']}, for {age}"

@@ -27,8 +27,8 @@ MIN_SECONDS = 0.5
 """From one look at the board to the next; what browsers ask for in between is what the last one saw."""
 TIMELINE_SECONDS = 10.0
 MAX_BLOCKS, LOG_LINES = 2000, 200
-TASK_KEYS = ("cmd", "name", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns", "ended_ns",
-             "modelled_ns")  # fmt: skip
+TASK_KEYS = ("cmd", "name", "kind", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns",
+             "ended_ns", "modelled_ns")  # fmt: skip
 
 
 class View:

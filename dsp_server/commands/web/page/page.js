@@ -77,8 +77,9 @@ function table(id, columns, rows, empty) {
 
 // An op that takes FAR_BEYOND times the median of its command, or MOST_SECONDS without one, is shown as hung.
 const FAR_BEYOND = 100, MOST_SECONDS = 10, medians = new Map();
+const command = task => task.kind === "dsp" ? hex(task.cmd) : "model", key = task => `${command(task)} ${task.name}`;
 function isLate(runs) {
-  const median = medians.get(runs.cmd);
+  const median = medians.get(key(runs));
   return runs.age_s > (median ? Math.max(1, FAR_BEYOND * median / 1e9) : MOST_SECONDS);
 }
 
@@ -95,10 +96,10 @@ function showCores(cores) {
     load.append(part);
     card.append(head, load, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s`));
     if (runs) {
-      const median = medians.get(runs.cmd), times = median ? `, ${Math.round(runs.age_s * 1e9 / median)} times its median` : "";
-      card.append(node("div", `runs ${runs.name || hex(runs.cmd)} for ${time(runs.age_s * 1e9)}${late ? times : ""}`, late ? "ill" : ""));
+      const median = medians.get(key(runs)), times = median ? `, ${Math.round(runs.age_s * 1e9 / median)} times its median` : "";
+      card.append(node("div", `runs ${runs.name || command(runs)} for ${time(runs.age_s * 1e9)}${late ? times : ""}`, late ? "ill" : ""));
     }
-    card.append(node("div", core.last ? `last ${core.last.name || hex(core.last.cmd)}: ${split(core.last)}` : "", "last"));
+    card.append(node("div", core.last ? `last ${core.last.name || command(core.last)}: ${split(core.last)}` : "", "last"));
     for (const [bank, used] of core.tcm.entries()) {
       const cells = node("div", undefined, "cells"), line = node("div", undefined, "tcm");
       cells.append(...[...used].map(sign => node("i", undefined, sign === "." ? "" : "used")));
@@ -147,7 +148,7 @@ function showTimeline(timeline, cores) {
     const first = Math.max(left, left + (task.started_ns - start) * perNs);
     const last = Math.min(width, left + (task.ended_ns - start) * perNs);
     if (last < left || first > width) continue;
-    const box = [first, line * row + 4, Math.max(1, last - first), row - 8], name = task.name || hex(task.cmd);
+    const box = [first, line * row + 4, Math.max(1, last - first), row - 8], name = task.name || command(task);
     const isBad = task.late || !["done", "running"].includes(task.state);
     pen.fillStyle = isBad ? "#d33" : color(name);
     pen.fillRect(...box);
@@ -198,7 +199,7 @@ function showTip(event) {
   if (!hit) { at("tip").textContent = ""; return; }
   const task = hit[1], modelled = task.modelled_ns ? `; modelled for the board ${time(task.modelled_ns)}` : "";
   const of = task.program || task.pid;
-  at("tip").textContent = `${task.name || hex(task.cmd)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
+  at("tip").textContent = `${task.name || command(task)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
 }
 
 function showMemory(memory, blocks) {
@@ -233,11 +234,11 @@ function show(board) {
   document.body.dataset.board = board.gone ? "gone" : "running";
   if (board.gone) return;
   at("summary").textContent = `${board.state}; ${board.calls_per_s.toFixed(0)} tasks/s; ${board.running} running, ${board.ready} ready; image ${board.image}`;
-  for (const row of board.commands) medians.set(row.cmd, row.ran_p50_ns);
+  for (const row of board.commands) medians.set(key(row), row.ran_p50_ns);
   showCores(board.cores);
   showTimeline(board.timeline, board.cores);
   table("commands", [
-    ["COMMAND", row => hex(row.cmd)], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true, row => row.calls_per_s],
+    ["COMMAND", command], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true, row => row.calls_per_s],
     ["WAITED P50", row => time(row.waited_p50_ns), true, row => row.waited_p50_ns],
     ["P99", row => time(row.waited_p99_ns), true, row => row.waited_p99_ns],
     ["RAN P50", row => time(row.ran_p50_ns), true, row => row.ran_p50_ns],

@@ -180,11 +180,15 @@ def test_programs_share_the_cores_by_priority(board: Shell) -> None:
         for queued, name in enumerate(programs, 1):
             (board.cwd / f"go-{name}-0").touch()
             until(lambda queued=queued: board.status()["tasks"]["ready"] == queued, "the run is not queued")  # type: ignore[misc]
+        assert "Waiting longest: model double.onnx, priority 1, of client" in board.good("status")
     finally:
         os.kill(pid, signal.SIGCONT)
     until(lambda: all((board.cwd / f"{name}-1").exists() for name in programs), "the runs do not end")
     last = board.json("tasks", "--last", 2)
     assert [task["priority"] for task in last] == [2, 1]
+    assert [line.split()[1:3] for line in board.good("tasks", "--last", 2).splitlines()[1:]] == [
+        ["model", "double.onnx"]
+    ] * 2
     assert {task["core"] for task in last} == {1}
     for name in programs:
         (board.cwd / f"go-{name}-1").touch()

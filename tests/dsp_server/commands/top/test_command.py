@@ -43,7 +43,15 @@ def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
         ],
         "tasks": {"ready": 3, "running": 1},
         "waiting": [{"priority": 9, "tasks": 2}, {"priority": 0, "tasks": 1}],
-        "oldest_waiting": {"age_s": 0.5, "cmd": 0x400, "priority": 0, "custom_id": 0, "client": 1},
+        "oldest_waiting": {
+            "age_s": 0.5,
+            "cmd": 0x400,
+            "name": "",
+            "kind": "dsp",
+            "priority": 0,
+            "custom_id": 0,
+            "client": 1,
+        },
         "running": [],
         "memory": {"used_bytes": 1 << 20, "size_bytes": 1 << 30},
         "clients": [{"id": 1, "pid": 77, "name": "program.py", "tasks": 4, "blocks": 2, "bytes": 1 << 20}],
@@ -57,6 +65,7 @@ def ended(cmd: int, ran_ns: int, state: str = "done") -> dict[str, Any]:
     return {
         "cmd": cmd,
         "name": f"op{cmd}",
+        "kind": "dsp",
         "core": 0,
         "started_ns": 1,
         "waited_ns": 10,
@@ -166,7 +175,7 @@ def test_without_a_terminal_it_says_what_to_do(shell: Shell) -> None:
 
 
 def screen(width: int, age_s: float = 0.0) -> Text:
-    running = [{"core": 0, "cmd": 1, "name": "op1", "age_s": age_s}] if age_s else []
+    running = [{"core": 0, "cmd": 1, "name": "op1", "kind": "dsp", "age_s": age_s}] if age_s else []
     history = History()
     made = sample_of(status(10, 0, running=running), status(0, 0), [ended(1, 1000)], 1.0, {})
     for _ in range(3):
