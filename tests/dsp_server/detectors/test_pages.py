@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from dsp_server.detectors.spans import Span
+from dsp_server.detectors.pages import Span
 
 
 @st.composite
