@@ -1,8 +1,9 @@
-"""The TCP connections behind a ROUTER's identities: this file detects their ends, and ends them.
+"""The TCP connections behind a ROUTER's identities: pending, then claimed, each with its backlog of unread bytes.
 
-ZeroMQ offers neither. A message carries the number of the descriptor that it came over (SRCFD). By the time the message
-is read, the connection may be closed, and the number may belong to a connection of another program. So the number is
-only a claim:
+ZeroMQ does not report the end of a connection, ends no connection for us, and reads without a bound; this file does.
+
+Claims: a message carries the number of the descriptor that it came over (SRCFD). By the time the message is read, the
+connection may be closed, and the number may belong to a connection of another program. So the number is only a claim:
 
 - Only a connection to our own port can be claimed, never another socket or file of this process.
 - A wrong claim belongs to an identity that is gone. The end of the wrong connection then changes nothing, and ZeroMQ
@@ -10,25 +11,46 @@ only a claim:
 - A connection is ended only while ZeroMQ still routes to its identity, a second or more after the claim, and only when
   no other identity claims it. The ROUTER makes the identities and never reuses one; a peer that sets its own identity
   is not admitted.
+
+Pending: ZeroMQ ends a connection whose peer does not finish the handshake or stops its heartbeat. But a connection
+whose peer does both and sends no frame has no identity by which the gateway could know it. So the gateway notes every
+connection when it is accepted, checks later whether an identity has claimed it, and ends it if none has.
+
+Backlog: with ZeroMQ's own bound (ZMQ_RCVHWM), ZeroMQ stops reading from a connection whose queue is full. In libzmq
+4.3.5 a peer can then end the process: the peer resets the connection, and the next heartbeat, or a PING that was read
+before, meets ``Assertion failed: !_io_error`` (libzmq issues 4364 and 4767). So ZeroMQ reads everything. The gateway
+subtracts the sizes of the frames that it took from the kernel's count of received bytes, and ends a connection with a
+large rest.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from dsp_server.gateway.backlog import Backlog, received_bytes
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
 from dsp_server.process.intake import copy_of
+from hbrt.protocol.remote import MAX_FRAME_BYTES, WINDOW_BYTES
 
 Key: TypeAlias = tuple[int, int]  # device and inode: of a connection, whatever its descriptor
-
-
 _NO_LINGER = struct.pack("=ii", 1, 0)
+MAX_UNREAD_BYTES = 2 * WINDOW_BYTES + 4 * MAX_FRAME_BYTES  # a program that respects its window never reaches this
+MAX_UNKNOWN_BYTES = 1 << 18  # of a pending connection: its first frame is small
+LIVELINESS_BYTES = 256  # a second, which the gateway does not see: PING and PONG
+_RECEIVED = struct.Struct("=128xQ")  # of struct tcp_info: tcpi_bytes_received
+_CURVE_BYTES = 33  # of a message with keys: command name, nonce, authenticator, flags
+SILENT_SECONDS = 30.0  # a program sends HELLO right after its handshake, which takes 5 s at most
+MAX_SILENT = 256  # each uses a descriptor
+_NOBLOCK = int(zmq.NOBLOCK)
 
 
 class Connection:
@@ -163,3 +185,115 @@ def reset_when_closed(connection: socket.socket) -> None:
 def is_given(identity: bytes) -> bool:
     """Whether the ROUTER made an identity: a zero byte and a number of 32 bits."""
     return len(identity) == 5 and identity[0] == 0
+
+
+class Backlog:
+    """Counts the unread bytes of one connection; it has no clock and no socket.
+
+    Args:
+        has_keys: Whether its frames are encrypted, and therefore longer.
+    """
+
+    def __init__(self, *, has_keys: bool = False) -> None:
+        self._overhead = _CURVE_BYTES if has_keys else 0
+        self._read = 0
+
+    def on_frame(self, size_bytes: int) -> None:
+        """Count a frame that was read, with its short or long header."""
+        body = size_bytes + self._overhead
+        self._read += body + (2 if body < 1 << 8 else 9)
+
+    def unread_bytes(self, received_bytes: int, seconds: float) -> int:
+        """Unread bytes among those received so far; ``seconds`` is the time since the last call."""
+        self._read = min(self._read + int(LIVELINESS_BYTES * seconds), received_bytes)
+        return received_bytes - self._read
+
+
+def received_bytes(connection: socket.socket) -> int:
+    """Bytes received over a TCP connection since its start."""
+    (count,) = _RECEIVED.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size))
+    return int(count)
+
+
+class _Pending(NamedTuple):
+    fd: int  # ZeroMQ's descriptor; the number may belong to another connection by now
+    accepted_at: float
+
+
+class PendingConnections:
+    """The connections that were accepted lately.
+
+    Args:
+        accepted: Monitor socket that reports each accepted connection (zmq.EVENT_ACCEPTED).
+        connections: The claimed connections.
+        log: Writes a sentence to the log.
+        what: What they were made to, for sentences.
+    """
+
+    def __init__(
+        self, accepted: zmq.Socket[bytes], connections: Connections, log: Callable[[str], None], what: str = "relay"
+    ) -> None:
+        self._accepted = accepted
+        self._connections = connections
+        self._log, self._what = log, what
+        self._pending: dict[Key, _Pending] = {}  # oldest first; those to check again are last
+
+    def on_accepted(self) -> None:
+        """Note the connections that were accepted; end the oldest of more than MAX_SILENT."""
+        with contextlib.suppress(zmq.Again):
+            while True:
+                self._note(int(recv_monitor_message(self._accepted, _NOBLOCK)["value"]))
+        for key in list(self._pending)[: max(0, len(self._pending) - MAX_SILENT)]:
+            self._check(key, f"it was not admitted, and {MAX_SILENT} newer connections are pending")
+
+    def end_silent(self) -> None:
+        """End the connections that are pending for SILENT_SECONDS."""
+        now = time.monotonic()
+        for key, pending in list(self._pending.items()):
+            if now - pending.accepted_at >= SILENT_SECONDS:
+                self._check(key, f"it was not admitted within {SILENT_SECONDS:g} s")
+
+    def end_floods(self) -> None:
+        """End the connections that have sent more bytes than a first frame has."""
+        for key in list(self._pending):
+            self._check(key, f"it was not admitted, and sent more than {MAX_UNKNOWN_BYTES} bytes", MAX_UNKNOWN_BYTES)
+
+    def __len__(self) -> int:
+        """Number of pending connections."""
+        return len(self._pending)
+
+    def _note(self, fd: int) -> None:
+        try:
+            stat = os.fstat(fd)
+        except OSError:
+            return  # the connection has ended
+        key = stat.st_dev, stat.st_ino
+        self._pending.pop(key, None)
+        self._pending[key] = _Pending(fd, time.monotonic())
+
+    def _check(self, key: Key, why: str, more_than: int = -1) -> None:
+        """End a connection that has sent more than so many bytes, unless it is claimed or has ended."""
+        pending = self._pending.pop(key)
+        if self._connections.is_claimed(key):
+            return
+        try:
+            found = self._connections.copy_of(pending.fd)
+        except OSError:  # no descriptor left: check again at the next beat
+            self._pending[key] = (
+                pending if more_than >= 0 else pending._replace(accepted_at=pending.accepted_at - SILENT_SECONDS)
+            )
+            return
+        if found is None:
+            return
+        with found:
+            stat = os.fstat(found.fileno())
+            if (stat.st_dev, stat.st_ino) != key:
+                return  # the number belongs to another connection
+            if received_bytes(found) <= more_than:
+                self._pending[key] = pending
+                return
+            self._log(f"The {self._what} ends a connection from {peer_of(found)}: {why}.")
+            if more_than >= 0:
+                reset_when_closed(found)
+            with contextlib.suppress(OSError):  # the connection has ended
+                found.shutdown(socket.SHUT_RDWR)

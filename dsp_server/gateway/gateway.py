@@ -3,7 +3,7 @@
 The thread never waits for a handler, for the daemon or for a program, so one slow program does not delay the others.
 ZeroMQ does not report the end of a connection; connections.py watches for it. When a connection closes or stops its
 heartbeat, the gateway drops it at once, with its handler, lease, memory and tasks. The gateway ends a connection whose
-unread bytes exceed a bound (backlog.py).
+unread bytes exceed a bound.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 import zmq
 
-from dsp_server.gateway.backlog import MAX_UNREAD_BYTES
-from dsp_server.gateway.connections import Connection, is_given
-from dsp_server.gateway.handler import ConnectionHandler
+from dsp_server.gateway.connections import MAX_UNREAD_BYTES, Connection, is_given
+from dsp_server.gateway.handler import ConnectionHandler, SendQueue
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.observer import Observer
 from dsp_server.gateway.remote_client import RemoteClient, activity_of
-from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.server import Server
 from dsp_server.process.intake import source_fd
 from hbrt.attach.link import LocalLink

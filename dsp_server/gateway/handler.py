@@ -1,12 +1,17 @@
-"""The thread that serves one connection of the gateway: it takes frames, answers them, and ends the connection."""
+"""The thread that serves one connection of the gateway: it takes frames, answers them, and ends the connection.
+
+What it sends waits in a queue: only the gateway's thread may use its socket.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 
-from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.borders.printable import printable
 from hbrt.errors import BoardError
@@ -110,3 +115,36 @@ def bounded_reply(reply: ControlReply) -> bytes:
         return raw
     why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
     return encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
+
+
+class SendQueue:
+    """Frames for programs, from any thread; its descriptor is readable while there are some."""
+
+    def __init__(self) -> None:
+        self._frames: deque[tuple[bytes, bytes | None]] = deque()
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def put(self, identity: bytes, frame: bytes) -> None:
+        """Queue a frame for a program."""
+        self._put(identity, frame)
+
+    def disconnect(self, identity: bytes) -> None:
+        """Disconnect a program when its queued frames have been sent."""
+        self._put(identity, None)
+
+    def _put(self, identity: bytes, frame: bytes | None) -> None:
+        self._frames.append((identity, frame))
+        os.eventfd_write(self.fd, 1)
+
+    def take_all(self) -> list[tuple[bytes, bytes | None]]:
+        """Remove and return all frames with their identities; None instead of a frame disconnects the program."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.fd)
+        taken = []
+        while self._frames:
+            taken.append(self._frames.popleft())
+        return taken
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.fd)

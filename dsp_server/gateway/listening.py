@@ -96,7 +96,7 @@ class Listener:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm, self.socket.rcvhwm = MAX_UNSENT, 0  # backlog.py bounds and says why
+        self.socket.sndhwm, self.socket.rcvhwm = MAX_UNSENT, 0  # connections.py bounds and says why
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS

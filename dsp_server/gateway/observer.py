@@ -14,8 +14,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
-from dsp_server.gateway.send_queue import SendQueue
+from dsp_server.gateway.handler import ConnectionHandler, SendQueue, bounded_reply
 from hbrt.board.log_file import bytes_since, tail
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
-from dsp_server.gateway.send_queue import SendQueue
+from dsp_server.gateway.handler import ConnectionHandler, SendQueue, bounded_reply
 from dsp_server.gateway.shared_memory import RemoteClientMemory
 from hbrt.attach.link import LocalLink
 from hbrt.attach.tasks import Tasks

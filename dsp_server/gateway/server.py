@@ -8,9 +8,8 @@ from typing import Any
 
 import zmq
 
-from dsp_server.gateway.connections import Connection, Connections, reset_when_closed
+from dsp_server.gateway.connections import Connection, Connections, PendingConnections, reset_when_closed
 from dsp_server.gateway.listening import Listener, ListenOptions
-from dsp_server.gateway.pending import PendingConnections
 from hbrt.board.descriptors import check_free
 
 _MAX_DESCRIPTORS = 24  # 16 that are kept, the loop that the keys' thread makes, and what a module is loaded with

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from arm_client.client import Board, connect
-from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES, MAX_UNREAD_BYTES, Backlog, received_bytes
+from dsp_server.gateway.connections import MAX_UNKNOWN_BYTES, MAX_UNREAD_BYTES, Backlog, received_bytes
 from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote import keys
 from tests.each import each

@@ -19,12 +19,11 @@ import zmq
 from arm_client.client import Board, connect
 from dsp_server.gateway import gateway, observer, remote_client
 from dsp_server.gateway.gateway import Gateway
+from dsp_server.gateway.handler import SendQueue
 from dsp_server.gateway.listening import parse_endpoint
 from dsp_server.gateway.remote_client import MAX_UNREAD, MAX_UNREAD_BYTES, MAX_WAITING, RemoteClient
-from dsp_server.gateway.send_queue import SendQueue
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
-from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError, WrongUseError
 from hbrt.mailbox.table import ANSWER, State
@@ -43,6 +42,7 @@ from hbrt.protocol.remote import (
     encode,
 )
 from hbrt.remote import keys
+from hbrt.control.observer import Observer
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.each import each

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.gateway.handler import ConnectionHandler
+from dsp_server.gateway.handler import ConnectionHandler, SendQueue
 from dsp_server.gateway.observer import Observer
 from dsp_server.gateway.remote_client import RemoteClient
-from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import RELAY_SAYS, RemoteFrame, decode

@@ -14,7 +14,7 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
-from dsp_server.gateway import pending
+from dsp_server.gateway import connections
 from dsp_server.gateway.connections import Connections
 from hbrt.protocol.remote import RemoteFrame, encode
 from tests.limits import PATIENCE_S
@@ -23,7 +23,7 @@ from tests.remote_relay import BRISK, RemoteRelay
 
 SILENT_S = 0.4
 MOST = 3
-MODULE = "dsp_server.gateway.pending"
+MODULE = "dsp_server.gateway.connections"
 
 
 @pytest.fixture
@@ -70,15 +70,15 @@ def test_without_descriptors_they_are_ended_at_a_later_beat(monkeypatch: pytest.
             raise zmq.Again
         return {"value": accepted.pop(0)}
 
-    monkeypatch.setattr(pending, "recv_monitor_message", next_accepted)
-    monkeypatch.setattr(pending, "MAX_SILENT", MOST)
+    monkeypatch.setattr(connections, "recv_monitor_message", next_accepted)
+    monkeypatch.setattr(connections, "MAX_SILENT", MOST)
     said: list[str] = []
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    with closing(_Connections(port, lambda _: True)) as connections, context.socket(zmq.PAIR) as monitor:
-        found = pending.PendingConnections(monitor, connections, said.append)
+    with closing(_Connections(port, lambda _: True)) as claimed, context.socket(zmq.PAIR) as monitor:
+        found = connections.PendingConnections(monitor, claimed, said.append)
         found.on_accepted()  # returns, although none can be ended
         assert said == []
-        connections.has_descriptors = True
+        claimed.has_descriptors = True
         found.end_silent()
     context.term()
     assert len(said) == 2

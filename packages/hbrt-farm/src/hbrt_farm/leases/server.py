@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import zmq
 
-from dsp_server.gateway.backlog import MAX_UNKNOWN_BYTES
-from dsp_server.gateway.connections import Connection, is_given
+from dsp_server.gateway.connections import MAX_UNKNOWN_BYTES, Connection, is_given
 from dsp_server.gateway.handler import bounded_reply
 from dsp_server.gateway.listening import ListenOptions
 from dsp_server.gateway.server import Server
@@ -38,7 +37,7 @@ MAX_USER_REQUESTS = 64
 POLL_SECONDS = 0.2
 END_SECONDS = 15.0
 LAST_WORD_SECONDS = 0.5
-REFUSED_SECONDS = 60.0  # a connection that is not admitted has ended by then (pending.py)
+REFUSED_SECONDS = 60.0  # a connection that is not admitted has ended by then (connections.py)
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
