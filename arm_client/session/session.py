@@ -403,7 +403,7 @@ def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
 
 def _whose_board_it_is(wanted: BoardRef) -> str:
     """A sentence for a program that lacks an op: the op may be one of a board that was not started."""
-    from hbrt.control.daemon import how_to_name
+    from hbrt.control.ask import how_to_name
 
     image = settings.text("HBRT_IMAGE")
     return (

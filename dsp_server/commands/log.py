@@ -18,12 +18,12 @@ from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.cli.options import any_board_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import show_text
-from hbrt.control.daemon import why_not_running
+from hbrt.control.ask import why_not_running
 from hbrt.errors import BoardError, NotRunningError, RefusedError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from hbrt.control.observer import Observer
+    from hbrt.remote.observer import Observer
 
 LINES = 100
 LOOK_SECONDS = 0.5  # between two looks at a log of another machine
@@ -72,7 +72,7 @@ def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
 
 
 def _of_remote(board: RemoteBoard, lines: int, *, follow: bool) -> Report | None:
-    from hbrt.control.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
+    from hbrt.remote.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
 
     with contextlib.suppress(KeyboardInterrupt), Observer(board) as observer:
         part = observer.log(lines)

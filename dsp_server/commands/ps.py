@@ -12,8 +12,7 @@ from hbrt.board.paths import BoardPaths, home
 from hbrt.cli.options import to_paths
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import Column, Table, duration, number, numbers, state
-from hbrt.control.ask import ask
-from hbrt.control.daemon import why_not_running
+from hbrt.control.ask import ask, why_not_running
 from hbrt.errors import BoardBusyError, BoardError, NotRunningError
 
 ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being listed

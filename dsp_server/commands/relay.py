@@ -56,7 +56,7 @@ def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | Non
 
 def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     from dsp_server.relay.serve import serve, start_detached
-    from hbrt.control.daemon import why_not_running
+    from hbrt.control.ask import why_not_running
     from hbrt.errors import NoDaemonError, NotRunningError
 
     if not board.path.is_dir():

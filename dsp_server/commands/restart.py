@@ -11,8 +11,7 @@ from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import ImageFile, board_option, timeout_option
 from hbrt.cli.report import Report, reports
-from hbrt.control.ask import ask
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon, ask
 
 
 @click.command(

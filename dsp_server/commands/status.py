@@ -16,8 +16,7 @@ from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, timeout_option, was_given
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import Column, Table, core_name, duration, number, numbers, show_json, state, task_name
-from hbrt.control.ask import ask
-from hbrt.control.daemon import why_not_running
+from hbrt.control.ask import ask, why_not_running
 from hbrt.errors import NotRunningError, RefusedError
 from hbrt.findings.record import Finding, finding_of, merged, place_in_hex
 from hbrt.findings.sarif import sarif_of

@@ -11,8 +11,7 @@ from hbrt.board.files import daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, timeout_option
 from hbrt.cli.report import Report, reports
-from hbrt.control.ask import ask
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon, ask
 from hbrt.errors import RefusedError
 from hbrt.status import Status
 

@@ -85,7 +85,7 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> Report:
     """
     check_name(file)
     if directory is None and not isinstance(board, BoardPaths):
-        from hbrt.control.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
+        from hbrt.remote.observer import Observer  # ZeroMQ and keys, for a board of another machine alone
 
         with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
             found = observer.fetch_trace(Path(fetched))

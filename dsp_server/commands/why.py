@@ -16,7 +16,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import board_option
 from hbrt.cli.report import Report, reports
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon
 from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame
 

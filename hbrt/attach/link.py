@@ -357,7 +357,7 @@ def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[
 
 
 def _none_runs(paths: BoardPaths) -> str:
-    from hbrt.control.daemon import how_to_name
+    from hbrt.control.ask import how_to_name
 
     return f"No board {paths.name} is running; start it with 'hbrt start{how_to_name(paths)}'."
 

@@ -1,15 +1,153 @@
-"""Asking a board, of this machine or of another one, without being its client: what most verbs lean on."""
+"""Asking a board, of this machine or by a connection to another one, without being its client."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+import select
+from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.board.paths import BoardRef, RemoteBoard
-from hbrt.control.daemon import REQUEST_SECONDS, Daemon
-from hbrt.errors import WrongUseError
+from hbrt.board.files import boards_in, daemon_pid, leftovers
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, is_private_name
+from hbrt.errors import NotRunningError, RefusedError, WrongUseError
+from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from hbrt.control.observer import Observer
+    import zmq
+
+    from hbrt.remote.observer import Observer
+
+LAST_WORD_MS = 200
+REQUEST_SECONDS = 10.0
+
+
+class Daemon:
+    """A running daemon to ask; a context manager."""
+
+    def __init__(self, paths: BoardPaths) -> None:
+        """Find the daemon of a board.
+
+        Raises:
+            NotRunningError: none runs. BoardError: the board's directory cannot be looked into.
+        """
+        self.paths = paths
+        pid = daemon_pid(paths)
+        if pid is None:
+            raise NotRunningError(why_not_running(paths))
+        self.pid = pid
+        try:
+            self._pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            raise NotRunningError(why_not_running(paths)) from None
+        self._context: zmq.Context[Any] | None = None
+        self._socket: zmq.Socket[bytes] | None = None
+        self._next_id = 0
+
+    def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
+        """Ask for one thing; returns the answer's data.
+
+        Raises:
+            RefusedError: the daemon refused, ended meanwhile (HB_SYS_BOARD_LOST) or took too long (HB_DSP_TIMEOUT), or
+                an argument is out of range or too long (HB_SYS_INVALID_ARGUMENT).
+        """
+        import zmq
+
+        from hbrt.protocol import control
+
+        socket = self._socket or self._connect()
+        self._next_id += 1
+        try:
+            raw = control.encode_request(control.ControlRequest(self._next_id, verb, args))
+        except control.MalformedMessageError as error:
+            raise RefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        socket.send(raw)
+        poller = zmq.Poller()
+        poller.register(socket, zmq.POLLIN)
+        poller.register(self._pidfd, zmq.POLLIN)
+        ready = dict(poller.poll(int(timeout_s * 1000)))
+        if socket not in ready and ready and socket.poll(LAST_WORD_MS):
+            ready = {socket: zmq.POLLIN}  # it answered and ended: its end is known at once, its answer a moment later
+        if socket in ready:
+            try:
+                reply = control.decode_reply(socket.recv())
+            except control.MalformedMessageError as error:
+                raise RefusedError(Status.HB_DSP_PERMISSION, f"The daemon's answer cannot be read. {error}") from None
+            if reply.status:
+                raise RefusedError(reply.status, reply.text)
+            return reply.data
+        if ready:
+            raise RefusedError(
+                Status.HB_SYS_BOARD_LOST,
+                f"The daemon of board {self.paths.name} (process {self.pid}) ended before it answered; see 'hbrt log'.",
+            )
+        raise RefusedError(
+            Status.HB_DSP_TIMEOUT,
+            f"The daemon of board {self.paths.name} (process {self.pid}) did not answer '{verb}' in {timeout_s:g} s.",
+        )
+
+    def await_end(self, timeout_s: float) -> bool:
+        """Wait until the daemon has ended; False when it still runs after the time."""
+        return bool(select.select([self._pidfd], [], [], timeout_s)[0])
+
+    def close(self) -> None:
+        """Let the daemon go."""
+        if self._socket is not None and self._context is not None:
+            self._socket.close()
+            self._context.term()
+            self._socket = None
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connect(self) -> zmq.Socket[bytes]:
+        import zmq
+
+        from hbrt.protocol import control
+
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.maxmsgsize = control.MAX_REPLY_BYTES
+        self._socket.connect(self.paths.control_endpoint)
+        return self._socket
+
+
+def why_not_running(paths: BoardPaths) -> str:
+    """Sentence for a board that no daemon serves: unknown, dead or offline, and what to do."""
+    start = f"hbrt start{how_to_name(paths)}"
+    if not paths.path.is_dir():
+        others = known_boards(paths)
+        known = f"boards there are {', '.join(others)}" if others else "no board is there"
+        return f"No board {paths.name} in {paths.path.parent} ({known}). Start one with '{start}'."
+    if leftovers(paths):
+        return (
+            f"The daemon of board {paths.name} has died and left its files. Start it again with '{start}', or remove "
+            f"them with 'hbrt stop{how_to_name(paths)}'."
+        )
+    return f"The board {paths.name} is offline. Start it with '{start}'."
+
+
+def known_boards(paths: BoardPaths) -> list[str]:
+    """Names of the boards in the same home as this one, running or not."""
+    try:
+        boards = boards_in(paths.path.parent)
+    except OSError:
+        return []
+    return [board.name for board in boards if board.log.exists() and not is_private_name(board.name)]
+
+
+def how_to_name(paths: BoardRef) -> str:
+    """The option that names a board on a command line, empty for the default one."""
+    from hbrt.board.paths import board_ref, home
+
+    if paths == board_ref():
+        return ""
+    return f" --board {paths.name if paths.path.parent == home() else paths.path}"
 
 
 def look_at(paths: BoardRef) -> Daemon | Observer:
@@ -21,7 +159,7 @@ def look_at(paths: BoardRef) -> Daemon | Observer:
     """
     if not isinstance(paths, RemoteBoard):
         return Daemon(paths)
-    from hbrt.control.observer import Observer
+    from hbrt.remote.observer import Observer
 
     return Observer(paths)
 

@@ -20,6 +20,7 @@ from hbrt.remote.probe import mechanism
 from hbrt.settings import text
 from hbrt.status import Status
 
+ANSWER_SECONDS = 10.0
 _MAX_DESCRIPTORS = 12  # 5 of a context, 2 of the socket, 3 of its monitor, and one that is looked up with
 _EVENTS = (
     int(zmq.EVENT_DISCONNECTED)

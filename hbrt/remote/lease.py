@@ -15,11 +15,10 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError, decode_reply
 from hbrt.protocol.remote import PLACE_SECONDS, RemoteFrame, encode
-from hbrt.remote.connection import RelayConnection
+from hbrt.remote.connection import ANSWER_SECONDS, RelayConnection
 from hbrt.status import Status
 
 SILENT_SECONDS = 6 * PLACE_SECONDS
-ANSWER_SECONDS = 10.0
 SAY_SECONDS = 10.0  # between two sentences on a place that changes
 LAST_WORD_SECONDS = 2.0  # longer than a farm needs to find that a board has ended
 _AT_ONCE_SECONDS = 0.001

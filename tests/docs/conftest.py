@@ -11,7 +11,7 @@ import pytest
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon
 
 OURS = ("HBRT_", "HB_", "PYTHON", "PYTEST_", "VIRTUAL_ENV", "PIP_")
 

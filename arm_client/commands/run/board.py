@@ -63,7 +63,7 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
         yield str(board.path), False
         return
     if must_run:
-        from hbrt.control.daemon import why_not_running
+        from hbrt.control.ask import why_not_running
 
         raise NotRunningError(why_not_running(board))
     from hbrt.board.private import private_daemon

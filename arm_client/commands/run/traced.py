@@ -68,7 +68,7 @@ def _save(directory: Path, file: Path) -> None:
 
 def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -> None:
     """Save the trace of the program together with that of its board, which is on another machine."""
-    from hbrt.control.observer import Observer
+    from hbrt.remote.observer import Observer
     from hbrt.trace.merge import merged, on_clock
 
     with tempfile.TemporaryDirectory(prefix="hbrt-trace-") as fetched:

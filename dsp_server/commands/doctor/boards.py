@@ -15,8 +15,7 @@ from hbrt import settings
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_stopped
 from hbrt.board.paths import BoardPaths, RemoteBoard, board_ref, home, is_private_name
 from hbrt.board.routes import routes_of
-from hbrt.control.ask import ask
-from hbrt.control.daemon import how_to_name
+from hbrt.control.ask import ask, how_to_name
 from hbrt.errors import BoardError, NotRunningError, RefusedError, RequestRefusedError, WrongUseError
 from hbrt.status import Status
 

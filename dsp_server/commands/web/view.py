@@ -20,8 +20,8 @@ from hbrt.findings.sarif import sarif_of
 from hbrt.trace.save import save as save_trace
 
 if TYPE_CHECKING:
-    from hbrt.control.daemon import Daemon
-    from hbrt.control.observer import Observer
+    from hbrt.control.ask import Daemon
+    from hbrt.remote.observer import Observer
 
 MIN_SECONDS = 0.5
 """From one look at the board to the next; what browsers ask for in between is what the last one saw."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt import __version__
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon
 from hbrt.errors import RefusedError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S

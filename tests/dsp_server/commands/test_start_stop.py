@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from hbrt.board.files import daemon_pid
-from hbrt.control.daemon import Daemon
+from hbrt.control.ask import Daemon
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from arm_client.errors import HbrtError
 from arm_client.session.session import Session
 from dsp_server.gateway.gateway import MAX_OBSERVERS, MAX_PROGRAMS
 from hbrt.board.paths import RemoteBoard, board_ref
-from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError
 from hbrt.protocol.control import ControlRequest, decode_reply, encode_request
 from hbrt.protocol.remote import RemoteFrame, encode
 from hbrt.remote import keys
+from hbrt.remote.observer import Observer
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.dsp_server.conftest import Running

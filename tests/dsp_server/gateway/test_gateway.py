@@ -42,7 +42,7 @@ from hbrt.protocol.remote import (
     encode,
 )
 from hbrt.remote import keys
-from hbrt.control.observer import Observer
+from hbrt.remote.observer import Observer
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.each import each

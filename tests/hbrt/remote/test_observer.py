@@ -12,9 +12,9 @@ import pytest
 import zmq
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.control.observer import Observer
 from hbrt.errors import RefusedError
 from hbrt.protocol.remote import RemoteFrame, encode
+from hbrt.remote.observer import Observer
 from hbrt.status import Status
 
 LIMIT_MS = 10_000

@@ -1,4 +1,4 @@
-"""Looking at a board of another machine, over its relay and without being its client: what the verbs lean on."""
+"""Requests to a board of another machine, over its relay and without a lease: what the verbs lean on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.control.daemon import REQUEST_SECONDS
 from hbrt.errors import RefusedError, WrongUseError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
 from hbrt.protocol.remote import TRACE_BYTES, RemoteFrame, encode
-from hbrt.remote.connection import RelayConnection
+from hbrt.remote.connection import ANSWER_SECONDS, RelayConnection
 from hbrt.status import Status
 
 
@@ -68,8 +67,8 @@ class Observer:
         self._numbers = itertools.count(1)
         self._connection = RelayConnection(board)
 
-    def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
-        """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.daemon.Daemon.request``.
+    def request(self, verb: str, timeout_s: float = ANSWER_SECONDS, **args: Any) -> Any:
+        """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.ask.Daemon.request``.
 
         Raises:
             RefusedError: the relay or the daemon refused, is gone or took too long (HB_DSP_TIMEOUT).
@@ -83,7 +82,7 @@ class Observer:
         Raises:
             RefusedError: as ``request``.
         """
-        data = self._ask(encode(RemoteFrame.LOG, self._ticket, lines, since), REQUEST_SECONDS, "log")
+        data = self._ask(encode(RemoteFrame.LOG, self._ticket, lines, since), ANSWER_SECONDS, "log")
         try:
             return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
         except (KeyError, TypeError, ValueError):
@@ -101,7 +100,7 @@ class Observer:
 
         def part(file: str, at: int) -> Any:
             asked_ns = time.monotonic_ns()
-            data = self._ask(encode(RemoteFrame.TRACE, self._ticket, file, at), REQUEST_SECONDS, "trace")
+            data = self._ask(encode(RemoteFrame.TRACE, self._ticket, file, at), ANSWER_SECONDS, "trace")
             took_ns = time.monotonic_ns() - asked_ns
             ways.append((took_ns, data["now_ns"] - asked_ns - took_ns // 2))
             return data
