@@ -1,4 +1,4 @@
-"""A farm of more boards than a machine has, as a discrete-event model: the farm's own book, with measured times."""
+"""A farm of more boards than a machine has, as a discrete-event model: the farm's own dispatch, with measured times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import simpy
 
-from hbrt_farm.book import Book
+from hbrt_farm.dispatch import Dispatch
 from hbrt_farm.farm import DEPTH, WINDOW
 from hbrt_farm.result import Outcome, Status
 
@@ -25,14 +25,14 @@ class Overheads(NamedTuple):
         item: Of the driver: to give one item to a board and to take its result.
         wait: Of the driver: to wait, once, for whichever results are there.
         pending: What that grows by with each item that is under way.
-        seat: Of a board's process, an item.
+        worker: Of a board's process, an item.
         transit: From the driver to a board or back.
     """
 
     item: float
     wait: float
     pending: float
-    seat: float
+    worker: float
     transit: float
 
 
@@ -48,13 +48,13 @@ class Model:
     """A farm over items whose service times are drawn from those given; its boards run, and none dies.
 
     The driver is one server: it waits, takes all results that are there, and gives the next items, by the rules of
-    ``Book``. A board has so many items at a time as in a farm, and serves them one after another.
+    ``Dispatch``. A board has so many items at a time as in a farm, and serves them one after another.
     """
 
     def __init__(self, boards: int, service_s: Sequence[float], overheads: Overheads, seed: int = 0) -> None:
         self._boards, self._service_s, self._overheads = boards, service_s, overheads
         self._env, self._rng = simpy.Environment(), random.Random(seed)
-        self._book = Book(range(ROUNDS * boards), WINDOW * boards)
+        self._dispatch = Dispatch(range(ROUNDS * boards), WINDOW * boards)
         self._answers = simpy.Store(self._env)
         self._queues = [simpy.Store(self._env) for _ in range(boards)]
         self._busy_s = 0.0
@@ -70,7 +70,7 @@ class Model:
         while True:
             arrives, index = yield self._queues[at].get()
             yield self._env.timeout(max(0.0, arrives - self._env.now))
-            yield self._env.timeout(self._rng.choice(self._service_s) + self._overheads.seat)
+            yield self._env.timeout(self._rng.choice(self._service_s) + self._overheads.worker)
             self._env.process(self._answer(at, index))
 
     def _answer(self, at: int, index: int) -> Steps:
@@ -79,23 +79,23 @@ class Model:
 
     def _fill(self) -> None:
         for at in range(self._boards):
-            while self._book.under_way(at) < DEPTH and (drawn := self._book.draw(at)) is not None:
+            while self._dispatch.under_way(at) < DEPTH and (drawn := self._dispatch.draw(at)) is not None:
                 self._queues[at].put((self._env.now + self._overheads.transit, drawn[0]))
 
     def _driver(self) -> Steps:
-        book, costs = self._book, self._overheads
+        dispatch, costs = self._dispatch, self._overheads
         self._fill()
-        while not book.is_over:
+        while not dispatch.is_over:
             done = [(yield self._answers.get())]
             while self._answers.items:
                 done.append((yield self._answers.get()))
-            pending = sum(book.under_way(at) for at in range(self._boards))
+            pending = sum(dispatch.under_way(at) for at in range(self._boards))
             spent = costs.wait + costs.pending * pending + costs.item * len(done)
             yield self._env.timeout(spent)
             self._busy_s += spent
             for at, index in done:
-                book.ended(at, index, GOOD)
-            list(book.results())
+                dispatch.ended(at, index, GOOD)
+            list(dispatch.results())
             self._fill()
 
 

@@ -117,7 +117,8 @@ def simulate(most: int, file: Path | None) -> None:
     print("Measured here, CPU times but for the way:")
     print(f"  driver {added.item * 1e3:.3f} ms an item, {added.wait * 1e3:.3f} ms a wait")
     print(
-        f"  {added.pending * 1e6:.3f} µs more of it for each item under way; a board {added.seat * 1e3:.3f} ms an item;"
+        f"  {added.pending * 1e6:.3f} µs more of it for each item under way; "
+        f"a board {added.worker * 1e3:.3f} ms an item;"
     )
     print(f"  the way to a board {added.transit * 1e3:.3f} ms; an item {statistics.median(service_s) * 1e3:.1f} ms")
     print("Simulated:")

@@ -37,7 +37,7 @@ def main():
     hb_dsp_register_fn(0x1000, square, 0)
     hb_dsp_start()
 """
-TITLES = {"board": "hbrt daemon of board private-", "worker": "ray::Seat", "core": "hbrt core "}
+TITLES = {"board": "hbrt daemon of board private-", "worker": "ray::Worker", "core": "hbrt core "}
 
 
 def victims(title: str, home: str) -> list[psutil.Process]:

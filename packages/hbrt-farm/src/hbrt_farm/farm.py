@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from hbrt.errors import BoardError, WrongUseError
-from hbrt_farm.book import Book
+from hbrt_farm.dispatch import Dispatch
 from hbrt_farm.engine import carried, engine
 from hbrt_farm.result import Outcome, Result, Status
-from hbrt_farm.seat import BoardChoice, Died, Seat
+from hbrt_farm.worker import BoardChoice, Died, Worker
 
 DEPTH = 2  # items that a board has: the next is there when one ends
 WINDOW = 32  # items a board that may be ahead of the first without a result
@@ -54,22 +54,22 @@ class Farm:
         self._choice = BoardChoice(file, cores, ddr_bytes, check, profile, carried("PYTHONBREAKPOINT"))
         self._boards, self._address = boards, address
         self._stack = ExitStack()
-        self._seats: list[Any] = []
+        self._workers: list[Any] = []
         self._ray: Any = None
 
     def __enter__(self) -> Self:
         self._ray = self._stack.enter_context(engine(self._boards, self._address))
-        self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(Seat)
-        self._seats = [self._actor.remote(self._choice) for _ in range(self._boards)]
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(Worker)
+        self._workers = [self._actor.remote(self._choice) for _ in range(self._boards)]
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._ray.wait([seat.end.remote() for seat in self._seats], num_returns=len(self._seats), timeout=5)
-            for seat in self._seats:
-                self._ray.kill(seat)
+            self._ray.wait([worker.end.remote() for worker in self._workers], num_returns=len(self._workers), timeout=5)
+            for worker in self._workers:
+                self._ray.kill(worker)
         finally:
-            self._seats = []
+            self._workers = []
             self._stack.close()
 
     def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0) -> Iterator[Result]:
@@ -99,33 +99,33 @@ class Farm:
         self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0
     ) -> Iterator[Result | None]:
         """As ``map``, and None whenever nothing has come for half a second."""
-        if self._ray is None or not self._seats:
+        if self._ray is None or not self._workers:
             raise WrongUseError("This farm has no boards: use it in a with statement.")
-        run = _Run(self._ray, self._seats, lambda: self._actor.remote(self._choice), function)
-        yield from run.results(Book(items, WINDOW * self._boards, first))
+        run = _Run(self._ray, self._workers, lambda: self._actor.remote(self._choice), function)
+        yield from run.results(Dispatch(items, WINDOW * self._boards, first))
 
 
 class _Run:
-    """One map: what was asked of the seats, and has not been answered."""
+    """One map: what was asked of the workers, and has not been answered."""
 
     def __init__(
-        self, ray: Any, seats: list[Any], make: Callable[[], Any], function: Callable[[Any, Any], Any]
+        self, ray: Any, workers: list[Any], make: Callable[[], Any], function: Callable[[Any, Any], Any]
     ) -> None:
-        self._ray, self._seats, self._make = ray, seats, make
+        self._ray, self._workers, self._make = ray, workers, make
         self._function = ray.put(function)
-        self._asked: dict[Any, tuple[int, int | None]] = {}  # answer to come -> seat and item; None is its start
-        self._starts = [0] * len(seats)  # in a row that came to nothing
+        self._asked: dict[Any, tuple[int, int | None]] = {}  # answer to come -> worker and item; None is its start
+        self._starts = [0] * len(workers)  # in a row that came to nothing
         self._ready: set[int] = set()
         self._room_until = time.monotonic() + _ROOM_SECONDS
 
-    def results(self, book: Book) -> Iterator[Result | None]:
-        for at in range(len(self._seats)):
+    def results(self, dispatch: Dispatch) -> Iterator[Result | None]:
+        for at in range(len(self._workers)):
             self._begin(at)
         while True:
             for at in self._ready:
-                self._fill(at, book)
-            yield from book.results()
-            if book.is_over:
+                self._fill(at, dispatch)
+            yield from dispatch.results()
+            if dispatch.is_over:
                 return
             done, rest = self._ray.wait(list(self._asked), num_returns=1, timeout=_IDLE_SECONDS)
             if done and len(rest) >= _MANY:  # a wait takes the longer the more is asked: one for all that is there
@@ -134,7 +134,7 @@ class _Run:
                 self._check_room()
                 yield None
             for answer in done:
-                self._take(answer, book)
+                self._take(answer, dispatch)
 
     def _check_room(self) -> None:
         """Do not wait forever for a CPU."""
@@ -146,23 +146,23 @@ class _Run:
             )
 
     def _begin(self, at: int) -> None:
-        self._asked[self._seats[at].begin.remote(self._function)] = at, None
+        self._asked[self._workers[at].begin.remote(self._function)] = at, None
 
-    def _fill(self, at: int, book: Book) -> None:
-        while book.under_way(at) < DEPTH and (drawn := book.draw(at)) is not None:
-            self._asked[self._seats[at].run.remote(drawn[1])] = at, drawn[0]
+    def _fill(self, at: int, dispatch: Dispatch) -> None:
+        while dispatch.under_way(at) < DEPTH and (drawn := dispatch.draw(at)) is not None:
+            self._asked[self._workers[at].run.remote(drawn[1])] = at, drawn[0]
 
-    def _take(self, answer: Any, book: Book) -> None:
+    def _take(self, answer: Any, dispatch: Dispatch) -> None:
         at, index = self._asked.pop(answer)
         try:
             told = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError as error:  # what came back could not be sent
             if index is None:
                 raise BoardError(f"The function cannot be copied to the boards' processes: {error.cause}.") from None
-            book.ended(at, index, Outcome(Status.FAILED, text=f"{type(error.cause).__name__}: {error.cause}"))
+            dispatch.ended(at, index, Outcome(Status.FAILED, text=f"{type(error.cause).__name__}: {error.cause}"))
             return
         except self._ray.exceptions.RayError as error:
-            self._replace(at, book, _why(error))
+            self._replace(at, dispatch, _why(error))
             return
         if index is None:
             if told:
@@ -170,15 +170,15 @@ class _Run:
             self._starts[at] = 0
             self._ready.add(at)
         else:
-            self._settle(at, index, told, book)
+            self._settle(at, index, told, dispatch)
 
-    def _settle(self, at: int, index: int, told: Outcome | Died, book: Book) -> None:
+    def _settle(self, at: int, index: int, told: Outcome | Died, dispatch: Dispatch) -> None:
         if isinstance(told, Died):
-            book.lost_at(at, index, told.why)
+            dispatch.lost_at(at, index, told.why)
         else:
-            book.ended(at, index, told)
+            dispatch.ended(at, index, told)
 
-    def _replace(self, at: int, book: Book, why: str) -> None:
+    def _replace(self, at: int, dispatch: Dispatch, why: str) -> None:
         """Have another process in the place of one that has died."""
         self._starts[at] += 1
         if self._starts[at] > _MAX_STARTS:
@@ -188,11 +188,11 @@ class _Run:
             with contextlib.suppress(self._ray.exceptions.RayError):  # else it answered before it died
                 told = self._ray.get(answer, timeout=0)
                 if index is not None:
-                    self._settle(at, index, told, book)
+                    self._settle(at, index, told, dispatch)
         self._ready.discard(at)
-        book.lost(at, why)
-        self._ray.kill(self._seats[at])
-        self._seats[at] = self._make()
+        dispatch.lost(at, why)
+        self._ray.kill(self._workers[at])
+        self._workers[at] = self._make()
         self._begin(at)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hbrt.errors import BoardError, WrongUseError
 from hbrt_farm import Farm, Status
 from hbrt_farm.engine import engine
-from hbrt_farm.seat import BoardChoice, Seat
+from hbrt_farm.worker import BoardChoice, Worker
 from tests.limits import PATIENCE_S
 
 
@@ -129,7 +129,7 @@ def test_a_map_that_is_left_and_an_empty_one(farm: Farm) -> None:
 def test_an_image_that_does_not_load_is_a_sentence(tmp_path: Path) -> None:
     image = tmp_path / "bad_image.py"
     image.write_text("raise RuntimeError('not today')")
-    assert "not today" in Seat(BoardChoice(str(image))).begin(lambda _board, item: item)
+    assert "not today" in Worker(BoardChoice(str(image))).begin(lambda _board, item: item)
 
 
 def test_what_is_no_farm_is_refused() -> None:

@@ -34,7 +34,7 @@ class Grant(NamedTuple):
     seat: int
 
 
-class Book:
+class LeaseBook:
     """Seats, each of which has a board now and then, and requests.
 
     Args:

@@ -27,7 +27,7 @@ from hbrt.protocol.control import ControlReply, MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PLACE_SECONDS, PROGRAM_SAYS, RemoteFrame, decode, encode
 from hbrt.remote.keys import CLIENTS, SERVER
 from hbrt.status import Status
-from hbrt_farm.leases.book import Book, Request
+from hbrt_farm.leases.book import LeaseBook, Request
 from hbrt_farm.leases.hosted_board import HostedBoard, RelayKeys
 from hbrt_farm.leases.pools import Pool
 from hbrt_farm.leases.seat import Event, Seat, State
@@ -87,7 +87,7 @@ class LeaseServer(Server):
                 rows.setdefault(pool.name, []).append(len(self._seats))
                 start = partial(HostedBoard, pool, options.host, keys)
                 self._seats.append(Seat(len(self._seats), pool.name, start, limits.idle_seconds, self._tell))
-        self._book = Book(rows, limits.per_user)
+        self._book = LeaseBook(rows, limits.per_user)
 
     def run(self) -> None:
         """Serve until ``stop`` is called."""

@@ -65,7 +65,7 @@ def test_what_kills_break_off_is_gone_on_with_and_each_item_is_there_once(shell:
     driver.communicate()
     before = sum(pq.read_metadata(file).num_rows for file in out.glob("parts/*.parquet"))
     driver = shell.start(*arguments)
-    for title in ("hbrt daemon of board private-", "ray::Seat"):
+    for title in ("hbrt daemon of board private-", "ray::Worker"):
         while driver.poll() is None and not killed(title, shell.environment["HBRT_HOME"]):
             time.sleep(0.05)
         at = len(list(out.glob("parts/*.parquet")))

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from hbrt_farm.leases.book import Book, Grant, Request
+from hbrt_farm.leases.book import Grant, LeaseBook, Request
 
 
 def request(user: str = "alice", pool: str = "a") -> Request:
@@ -10,7 +10,7 @@ def request(user: str = "alice", pool: str = "a") -> Request:
 
 
 def test_requests_get_boards_in_the_order_of_their_arrival() -> None:
-    book = Book({"a": [0, 1]})
+    book = LeaseBook({"a": [0, 1]})
     for who in (b"1", b"2", b"3", b"4"):
         book.ask(who, request())
     assert book.grants() == []
@@ -25,7 +25,7 @@ def test_requests_get_boards_in_the_order_of_their_arrival() -> None:
 
 
 def test_a_board_that_was_given_back_is_nobodys_until_it_is_fresh() -> None:
-    book = Book({"a": [0]})
+    book = LeaseBook({"a": [0]})
     book.ready(0)
     book.ask(b"1", request())
     book.ask(b"2", request())
@@ -41,7 +41,7 @@ def test_a_board_that_was_given_back_is_nobodys_until_it_is_fresh() -> None:
 
 
 def test_a_user_at_the_limit_is_passed_over_and_keeps_the_place() -> None:
-    book = Book({"a": [0, 1], "b": [2]}, per_user=1)
+    book = LeaseBook({"a": [0, 1], "b": [2]}, per_user=1)
     for seat in range(3):
         book.ready(seat)
     for who, user, pool in ((b"1", "alice", "a"), (b"2", "alice", "b"), (b"3", "bob", "a")):
@@ -55,7 +55,7 @@ def test_a_user_at_the_limit_is_passed_over_and_keeps_the_place() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["ask", "gone", "lost", "ready"]), st.integers(0, 7)), max_size=60))
 def test_no_board_has_two_lessees_and_no_user_too_many(moves: list[tuple[str, int]]) -> None:
-    book = Book({"a": [0, 1], "b": [2, 3]}, per_user=2)
+    book = LeaseBook({"a": [0, 1], "b": [2, 3]}, per_user=2)
     fresh: set[int] = set()
     for move, number in moves:
         who, seat = bytes([number]), number % 4

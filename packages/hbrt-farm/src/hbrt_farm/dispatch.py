@@ -11,7 +11,7 @@ from hbrt_farm.result import Outcome, Result, Status, name_of
 MAX_ATTEMPTS = 3
 
 
-class Book:
+class Dispatch:
     """Items under way on boards, which are numbered.
 
     Items are drawn from their source only as they are needed, and no further than ``window`` ahead of the first whose

@@ -38,7 +38,7 @@ class Died(NamedTuple):
     why: str
 
 
-class Seat:
+class Worker:
     """A board, its process, and what it does with items."""
 
     def __init__(self, choice: BoardChoice) -> None:
