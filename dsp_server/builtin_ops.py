@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hbrt.cv.enums import hbDSPCvCmd
 
 NN_OPS: dict[int, tuple[str, str]] = {
@@ -14,7 +16,20 @@ NN_OPS: dict[int, tuple[str, str]] = {
 }
 """Command number -> (name, "module:function"), what HB_DSP_REGISTER_NN_ALL registers."""
 
+_CV_FILES: Final = {
+    "edges": ("canny", "corner_harris", "sobel"),
+    "filters": (
+        *("bilateral_filter", "box_filter", "dilate", "erode"),
+        *("filter2d", "gaussian_blur", "median_blur", "sep_filter2d"),
+    ),
+    "flip_rotate": ("flip", "rotate", "transpose"),
+    "pointwise": ("cvt_color", "equalize_hist", "integral", "threshold"),
+    "resize": ("pyr_down", "pyr_up", "resize", "roi_resize"),
+    "warps": ("remap", "warp_affine", "warp_perspective"),
+}
+_CV_FILE_OF: Final = {op: file for file, ops in _CV_FILES.items() for op in ops}
+
 CV_OPS: dict[int, tuple[str, str]] = {
-    int(cmd): (cmd.op_name, f"dsp_server.ops.cv.{cmd.op_name}:hb_dsp_{cmd.op_name}") for cmd in hbDSPCvCmd
+    int(cmd): (cmd.op_name, f"dsp_server.ops.cv.{_CV_FILE_OF[cmd.op_name]}:hb_dsp_{cmd.op_name}") for cmd in hbDSPCvCmd
 }
 """Command number -> (name, "module:function"), what HB_DSP_REGISTER_CV_ALL registers. The numbers are hbDSPCvCmd's."""

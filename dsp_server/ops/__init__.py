@@ -1,1 +1,1 @@
-"""Packaged ops, one file each; the registry names them and a core imports what it runs."""
+"""Packaged ops; the registry names them and a core imports what it runs."""

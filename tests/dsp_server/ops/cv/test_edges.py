@@ -11,7 +11,7 @@ import scipy.ndimage as nd
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv import corner_harris
+from dsp_server.ops.cv import edges
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv_types import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
 from tests.each import each
@@ -117,10 +117,10 @@ def test_corner_harris_in_bands(
     side: int,
     bits: int,
 ) -> None:
-    monkeypatch.setattr(corner_harris, "BAND_BYTES", 0)
+    monkeypatch.setattr(edges, "BAND_BYTES", 0)
     image = photo.gray(157, 61)
     height, width = image.shape
-    assert len(list(corner_harris.bands(height, width, block // 2 + side // 2))) >= 3
+    assert len(list(edges.bands(height, width, block // 2 + side // 2))) >= 3
     src, dst = ddr.image(image, padding=5), ddr.blank(image.shape, np.int32, padding=2)
     how = {"sensitivity": 0.04, "blockSize": block, "kernelSize": side, "borderType": border}
     got = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=dst, **how))[0]
@@ -131,7 +131,7 @@ def test_corner_harris_in_bands(
 @given(st.integers(1, 5000), st.integers(1, 8192), st.integers(0, 20))
 def test_bands_fill_the_result_once_and_have_what_they_need(height: int, width: int, reach: int) -> None:
     ends = 0
-    for band in corner_harris.bands(height, width, reach):
+    for band in edges.bands(height, width, reach):
         assert band.first == ends < band.end
         assert band.first_source == max(band.first - reach, 0)
         assert band.end_source == min(band.end + reach, height)

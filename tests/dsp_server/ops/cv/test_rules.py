@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dsp_server.hardware.tile_manager import TileManager
-from dsp_server.ops.cv.gaussian_blur import hb_dsp_gaussian_blur
+from dsp_server.ops.cv.filters import hb_dsp_gaussian_blur
 from hbrt.cv_types import (
     CvParam,
     CvRuleError,

@@ -183,7 +183,7 @@ def test_roi_resize_looks_at_nothing_else(ddr: Ddr, photo: SimpleNamespace, meth
 
 
 def test_roi_resize_writes_nothing_when_a_region_or_a_result_is_wrong(ddr: Ddr, photo: SimpleNamespace) -> None:
-    from dsp_server.ops.cv.roi_resize import hb_dsp_roi_resize
+    from dsp_server.ops.cv.resize import hb_dsp_roi_resize
 
     table = ddr.take(32)
     ddr.array(table, (2, 4), np.int32, 16)[...] = [(0, 0, 5, 5), (0, 0, 36, 5)]

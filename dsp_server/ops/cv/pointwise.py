@@ -1,4 +1,4 @@
-"""CvtColor, command 0x804: NV12, RGB, BGR and Y into one another."""
+"""Pixels by their values: other colors, a threshold, an even histogram, and running sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from dsp_server.ops.cv.nv12 import NEUTRAL_CHROMA
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.image import BGR, KINDS, NV12, RGB, Y_U8
-from hbrt.cv.pointwise import hbDSPCvCvtColorParam
+from hbrt.cv.pointwise import (
+    hbDSPCvCvtColorParam,
+    hbDSPCvEqualizeHistParam,
+    hbDSPCvIntegralParam,
+    hbDSPCvThresholdParam,
+)
 
 ONE_PLANE = {
     (RGB, BGR): cv2.COLOR_RGB2BGR,
@@ -23,6 +28,9 @@ ONE_PLANE = {
 }
 TO_I420 = {RGB: cv2.COLOR_RGB2YUV_I420, BGR: cv2.COLOR_BGR2YUV_I420}
 FROM_NV12 = {RGB: cv2.COLOR_YUV2RGB_NV12, BGR: cv2.COLOR_YUV2BGR_NV12}
+
+
+# CvtColor, command 0x804: NV12, RGB, BGR and Y into one another.
 
 
 def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
@@ -60,3 +68,59 @@ def _to_nv12(source: NDArray[Any], code: int, dst: Planes) -> None:
 
 
 hb_dsp_cvt_color = cv_op(hbDSPCvCvtColorParam, cvt_color, instructions=12)
+
+
+# EqualizeHist, command 0x806: gray values spread so that each is about as frequent as the next.
+
+
+def equalize_hist(param: hbDSPCvEqualizeHistParam, src: Planes, dst: Planes) -> Run:
+    """Writes round(255 * (cdf(src) - h) / (pixels - h)), with h the count of the smallest value that occurs.
+
+    cdf(v) counts the pixels of v or less. An image of one value stays as it is.
+
+    Y of U8, and dst the same.
+
+    Source: VP operator manual (J6 OE 3.0.17), EqualizeHist.
+    Emulator: the exact formula is OpenCV's.
+    """
+    return settled(dst[0], cv2.equalizeHist, src[0], dst=dst[0])
+
+
+hb_dsp_equalize_hist = cv_op(hbDSPCvEqualizeHistParam, equalize_hist, instructions=20)
+
+
+# Integral, command 0x80b: the sum of all pixels above and to the left.
+
+
+def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:
+    """dst(X, Y) = sum of src(x, y) over x < X and y < Y; its first row and column are 0.
+
+    Y of U8, to Y of S32.
+
+    Source: VP operator manual (J6 OE 3.0.17), Integral.
+    Emulator: dst is larger by one both ways, so that it has every sum.
+    """
+    return settled(dst[0], cv2.integral, src[0], sum=dst[0], sdepth=cv2.CV_32S)
+
+
+hb_dsp_integral = cv_op(hbDSPCvIntegralParam, integral, instructions=8)
+
+
+# Threshold, command 0x815: pixels above a value, and the others.
+
+
+def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> Run:
+    """A pixel that is above thresh, and one that is not, becomes: BINARY maxVal, 0; BINARY_INV 0, maxVal.
+
+    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. What a NaN becomes is not defined.
+
+    Y of U8, S16 or F32, and dst the same.
+
+    Source: VP operator manual (J6 OE 3.0.17), Threshold, which describes the five types.
+    Emulator: all five work.
+    """
+    source, target, numbers = src[0], dst[0], (param.thresh, param.maxVal, param.type)
+    return lambda: settle(target, cv2.threshold(source, *numbers, dst=target)[1])
+
+
+hb_dsp_threshold = cv_op(hbDSPCvThresholdParam, threshold, instructions=3)

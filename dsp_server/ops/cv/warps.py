@@ -1,0 +1,169 @@
+"""Pixels from elsewhere: by a map, or by a transform of the plane."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server.ops.cv.coordinates import FAR_OUTSIDE, is_beyond_opencv, look_up_at, look_up_through
+from dsp_server.ops.cv.nv12 import LookUp, Matrix, warp, warp_by
+from dsp_server.ops.cv.op import Planes, Run, cv_op, view
+from dsp_server.ops.cv.opencv import cv2
+from dsp_server.ops.cv.resize import METHODS
+from hbrt.cv.enums import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
+from hbrt.cv.image import NV12
+from hbrt.cv.warps import hbDSPCvRemapParam, hbDSPCvWarpAffineParam, hbDSPCvWarpPerspectiveParam
+
+# Remap, command 0x80f: each pixel from where a map says.
+
+
+def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
+    """dst(x, y) = src(map(x, y)): the nearest pixel, or a blend of the four around it, in float32.
+
+    A map of float64 is rounded to float32 first. A pair that is not finite, or 2^31 pixels away, lies outside src with
+    a constant border, and gives no particular value with a replicated one. For NV12 the UV plane takes the entries of
+    even x and y, halved, and its constant border is 128.
+
+    With a constant border a pixel outside src is borderValue, with a replicated one the nearest. Y of U8, S16 or F32,
+    RGB, BGR or NV12, and dst the same; the map is F32C2 or F64C2.
+
+    Source: VP operator manual (J6 OE 3.0.17), Remap.
+    Emulator: how UV is mapped is its choice.
+    """
+    table = view(param.extras()[0])
+    takes_any = _takes_any_map(param, src[0].dtype)
+
+    def fill(plane: int, coordinates: NDArray[np.float32]) -> Run:
+        def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
+            return look_up_at(pixels, coordinates, out, param.interpolation, param.borderType, border)
+
+        return warp(plane, src[plane], dst[plane], param.borderValue, look_up)
+
+    if takes_any and table.dtype == np.float32 and len(src) == 1:
+        return fill(0, table)  # the map is what OpenCV takes: no step of its own at each call
+
+    def run() -> None:
+        coordinates = _prepared(table, takes_any=takes_any)
+        fill(0, coordinates)()
+        if len(src) > 1:
+            fill(1, coordinates[::2, ::2] * np.float32(0.5))()
+
+    return run
+
+
+def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
+    """Whether pairs that are not finite need no care: OpenCV blends NaN for them, which is 0 in 8 bits.
+
+    So a constant border of 0 in 8 bits is right by itself, as is the look-up of the nearest pixel.
+    """
+    is_one_plane_of_8_bits = param.src.imageFormat != NV12.format and dtype == np.uint8
+    return (
+        param.interpolation == HB_VP_INTER_NEAREST
+        or param.borderType != HB_VP_BORDER_CONSTANT
+        or (is_one_plane_of_8_bits and param.borderValue == 0)
+    )
+
+
+def _prepared(table: NDArray[Any], *, takes_any: bool) -> NDArray[np.float32]:
+    """The map in float32; pairs that are not finite lie far outside, where that makes a difference."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        coordinates: NDArray[np.float32] = table.astype(np.float32, copy=False)
+        if takes_any or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR)):
+            return coordinates
+        return np.where(np.isfinite(coordinates).all(axis=2, keepdims=True), coordinates, FAR_OUTSIDE)
+
+
+hb_dsp_remap = cv_op(hbDSPCvRemapParam, remap, instructions=60)
+
+
+# WarpAffine, command 0x817: scaled, turned, sheared, moved.
+
+
+def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
+    """dst(M p) = src(p): M takes a point of src to dst, so dst(q) is looked up at the inverse of M.
+
+    For NV12 the UV plane takes M with its translation halved, and its constant border is 128.
+
+    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
+    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+
+    Source: VP operator manual (J6 OE 3.0.17), WarpAffine, whose text maps forward.
+    Emulator: the reading "forward" is its choice.
+    """
+    matrix = np.array(param.transformMatrix).reshape(2, 3)
+    return warp_by(matrix, _half_affine(matrix), partial(_affine, param), src, dst, param.borderValue)
+
+
+def _affine(param: hbDSPCvWarpAffineParam, transform: Matrix, height: int, width: int) -> LookUp:
+    border_type, to_source = param.borderType, _inverse(transform)
+    if is_beyond_opencv(to_source, height, width):
+        return look_up_through(to_source, height, width, param.interpolation, border_type)
+    flags = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
+    return lambda pixels, out, border: cv2.warpAffine(
+        pixels, transform, (width, height), dst=out, flags=flags, borderMode=border_type, borderValue=border
+    )
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    """What takes a point of the result to src, 3 x 3."""
+    (a, b, c), (d, e, f) = matrix.tolist()
+    determinant = a * e - b * d
+    with np.errstate(all="ignore"):
+        turned: Matrix = np.array([[e, -b, 0.0], [-d, a, 0.0], [0.0, 0.0, determinant]]) / determinant
+        turned[:2, 2] = -(turned[:2, :2] @ (c, f))
+    return turned
+
+
+def _half_affine(matrix: Matrix) -> Matrix:
+    """The same transform between images of half the size."""
+    half = matrix.copy()
+    half[:, 2] /= 2
+    return half
+
+
+hb_dsp_warp_affine = cv_op(hbDSPCvWarpAffineParam, warp_affine, instructions=60)
+
+
+# WarpPerspective, command 0x818: seen from elsewhere.
+
+
+def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Planes) -> Run:
+    """dst(x, y) = src((M11 x + M12 y + M13) / w, (M21 x + M22 y + M23) / w), with w = M31 x + M32 y + M33.
+
+    M takes a point of dst to src, so it needs no inverse. A pixel whose w is 0 lies outside src. For NV12 the UV plane
+    takes the same transform between images of half the size, and its constant border is 128.
+
+    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
+    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+
+    Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
+    Emulator: the result for a w of 0 is its choice.
+    """
+    matrix = np.array(param.transformMatrix).reshape(3, 3)
+    matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, and no sum of it overflows
+    return warp_by(matrix, _half_perspective(matrix), partial(_perspective, param), src, dst, param.borderValue)
+
+
+def _perspective(param: hbDSPCvWarpPerspectiveParam, transform: Matrix, height: int, width: int) -> LookUp:
+    border_type = param.borderType
+    if is_beyond_opencv(transform, height, width):
+        return look_up_through(transform, height, width, param.interpolation, border_type)
+    flags = METHODS.get(param.interpolation, cv2.INTER_LINEAR) | cv2.WARP_INVERSE_MAP
+    return lambda pixels, out, border: cv2.warpPerspective(
+        pixels, transform, (width, height), dst=out, flags=flags, borderMode=border_type, borderValue=border
+    )
+
+
+def _half_perspective(matrix: Matrix) -> Matrix:
+    """S M S^-1 with S = diag(1/2, 1/2, 1)."""
+    half = matrix.copy()
+    half[:2, 2] /= 2
+    half[2, :2] *= 2
+    return half
+
+
+hb_dsp_warp_perspective = cv_op(hbDSPCvWarpPerspectiveParam, warp_perspective, instructions=80)
