@@ -225,6 +225,7 @@ class Decoder:
         self._context: Any = None
         self._left = b""
         self._pictures: deque[Picture] = deque()
+        self._packets: deque[Any] = deque()  # of a file; each is decoded when its frame is asked for
 
     def decode(
         self,
@@ -245,13 +246,20 @@ class Decoder:
             self._context = None if codec == "mjpeg" else codecs().CodecContext.create(codec, "r")
             self._codec, self._size, self._left = codec, (width, height), b""
             self._pictures.clear()
+            self._packets.clear()
             if not file:
                 return [0, 0]
-            self._feed(Path(file).read_bytes(), is_last=True)
+            data = Path(file).read_bytes()
+            if self._context is None:
+                self._feed(data, is_last=True)
+            else:
+                self._packets.extend([*self._context.parse(data), *self._context.parse(b"")])
         except (OSError, ValueError) as error:
             tell(f"Decoder.decode: {error}")
             return [-1, 0]
-        return [0, len(self._pictures)]
+        frames = len(self._packets) or len(self._pictures)
+        self._packets.extend([None] if self._packets else [])
+        return [0, frames]
 
     def get_img(self) -> bytes | None:
         """The next frame in NV12, of the size that was said; None when there is none."""
@@ -277,6 +285,11 @@ class Decoder:
 
     def frame(self) -> Picture | None:
         """The next picture (H, W, 3) in BGR, None when there is none."""
+        try:
+            while self._packets and not self._pictures:
+                self._decode(self._packets.popleft())
+        except (OSError, ValueError) as error:
+            tell(f"Decoder.get_img: {error}")
         return self._pictures.popleft() if self._pictures else None
 
     def _feed(self, data: bytes, *, is_last: bool) -> None:
@@ -291,8 +304,11 @@ class Decoder:
             return
         packets = self._context.parse(data) + (self._context.parse(b"") if is_last else [])
         for packet in [*packets, *([None] if is_last else [])]:
-            for frame in self._context.decode(packet):
-                self._pictures.append(frame.to_ndarray(format="bgr24"))
+            self._decode(packet)
+
+    def _decode(self, packet: Any) -> None:
+        """Decode a packet, or what is left behind the last one for None."""
+        self._pictures.extend(frame.to_ndarray(format="bgr24") for frame in self._context.decode(packet))
 
 
 class Display:
