@@ -77,6 +77,7 @@ class _Host(ctypes.Structure):
 _GUESTS = {
     "fastrpc": ("remote_", "rpcmem_", "fastrpc_", "dspqueue_", "hbrt_fastrpc_"),
     "rknn": ("rknn_", "hbrt_rga_"),
+    "rdk": ("sp_",),
 }
 """Entry point in ``hbrt.c_names``, and extra -> how its C names begin."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 _OF_ARM = ("", "dnn", "dnn/plugin", "dsp", "dsp/cv", "dsp/nn")  # what programs write before a header, or leave out
-_BESIDE_ARM = ("fastrpc", "neon", "rknn", "rga", "ucp", "ucp/hobot", "")  # folders of headers beside ``arm``
+_BESIDE_ARM = ("fastrpc", "neon", "rknn", "rga", "sp", "ucp", "ucp/hobot", "")  # folders of headers beside ``arm``
 
 
 class NotBuiltError(FileNotFoundError):

@@ -17,6 +17,10 @@
 #include "rknn_custom_op.h"
 #include "rknn_matmul_api.h"
 #include "rpcmem.h"
+#include "sp_codec.h"
+#include "sp_display.h"
+#include "sp_sys.h"
+#include "sp_vio.h"
 
 #include <pthread.h>
 

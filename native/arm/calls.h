@@ -6,9 +6,11 @@
 #include "fastrpc_calls.h"
 #include "hb_calls.h"
 #include "rknn_calls.h"
+#include "sp_calls.h"
 
 #define HBRT_CALLS(CALL, FAST) \
-  HBRT_HB_CALLS(CALL, FAST) HBRT_FASTRPC_CALLS(CALL, FAST) HBRT_RKNN_CALLS(CALL, FAST) HBRT_OWN_CALLS(CALL)
+  HBRT_HB_CALLS(CALL, FAST) HBRT_FASTRPC_CALLS(CALL, FAST) HBRT_RKNN_CALLS(CALL, FAST) HBRT_SP_CALLS(CALL) \
+  HBRT_OWN_CALLS(CALL)
 
 /** Behind fastrpc.c and rga.c. */
 #define HBRT_OWN_CALLS(CALL) \

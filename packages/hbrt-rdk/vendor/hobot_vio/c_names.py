@@ -1,0 +1,339 @@
+"""libspcdev's cameras, codecs and displays as libhbrt.so hands their calls over: ``libsrcampy``'s, by handles.
+
+native/include/sp declares them. Addresses are numbers; a call that a board would answer with -1 does so here, with a
+sentence on standard error.
+Source: RDK documentation, C multimedia interface, https://github.com/HorizonRDK/rdk_x3_doc
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from functools import wraps
+from itertools import count
+from typing import Any, Final
+
+import cv2
+
+from arm_client.c_library.prototypes import Prototype, without_body
+from hobot_vio.libsrcampy import Camera, Decoder, Display, Encoder, bind, unbind
+from hobot_vio.pictures import DEFAULT_SIZE, tell, to_nv12
+
+_ROTATE_CROP: Final = 4
+_MAX_SIZES: Final = 32
+_HANDLE_STEP: Final = 16
+_handles: Final = count(0x1000, _HANDLE_STEP)
+_objects: Final[dict[int, Any]] = {}
+_calls: Final[dict[str, Callable[..., int]]] = {}
+TYPES: Final[Mapping[str, Any]] = {}
+
+
+class _Vio(Camera):
+    """A camera or a scaler; ``sensor`` is the size of what a camera's sensor gives."""
+
+    sensor = DEFAULT_SIZE
+    _camera: Camera | None = None
+
+    def open_camera(self, sizes: list[list[int]], how: list[int], crops: list[list[int]], turns: list[int]) -> int:
+        """Open a camera of these sizes, each with its crop and turn; ``how`` is the sensor's height, width and fps."""
+        raw_height, raw_width, fps = how
+        self.sensor = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
+        self._camera = Camera() if crops or turns else self
+        widths, heights = ([one[at] for one in sizes] for at in range(2))
+        code = self._camera.open_cam(0, -1, fps, widths, heights)
+        if not code and self._camera is not self:
+            code = self.open_vps(0, _ROTATE_CROP, dst_size=sizes, crop_rect=crops, rotate=turns)
+            self.take(self._camera)
+        return code
+
+
+def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
+    """As ``Guest.function`` of arm_client/c_library/host.py."""
+    del given, host
+    return _calls.get(name) or without_body(name, _refuse)
+
+
+def refusal(name: str, status: int) -> None:
+    """As ``Guest.refusal`` of arm_client/c_library/host.py: ``tell`` has said it."""
+    del name, status
+
+
+def _refuse(sentence: str) -> int:
+    tell(sentence)
+    return -1
+
+
+def _call(call: Callable[..., int]) -> Callable[..., int]:
+    """Have a function as the call of its name, which answers -1, and says why, where it raises."""
+
+    @wraps(call)
+    def called(*given: int) -> int:
+        try:
+            return call(*given)
+        except (OSError, ValueError, cv2.error) as error:
+            return _refuse(f"{call.__name__}: {error}")
+
+    _calls[call.__name__] = called
+    return called
+
+
+def _new(kind: type) -> Callable[[], int]:
+    def new() -> int:
+        handle = next(_handles)
+        _objects[handle] = kind()
+        return handle
+
+    return new
+
+
+@_call
+def _release(obj: int) -> int:
+    """Forget an object; NULL is none."""
+    if obj and _objects.pop(obj, None) is None:
+        raise ValueError(f"unknown object {obj:#x}: not initialized, or released before.")
+    return 0
+
+
+for _name, _kind in {"vio": _Vio, "encoder": Encoder, "decoder": Decoder, "display": Display}.items():
+    _calls[f"sp_init_{_name}_module"] = _new(_kind)
+    _calls[f"sp_release_{_name}_module"] = _release
+
+
+def _of(obj: int, kind: Any) -> Any:
+    """The object of a handle.
+
+    Raises:
+        ValueError: there is none of this kind.
+    """
+    found = _objects.get(obj)
+    if found is None or not isinstance(found, kind):
+        raise ValueError(f"unknown object {obj:#x}: not initialized by the module's sp_init_..., or released.")
+    return found
+
+
+def _numbers(address: int, number: int) -> list[int]:
+    """So many int32 of an address; none of NULL."""
+    if not 0 < number <= _MAX_SIZES:
+        raise ValueError(f"Invalid chn_num {number}: must be 1 to {_MAX_SIZES}.")
+    return list((ctypes.c_int32 * number).from_address(address)) if address else []
+
+
+def _rows(number: int, *addresses: int) -> list[list[int]]:
+    """Rows of numbers, of arrays with a number of each row; none where an array is NULL."""
+    columns = [_numbers(one, number) for one in addresses]
+    return [list(row) for row in zip(*columns, strict=True)] if all(columns) else []
+
+
+def _given(address: int, size: int) -> bytes:
+    if not address or size < 0:
+        raise ValueError("no data: the address is NULL." if size >= 0 else f"Invalid size {size}: must be 0 or more.")
+    return ctypes.string_at(address, size)
+
+
+def _answer(address: int, data: bytes | None) -> int:
+    """Write data where the program wants it: 0, or -1 when there is none."""
+    if data is None:
+        return -1
+    if not address:
+        raise ValueError("the buffer's address is NULL.")
+    ctypes.memmove(address, data, len(data))
+    return 0
+
+
+@_call
+def sp_open_camera(obj: int, pipe: int, video: int, number: int, widths: int, heights: int) -> int:
+    """Open a camera with frames in each size."""
+    return sp_open_camera_v3(obj, pipe, video, number, 0, widths, heights, 0, 0, 0, 0, 0)
+
+
+@_call
+def sp_open_camera_v2(obj: int, pipe: int, video: int, number: int, how: int, widths: int, heights: int) -> int:
+    """The same, with what the sensor gives."""
+    return sp_open_camera_v3(obj, pipe, video, number, how, widths, heights, 0, 0, 0, 0, 0)
+
+
+@_call
+def sp_open_camera_v3(
+    obj: int, pipe: int, video: int, number: int, how: int, widths: int, heights: int, *processed: int
+) -> int:
+    """The same, with a crop and a turn of each size."""
+    del pipe, video
+    *crops, turns = processed
+    sensor = _numbers(how, 3) or [-1, -1, -1]
+    sizes = _rows(number, widths, heights)
+    code: int = _of(obj, _Vio).open_camera(sizes, sensor, _rows(number, *crops), _turns(turns, number))
+    return code
+
+
+@_call
+def sp_open_vps(
+    obj: int, pipe: int, number: int, mode: int, width: int, height: int, widths: int, heights: int, *processed: int
+) -> int:
+    """Open a scaler of frames of one size."""
+    *crops, turns = processed
+    code: int = _of(obj, _Vio).open_vps(
+        pipe,
+        mode,
+        src_size=(width, height),
+        dst_size=_rows(number, widths, heights),
+        crop_rect=_rows(number, *crops),
+        rotate=_turns(turns, number),
+    )
+    return code
+
+
+def _turns(address: int, number: int) -> list[int]:
+    """Quarters of a turn, of numbers that are them already, or degrees."""
+    return [one // 90 if one >= 90 else one for one in _numbers(address, number)]
+
+
+@_call
+def sp_vio_close(obj: int) -> int:
+    """Close a camera or a scaler."""
+    _of(obj, _Vio).close_cam()
+    return 0
+
+
+@_call
+def sp_vio_get_frame(obj: int, buffer: int, width: int, height: int, timeout: int) -> int:
+    """Write the next frame of a size."""
+    del timeout
+    return _answer(buffer, _of(obj, _Vio).get_img(2, width, height))
+
+
+@_call
+def sp_vio_set_frame(obj: int, frame: int, size: int) -> int:
+    """Give a scaler a frame."""
+    code: int = _of(obj, _Vio).set_img(_given(frame, size))
+    return code
+
+
+@_call
+def sp_vio_get_raw(obj: int, buffer: int, width: int, height: int, timeout: int) -> int:
+    """Refuse."""
+    del buffer, width, height, timeout
+    _of(obj, _Vio)
+    raise ValueError("there is no raw data of a sensor here; sp_vio_get_yuv has the picture.")
+
+
+@_call
+def sp_vio_get_yuv(obj: int, buffer: int, width: int, height: int, timeout: int) -> int:
+    """Write the next frame in the sensor's size."""
+    del timeout
+    vio = _of(obj, _Vio)
+    picture = vio.frame()
+    size = (width, height) if width > 0 and height > 0 else vio.sensor
+    return _answer(buffer, None if picture is None else to_nv12(picture, *size))
+
+
+@_call
+def sp_start_encode(obj: int, channel: int, kind: int, width: int, height: int, bits: int) -> int:
+    """Begin a stream."""
+    code: int = _of(obj, Encoder).encode(channel, kind, width, height, bits)
+    return code
+
+
+@_call
+def sp_stop_encode(obj: int) -> int:
+    """End the stream."""
+    code: int = _of(obj, Encoder).close()
+    return code
+
+
+@_call
+def sp_encoder_set_frame(obj: int, frame: int, size: int) -> int:
+    """Encode a frame."""
+    code: int = _of(obj, Encoder).encode_file(_given(frame, size))
+    return code
+
+
+@_call
+def sp_encoder_get_stream(obj: int, buffer: int) -> int:
+    """Write the stream's next part; its bytes, or -1."""
+    part = _of(obj, Encoder).get_img()
+    return _answer(buffer, part) or len(part)
+
+
+@_call
+def sp_start_decode(obj: int, file: int, channel: int, kind: int, width: int, height: int) -> int:
+    """Begin with a stream's file, or with none for ``sp_decoder_set_image``."""
+    name = ctypes.string_at(file).decode(errors="surrogateescape") if file else ""
+    code: int = _of(obj, Decoder).decode(name, channel, kind, width, height)[0]
+    return code
+
+
+@_call
+def sp_decoder_get_image(obj: int, buffer: int) -> int:
+    """Write the next frame."""
+    return _answer(buffer, _of(obj, Decoder).get_img())
+
+
+@_call
+def sp_decoder_set_image(obj: int, part: int, channel: int, size: int, eos: int) -> int:
+    """Give the next part of a stream."""
+    code: int = _of(obj, Decoder).set_img(_given(part, size), channel, eos)
+    return code
+
+
+@_call
+def sp_stop_decode(obj: int) -> int:
+    """End the stream."""
+    code: int = _of(obj, Decoder).close()
+    return code
+
+
+@_call
+def sp_start_display(obj: int, layer: int, width: int, height: int) -> int:
+    """Open a layer."""
+    code: int = _of(obj, Display).display(layer, width, height)
+    return code
+
+
+@_call
+def sp_stop_display(obj: int) -> int:
+    """Close all layers."""
+    code: int = _of(obj, Display).close()
+    return code
+
+
+@_call
+def sp_display_set_image(obj: int, frame: int, size: int, layer: int) -> int:
+    """Show a frame."""
+    code: int = _of(obj, Display).set_img(_given(frame, size), layer)
+    return code
+
+
+@_call
+def sp_display_draw_rect(obj: int, *how: int) -> int:
+    """Draw a rectangle: x0, y0, x1, y1, layer, flush, color, width."""
+    code: int = _of(obj, Display).set_graph_rect(*how)
+    return code
+
+
+@_call
+def sp_display_draw_string(obj: int, x: int, y: int, text: int, *how: int) -> int:
+    """Write a text: layer, flush, color, width."""
+    code: int = _of(obj, Display).set_graph_word(x, y, ctypes.string_at(text) if text else b"", *how)
+    return code
+
+
+@_call
+def sp_get_display_resolution(width: int, height: int) -> int:
+    """Write the display's size."""
+    for address, value in zip((width, height), Display.get_display_res()[0], strict=True):
+        ctypes.c_int32.from_address(address).value = value
+    return 0
+
+
+@_call
+def sp_module_bind(source: int, kind: int, target: int, other: int) -> int:
+    """Have one object's frames go into another."""
+    del kind, other
+    return bind(_of(source, object), _of(target, object))
+
+
+@_call
+def sp_module_unbind(source: int, kind: int, target: int, other: int) -> int:
+    """End what ``sp_module_bind`` did."""
+    del kind, other
+    return unbind(_of(source, object), _of(target, object))
