@@ -9,7 +9,7 @@ from hbrt.cv.enums import hbDSPCvCmd
 NN_OPS: dict[int, tuple[str, str]] = {
     0x400: ("softmax", "dsp_server.ops.nn.softmax:hb_dsp_softmax"),
     0x401: ("quantize", "dsp_server.ops.nn.quantize:hb_dsp_quantize"),
-    0x402: ("dequantize", "dsp_server.ops.nn.dequantize:hb_dsp_dequantize"),
+    0x402: ("dequantize", "dsp_server.ops.nn.quantize:hb_dsp_dequantize"),
     0x403: ("centerpoint", "dsp_server.ops.nn.pointcloud:hb_dsp_centerpoint"),
     0x404: ("pointpillars", "dsp_server.ops.nn.pointcloud:hb_dsp_pointpillars"),
     0x405: ("softmax_rows", "dsp_server.ops.nn.softmax_rows:hb_dsp_softmax_rows"),

@@ -1,1 +1,1 @@
-"""The packaged NN ops, one file each; ``dsp_server.builtin_ops`` names them."""
+"""The packaged NN ops; ``dsp_server.builtin_ops`` names them."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.errors import ParameterError
-from dsp_server.ops.nn.channels import Channels
 from hbrt.behavior import MAX_DIMENSIONS, MAX_SHIFT, QUANTI_DTYPES
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
@@ -28,6 +27,10 @@ from hbrt.nn_types import (
     hbDSPQuantizeParam,
 )
 
+Value = TypeVar("Value", bound=np.generic)
+
+LONGEST_PERIOD = 1 << 18
+LONGEST_TILE = 1 << 15
 QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
 """(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
@@ -40,6 +43,38 @@ FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
 DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in QUANTI_DTYPES.items()}
 """Quantized types by their number in hbDNNDataType."""
+
+
+class Channels(Generic[Value]):
+    """values[(i // inner) % len(values)] for the elements i of a tensor; a single value stands for them all.
+
+    Args:
+        values: (channels,).
+        inner: Elements of a channel that lie next to each other: the product of the dimensions after the axis.
+        count: Elements of the tensor.
+    """
+
+    def __init__(self, values: NDArray[Value], inner: int, count: int) -> None:
+        self.values = values
+        self._inner = inner
+        self._period = len(values) * inner
+        self._written: NDArray[Value] | None = None
+        if len(values) > 1 and 0 < self._period <= LONGEST_PERIOD:  # 0: a dimension after the axis is empty
+            # Written out once, and longer than the period by a tile, so that every tile is a slice of it.
+            longest = min(count, LONGEST_TILE)
+            self._written = np.tile(np.repeat(values, inner), 1 + -(-longest // self._period))
+
+    def of(self, first: int, count: int) -> NDArray[Value]:
+        """Values of the elements [first, first + count): (count,), or (1,) when there is only one value."""
+        if len(self.values) == 1:
+            return self.values
+        if self._written is not None and count <= LONGEST_TILE:
+            at = first % self._period
+            return self._written[at : at + count]
+        runs = np.arange(first // self._inner, (first + count - 1) // self._inner + 1)
+        begins = np.maximum(runs * self._inner, first)
+        ends = np.minimum((runs + 1) * self._inner, first + count)
+        return np.repeat(self.values[runs % len(self.values)], ends - begins)
 
 
 @dataclass(frozen=True)

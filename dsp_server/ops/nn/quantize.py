@@ -1,4 +1,4 @@
-"""quantize, command 0x401: float32 in DDR to int8, uint8, int16, uint16 or int32."""
+"""quantize and dequantize, commands 0x401 and 0x402: float32 in DDR to int8, uint8, int16, uint16, int32, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dsp_server.ops.nn.tiles import (
     run_pass,
 )
 from hbrt import quantize
-from hbrt.nn_types import hbDSPQuantizeParam
+from hbrt.nn_types import hbDSPDequantizeParam, hbDSPQuantizeParam
 from hbrt.profiles.work import Operations
 from hbrt.status import Status
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 QUANTIZE = Operations(load=1, divide=1, alu=4, pack=1, store=1)
 """For 16 values: division, add, round, two of clip, pack."""
+DEQUANTIZE = Operations(load=1, alu=2, mul=1, store=1)
+"""For 16 values: convert, subtract, multiply."""
 
 
 def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
@@ -52,6 +54,33 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
             values, scale, zero_point, todo.dtype, half_away=todo.half_away, zero_point_last=todo.zero_point_last
         )
         charge(len(values), QUANTIZE)
+
+    run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)
+    return 0
+
+
+def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Turns the quantized tensor that an hbDSPDequantizeParam describes into float32 in the output block.
+
+    Returns:
+        0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
+
+    Raises:
+        ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+        OutOfTcm: the banks have no room for a tile.
+    """
+    param = read_param(hbDSPDequantizeParam, input)
+    todo = plan(param, array_at)
+    source = None if todo is None else array_at(param.input, todo.count, todo.dtype)
+    if todo is None or source is None:
+        return Status.HB_ERR_MMAP_FAILED
+    target = output_array(output, todo.count, FLOAT32)
+    refuse_overlap(source, target)
+
+    def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
+        scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
+        results[:] = quantize.dequantize(values, scale, zero_point)
+        charge(len(values), DEQUANTIZE)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)
     return 0

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dsp_server.ops.nn import channels as channels_module
+from dsp_server.ops.nn import quanti
 from hbrt.quantize import dequantize, quantize, round_half_away
 from tests.each import each
 
@@ -151,6 +151,6 @@ def test_each_element_gets_its_channel(channels: int, inner: int, start: int, co
     expected = [values[(i // inner) % channels] for i in range(start, start + count)]
     with pytest.MonkeyPatch.context() as patch:
         if is_long:  # a period that is not written out
-            patch.setattr(channels_module, "LONGEST_PERIOD", 0)
-        got = channels_module.Channels(values, inner, start + count).of(start, count)
+            patch.setattr(quanti, "LONGEST_PERIOD", 0)
+        got = quanti.Channels(values, inner, start + count).of(start, count)
     np.testing.assert_array_equal(np.broadcast_to(got, count), expected)

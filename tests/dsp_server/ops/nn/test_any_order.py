@@ -12,9 +12,8 @@ from dsp_server.hardware import descriptors
 from dsp_server.hardware.channels import ChannelIdma
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.tile_manager import TileManager
-from dsp_server.ops.nn.dequantize import hb_dsp_dequantize
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint
-from dsp_server.ops.nn.quantize import hb_dsp_quantize
+from dsp_server.ops.nn.quantize import hb_dsp_dequantize, hb_dsp_quantize
 from dsp_server.ops.nn.softmax import hb_dsp_softmax
 from dsp_server.ops.nn.softmax_rows import hb_dsp_softmax_rows
 from hbrt.jit import Kernel

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from dsp_server.builtin_ops import NN_OPS
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.nn import tiles
-from dsp_server.ops.nn.dequantize import hb_dsp_dequantize
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.quanti import DTYPES
-from dsp_server.ops.nn.quantize import hb_dsp_quantize
+from dsp_server.ops.nn.quantize import hb_dsp_dequantize, hb_dsp_quantize
 from dsp_server.ops.nn.softmax import hb_dsp_softmax
 from dsp_server.ops.nn.softmax_rows import hb_dsp_softmax_rows
 from dsp_server.registry import Registry
