@@ -1,4 +1,4 @@
-"""The way to a board's relay: find one, start one, say who this process is, and notice its end."""
+"""The way to a board's relay: find one, start one, say who this process is, send tasks, and notice its end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import secrets
 import select
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -16,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from arm_client.transport.task_stream import TaskStream
 from hbrt.board.descriptors import check_free
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths, socket_path
@@ -38,6 +39,7 @@ _TRIES = 3
 _MAX_DESCRIPTORS = 16  # 5 of a context, 2 of each of two sockets, 2 of the channel's own, and what starts a relay
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
 _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
+_NO_SIGNAL = int(socket.MSG_NOSIGNAL)
 
 
 class RelayChannel:
@@ -230,3 +232,40 @@ def _start(paths: BoardPaths) -> None:
         raise RequestRefusedError(
             Status.HB_DSP_RELAY_LOST, f"The relay of board {paths.name} does not start ({command[0]}). {why}".strip()
         )
+
+
+class TaskStream:
+    """A connection to a relay's socket for tasks.
+
+    Args:
+        path: The socket's file.
+        patience_s: For a relay that reads nothing, at each task.
+
+    Raises:
+        OSError: nobody answers there.
+    """
+
+    def __init__(self, path: str, patience_s: float) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            # The kernel's limit: one of Python's costs a call more at each task.
+            patience = struct.pack("@ll", int(patience_s), 0)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+            self._socket.connect(path)
+        except BaseException:
+            self.close()
+            raise
+        self._send = self._socket.send
+
+    def send(self, message: bytes) -> None:
+        """Send a message, whole or not at all.
+
+        Raises:
+            BlockingIOError: the relay has read nothing for the time of its patience.
+            OSError: it has closed the connection.
+        """
+        self._send(message, _NO_SIGNAL)
+
+    def close(self) -> None:
+        """Close the connection; what was sent still arrives."""
+        self._socket.close()

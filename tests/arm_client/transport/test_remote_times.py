@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arm_client.transport.remote_times import by_local_clock
+from arm_client.transport.remote import by_local_clock
 from hbrt.mailbox.table import Answer
 from tests.each import each
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.transport.task_stream import TaskStream
+from arm_client.transport.relay_channel import TaskStream
 from tests.limits import PATIENCE_S
 
 

@@ -20,7 +20,7 @@ import msgpack
 import pytest
 import zmq
 
-from arm_client.transport.task_stream import TaskStream
+from arm_client.transport.relay_channel import TaskStream
 from dsp_server.relay import lease_check, server
 from hbrt.attach.link import LocalLink
 from hbrt.board.files import daemon_pid, lock_holder

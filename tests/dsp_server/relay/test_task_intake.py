@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.transport.task_stream import TaskStream
+from arm_client.transport.relay_channel import TaskStream
 from dsp_server.process.event_loop import Loop
 from dsp_server.relay.task_intake import TaskIntake
 from tests.limits import PATIENCE_S
