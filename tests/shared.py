@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 
 from arm_client import testing
 from arm_client.session.process import process as client_process
-from dsp_server.daemon import background
+from dsp_server.daemon import start as daemon_start
 from hbrt.board import launch
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths
@@ -144,7 +144,7 @@ def _nursery() -> Iterator[Nursery]:
     nursery = Nursery(launch.start_process)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "start_process", nursery.start)
-        patch.setattr(background, "start_detached", launch.launch)  # it would fork this process
+        patch.setattr(daemon_start, "start_detached", launch.launch)  # it would fork this process
         patch.setattr(Program, "nursery", nursery)
         yield nursery
 

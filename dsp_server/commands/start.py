@@ -114,7 +114,7 @@ def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: 
         return None
     if pid := daemon_pid(board):
         raise BoardBusyError(already_running(board, pid))
-    from dsp_server.daemon.background import start_detached
+    from dsp_server.daemon.start import start_detached
 
     return _report(config, start_detached(config))
 
@@ -162,7 +162,7 @@ def _config(
 
 
 def _serve(config: DaemonConfig) -> None:
-    from dsp_server.daemon.foreground import serve_in_foreground
+    from dsp_server.daemon.start import serve_in_foreground
 
     def on_running(removed: list[str]) -> None:
         launched = Launched(BoardPaths(Path(config.directory)), os.getpid(), -1, tuple(removed))
