@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -351,6 +352,15 @@ def parse_size(raw: str, what: str = "size") -> int:
             f"The {what} {raw!r} is more than any memory or file holds; write less, as in 512M or 2G."
         )
     return value
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """A number to so many digits, without an exponent if it is not tiny: ``4,360``, ``0.0123``, ``7.3e-09``."""
+    if abs(value) < 1e-4 or not math.isfinite(value):
+        return f"{value:.{digits}g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def format_size(count: int) -> str:

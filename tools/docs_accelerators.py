@@ -8,6 +8,7 @@ from collections.abc import Callable
 from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
 from hbrt.accelerators.figures import figures
 from hbrt.accelerators.judging import band_of, judged, spread_of
+from hbrt.settings import rounded
 from tools.markdown import table
 
 
@@ -18,8 +19,8 @@ def parameters() -> str:
 
     def cell(name: str, chip: str) -> str:
         one = fitted[chip][name]
-        span = "" if one["low"] == one["high"] else f" ({one['low']:.3g} to {one['high']:.3g})"
-        return f"{one['value']:.3g}{span}"
+        span = "" if one["low"] == one["high"] else f" ({rounded(one['low'])} to {rounded(one['high'])})"
+        return f"{rounded(one['value'])}{span}"
 
     return table(
         ("parameter", *fitted),

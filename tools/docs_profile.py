@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hbrt.profiles.keys import KEYS
 from hbrt.profiles.profile import Constant, find, packaged
+from hbrt.settings import rounded
 from tools.markdown import table
 
 _OF_A_CHIP = ("cores.", "sram.", "npu.", "priority.", "limits.", "tcm.", "ddr.base")
@@ -66,7 +67,7 @@ def _cell(key: str, one: Constant | None) -> str:
 
 
 def _value(key: str, value: float) -> str:
-    return f"{int(value):#x}" if key in _HEX else f"{value:g}"
+    return f"{int(value):#x}" if key in _HEX else rounded(value, 12)
 
 
 PARTS: dict[str, Callable[[], str]] = {"profile": constants, "profiles": profiles, "chips": chips}

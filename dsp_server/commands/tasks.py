@@ -12,7 +12,7 @@ import click
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
 from hbrt.cli.report import Report, is_json, reports
-from hbrt.cli.tables import Column, Table, command_of, modelled_time, number, numbers, shares, short_time, state
+from hbrt.cli.tables import Column, Table, Time, command_of, modelled_time, number, numbers, shares, state
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
 
@@ -32,8 +32,8 @@ _COLUMNS = (
     number("CORE", lambda task: None if task["core"] < 0 else task["core"]),
     *numbers("PRIORITY"),
     state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {task['result']}"),
-    number("WAITED", lambda task: short_time(task["waited_ns"])),
-    number("RAN", lambda task: short_time(task["ran_ns"]) if task["started_ns"] else None),
+    number("WAITED", lambda task: Time(task["waited_ns"])),
+    number("RAN", lambda task: Time(task["ran_ns"]) if task["started_ns"] else None),
     number("MODELLED", modelled_time),
     Column("OF IT", shares),
     *numbers("PID"),

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import click
 
 from hbrt.borders.printable import LINES, printable
+from hbrt.settings import rounded
 
 _FEWEST_FOLDED = 16  # characters a line of a column that is folded: fewer are read by nobody
 _GAP = 3
@@ -32,14 +33,28 @@ class Column(NamedTuple):
     is_number: bool = False
     is_state: bool = False
 
-    def cell(self, row: Any, at: int) -> str:
-        """The text of a row's cell in this column, which is at a place."""
+    def cell(self, row: Any, at: int) -> object:
+        """What stands in a row's cell in this column, which is at a place."""
         if callable(self.of):
-            return _text(self.of(row))
+            return self.of(row)
         key = self.of or self.heading.lower()
         if isinstance(row, Mapping):
-            return _text(row[key])
-        return _text(row[at] if type(row) in {list, tuple} else getattr(row, key))
+            return row[key]
+        return row[at] if type(row) in {list, tuple} else getattr(row, key)
+
+
+class Time(NamedTuple):
+    """A time in a cell: all of a table have the same unit.
+
+    Attributes:
+        ns: Nanoseconds.
+        before: Text before it.
+        after: Text after it.
+    """
+
+    ns: float
+    before: str = ""
+    after: str = ""
 
 
 class Table(NamedTuple):
@@ -95,7 +110,12 @@ def show_table(columns: Sequence[Column], rows: Sequence[Any]) -> None:
 
 def cells_of(columns: Sequence[Column], rows: Sequence[Any]) -> list[list[str]]:
     """The texts of the cells of each row."""
-    return [[column.cell(row, at) for at, column in enumerate(columns)] for row in rows]
+    cells = [[column.cell(row, at) for at, column in enumerate(columns)] for row in rows]
+    unit = unit_of([cell.ns for row in cells for cell in row if isinstance(cell, Time)])
+    return [
+        [f"{one.before}{in_unit(one.ns, unit)}{one.after}" if isinstance(one, Time) else _text(one) for one in row]
+        for row in cells
+    ]
 
 
 def plain_lines(columns: Sequence[Column], rows: Sequence[Any]) -> list[str]:
@@ -155,13 +175,35 @@ def _is_bare() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
+def time_of_us(us: float, before: str = "") -> Time:
+    """A time in a cell, of microseconds."""
+    return Time(us * 1000, before)
+
+
+_UNITS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
 def short_time(nanoseconds: float) -> str:
     """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            value = nanoseconds / size
-            return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
-    return f"{nanoseconds:.0f} ns"
+    unit = next((unit for unit in ("s", "ms", "µs") if nanoseconds >= _UNITS[unit]), "ns")
+    return in_unit(nanoseconds, unit)
+
+
+def unit_of(times_ns: Sequence[float]) -> str:
+    """The unit in which all of these times are short: that of the longest, a finer one where another is far shorter."""
+    times_ns = [abs(one) for one in times_ns if one]
+    names = list(_UNITS)
+    at = max((at for at, name in enumerate(names) if max(times_ns, default=0) >= _UNITS[name]), default=0)
+    return names[at - 1] if at > 1 and min(times_ns) < _UNITS[names[at]] / 10 else names[at]
+
+
+def in_unit(nanoseconds: float, unit: str) -> str:
+    """A time in a unit, to three digits: ``4,360 µs``, ``12.3 µs``, ``0.870 µs``."""
+    value = nanoseconds / _UNITS[unit]
+    if unit == "ns" or not value:
+        return f"{value:.0f} {unit}"
+    decimals = next((decimals for decimals, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
+    return f"{f'{value:.{decimals}f}' if decimals else rounded(value)} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -201,11 +243,11 @@ def task_name(task: Mapping[str, Any]) -> str:
 PARTS: Final = ("vector", "scalar", "ddr", "wait")
 
 
-def modelled_time(task: Mapping[str, Any]) -> str:
-    """The modelled time of a task of the history: with ~ when it is estimated, - for none."""
+def modelled_time(task: Mapping[str, Any]) -> Time | None:
+    """The modelled time of a task of the history: with ~ when it is estimated."""
     if not task["modelled_cycles"]:
-        return "-"
-    return f"{'~' if task['modelled_is_estimated'] else ''}{short_time(task['modelled_ns'])}"
+        return None
+    return Time(task["modelled_ns"], "~" if task["modelled_is_estimated"] else "")
 
 
 def shares(task: Mapping[str, Any]) -> str:
@@ -216,10 +258,10 @@ def shares(task: Mapping[str, Any]) -> str:
     return " ".join(f"{name} {counts[name] / total:.0%}" for name in most_first if 100 * counts[name] > total)
 
 
-def overlapped(task: Mapping[str, Any]) -> str:
-    """The modelled time of a task's copies, and the share of it that passed while the core computed; - for none."""
+def overlapped(task: Mapping[str, Any]) -> Time | None:
+    """The modelled time of a task's copies, and the share of it that passed while the core computed."""
     cycles = task["modelled_dma"]
     if not cycles or not task["modelled_cycles"]:
-        return "-"
+        return None
     busy_ns = cycles * task["modelled_ns"] / task["modelled_cycles"]
-    return f"{short_time(busy_ns)}, {task['modelled_overlap'] / cycles:.0%} hidden"
+    return Time(busy_ns, after=f", {task['modelled_overlap'] / cycles:.0%} hidden")

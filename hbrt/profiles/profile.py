@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from hbrt import settings
 from hbrt.findings.text import counted
 from hbrt.profiles.keys import CODES, KEYS, KINDS, Key, rule_of
-from hbrt.settings import BadSettingError
+from hbrt.settings import BadSettingError, rounded
 
 PACKAGED: Final = Path(__file__).parent
 SUFFIX: Final = ".toml"
@@ -345,7 +345,8 @@ def _constant(key: str, given: Any, path: Path) -> Constant:
         raise BadProfileError(f"{path}: {key}.assumed is {span!r}; write [low, high].")
     low, high = (_number(key, one, f"{path}: {key}.assumed") for one in span)
     if not low <= value <= high:
-        raise BadProfileError(f"{path}: {key}.value is {value:g}, outside assumed = [{low:g}, {high:g}]; widen it.")
+        value_is, *ends = (rounded(one, 12) for one in (value, low, high))
+        raise BadProfileError(f"{path}: {key}.value is {value_is}, outside assumed = [{', '.join(ends)}]; widen it.")
     return Constant(value, low, high, "", given.get("why", ""))
 
 
@@ -357,7 +358,6 @@ def _number(key: str, given: Any, what: str) -> float:
     is_number = type(given) in {int, float} and math.isfinite(given)
     if not is_number or not rule.least <= given <= rule.most or (rule.is_whole and given != int(given)):
         kind = "a whole number" if rule.is_whole else "a number"
-        raise BadProfileError(
-            f"{what} is {given!r}; write {kind} of {rule.least:g} to {rule.most:g} {rule.unit}. It is {rule.help}."
-        )
+        least, most = rounded(rule.least, 12), rounded(rule.most, 12)
+        raise BadProfileError(f"{what} is {given!r}; write {kind} of {least} to {most} {rule.unit}. It is {rule.help}.")
     return float(given)

@@ -10,11 +10,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
-from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import chips, family_of_chip, run_of
 from hbrt.accelerators.figures import figures
 from hbrt.accelerators.judging import Judged, band_of, judged, order_of, spread_of
-from hbrt.cli.tables import Column, Table, number, numbers
+from hbrt.cli.tables import Column, Table, number, numbers, time_of_us
 
 LAYERS: Final = 300
 """Of the model whose estimate is timed."""
@@ -89,8 +88,8 @@ def document(found: list[Goal]) -> dict[str, Any]:
 _JUDGED: Final = (
     Column("HELD OUT", lambda one: one.figure.model),
     Column("CHIP", lambda one: one.figure.chip),
-    number("PUBLISHED", lambda one: us(one.figure.published_us)),
-    number("MODEL", lambda one: us(one.modelled_us)),
+    number("PUBLISHED", lambda one: time_of_us(one.figure.published_us)),
+    number("MODEL", lambda one: time_of_us(one.modelled_us)),
     number("RATIO", lambda one: f"{one.ratio:.2f}"),
 )
 _CHIPS: Final = (

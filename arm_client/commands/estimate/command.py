@@ -17,7 +17,7 @@ from hbrt.cli.options import ImageFile, any_board_option, command_argument
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.profiles.profile import MEASURED, Profile, active, find
-from hbrt.settings import BadSettingError
+from hbrt.settings import BadSettingError, rounded
 
 
 class _Estimate(click.Group):
@@ -279,9 +279,9 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
     kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]
     columns = (
         Column("CONSTANT", lambda key: key),
-        number("WAS", lambda key: f"{base.number(key):g}"),
-        number("FITTED", lambda key: f"{fitted.values[key]:g}"),
-        Column("RANGE", lambda key: f"{base.constants[key].low:g} to {base.constants[key].high:g}"),
+        number("WAS", lambda key: rounded(base.number(key), 6)),
+        number("FITTED", lambda key: rounded(fitted.values[key], 6)),
+        Column("RANGE", lambda key: f"{rounded(base.constants[key].low, 6)} to {rounded(base.constants[key].high, 6)}"),
     )
     return Report(
         {"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept, "notes": notes},

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import click
 
-from arm_client.commands.estimate.report import us
 from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
-from hbrt.cli.tables import Column, Table, number
+from hbrt.cli.tables import Column, Table, number, time_of_us
 from hbrt.profiles.profile import active, find, packaged
 from hbrt.profiles.timeline import shares
+from hbrt.settings import rounded
 
 SUFFIX: Final = ".onnx"
 MAX_LAYERS: Final = 10
@@ -81,7 +81,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     columns = (
         Column("LAYER", "name"),
         Column("KIND"),
-        number("TIME", lambda one: us(one["us"])),
+        number("TIME", lambda one: time_of_us(one["us"])),
         number("SHARE", lambda one: f"{one['us'] / slowest['run_us']:.0%}"),
         Column("BOUND BY", "bound"),
     )
@@ -147,11 +147,11 @@ def _bounds(one: dict[str, Any]) -> str:
 
 _BOARDS: Final = (
     Column("BOARD"),
-    number("A RUN", lambda one: us(one["run_us"])),
-    number("90 % FROM", lambda one: us(one["low_us"])),
-    number("TO", lambda one: us(one["high_us"])),
-    number("FRAMES/S", lambda one: f"{one['frames_per_s']:.3g}"),
-    number("ALL CORES", lambda one: f"{one['all_cores_per_s']:.3g} of {one['cores']}"),
-    number("DDR", lambda one: f"{one['ddr_mb_per_s'] / 1000:.3g} GB/s"),
+    number("A RUN", lambda one: time_of_us(one["run_us"])),
+    number("90 % FROM", lambda one: time_of_us(one["low_us"])),
+    number("TO", lambda one: time_of_us(one["high_us"])),
+    number("FRAMES/S", lambda one: rounded(one["frames_per_s"])),
+    number("ALL CORES", lambda one: f"{rounded(one['all_cores_per_s'])} of {one['cores']}"),
+    number("DDR", lambda one: f"{rounded(one['ddr_mb_per_s'] / 1000)} GB/s"),
     Column("MOST OF IT", _bounds),
 )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple
 
-from arm_client.commands.estimate.report import range_as_dict, shares_of, us
+from arm_client.commands.estimate.report import range_as_dict, shares_of
 from arm_client.commands.op.sweep import Sample
 from hbrt.cli.report import Report
-from hbrt.cli.tables import Column, Table, number, numbers
+from hbrt.cli.tables import Column, Table, number, numbers, time_of_us
 from hbrt.profiles.estimate import Range, parts_of, range_of
 from hbrt.profiles.profile import Profile
 
@@ -127,11 +127,11 @@ def report(choices: Sequence[Choice], profile: Profile, calls: int, buffers: int
     wins = {"best": perhaps, "modelled": likely, "worst": surely}
     columns = (
         *numbers("ELEMENTS"),
-        number("CPU HERE", lambda one: us(one.host_us)),
-        number("CPU", lambda one: us(one.cpu.value)),
-        number("ONE CALL", lambda one: us(one.one_call.value)),
-        number(f"{calls} CALLS", lambda one: us(one.many_calls)),
-        number(f"{buffers} BUFFERS", lambda one: us(one.many_buffers)),
+        number("CPU HERE", lambda one: time_of_us(one.host_us)),
+        number("CPU", lambda one: time_of_us(one.cpu.value)),
+        number("ONE CALL", lambda one: time_of_us(one.one_call.value)),
+        number(f"{calls} CALLS", lambda one: time_of_us(one.many_calls)),
+        number(f"{buffers} BUFFERS", lambda one: time_of_us(one.many_buffers)),
         Column("WINS", "verdict"),
     )
     verdict = f"Up to {choices[-1].elements} elements the CPU wins: a call costs more than it saves."

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from arm_client.commands.estimate.calls import Known
 from hbrt.accelerators.chips import assumed, chip_named, range_of_chip
-from hbrt.cli.tables import Column, Table, number, numbers, short_time
+from hbrt.cli.tables import Column, Table, Time, number, numbers, short_time, time_of_us
 from hbrt.findings.text import counted
 from hbrt.profiles.estimate import ONE, Call, Parts, Range, op_cost, parts_of, range_of, total_us
 from hbrt.profiles.profile import Profile
+from hbrt.settings import rounded
 
 MAX_SHARES: Final = 6
 UNSHARED: Final = 1e9
@@ -84,7 +85,7 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     if document["ddr_wait_us"] > 0.001 * total["modelled_us"]:
         yield (
             f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR, which they share: "
-            f"{profile.number('ddr.mb_per_s'):g} MB/s, assumed."
+            f"{rounded(profile.number('ddr.mb_per_s'))} MB/s, assumed."
         )
     yield from document["extrapolated"]
     if document["assumed"]:
@@ -174,7 +175,7 @@ def _each(
     costs = [(op_cost(one, base, profile), n) for one, n in alike.items() if not one.model_us]
     return {
         "cmd": calls[0].cmd,
-        "name": calls[0].name,
+        "name": calls[0].name if len({one.name for one in calls}) == 1 else "model",
         "calls": count,
         "is_estimated": any(cost.is_estimated for cost, _ in costs),
         **range_as_dict(range_of(mean_us, profile, models if calls[0].model_us else ONE)),
@@ -185,20 +186,20 @@ def _each(
     }
 
 
-def _time(of: str) -> Callable[[dict[str, Any]], str]:
-    return lambda one: us(one[of])
+def _time(of: str) -> Callable[[dict[str, Any]], Time]:
+    return lambda one: time_of_us(one[of])
 
 
-def _part(name: str) -> Callable[[dict[str, Any]], str]:
-    return lambda one: us(one["parts_us"][name])
+def _part(name: str) -> Callable[[dict[str, Any]], Time]:
+    return lambda one: time_of_us(one["parts_us"][name])
 
 
 _COLUMNS: Final = (
-    number("COMMAND", lambda one: f"{one['cmd']:#x}"),
+    number("COMMAND", lambda one: "model" if one["parts_us"]["model"] else f"{one['cmd']:#x}"),
     Column("OP", "name"),
     *numbers("CALLS"),
     number("LOW", _time("low_us")),
-    number("MODELLED", lambda one: "~" * one["is_estimated"] + us(one["modelled_us"])),
+    number("MODELLED", lambda one: time_of_us(one["modelled_us"], "~" * one["is_estimated"])),
     number("HIGH", _time("high_us")),
     *(number(name.upper(), _part(name)) for name in Parts._fields),
     number("DMA", _time("dma_us")),

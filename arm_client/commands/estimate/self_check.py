@@ -17,11 +17,10 @@ import numpy as np
 from arm_client.client import connect
 from arm_client.commands.estimate import accuracy
 from arm_client.commands.estimate.calls import board_of
-from arm_client.commands.estimate.report import us
 from arm_client.nn.pointcloud.config import CENTERPOINT, PillarConfig
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report
-from hbrt.cli.tables import Column, Table, numbers
+from hbrt.cli.tables import Column, Table, in_unit, numbers, unit_of
 from hbrt.control.ask import ask
 from hbrt.nn_types import POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_ENCODE_POINTS, POINTCLOUD_TRANSPOSE
 from hbrt.profiles.estimate import Call, calls_of, parts_of
@@ -193,10 +192,12 @@ def self_check(profile: Profile, plot: Path | None) -> Report:
     goals = [*accuracy.goals(held_out), _of_dsp(points), *accuracy.of_speed()]
     are_met = all(one.is_met for one in points) and all(one.is_met for one in goals)
     dsp = [{**one._asdict(), "error": one.error, "is_met": one.is_met} for one in points]
+    times = [time for one in points if one.goal != RATIO_GOAL for time in (one.published_us, one.modelled_us)]
+    unit = unit_of([1000 * time for time in times])
     columns = (Column("PUBLISHED"), *numbers("FIGURE", "MODEL", "OFF", "GOAL"), Column(""))
     return Report(
         {"dsp": dsp, "accelerators": accuracy.document(goals), "are_met": are_met},
-        Table(columns, [_row(one) for one in points]),
+        Table(columns, [_row(one, unit) for one in points]),
         f"\nA check of consistency, with profile {profile.name}: how many points the published frames had is not "
         f"public, and is taken as {' and '.join(str(one.kept) for one in (AVERAGE, SLOWEST, FASTEST))} of {POINTS}. "
         "docs/cycles.md says what else is assumed.\n",
@@ -212,9 +213,9 @@ def _of_dsp(points: list[Point]) -> accuracy.Goal:
     return accuracy.Goal("published times of the DSP, the worst", f"{GOAL:.0%} at most", f"{worst:.1%}", worst <= GOAL)
 
 
-def _row(one: Point) -> tuple[Any, ...]:
+def _row(one: Point, unit: str) -> tuple[Any, ...]:
     def text(figure: float) -> str:
-        return f"{figure:.2f}" if one.goal == RATIO_GOAL else us(figure)
+        return f"{figure:.2f}" if one.goal == RATIO_GOAL else in_unit(figure * 1000, unit)
 
     figure = text(one.published_us)
     if one.published_most_us:

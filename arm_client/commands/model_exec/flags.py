@@ -95,5 +95,5 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
             numbers = []
         if not numbers or not all(0 < number <= self._most for number in numbers):
             what = "whole numbers" if self._kind is int else "numbers"
-            self.fail(f"{value!r}: write {what} above 0, up to {self._most:g}, with commas between them.", param, ctx)
+            self.fail(f"{value!r}: write {what} above 0, up to {self._most:,}, with commas between them.", param, ctx)
         return numbers

@@ -12,7 +12,7 @@ from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, command_argument, timeout_option, was_given
 from hbrt.cli.report import Report, reports
-from hbrt.cli.tables import PARTS, Column, Table, number, numbers, shares, short_time
+from hbrt.cli.tables import PARTS, Column, Table, number, numbers, shares, time_of_us
 
 CALL_SECONDS = 60.0
 
@@ -23,8 +23,8 @@ def _shares(row: dict[str, Any]) -> str:
 
 _COLUMNS = (
     *numbers("ELEMENTS"),
-    number("HOST", lambda row: short_time(row["host_median_us"] * 1000)),
-    number("MODELLED", lambda row: "~" * row["modelled_is_estimated"] + short_time(row["modelled_us"] * 1000)),
+    number("HOST", lambda row: time_of_us(row["host_median_us"])),
+    number("MODELLED", lambda row: time_of_us(row["modelled_us"], "~" * row["modelled_is_estimated"])),
     Column("OF IT", _shares),
 )
 _RATIOS = (

@@ -23,7 +23,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, option_given, timeout_option, was_given
 from hbrt.cli.report import Report, is_json, reports
-from hbrt.cli.tables import Column, Table, number, short_time, show_text
+from hbrt.cli.tables import Column, Table, in_unit, number, show_text
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
@@ -33,9 +33,13 @@ _OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
-def _if_known(key: str, text: Callable[[Any], str]) -> Callable[[dict[str, Any]], str | None]:
+def _if_known(key: str, text: Callable[[Any], object]) -> Callable[[dict[str, Any]], object]:
     """The text of a field of a sample's result; None where the field has none."""
     return lambda result: None if (value := result[key]) is None else text(value)
+
+
+def _us(time_us: float) -> str:
+    return in_unit(time_us * 1000, "µs")
 
 
 _COLUMNS = (
@@ -44,8 +48,8 @@ _COLUMNS = (
     Column("CORE", _if_known("core", lambda core: _CORES.get(core, str(core)))),
     Column("STATUS", _if_known("status", lambda status: name_of(status) if status else "0")),
     number("LARGEST ERROR", _if_known("max_error", "{:.2g}".format)),
-    number("HOST TIME", _if_known("host_time_us", "{:.0f} µs".format)),
-    number("MODELLED", _if_known("modelled_us", lambda us: short_time(us * 1000))),
+    number("HOST TIME", _if_known("host_time_us", _us)),
+    number("MODELLED", _if_known("modelled_us", _us)),
     Column("RESULT", lambda result: "ok" if result["passed"] else "FAILED"),
 )
 _DEFECTS = (

@@ -13,6 +13,7 @@ from dsp_server.commands.top.sample import SORTS, Sample, key_of
 from hbrt.cli.tables import (
     COLORS,
     Column,
+    Time,
     cells_of,
     command_of,
     core_name,
@@ -43,10 +44,10 @@ _COMMANDS = (
     number("COMMAND", command_of),
     Column("OP", lambda one: one["name"] or None),
     number("CALLS/S", lambda one: f"{one['calls_per_s']:,.0f}"),
-    number("WAITED P50", lambda one: short_time(one["waited_p50_ns"])),
-    number("P99", lambda one: short_time(one["waited_p99_ns"])),
-    number("RAN P50", lambda one: short_time(one["ran_p50_ns"])),
-    number("P99", lambda one: short_time(one["ran_p99_ns"])),
+    number("WAITED P50", lambda one: Time(one["waited_p50_ns"])),
+    number("P99", lambda one: Time(one["waited_p99_ns"])),
+    number("RAN P50", lambda one: Time(one["ran_p50_ns"])),
+    number("P99", lambda one: Time(one["ran_p99_ns"])),
     *numbers("FAILED"),
 )
 _PROGRAMS = (

@@ -9,7 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from hbrt.cli.tables import Column, duration, plain_lines
+from hbrt.cli.tables import Column, Time, cells_of, duration, plain_lines
+from hbrt.settings import rounded
 from tests.each import each
 from tests.limits import PATIENCE_S
 
@@ -35,6 +36,28 @@ def test_columns_stand_under_their_headings_numbers_to_the_right() -> None:
 
 def test_a_table_without_rows_is_its_headings() -> None:
     assert plain_lines((Column("NAME"), Column("N")), []) == ["NAME  N"]
+
+
+@each(
+    "times_ns, texts",
+    [
+        ((870, 12), ["870 ns", "12 ns"]),
+        ((4_360_000, 12_340, 0), ["4,360 µs", "12.3 µs", "0 µs"]),
+        ((207e6, 500_000), ["207 ms", "0.500 ms"]),
+        ((2_000_000, 40), ["2,000 µs", "0.040 µs"]),
+    ],
+)
+def test_times_of_a_table_have_one_unit(times_ns: tuple[float, ...], texts: list[str]) -> None:
+    columns = [Column("A"), Column("TIME")]
+    assert [row[1] for row in cells_of(columns, [("a", Time(one)) for one in times_ns])] == texts
+
+
+@each(
+    "value, text",
+    [(4361.0, "4,360"), (1.6e7, "16,000,000"), (12.345, "12.3"), (0.01234, "0.0123"), (2.0, "2"), (0, "0")],
+)
+def test_a_number_has_no_exponent(value: float, text: str) -> None:
+    assert rounded(value) == text
 
 
 def test_a_piped_table_is_plain_and_whole(shell: Shell) -> None:

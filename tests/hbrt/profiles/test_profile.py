@@ -100,7 +100,7 @@ def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
             "no constant is called idma.setup; did you mean idma.setup_cycles?",
         ),
         ("[idma]\nrow_cycles = 3", "idma.row_cycles is 3; write { value = 3, source = ... }"),
-        ("idma.row_cycles = {value = -1, source = 'x'}", "value is -1; write a whole number of 0 to 1e+06 cycles."),
+        ("idma.row_cycles = {value = -1, source = 'x'}", "value is -1; write a whole number of 0 to 1,000,000 cycles."),
         ("idma.row_cycles = {value = 1.5, source = 'x'}", "value is 1.5; write a whole number"),
         ("idma.row_cycles = {value = 'a', source = 'x'}", "value is 'a'; write a whole number"),
         ("idma.row_cycles = {value = nan, source = 'x'}", "value is nan; write a whole number"),

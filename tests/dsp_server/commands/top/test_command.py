@@ -108,7 +108,7 @@ def test_the_screen_has_all_and_sorts_by_what_is_chosen() -> None:
     assert "command 0x400, priority 0, of client 1, for 500 ms" in by_calls[2]
     assert [line.split()[1] for line in by_calls if line.lstrip().startswith("0x")] == ["op1", "op2"]
     assert [line.split()[1] for line in by_time if line.lstrip().startswith("0x")] == ["op2", "op1"]
-    assert "0 op2 1.00 µs 500 ns, 85% hidden vector 93% wait 7%" in [" ".join(line.split()) for line in by_calls]
+    assert "0 op2 1.00 µs 0.500 µs, 85% hidden vector 93% wait 7%" in [" ".join(line.split()) for line in by_calls]
     assert any("program.py" in line and "1.0 MiB" in line for line in by_calls)
 
 

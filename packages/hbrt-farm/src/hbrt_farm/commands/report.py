@@ -7,6 +7,7 @@ import html
 import io
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbrt.cli.tables import short_time
+from hbrt.settings import rounded
 from hbrt_farm.result import MAX_SHOWN
 
 PERCENTILES = (50, 90, 99, 100)
@@ -78,14 +80,14 @@ class Summary:
         lines = [f"{self.total} items: {counts}."]
         for name, told in (("measured_ns", "Host time"), ("cycles", "Modelled cycles"), ("error", "Largest error")):
             if (found := self.percentiles(name)) is not None:
-                text = short_time if name == "measured_ns" else "{:.6g}".format
+                text = short_time if name == "measured_ns" else partial(rounded, digits=6)
                 lines.append(f"{told}: {', '.join(f'{key} {text(value)}' for key, value in found.items())}.")
         if self.findings:
             lines.append(f"Findings: {', '.join(f'{count} {kind}' for kind, count in self.findings.most_common())}.")
         lines += [f"Item {one['index']} {one['status']}: {one['item']}: {one['text']}" for one in self.failed]
         if len(self.failed) < (left := self.total - self.statuses["good"]):
             lines.append(f"... and {left - len(self.failed)} more, in the results.")
-        lines += [f"Off by {error:g}: {item}" for error, _, item in self.worst if error]
+        lines += [f"Off by {rounded(error, 6)}: {item}" for error, _, item in self.worst if error]
         return lines
 
     def page(self, title: str, worst: Path | None = None) -> str:
@@ -139,14 +141,14 @@ def _plot(values: NDArray[np.float64], name: str) -> str:
         name, ("Largest error of an item", "absolute difference")
     )
     if (least := finite.min()) == finite.max():
-        return f"<p>{title}: {least:g} {unit} for each of {finite.size} items.</p>\n"
+        return f"<p>{title}: {rounded(least, 6)} {unit} for each of {finite.size} items.</p>\n"
     figure = Figure(figsize=(7, 2.5), layout="constrained")
     axes = figure.subplots()
     axes.hist(finite, bins=min(60, max(5, finite.size // 2)))
     axes.set_xlabel(f"{title.lower()}, {unit}")
     axes.set_ylabel("items")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    caption = f"{title}: {finite.size} items, {least:g} to {finite.max():g} {unit}."
+    caption = f"{title}: {finite.size} items, {rounded(least, 6)} to {rounded(finite.max(), 6)} {unit}."
     if len(values) > finite.size:
         caption += f" {len(values) - finite.size} without a finite value are left out."
     return _figure(figure, title, caption)
@@ -174,7 +176,9 @@ def _thumbnails(file: Path) -> str:
         axes.set_title(title, fontsize=9)
         axes.set_axis_off()
     rank, _, item = file.stem.partition("-")
-    return _figure(figure, item, f"{rank}. {item}: off by up to {off.max():g}, {off.mean():g} on average.")
+    return _figure(
+        figure, item, f"{rank}. {item}: off by up to {rounded(off.max(), 6)}, {rounded(off.mean(), 6)} on average."
+    )
 
 
 def _figure(figure: Any, alt: str, caption: str) -> str:
