@@ -33,6 +33,13 @@ EXTRAS = {
     "pointcloud": ("point clouds", "run without it, several times slower"),
 }
 """Packages for the users of boards: the purpose of each, and what does not work without it."""
+GUESTS = {
+    "farm": "many boards: 'hbrt farm', arm_client.farm",
+    "fastrpc": "FastRPC: its programs and images, 'hbrt idl'",
+    "rdk": "programs of RDK boards: hobot_dnn, hbm_runtime, Hobot.GPIO and others",
+    "rknn": "RKNN: rknn_api.h, rknn.api, rknnlite, RGA",
+}
+"""Distributions beside hbrt, by their extra: the purpose of each."""
 
 
 class Level(StrEnum):
@@ -120,7 +127,27 @@ def extras() -> Iterator[Check]:
         requirements = importlib.metadata.requires("hbrt") or []
         for name, (use, without) in EXTRAS.items():
             yield extra(name, use, requirements, without)
+    for name, use in GUESTS.items():
+        yield guest(name, use)
     yield _hexagon()
+
+
+def guest(name: str, use: str) -> Check:
+    """Whether the distribution of an extra is there; the core is whole without it.
+
+    Args:
+        name: Of the extra.
+        use: What it is for.
+    """
+    distribution = f"hbrt-{name}"
+    how = f"In the clone, run \"pip install '.[{name}]' packages/{distribution}\"."
+    try:
+        version, ours = importlib.metadata.version(distribution), importlib.metadata.version("hbrt")
+    except importlib.metadata.PackageNotFoundError:
+        return Check(f"package {distribution}", Level.WARN, f"not installed, for {use}", how)
+    if version != ours:
+        return Check(f"package {distribution}", Level.WARN, f"{version}, but hbrt is {ours}, for {use}", how)
+    return Check(f"package {distribution}", Level.OK, f"{version}, for {use}")
 
 
 def _hexagon() -> Check:

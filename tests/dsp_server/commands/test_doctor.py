@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsp_server.commands.doctor import kernel
-from dsp_server.commands.doctor.checks import EXTRAS, Level, extra, package
+from dsp_server.commands.doctor.checks import EXTRAS, GUESTS, Level, extra, guest, package
 from hbrt.ddr.claim_lock import ClaimLock
 from tests.each import each
 from tests.limits import PATIENCE_S
@@ -76,6 +76,13 @@ def test_settings_are_shown_and_a_misspelt_one_is_told(shell: Shell) -> None:
     shell.environment["HBRT_CORES"] = "many"
     assert shell.hbrt("doctor").returncode == 3
     shell.environment["HBRT_CORES"] = "1"
+
+
+def test_a_package_beside_hbrt_that_is_missing_says_how_to_install_it() -> None:
+    assert guest("rknn", "models").level is Level.OK
+    missing = guest("missing", "nothing")
+    assert (missing.level, missing.found) == (Level.WARN, "not installed, for nothing")
+    assert missing.advice == "In the clone, run \"pip install '.[missing]' packages/hbrt-missing\"."
 
 
 def test_a_home_that_is_not_there_yet_is_good(shell: Shell) -> None:
@@ -244,4 +251,4 @@ def test_the_extras_that_users_need_are_looked_at(shell: Shell) -> None:
     found = checks(shell)
     assert [found[f"extra {name}"]["level"] for name in EXTRAS] == ["ok"] * len(EXTRAS)
     names = [one["name"] for one in shell.json("doctor", "--extras")]
-    assert names == [*(f"extra {name}" for name in EXTRAS), "hexagon"]
+    assert names == [*(f"extra {name}" for name in EXTRAS), *(f"package hbrt-{name}" for name in GUESTS), "hexagon"]
