@@ -70,7 +70,12 @@ class Daemon:
             try:
                 reply = control.decode_reply(socket.recv())
             except control.MalformedMessageError as error:
-                raise RefusedError(Status.HB_DSP_PERMISSION, f"The daemon's answer cannot be read. {error}") from None
+                raise RefusedError(
+                    Status.HB_DSP_PERMISSION,
+                    f"Cannot read the answer of the daemon of board {self.paths.name} (process {self.pid}): {error} If "
+                    f"another version of hbrt started it, stop it with that version, or by 'kill {self.pid}', which "
+                    "ends the board.",
+                ) from None
             if reply.status:
                 raise RefusedError(reply.status, reply.text)
             return reply.data

@@ -14,7 +14,10 @@ import psutil
 import pytest
 
 from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import Daemon
+from hbrt.errors import RefusedError
+from hbrt.protocol import control
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -426,10 +429,24 @@ def test_stop_gives_up_on_a_daemon_that_does_not_answer(shell: Shell) -> None:
     answer = shell.hbrt("stop", "--timeout", 0.3)
     assert (answer.returncode, answer.stdout) == (124, "")
     assert answer.stderr == (
-        f"Error: The daemon of board default (process {daemon}) did not answer 'status' in 0.3 s.\n"
+        f"Error: The daemon of board default (process {daemon}) did not answer 'status' in 0.3 s. "
+        f"If it hangs, 'kill -9 {daemon}' ends it and its cores.\n"
     )
     os.kill(daemon, signal.SIGCONT)
     shell.good("stop")
+
+
+def test_a_board_of_another_version_says_which_process_to_end(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.good("start")
+    monkeypatch.setattr(control, "VERSION", 1)
+    with (
+        Daemon(BoardPaths(shell.home / "default")) as daemon,
+        pytest.raises(RefusedError, match=rf"version 2; this side speaks 1\. .* by 'kill {shell.pid()}', which ends"),
+    ):
+        daemon.request("stop")
+    os.kill(daemon.pid, signal.SIGTERM)
+    assert has_ended(daemon.pid)
+    assert shell.files() == ["log"]
 
 
 def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
