@@ -20,6 +20,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 _PACKAGED = "dsp_server.ops."
+_MAX_NEAREST = 3
 # Of the frames of an exception those above the op.
 _CALLERS = (
     *(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images")),
@@ -56,10 +57,23 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
         size = min(len(listing), len(output))
         output[:size] = listing[:size]
         return 0, ""
-    known = ", ".join(f"{r.cmd:#x} {r.name}" for r in registry.listing())
     return Status.HB_DSP_UNKNOWN_COMMAND, (
-        f"No op is registered for command {request.cmd:#x}. Registered are: {known or 'none'}."
+        f"No op is registered for command {request.cmd:#x}. {_known(registry, request.cmd)}"
         f"{_missing_call(registry, request.cmd)}"
+    )
+
+
+def _known(registry: Registry, cmd: int) -> str:
+    """How many ops there are, and those whose numbers are the nearest."""
+    known = registry.listing()
+    if not known:
+        return "The image registered none."
+    nearest = sorted(sorted(known, key=lambda one: abs(one.cmd - cmd))[:_MAX_NEAREST], key=lambda one: one.cmd)
+    names = ", ".join(f"{one.cmd:#x} {one.name}" for one in nearest)
+    if len(known) == len(nearest):
+        return f"The image registered {names}."
+    return (
+        f"The image registered {len(known)} ops; the nearest are {names}. 'hbrt ops' (board.ops() in Python) lists all."
     )
 
 

@@ -280,7 +280,10 @@ def test_answers_of_ops_that_fail_and_the_core_goes_on(bench: Bench) -> None:
     assert "in raises" in text
     state, result, text = bench.run(2)
     assert (state, result) == (State.FAILED, Status.HB_DSP_UNKNOWN_COMMAND)
-    assert text.startswith("No op is registered for command 0x2000. Registered are: 0x1000 good, 0x1001 bad,")
+    assert text == (
+        "No op is registered for command 0x2000. The image registered 4 ops; the nearest are 0x1001 bad, "
+        "0x1002 raises, 0x1003 leaves_tcm. 'hbrt ops' (board.ops() in Python) lists all."
+    )
     bench.submit(5)
     assert bench.run(5)[0] is State.DONE
 
