@@ -8,6 +8,7 @@ it has the size and the speed but knows no classes, for which see digits.py. PIC
 HB_DNN_ENABLE_DSP=1 makes the runtime load its DSP plugin, which takes Softmax over.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -33,9 +34,18 @@ def main(model_file: str = "", image_file: str = PICTURE) -> Any:
     file = model_file or str(built())
 
     os.environ["HB_DNN_ENABLE_DSP"] = "1"  # read when the first model is loaded
+    with contextlib.ExitStack() as held:  # what is held is released in reverse, also when a call fails
+        name, scores = classify(file, picture, held)
+    print("\n".join(report(f"{name} on {Path(image_file).name}", scores, is_random=not model_file)))
+    return scores
+
+
+def classify(file: str, picture: Any, held: contextlib.ExitStack) -> tuple[str, Any]:
+    """The name of a model and its scores for a picture; what it takes is released by ``held``."""
     packed, model = hb.hbPackedDNNHandle_t(), hb.hbDNNHandle_t()
     names: list[str] = []
     check(hb.hbDNNInitializeFromFiles(packed, [file], 1), "hbDNNInitializeFromFiles")
+    held.callback(lambda: check(hb.hbDNNRelease(packed), "hbDNNRelease"))
     check(hb.hbDNNGetModelNameList(names, ctypes.c_int32(), packed), "hbDNNGetModelNameList")
     check(hb.hbDNNGetModelHandle(model, packed, names[0]), "hbDNNGetModelHandle")
     data, prob = hb.hbDNNTensor(), hb.hbDNNTensor()
@@ -45,6 +55,7 @@ def main(model_file: str = "", image_file: str = PICTURE) -> Any:
     expect(prob, hb.HB_DNN_TENSOR_TYPE_F32, f"the output of {file}")
     for tensor in (data, prob):
         check(hb.hbSysAllocMem(tensor.sysMem[0], tensor.properties.alignedByteSize), "hbSysAllocMem")
+        held.callback(lambda memory: check(hb.hbSysFreeMem(memory), "hbSysFreeMem"), tensor.sysMem[0])
 
     # NV12 tensors are NCHW: rows are dimension 2, columns 3, and a row in memory is as long as alignedShape says.
     height, width = data.properties.validShape.dimensionSize[2:4]
@@ -56,15 +67,9 @@ def main(model_file: str = "", image_file: str = PICTURE) -> Any:
     hb.HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
     task = hb.hbDNNTaskHandle_t()
     check(hb.hbDNNInfer(task, prob, data, model, ctrl), "hbDNNInfer")
+    held.callback(lambda: check(hb.hbDNNReleaseTask(task), "hbDNNReleaseTask"))
     check(hb.hbDNNWaitTaskDone(task, 0), "hbDNNWaitTaskDone")
-    check(hb.hbDNNReleaseTask(task), "hbDNNReleaseTask")
-    scores = prob.sysMem[0].array(np.float32).copy()
-
-    for tensor in (data, prob):
-        check(hb.hbSysFreeMem(tensor.sysMem[0]), "hbSysFreeMem")
-    check(hb.hbDNNRelease(packed), "hbDNNRelease")
-    print("\n".join(report(f"{names[0]} on {Path(image_file).name}", scores, is_random=not model_file)))
-    return scores
+    return names[0], prob.sysMem[0].array(np.float32).copy()
 
 
 def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:

@@ -80,6 +80,15 @@ def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) 
     assert "is HB_DNN_TENSOR_TYPE_F32; this program takes HB_DNN_IMG_TYPE_NV12" in answer.stderr
 
 
+def test_the_sample_releases_all_when_a_call_fails(shell: Shell, small: Path) -> None:
+    fails = "import runpy, sys, arm_client as hb; hb.hbDNNWaitTaskDone = lambda *_: -1; "
+    sample = samples_dir() / "arm" / "dnn" / "mobilenetv1.py"
+    answer = shell.python("-c", f"{fails}runpy.run_path(sys.argv[1])['main'](sys.argv[2])", sample, small)
+    assert answer.returncode == 1
+    assert "hbDNNWaitTaskDone returned -1" in answer.stderr
+    assert "leak" not in answer.stderr
+
+
 def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None:
     for arguments in (("nn", "softmax", "--model", small), ("dnn", "digits", "--image", small)):
         answer = shell.hbrt("run", *arguments)
