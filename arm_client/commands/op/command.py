@@ -81,6 +81,7 @@ def new(name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, 
 
     All run as written. By default the op computes y = a * x + b over float32, with numpy: replace that with yours.
     """
+    from arm_client.commands.op.kinds import words_of
     from arm_client.commands.op.new import write_op
 
     op = NewOp(name, cmd, way or "numpy", kind, dtype, halo)
@@ -91,10 +92,13 @@ def new(name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, 
     param = " and ".join([*header, param])
     served = f"{name}_image.so" if is_c else image
     where = f" in {directory}" if directory != Path() else ""
+    structure = words_of(op)["Param"]
     return Report(
         {"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]},
         f"""\
 Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
+To make it your op, edit compute_tile() in {image}, and its reference expected() in {call};
+its parameters are {structure} in {param}.
 Run them there:
 
 {build}  hbrt start --image {served}

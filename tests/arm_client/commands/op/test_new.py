@@ -29,6 +29,8 @@ def written(shell: Shell) -> Shell:
         said
         == """\
 Wrote scale_image.py (the op), call_scale.py (calls it), test_scale.py (checks it) and scale_param.py (what they share).
+To make it your op, edit compute_tile() in scale_image.py, and its reference expected() in call_scale.py;
+its parameters are ScaleParam in scale_param.py.
 Run them there:
 
   hbrt start --image scale_image.py
