@@ -80,7 +80,7 @@ def command(board: BoardPaths, what: str, blocks: int) -> Report:
         memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MAX_LISTED)
     if what == "owners":
         rows = owners(status, memory["blocks"])
-        return Report({"owners": rows}, Table(_OWNERS, rows, "No program is attached, and no block is allocated."))
+        return Report({"owners": rows}, Table(_OWNERS, rows, "No client is attached, and no block is allocated."))
     if what == "leaks":
         return _leaks(status, memory)
     clients = {client["id"]: client for client in status["clients"]}

@@ -32,7 +32,7 @@ from hbrt.control.ask import Daemon, ask
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float) -> Report:
     """Load the image in new processes and, when all of them are ready, let these take over.
 
-    Queued tasks stay queued, attached programs stay attached. A task that runs has 3 seconds to end; one that hangs
+    Queued tasks stay queued, attached clients stay attached. A task that runs has 3 seconds to end; one that hangs
     then fails with HB_DSP_CORE_LOST. When the image does not load, its traceback is printed, and the last good one goes
     on.
     """

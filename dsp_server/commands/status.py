@@ -58,13 +58,13 @@ _MAY_COME = frozenset(
     epilog="Example: hbrt status --wait-healthy --timeout 10",
 )
 @any_board_option
-@click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
+@click.option("--clients", "only_clients", is_flag=True, help="Show the attached clients only.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for tools of code review.")
 @reports
 def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_sarif: bool) -> Report:
-    """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
+    """Show a board: state, cores, memory, attached clients, and mistakes that it found (overruns, leaks).
 
     HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (it does not beat), or the state of a
     core that does not run.
@@ -211,4 +211,4 @@ def _relay_state(relay: dict[str, Any]) -> str:
 
 
 def _clients(status: dict[str, Any]) -> Table:
-    return Table(_CLIENT_COLUMNS, status["clients"], "No program is attached.")
+    return Table(_CLIENT_COLUMNS, status["clients"], "No client is attached.")

@@ -39,7 +39,7 @@ _UNSURE = (
 _BEFORE_TASK = {
     NodeKind.CORE: "its op waits for {}",
     NodeKind.FLAG: "{} is to write there",
-    NodeKind.LOCK: "that program waits for {}",
+    NodeKind.LOCK: "that client waits for {}",
 }
 _LIBRARIES = (
     *guests.folders("dsp_server"),
@@ -131,7 +131,7 @@ def cycle_sentences(now: Look) -> list[str]:
 def _in_cycle(now: Look, node: Node, after: Node) -> str:
     if node.kind is NodeKind.MUTEX:
         program, wait = locked_out(now.board)[node.number]
-        return f"the thread of program {program.id} at {wait.stack[0].site} waits for {wait.lock}"
+        return f"the thread of client {program.id} at {wait.stack[0].site} waits for {wait.lock}"
     if node.kind is NodeKind.FLAG:
         return f"{name_of(after)} is to write {name_of(node)}"
     return f"{name_of(node)} waits for {name_of(after)}"
@@ -141,6 +141,8 @@ def name_of(node: Node) -> str:
     """``task 19``, ``the claim lock``."""
     if node.kind is NodeKind.FLAG:
         return f"the flag at {node.number:#x}"
+    if node.kind is NodeKind.PROGRAM:
+        return f"client {node.number}"
     return f"the {node.kind}" if node.kind in {NodeKind.RELAY, NodeKind.LOCK} else f"{node.kind} {node.number}"
 
 
@@ -210,7 +212,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     elif program is not None:
         steps = [Step(Node(NodeKind.PROGRAM, program.id), f"{_who(program, task)} waits for {_task(task)}{others}")]
     else:
-        who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
+        who = f"client {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no client waits"
         steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
     steps += _elsewhere(task, path[0])
     steps += [
@@ -252,9 +254,9 @@ def _task(task: Task) -> str:
 
 
 def _who(program: Program, task: Task) -> str:
-    name = f"program {program.id} (process {program.pid}, {program.name}"
+    name = f"client {program.id} (process {program.pid}, {program.name}"
     if program.hop:
-        return f"program {program.id} ({program.name}), which comes by {program.hop} and cannot tell its line,"
+        return f"client {program.id} ({program.name}), which comes by {program.hop} and cannot tell its line,"
     if program.is_stopped:
         return f"{name}), which is stopped, by a signal (SIGSTOP) or a debugger,"
     wait = next((one for one in board_waits(program) if one.slot in {task.task, -1} and one.stack), None)
@@ -280,7 +282,7 @@ def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
     lock = index.records.lock
     if lock is None:
         return ""
-    program = next((f"program {one.id}, {one.name}: " for one in index.records.programs if one.pid == lock.pid), "")
+    program = next((f"client {one.id}, {one.name}: " for one in index.records.programs if one.pid == lock.pid), "")
     return f"no core can claim it, because the claim lock is held by {program}{lock.holder}"
 
 
@@ -329,7 +331,7 @@ def _on_flag(index: Index, flag: Flag) -> str:
     """The clause on the memory that an op polls, and on the programs that could write it."""
     value = f", which holds {_value(flag)}" if flag.value else ""
     users = [index.programs[one] for one in flag.users if one in index.programs]
-    whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program anymore"
+    whose = " and ".join(f"client {one.id} (process {one.pid}, {one.name})" for one in users) or "no client anymore"
     block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}"
     return (
         f"its loop reads {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}, again and again: it may wait "

@@ -120,7 +120,7 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
         assert "Tasks: 0 ready, 0 running; " in shown
         assert f"{pid}  -c" in shown
     shown = running.good("status")
-    assert "No program is attached." in shown
+    assert "No client is attached." in shown
     assert "leak: " in shown
     (leak,) = [
         one

@@ -248,7 +248,7 @@ def test_the_claim_lock_of_a_stopped_process(scene: Scene) -> None:
     os.waitid(os.P_PID, scene.pids["holder.py"], os.WSTOPPED | os.WNOWAIT)
     scene.begin("ping.py", PING)
     chain = scene.chain("ping.py", hangs)
-    assert "no core can claim it, because the claim lock is held by program 1, holder.py: process" in chain["text"]
+    assert "no core can claim it, because the claim lock is held by client 1, holder.py: process" in chain["text"]
     assert f"'kill -CONT {scene.pids['holder.py']}' resumes it" in chain["text"]
     assert f"ping.py, at {scene.line('ping.py', 'task.result()')})" in chain["text"]
 
@@ -279,7 +279,7 @@ def test_a_flag_that_an_op_polls_and_a_lock_that_a_program_waits_for(scene: Scen
     assert (
         f"; its loop reads 1 byte at {flag:#x}, which holds 0x0, again and again: it may wait until somebody writes "
         f"there; its block "
-        f"{flag - 1:#x}+0x8 belongs to program {number} (process {scene.pids['in_line.py']}, in_line.py)." in text
+        f"{flag - 1:#x}+0x8 belongs to client {number} (process {scene.pids['in_line.py']}, in_line.py)." in text
     )
     assert f"at {scene.line(IMAGE.name, 'while way == SPIN')} in halt" in text
     (core,) = scene.shell.json("why")["records"]["cores"]

@@ -89,7 +89,7 @@ def test_a_queue_behind_an_op_that_is_stuck_hangs_from_end_to_end() -> None:
     last = next(chain for chain in told(records) if chain.program == 3)
     assert last.verdict is Verdict.HANGS
     assert last.text == (
-        "Program 3 (process 803, arm.py, at /home/arm.py:63) waits for task 19 (op); it is queued behind task 17 (op) "
+        "Client 3 (process 803, arm.py, at /home/arm.py:63) waits for task 19 (op); it is queued behind task 17 (op) "
         "on core 0; core 0 (process 700) has run task 17 for 4.2 s at /home/my_ops.py:40 in op, for iDMA handle 6 "
         "(2 descriptors are outstanding); the watchdog ends it after 60 s. This hangs: core 0 is stuck."
     )
@@ -204,8 +204,8 @@ def test_threads_that_wait_for_each_other_are_one_cycle() -> None:
     records = board(program(3, waits=(Wait(19, (MAIN,)), *told_of)), task(19, 3, 0), core(0))
     (sentence,) = cycle_sentences(look_of(records_of(records.as_dict())))
     assert sentence == (
-        "A cycle: the thread of program 3 at /home/arm.py:5 waits for lock 5, "
-        "the thread of program 3 at /home/arm.py:6 waits for lock 6."
+        "A cycle: the thread of client 3 at /home/arm.py:5 waits for lock 5, "
+        "the thread of client 3 at /home/arm.py:6 waits for lock 6."
     )
 
 
@@ -259,7 +259,7 @@ def test_a_claim_lock_that_is_kept(is_kept: bool, verdict: Verdict) -> None:  # 
     (chain,) = told(board(program(1), program(3, 19), task(19, 3), core(0, "ok"), lock=lock))
     assert chain.verdict is verdict
     if is_kept:
-        assert "the claim lock is held by program 1, arm.py: process 801 (python), which is stopped." in chain.text
+        assert "the claim lock is held by client 1, arm.py: process 801 (python), which is stopped." in chain.text
         assert chain.text.endswith("This hangs: 'kill -CONT 801' resumes it.")
     else:
         assert chain.text.endswith("core 0 is about to take it.")
@@ -280,19 +280,19 @@ def test_a_program_of_another_machine_names_its_relay() -> None:
     records = with_hops(board(relay, far, task(19, 2, 0), core(0)), "dsp_relay_server")
     (chain,) = told(records)
     assert chain.text.startswith(
-        "Program 2 (arm.py), which comes by the relay of process 55 and cannot tell its line, waits"
+        "Client 2 (arm.py), which comes by the relay of process 55 and cannot tell its line, waits"
     )
 
 
 def test_who_does_not_wait_and_who_cannot_tell() -> None:
     (idle,) = told(board(program(3), task(19, 3, 0), core(0)))
     assert idle.program is None
-    assert idle.text.startswith("Program 3 (process 803, arm.py) does not wait for task 19 (op);")
+    assert idle.text.startswith("Client 3 (process 803, arm.py) does not wait for task 19 (op);")
     (gone,) = told(board(task(19, 3, 0), core(0)))
-    assert gone.text.startswith("No program waits for task 19 (op);")
+    assert gone.text.startswith("No client waits for task 19 (op);")
     (silent,) = told(board(program(3, is_asleep=True), task(19, 3, 0), task(20, 3), core(0)))
     assert silent.text.startswith(
-        "Program 3 (process 803, arm.py; it cannot tell its line) waits for task 19 (op) and 1 more;"
+        "Client 3 (process 803, arm.py; it cannot tell its line) waits for task 19 (op) and 1 more;"
     )
     (stopped,) = told(board(program(3, 19, is_stopped=True), task(19, 3, 0), core(0)))
     assert "which is stopped, by a signal (SIGSTOP) or a debugger, waits for" in stopped.text

@@ -248,7 +248,7 @@ function show(board) {
   table("programs", [
     ["CLIENT", row => row.id, true], ["PID", row => row.pid, true], ["PROGRAM", row => row.name],
     ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true, row => row.bytes],
-  ], board.programs, "no programs are attached");
+  ], board.programs, "no clients are attached");
   showMemory(board.memory, board.blocks);
   at("findings").replaceChildren(...board.findings.map(found => {
     const line = node("li");
