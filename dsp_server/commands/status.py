@@ -35,7 +35,7 @@ _CORE_COLUMNS = (
     *numbers("PID", "TASKS"),
     number("BUSY", lambda core: duration(core["busy_ns"] / 1e9)),
     *numbers("CYCLES"),
-    number("RESTARTS", lambda core: max(core["epoch"] - 1, 0)),
+    *numbers("CRASHES"),
 )
 _CLIENT_COLUMNS = (
     number("CLIENT", "id"),
@@ -67,7 +67,7 @@ def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy
     """Show a board: state, cores, memory, attached clients, and mistakes that it found (overruns, leaks).
 
     HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (it does not beat), or the state of a
-    core that does not run.
+    core that does not run. CRASHES counts the ends that nobody asked for; a restart or a new image is none.
 
     The exit code is 0 when the board is healthy: every core is ok or busy. It is 3 when it is not: offline, a core
     crashed, stalled or stuck, or no core able to claim a task; a sentence says why. With --wait-healthy it is 124 when

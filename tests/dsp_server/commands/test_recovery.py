@@ -39,6 +39,11 @@ def test_a_core_that_crashed_meanwhile_starts_when_recovery_is_enabled(shell: Sh
     os.kill(after["pid"], signal.SIGKILL)
     while core(shell)["epoch"] != before["epoch"] + 2:
         pass
+    shell.good("restart")
+    heading, *rows = [
+        line.split() for line in shell.good("status").splitlines() if "CORE" in line or "running  ok" in line
+    ]
+    assert (heading[-1], [row[-1] for row in rows]) == ("CRASHES", ["2", "0"])
 
 
 def test_any_other_word_is_wrong_use(shell: Shell) -> None:
