@@ -17,6 +17,13 @@ from hbrt.native import symbolizer
 _runtime: list[ImageRuntime] = []  # one a process: the library has one table
 
 
+def image_runtime() -> ImageRuntime:
+    """The runtime of this process's images."""
+    if not _runtime:
+        _runtime.append(ImageRuntime())
+    return _runtime[0]
+
+
 def run_image(snapshot: str, origin: str) -> None:
     """Load an image's snapshot and call its ``main()``.
 
@@ -24,8 +31,7 @@ def run_image(snapshot: str, origin: str) -> None:
         ImageError: it does not load, has no ``main()``, or a call of its ``main()`` is refused. Other exceptions of
             such a call pass through.
     """
-    if not _runtime:
-        _runtime.append(ImageRuntime())
+    ours = image_runtime()
     libraries = sanitizers.libraries(Path(snapshot).read_bytes())
     if missing := sanitizers.missing(libraries):
         raise ImageError(
@@ -34,7 +40,7 @@ def run_image(snapshot: str, origin: str) -> None:
         )
     if runtime.context.trace_fd >= 0:
         sanitizers.report_to(runtime.context.trace_fd, libraries)
-        _runtime[0].watch(symbolizer.command(), is_sanitized=bool(sanitizers.first(libraries)))
+        ours.watch(symbolizer.command(), is_sanitized=bool(sanitizers.first(libraries)))
     try:
         image = ctypes.CDLL(snapshot, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
@@ -43,20 +49,20 @@ def run_image(snapshot: str, origin: str) -> None:
             f"The image {origin} does not load: {why}. Build it with 'hbrt cc --dsp -o {Path(origin).name} FILE...', "
             "which says what is missing."
         ) from None
-    _runtime[0].images.add(snapshot)
+    ours.images.add(snapshot)
     try:
         main = ctypes.cast(image.main, ctypes.c_void_p).value
     except AttributeError:
-        main = _runtime[0].main_of_skeletons()
+        main = ours.main_of_skeletons()
     if main is None:
         raise ImageError(
             f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(). In C++ a "
             "main() in a namespace is another function."
         )
     try:
-        _runtime[0].main(main, Path(origin).name)
+        ours.main(main, Path(origin).name)
     except (RegistrationError, runtime.NoBoardError, TcmError) as error:
-        raise ImageError(f"The image {origin} does not start: {error} ({_runtime[0].error_site})") from None
+        raise ImageError(f"The image {origin} does not start: {error} ({ours.error_site})") from None
 
 
 def c_line() -> str:

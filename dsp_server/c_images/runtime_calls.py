@@ -80,7 +80,12 @@ class COp:
         address: Of the function.
         name: Its name.
         source: ``file:line`` of its registration.
+
+    Attributes:
+        can_be_interrupted: Whether an urgent task may run in its middle.
     """
+
+    can_be_interrupted = True
 
     def __init__(self, image: ImageRuntime, address: int, name: str, source: str) -> None:
         self.image = image

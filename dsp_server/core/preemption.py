@@ -67,9 +67,16 @@ class Preemption:
             if _is_importing():
                 self.is_due = True
                 return
+            if not self._can_interrupt():
+                return  # the loop claims by priority afterwards
             least = max(PRIORITY_URGENT, now.priority + 1)
             if core.mailbox.best_rank() < least or not self._run_nested(least):
                 return  # with no claim, the next heartbeat rescans
+
+    def _can_interrupt(self) -> bool:
+        task = runtime.context.task
+        op = self._core.ops.get(task[0]) if task else None
+        return op is None or getattr(op.op, "can_be_interrupted", True)
 
     def _run_nested(self, least: int) -> bool:
         """Run one task of a priority inside the running op; False when none could be claimed."""

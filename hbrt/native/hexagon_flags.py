@@ -72,5 +72,6 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     features = [word for one in units for word in ("-Xclang", "-target-feature", "-Xclang", f"+{one}")]
     vectors = (*features, "-fno-vectorize", "-fno-slp-vectorize")
     compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", "-Wno-psabi")
-    link = ["-static", "-x", "c", f"-iquote{source_dir('dsp')}", *sources, "-x", "none", "-lm"]
+    found_by = [f"-iquote{source_dir(one)}" for one in ("dsp", "mailbox")]
+    link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
     return (*compile_flags, *(f"-isystem{one}" for one in folders)), tuple(link)

@@ -1,11 +1,12 @@
-/* The runtime of a process domain that runs as Hexagon code: the calls of an image, over a socket to its core.
+/* The runtime of a process domain that runs as Hexagon code: the tasks of a core, from a page that both have mapped.
  *
- * The program is one of QEMU's, beside the core's process, and has the board's DDR file mapped. The core sends it a
- * task by the physical addresses of its blocks, answers what it asks while the task runs, and gets its status back.
- * fastrpc/dsp/hexagon.py is the other side of the socket. */
+ * The program is one of QEMU's, beside the core's process, and has the board's DDR file mapped. The core posts a task by
+ * the physical addresses of its blocks, answers by a socket what the program asks while the task runs, and finds its
+ * status in the page. native/dsp/guest.c and fastrpc/dsp/hexagon.py are the other side. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,9 +18,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "engine.h"
 #include "fastrpc.h"
+#include "guest.h"
 #include "hb_dsp.h"
+#include "layout.h"
+#include "polling.h"
 #include "remote.h"
 
 #undef hb_dsp_register_fn
@@ -27,37 +32,31 @@
 #undef hb_dsp_mem_map
 #undef hb_dsp_mem_unmap
 
-enum { CALL = 1, REGISTER, READY, DONE, MAP, LOG, CLIENT, MAX_TEXT = 4096, MAX_OPS = 64, CACHED = 256, MAX_IMPORTS = 1024, GENERATION = 2048 };
-
-struct message {
-  uint32_t kind, word;
-  uint64_t a, b, c, d, e;
-};
-struct packet {
-  struct message head;
-  char text[MAX_TEXT];
-};
+enum { CACHED = 128, MAX_IMPORTS = 1024 };
 
 static int channel = -1, core;
-static uint8_t *ddr; /* the DDR file */
-static uint64_t ddr_base, ddr_bytes;
+static struct hbrt_guest_page *page;
+static hbrt_file ddr;
+static hbrt_habit polling;
 static struct {
   uint32_t cmd;
   hb_dsp_fn fn;
-} ops[MAX_OPS];
+} ops[HBRT_GUEST_OPS];
 static int op_count;
-static uint64_t task_client;      /* of the task that runs: its id, and in the lower half its process */
+static _Atomic uint32_t task_client; /* of the task that runs, or ran last */
 static _Atomic int is_in_task;
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static struct frame frame;
 HBRT_THREAD struct frame *hbrt_dsp_frame = &frame;
 
-/* Ranges that the core has allowed, while the board's tables do not change. */
-static struct {
-  uint64_t phy_addr, size, client;
+/* Ranges that the program of a task may use, while the board's tables do not change. By thread: a lock costs a third. */
+static __thread struct {
+  uint64_t phy_addr, size;
+  uint32_t client;
   uint8_t *address;
 } cache[CACHED];
-static uint64_t cached_generation;
+static __thread uint64_t cached_generation;
+static _Atomic uint32_t evictions; /* of imports */
 
 /* Memory of the program's other libraries, which lies in the board's address space and not in the DDR file. */
 static struct {
@@ -71,14 +70,14 @@ static void end(const char *why) {
   _exit(1);
 }
 
-static void send_packet(const struct message *head, const char *text, size_t size) {
+static void send_packet(const struct hbrt_guest_message *head, const char *text, size_t size) {
   struct iovec parts[] = {{(void *)(uintptr_t)head, sizeof *head}, {(void *)(uintptr_t)text, size}};
   const struct msghdr all = {.msg_iov = parts, .msg_iovlen = 2};
   if (channel < 0) end("it asks for a board: hbrt start --image FILE");
   if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core is gone */
 }
 
-static size_t receive(struct packet *packet) {
+static size_t receive(struct hbrt_guest_packet *packet) {
   for (;;) {
     const ssize_t size = recv(channel, packet, sizeof *packet - 1, 0);
     if (size == 0) _exit(0);
@@ -86,32 +85,40 @@ static size_t receive(struct packet *packet) {
   }
 }
 
+/* Send a packet in a task: the core takes no end of the task for the last word. */
+static void say(const struct hbrt_guest_message *head, const char *text, size_t size) {
+  hbrt_store(&page->has_said, 1);
+  send_packet(head, text, size);
+}
+
 /* Ask the core, which answers while a task runs; 0 outside one. */
-static int ask(struct packet *packet) {
+static int ask(struct hbrt_guest_packet *packet) {
   if (!is_in_task) return 0;
   const uint32_t kind = packet->head.kind;
   pthread_mutex_lock(&asking);
-  send_packet(&packet->head, NULL, 0);
-  const size_t size = receive(packet);
+  say(&packet->head, NULL, 0);
+  size_t size;
+  do size = receive(packet);
+  while (packet->head.kind == HBRT_GUEST_WAKE); /* of a task that was found without it */
   pthread_mutex_unlock(&asking);
   ((char *)packet)[size] = 0;
   return packet->head.kind == kind;
 }
 
-static uint8_t *imported(const struct packet *told) {
-  const struct message *head = &told->head; /* a, b: start and end; c: what the block's record says; d: its place in the file */
+static uint8_t *imported(const struct hbrt_guest_packet *told) {
+  const struct hbrt_guest_message *head = &told->head; /* a, b: start and end; c: what the block's record says; d: its place in the file */
   for (int at = 0; at < import_count; ++at)
     if (imports[at].word == head->c && imports[at].start == head->a && imports[at].end == head->b) return imports[at].address;
   const int fd = open(told->text, O_RDWR | O_CLOEXEC);
   if (fd < 0) return NULL;
-  const uint64_t page = 1 << 16, skipped = head->d % page; /* QEMU's pages of a Hexagon are that large */
+  const uint64_t skipped = head->d % HBRT_GUEST_PAGE_BYTES;
   uint8_t *made = mmap(NULL, (size_t)(head->b - head->a + skipped), PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(head->d - skipped));
   close(fd);
   if (made == MAP_FAILED) return NULL;
   if (import_count == MAX_IMPORTS) { /* the oldest goes: nothing of it is in use when a task begins */
     munmap(imports[0].address, (size_t)(imports[0].end - imports[0].start));
     memmove(imports, imports + 1, sizeof imports - sizeof *imports);
-    --import_count;
+    --import_count, ++evictions;
   }
   imports[import_count].word = head->c;
   imports[import_count].start = head->a;
@@ -119,34 +126,34 @@ static uint8_t *imported(const struct packet *told) {
   return imports[import_count++].address = made + skipped;
 }
 
-void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) {
+/* Memory of another library, or none; then the core says why. */
+static uint8_t *asked(uint64_t phy_addr, uint64_t size) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static struct packet packet; /* under the lock */
-  uint8_t *found = NULL;
+  static struct hbrt_guest_packet packet; /* under the lock */
+  uint8_t *start = NULL;
   pthread_mutex_lock(&lock);
-  uint64_t generation;
-  memcpy(&generation, ddr + GENERATION, sizeof generation);
+  packet.head = (struct hbrt_guest_message){.kind = HBRT_GUEST_MAP, .a = phy_addr, .b = size};
+  if (ask(&packet) && !packet.head.word && (start = imported(&packet))) start += phy_addr - packet.head.a;
+  pthread_mutex_unlock(&lock);
+  return start;
+}
+
+void *hb_dsp_mem_map(uint64_t phy_addr, int64_t signed_size) {
+  const uint32_t client = task_client;
+  const uint64_t generation = hbrt_generation(&ddr) + evictions, size = (uint64_t)signed_size;
   if (generation != cached_generation) {
     memset(cache, 0, sizeof cache);
     cached_generation = generation;
   }
-  const uint32_t place = ((uint32_t)(phy_addr >> 6) + (uint32_t)size) * 2654435769u >> 24; /* buffers lie side by side */
-  if (cache[place].address && cache[place].phy_addr == phy_addr && cache[place].size == (uint64_t)size && cache[place].client == task_client) {
-    found = cache[place].address;
-  } else {
-    packet.head = (struct message){.kind = MAP, .a = phy_addr, .b = (uint64_t)size};
-    if (ask(&packet) && !packet.head.word) {
-      if (packet.head.c) {
-        uint8_t *start = imported(&packet);
-        found = start ? start + (phy_addr - packet.head.a) : NULL;
-      } else if (phy_addr - ddr_base < ddr_bytes) {
-        found = ddr + (phy_addr - ddr_base);
-      }
-    }
-    if (found) cache[place].phy_addr = phy_addr, cache[place].size = (uint64_t)size, cache[place].client = task_client, cache[place].address = found;
-  }
-  pthread_mutex_unlock(&lock);
-  return found ? found : MAP_FAILED;
+  const uint32_t place = ((uint32_t)(phy_addr >> 6) + (uint32_t)size) * 2654435769u >> 25; /* buffers lie side by side */
+  if (cache[place].address && cache[place].phy_addr == phy_addr && cache[place].size == size && cache[place].client == client)
+    return cache[place].address;
+  if (signed_size <= 0) return MAP_FAILED;
+  const int is_in_file = hbrt_is_in_block(&ddr, client, phy_addr, size) == 1;
+  uint8_t *found = is_in_file ? ddr.map + (phy_addr - ddr.at.ddr_base) : asked(phy_addr, size);
+  if (!found) return MAP_FAILED;
+  cache[place].phy_addr = phy_addr, cache[place].size = size, cache[place].client = client, cache[place].address = found;
+  return found;
 }
 
 int hb_dsp_mem_unmap(uintptr_t mapped) { return (void)mapped, 0; }
@@ -154,23 +161,22 @@ int hb_dsp_mem_unmap(uintptr_t mapped) { return (void)mapped, 0; }
 int hb_dsp_core_id(void) { return core; }
 
 uint64_t hbrt_dsp_client(int32_t id) {
-  if (id < 0) return task_client;
-  struct packet packet = {.head = {.kind = CLIENT, .word = (uint32_t)id}};
-  return ask(&packet) ? packet.head.a : 0;
+  const uint32_t client = id < 0 ? task_client : (uint32_t)id;
+  return (uint64_t)client << 32 | (client < HBRT_CLIENTS && ddr.map ? HBRT_GET(hbrt_client_at(&ddr, client)->pid) : 0);
 }
 
 int32_t hbrt_engine_client(uint32_t *client) { return (void)client, 0; }
 
 void hb_dsp_log(int level, const char *format, ...) {
-  char text[MAX_TEXT];
+  char text[HBRT_GUEST_TEXT];
   va_list arguments;
   va_start(arguments, format);
   int size = vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   if (size < 0) return;
   if (size >= (int)sizeof text) size = sizeof text - 1;
-  const struct message head = {.kind = LOG, .word = (uint32_t)level};
-  if (is_in_task) send_packet(&head, text, (size_t)size);
+  const struct hbrt_guest_message head = {.kind = HBRT_GUEST_LOG, .word = (uint32_t)level};
+  if (is_in_task) say(&head, text, (size_t)size);
   else fprintf(stderr, "%s\n", text);
 }
 
@@ -178,36 +184,66 @@ int hb_dsp_set_log_level(int level) { return (void)level, 0; }
 int hb_dsp_env_init(void) { return 0; }
 
 int hb_dsp_register_fn(int cmd, hb_dsp_fn fn, int latency) {
-  if (op_count == MAX_OPS || !fn) return HB_DSP_INVALID_ARGUMENT;
+  if (op_count == HBRT_GUEST_OPS || !fn) return HB_DSP_INVALID_ARGUMENT;
   ops[op_count].cmd = (uint32_t)cmd, ops[op_count++].fn = fn;
-  send_packet(&(struct message){.kind = REGISTER, .word = (uint32_t)cmd, .a = (uint64_t)latency}, NULL, 0);
+  send_packet(&(struct hbrt_guest_message){.kind = HBRT_GUEST_REGISTER, .word = (uint32_t)cmd, .a = (uint64_t)latency}, NULL, 0);
   return 0;
 }
 
-static int run(const struct message *task) {
-  frame.input_bytes = task->b, frame.output_bytes = task->d;
-  void *input = task->b ? hb_dsp_mem_map(task->a, (int64_t)task->b) : NULL;
-  void *output = task->d ? hb_dsp_mem_map(task->c, (int64_t)task->d) : NULL;
+static int run(void) {
+  frame.input_bytes = page->input_bytes, frame.output_bytes = page->output_bytes;
+  void *input = frame.input_bytes ? hb_dsp_mem_map(page->input, (int64_t)frame.input_bytes) : NULL;
+  void *output = frame.output_bytes ? hb_dsp_mem_map(page->output, (int64_t)frame.output_bytes) : NULL;
   if (input == MAP_FAILED || output == MAP_FAILED) return HB_ERR_MMAP_FAILED;
   for (int at = op_count - 1; at >= 0; --at)
-    if (ops[at].cmd == task->word) return ops[at].fn(input, output, NULL);
+    if (ops[at].cmd == page->cmd) return ops[at].fn(input, output, NULL);
   return HB_DSP_INVALID_ARGUMENT;
+}
+
+static int is_posted(void) { return __atomic_load_n(&page->posted, __ATOMIC_ACQUIRE) != page->done; }
+
+/* Poll for a task where that pays, as a core does. */
+static void poll_core(void) {
+  const int64_t poll_ns = hbrt_habit_begin(&polling);
+  if (poll_ns <= 0) return;
+  const int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns;
+  int64_t now_ns;
+  int found;
+  do { /* a yield each: the other side may share the CPU, and a loop takes QEMU longer */
+    if (!(found = is_posted())) sched_yield();
+    now_ns = (int64_t)hbrt_now_ns();
+  } while (!found && now_ns < end_ns);
+  hbrt_habit_note(&polling, hbrt_polled(found, now_ns - end_ns));
+}
+
+static void wait_for_task(void) {
+  static struct hbrt_guest_packet packet;
+  poll_core();
+  while (!is_posted()) {
+    hbrt_store(&page->is_program_asleep, 1);
+    hbrt_full_fence(); /* asleep before the last look: pairs with the core's fence */
+    if (!is_posted()) receive(&packet);
+  }
+  hbrt_store(&page->is_program_asleep, 0);
 }
 
 /* Serve tasks until the core closes the socket, which ends the process. */
 int hb_dsp_start(void) {
-  static struct packet packet;
-  send_packet(&(struct message){.kind = READY}, NULL, 0);
+  send_packet(&(struct hbrt_guest_message){.kind = HBRT_GUEST_READY}, NULL, 0);
+  polling = (hbrt_habit){.budget_ns = page->poll_ns, .most_skipped = SKIPPED_IN_VAIN, .most_skipped_cpu_lost = SKIPPED_CPU_LOST};
   for (;;) {
-    receive(&packet);
-    if (packet.head.kind != CALL) continue;
-    const struct message task = packet.head;
-    task_client = task.e;
+    wait_for_task();
+    const uint32_t number = page->posted;
+    task_client = page->client;
     is_in_task = 1;
-    const int status = run(&task);
+    page->status = run();
     fflush(stdout);
     is_in_task = 0;
-    send_packet(&(struct message){.kind = DONE, .word = (uint32_t)status}, NULL, 0);
+    __atomic_store_n(&page->done, number, __ATOMIC_RELEASE);
+    hbrt_full_fence(); /* done before the flag: pairs with a core that goes to sleep */
+    if (!hbrt_load(&page->has_said) && !hbrt_load(&page->is_core_asleep)) continue;
+    hbrt_store(&page->is_core_asleep, 0);
+    send_packet(&(struct hbrt_guest_message){.kind = HBRT_GUEST_DONE, .word = number}, NULL, 0);
   }
 }
 
@@ -228,16 +264,18 @@ static uint64_t number(const char *name) {
 
 /* Without a board, a program with a main() of its own runs by itself, until it asks for one. */
 __attribute__((constructor(101))) static void begin(void) {
-  if (!getenv("HBRT_HEXAGON_SOCKET")) return;
-  const int fd = (int)number("HBRT_HEXAGON_DDR");
-  channel = (int)number("HBRT_HEXAGON_SOCKET");
+  if (!getenv("HBRT_HEXAGON_CHANNEL")) return;
+  const int fd = (int)number("HBRT_HEXAGON_DDR"), shared = (int)number("HBRT_HEXAGON_PAGE");
+  const uint64_t bytes = number("HBRT_HEXAGON_BYTES");
+  channel = (int)number("HBRT_HEXAGON_CHANNEL");
   core = (int)number("HBRT_HEXAGON_CORE");
-  ddr_base = number("HBRT_HEXAGON_BASE");
-  ddr_bytes = number("HBRT_HEXAGON_BYTES");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  page = mmap(NULL, HBRT_GUEST_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
   /* By the kernel's call: the library's takes no more than half of the addresses. */
-  const long at = ddr_bytes < UINT32_MAX ? syscall(SYS_mmap2, 0, (size_t)ddr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : -1;
-  ddr = (uint8_t *)at;
+  const long at = bytes < UINT32_MAX ? syscall(SYS_mmap2, 0, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : -1;
   if (at == -1) end("the board's DDR does not fit into the 32 bits of a Hexagon: start the board with less, as by --ddr 1G");
+  if (page == MAP_FAILED || !hbrt_file_open(&ddr, (void *)at, bytes, (void *)at))
+    end("the image was built by another version of hbrt: build it again");
   close(fd);
+  close(shared);
 }

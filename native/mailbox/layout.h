@@ -158,7 +158,8 @@ static inline const hbrt_block_record *hbrt_block_of(const hbrt_file *file, uint
     if (bytes == 0 || phy < start || bytes > at->heap_bytes || phy - start > at->heap_bytes - bytes) return NULL;
     const uint32_t *pages = (const uint32_t *)(const void *)(file->map + at->pages);
     uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
-    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->history - at->blocks) / at->block_record_bytes) return NULL;
+    if (block == 0 || (block & HBRT_BLOCK_FREED) || (block + UINT64_C(1)) * at->block_record_bytes > at->history - at->blocks)
+        return NULL;
     const hbrt_block_record *record =
         (const hbrt_block_record *)(const void *)(file->map + at->blocks + (uint64_t)block * at->block_record_bytes);
     if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||

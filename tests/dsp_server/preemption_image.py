@@ -36,6 +36,14 @@ def steps(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return 4 if harmed else 0
 
 
+def whole(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """As ``steps``, of an op that no task may interrupt, as one of Hexagon code."""
+    return steps(input, output, tm)
+
+
+whole.can_be_interrupted = False  # type: ignore[attr-defined]
+
+
 def stamp(input: memoryview, output: memoryview, tm: TileManager) -> int:
     """Take all of bank 0, overwrite it, and say when."""
     tile = xvAllocateBuffer(tm, HB_DSP_DRAM0_POOL_SIZE, XV_MEM_BANK_COLOR_0, 64)
@@ -83,5 +91,6 @@ def main() -> int:
     hb_dsp_register_fn(0x1001, stamp)
     hb_dsp_register_fn(0x1002, broken)
     hb_dsp_register_fn(0x1003, imports)
+    hb_dsp_register_fn(0x1004, whole)
     hb_dsp_start()
     return -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,15 +15,15 @@ from arm_client.errors import OpFailedError
 from arm_client.future import Task
 from tests.limits import PATIENCE_S
 
-STEPS, STAMP, BROKEN, IMPORTS = 0x1000, 0x1001, 0x1002, 0x1003
+STEPS, STAMP, BROKEN, IMPORTS, WHOLE = range(0x1000, 0x1005)
 image = pytest.mark.dsp_board(image="../preemption_image.py", cores=1)
 
 
 @contextmanager
-def long_task(board: Board, **options: int) -> Iterator[tuple[Task, Callable[[], None], Buffer]]:
+def long_task(board: Board, cmd: int = STEPS, **options: int) -> Iterator[tuple[Task, Callable[[], None], Buffer]]:
     """A task that runs until it is told to end; yields it, the word to end, and its output."""
     with board.alloc(8) as go, board.alloc(16) as output:
-        task = board.submit(STEPS, go, output, **options)
+        task = board.submit(cmd, go, output, **options)
 
         def end() -> None:
             go.view()[0] = 1
@@ -50,6 +51,18 @@ def test_255_runs_inside_an_op_and_leaves_it_unharmed(dsp_board: Board) -> None:
         end()
         task.result(20)
         assert urgent.core == task.core == 0
+
+
+@image
+def test_an_op_that_cannot_be_interrupted_ends_first(dsp_board: Board) -> None:
+    with long_task(dsp_board, WHOLE) as (task, end, output), dsp_board.alloc(8) as stamped:
+        urgent = dsp_board.submit(STAMP, None, stamped, priority=255)
+        time.sleep(0.3)
+        assert not urgent.running()
+        end()
+        urgent.result(PATIENCE_S)
+        task.result(PATIENCE_S)
+        assert began_ns(stamped) > struct.unpack_from("<Q", output.view(), 8)[0]
 
 
 @image

@@ -2,9 +2,12 @@
 
 import importlib
 import importlib.util
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 import fastrpc
 from fastrpc.wire.aee import Aee, AeeError
 from tests.limits import PATIENCE_S
+from tests.waiting import until
 
 HERE = Path(__file__).parent / "idl"
 HBRT = [sys.executable, "-m", "hbrt"]
@@ -92,6 +96,30 @@ def test_a_program_that_crashes_costs_its_call(hvx: Callable[[], Any], way: int)
         assert failed.value.code == Aee.AEE_ECONNRESET
     with hvx() as other:
         assert other.threads(1) == 1000
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_program_that_hangs_costs_its_call(
+    folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("HBRT_WATCHDOG_MS", "0" if is_killed else "500")
+    with dsp_board_factory(image=folder / "libhvx_skel.so", profile="sd865", cores=1, fresh=True) as board:
+        hvx = importlib.import_module("hvx_stub").Hvx
+        for _ in range(2):
+            with hvx() as one:
+                assert one.threads(1) == 1000
+                core = board.status()["cores"][0]["pid"]
+                (program,) = Path(f"/proc/{core}/task/{core}/children").read_text().split()
+                if is_killed:
+                    threading.Timer(0.5, os.kill, (int(program), signal.SIGKILL)).start()
+                with pytest.raises(AeeError) as failed:
+                    one.crash(2)
+                assert failed.value.code == Aee.AEE_ECONNRESET
+                process = Path("/proc", program, "exe")
+                until(lambda process=process: not process.exists())  # type: ignore[misc]
+    for name in ("hvx_stub", "hvx_idl"):
+        del sys.modules[name]
 
 
 def test_a_program_without_its_board_says_so(folder: Path) -> None:

@@ -1,12 +1,15 @@
 """An image as Hexagon code: a program of QEMU's beside the core's process, which serves the core's tasks.
 
-The program has the DDR file mapped; a socket carries tasks to it by their physical addresses, and what it asks while
-one runs. native/hexagon/runtime.c is the other side. When it ends, so does the core, by the same signal: what became of
-it is what becomes of every core.
+The program has the DDR file mapped, and a page through which native/dsp/guest.c gives it tasks by their physical
+addresses; native/hexagon/runtime.c is the other side. A socket carries what the program asks and says in a task, and
+this side answers. When the program ends, so does the core, by the same signal: what became of it is what becomes
+of every core.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
 import socket
@@ -17,16 +20,19 @@ from typing import Final
 
 from dsp_server import runtime
 from dsp_server.c_images.elf import version_of
+from dsp_server.c_images.image import image_runtime
+from dsp_server.c_images.runtime_calls import COp
 from dsp_server.errors import ImageError
-from dsp_server.hardware.buffers import address_of
-from dsp_server.registry import Op
 from hbrt.ddr.imported import ImportedFile
+from hbrt.mailbox.spin import poll_budget_ns
+from hbrt.native.files import library
 from hbrt.native.hexagon_flags import QEMU, qemu
 
-CALL, REGISTER, READY, DONE, MAP, LOG, CLIENT = range(1, 8)
+REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/dsp/guest.h
 HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
-_STATUS: Final = struct.Struct("<i")
+_PAGE_BYTES: Final = 1 << 16
+_POLL_NS: Final = struct.Struct("<32xq")  # of the page's
 OLDEST: Final = 0x67
 """Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
 MISSING: Final = (
@@ -54,6 +60,12 @@ def run_image(snapshot: str, origin: str) -> None:
         program.end()
 
 
+class GuestOp(COp):
+    """An op of a Hexagon program, which has one task at a time."""
+
+    can_be_interrupted = False
+
+
 class Program:
     """The program of a core.
 
@@ -71,24 +83,39 @@ class Program:
         if ddr is None:
             raise ImageError(f"The image {origin} runs only on a started board: hbrt start --image {origin}")
         self._ddr = ddr
+        page = os.memfd_create("hbrt-hexagon", os.MFD_CLOEXEC)
+        os.ftruncate(page, _PAGE_BYTES)
+        self._page = mmap.mmap(page, _PAGE_BYTES)
+        _POLL_NS.pack_into(self._page, 0, poll_budget_ns())
         with theirs:
             fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 environment = os.environ | {
-                    "HBRT_HEXAGON_SOCKET": str(theirs.fileno()),
+                    "HBRT_HEXAGON_CHANNEL": str(theirs.fileno()),
                     "HBRT_HEXAGON_DDR": str(fd),
                     "HBRT_HEXAGON_CORE": str(runtime.context.index),
-                    "HBRT_HEXAGON_BASE": str(ddr.layout.ddr_base),
+                    "HBRT_HEXAGON_PAGE": str(page),
                     "HBRT_HEXAGON_BYTES": str(ddr.layout.file_bytes),
                 }
                 self._process = subprocess.Popen(
                     [qemu, "-cpu", f"v{self._version:x}", "-0", Path(origin).name, snapshot],
                     env=environment,
                     stdin=subprocess.DEVNULL,
-                    pass_fds=(fd, theirs.fileno()),
+                    pass_fds=(fd, page, theirs.fileno()),
                 )
             finally:
                 os.close(fd)
+                os.close(page)
+        self._take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(self._taken)
+        self._library = ctypes.CDLL(str(library("libhbrt_dsp.so")))
+        self._library.hbrt_guest_open(
+            ctypes.byref(ctypes.c_char.from_buffer(self._page)),
+            self._channel.fileno(),
+            ctypes.c_void_p(ddr.address),
+            ctypes.c_uint64(ddr.layout.ddr_base),
+            self._take,
+        )
+        self._library.hbrt_guest_op.restype = ctypes.c_void_p
 
     def begin(self) -> None:
         """Register the ops of the program, until it serves.
@@ -97,11 +124,11 @@ class Program:
             ImageError: it ends before.
         """
         while True:
-            kind, word, latency, *_ = self._receive()
+            kind, word, latency, *_ = _message(self._receive())
             if kind == READY:
                 return
             if kind == REGISTER:
-                runtime.hb_dsp_register_fn(word, _op(self, word), latency)
+                runtime.hb_dsp_register_fn(word, self._op(word), latency)  # type: ignore[arg-type]  # None is refused
             elif kind == 0:
                 code = (
                     f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
@@ -113,29 +140,19 @@ class Program:
         self._channel.close()
         self._process.wait()
 
-    def run(self, cmd: int, input: memoryview, output: memoryview) -> int:
-        """Run a task on the program; returns its status."""
-        client = runtime.context.client_id
-        whose = client << 32 | runtime.process_of(client)
-        self._send(CALL, cmd, *self._place(input), *self._place(output), whose)
-        while True:
-            kind, word, a, b, _, _, _, text = self._receive()
-            if kind == DONE:
-                return int(_STATUS.unpack(word.to_bytes(4, "little"))[0])
-            if kind == MAP:
-                self._map(a, b)
-            elif kind == LOG:
-                runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
-            elif kind == CLIENT:
-                self._send(CLIENT, 0, runtime.process_of(word))
-            elif kind == 0:
-                self._die()
+    def _op(self, cmd: int) -> GuestOp | None:
+        address = self._library.hbrt_guest_op(cmd)
+        return GuestOp(image_runtime(), address, "hexagon", self._origin) if address else None
 
-    def _place(self, block: memoryview) -> tuple[int, int]:
-        """Physical address and bytes of a task's block."""
-        if not len(block):
-            return 0, 0
-        return address_of(block) - self._ddr.address + self._ddr.layout.ddr_base, len(block)
+    def _taken(self, packet: int, size_bytes: int) -> None:
+        """Take what the program says while a task runs; no bytes when it has ended."""
+        kind, word, a, b, text = _message(ctypes.string_at(packet, size_bytes))
+        if kind == MAP:
+            self._map(a, b)
+        elif kind == LOG:
+            runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
+        elif kind == 0:
+            self._die()
 
     def _map(self, phy_addr: int, size_bytes: int) -> None:
         """Answer whether the task's program may use a range, and which file lies there."""
@@ -159,16 +176,12 @@ class Program:
         except OSError:
             self._die()
 
-    def _receive(self) -> tuple[int, int, int, int, int, int, int, bytes]:
-        """The next message; zeros when the program has ended."""
+    def _receive(self) -> bytes:
+        """The next packet; empty when the program has ended."""
         try:
-            raw = self._channel.recv(_MAX_BYTES)
+            return self._channel.recv(_MAX_BYTES)
         except OSError:
-            raw = b""
-        if len(raw) < HEAD.size:
-            return 0, 0, 0, 0, 0, 0, 0, b""
-        kind, word, a, b, c, d, e = HEAD.unpack_from(raw)
-        return kind, word, a, b, c, d, e, raw[HEAD.size :]
+            return b""
 
     def _ending(self) -> str:
         code = self._process.wait()
@@ -184,9 +197,9 @@ class Program:
         os.kill(os.getpid(), number)
 
 
-def _op(program: Program, cmd: int) -> Op:
-    def hexagon(input: memoryview, output: memoryview, tm: object) -> int:
-        del tm
-        return program.run(cmd, input, output)
-
-    return hexagon
+def _message(packet: bytes) -> tuple[int, int, int, int, bytes]:
+    """Kind, word and first two numbers of a packet, and its text; zeros of none."""
+    if len(packet) < HEAD.size:
+        return 0, 0, 0, 0, b""
+    kind, word, a, b, *_ = HEAD.unpack_from(packet)
+    return kind, word, a, b, packet[HEAD.size :]

@@ -1,12 +1,15 @@
 /* Saturating sums and a dot product by HVX; threads; and ways to end. It has no main(): the skeleton offers itself. */
 #include "hvx.h"
 
+#define FARF_HIGH 1
+#include <HAP_farf.h>
 #include <hexagon_protos.h>
 #include <hexagon_types.h>
 #include <hvx_hexagon_protos.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int hvx_open(const char *uri, remote_handle64 *h) { return *h = 1, uri ? 0 : AEE_EBADPARM; }
 int hvx_close(remote_handle64 h) { return h == 1 ? 0 : AEE_EINVHANDLE; }
@@ -45,5 +48,7 @@ int hvx_threads(remote_handle64 h, int32_t number, int32_t *sum) {
 int hvx_crash(remote_handle64 h, int32_t way) {
   volatile int *nowhere = (int *)8;
   if (way == 0) *nowhere = (int)h;
+  FARF(HIGH, "the end comes, way %d", (int)way);
+  while (way == 2) nanosleep(&(struct timespec){0, 1000000}, NULL);
   abort();
 }

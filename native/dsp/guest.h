@@ -1,0 +1,38 @@
+/* Between a core and the program of Hexagon code beside it: a page that both have mapped, and a socket of packets.
+ *
+ * A task and its status pass through the page, and no packet, while both sides are awake. A side that sleeps on the
+ * socket says so in the page, and then gets a packet. What else the program says is packets only, which it announces in
+ * the page. The socket's end tells the death of the other side. */
+#ifndef HBRT_GUEST_H
+#define HBRT_GUEST_H
+
+#include <stdint.h>
+
+/* Kinds of packets; WAKE: a task is posted. fastrpc/dsp/hexagon.py has the same. */
+enum { HBRT_GUEST_WAKE = 1, HBRT_GUEST_REGISTER, HBRT_GUEST_READY, HBRT_GUEST_DONE, HBRT_GUEST_MAP, HBRT_GUEST_LOG };
+enum { HBRT_GUEST_PAGE_BYTES = 1 << 16 /* a page of a Hexagon, by QEMU */, HBRT_GUEST_TEXT = 4096, HBRT_GUEST_OPS = 64 };
+
+struct hbrt_guest_message {
+  uint32_t kind, word;
+  uint64_t a, b, c, d, e;
+};
+struct hbrt_guest_packet {
+  struct hbrt_guest_message head;
+  char text[HBRT_GUEST_TEXT];
+};
+
+struct hbrt_guest_page {
+  /* The core's. */
+  uint64_t input, input_bytes, output, output_bytes; /* physical addresses */
+  int64_t poll_ns; /* for how long a side polls before it sleeps; 0 for never */
+  uint32_t cmd, client;
+  uint32_t posted; /* number of the task */
+  uint8_t is_core_asleep, is_program_asleep; /* each set by itself, and cleared by who wakes it */
+  uint8_t reserved[2 + 64]; /* the rest has its own cache line */
+  /* The program's. */
+  uint32_t done; /* number of the last task that has ended */
+  int32_t status;
+  uint8_t has_said; /* a packet of the task that runs is on its way */
+};
+
+#endif
