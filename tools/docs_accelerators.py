@@ -6,8 +6,7 @@ import tomllib
 from collections.abc import Callable
 
 from hbrt.accelerators.chips import FAMILIES, FITTED, chips, family_of_chip
-from hbrt.accelerators.figures import figures
-from hbrt.accelerators.judging import band_of, judged, spread_of
+from hbrt.accelerators.figures import band_of, figures, judged, spread_of
 from hbrt.settings import rounded
 from tools.markdown import table
 

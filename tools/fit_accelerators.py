@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from hbrt.accelerators.chips import FAMILIES, FITTED, Family
-from hbrt.accelerators.figures import Figure, figures
-from hbrt.accelerators.judging import WITHIN
+from hbrt.accelerators.figures import WITHIN, Figure, figures
 from hbrt.accelerators.networks import family_of, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
 

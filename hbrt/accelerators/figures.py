@@ -1,4 +1,7 @@
-"""Published figures of accelerators: one row a model and chip, half of them for fitting and half for judging."""
+"""Published figures of accelerators, a row a model and chip, and how far the model's times are off and out of order.
+
+Half of the rows are for fitting, and half for judging.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import hashlib
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from math import exp, log
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
-from hbrt.accelerators.networks import NETWORKS
+from hbrt.accelerators.chips import ALIASES, chips
+from hbrt.accelerators.networks import NETWORKS, layers_of
+from hbrt.accelerators.time_model import run_us
 
 FOLDER: Final = Path(__file__).parent.parent / "profiles" / "published"
+WITHIN: Final = 0.9
+"""The share of held-out rows that a spread holds."""
 
 
 class Figure(NamedTuple):
@@ -56,3 +65,57 @@ def _rows(file: Path) -> Iterator[Figure]:
             if value:  # 0 where none is published
                 us = 1_000_000 / value if table["unit"] == "fps" else 1000 * value
                 yield Figure(model, chip, precision, us, source)
+
+
+class Judged(NamedTuple):
+    """A published figure and the model's, in microseconds."""
+
+    figure: Figure
+    modelled_us: float
+
+    @property
+    def ratio(self) -> float:
+        """Modelled by published."""
+        return self.modelled_us / self.figure.published_us
+
+
+class Band(NamedTuple):
+    """How judged rows lie: the median of the errors, the part within 30 %, the geometric mean of the ratios."""
+
+    rows: int
+    median_error: float
+    within_30: float
+    geometric_mean: float
+
+
+@cache
+def judged() -> tuple[Judged, ...]:
+    """Every published row whose layers are known, with the model's time."""
+    rows = (one for one in figures() if one.is_known and one.chip in chips())
+    return tuple(Judged(one, run_us(layers_of(one.model), chips()[one.chip])) for one in rows)
+
+
+def band_of(rows: tuple[Judged, ...]) -> Band:
+    """How rows lie; there is at least one."""
+    errors = [abs(one.ratio - 1) for one in rows]
+    near = sum(error <= 0.3 for error in errors) / len(errors)
+    return Band(len(rows), median(errors), near, exp(sum(log(one.ratio) for one in rows) / len(rows)))
+
+
+def spread_of(name: str) -> float:
+    """The error within which 90 % of a chip's held-out rows lie, as a share."""
+    chip = ALIASES.get(name, name)
+    errors = sorted(abs(one.ratio - 1) for one in judged() if one.figure.chip == chip and one.figure.is_held_out)
+    return errors[-(-int(WITHIN * len(errors) * 1000) // 1000) - 1]
+
+
+def order_of(rows: tuple[Judged, ...], same: str) -> float:
+    """The share of pairs, alike in a field of ``Figure``, that the model puts in the order of the published times."""
+    right = pairs = 0
+    for at, one in enumerate(rows):
+        for other in rows[:at]:
+            if getattr(one.figure, same) == getattr(other.figure, same):
+                difference = one.figure.published_us - other.figure.published_us
+                pairs += difference != 0
+                right += difference * (one.modelled_us - other.modelled_us) > 0
+    return right / pairs if pairs else 1.0

@@ -11,8 +11,7 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from hbrt.accelerators.chips import chips, family_of_chip, run_of
-from hbrt.accelerators.figures import figures
-from hbrt.accelerators.judging import Judged, band_of, judged, order_of, spread_of
+from hbrt.accelerators.figures import Judged, band_of, figures, judged, order_of, spread_of
 from hbrt.cli.tables import Column, Table, number, numbers, time_of_us
 
 LAYERS: Final = 300

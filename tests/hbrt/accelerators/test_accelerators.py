@@ -7,8 +7,7 @@ import pytest
 
 from arm_client.commands.estimate.accuracy import goals
 from hbrt.accelerators.chips import assumed, chip_named, chips, family_of_chip, run_of
-from hbrt.accelerators.figures import Figure, figures
-from hbrt.accelerators.judging import Judged, judged, order_of, spread_of
+from hbrt.accelerators.figures import Figure, Judged, figures, judged, order_of, spread_of
 from hbrt.accelerators.layer import MOVE, Net, Tensor
 from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
