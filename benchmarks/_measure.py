@@ -46,7 +46,7 @@ class Rounds:
 
     @property
     def spread(self) -> float:
-        """The distance between the worst and the best round, as a fraction of the median: 0.1 is 10 %."""
+        """The distance between the worst and the best round, as a fraction of the median: 0.1 is 10%."""
         return (max(self.values) - min(self.values)) / self.median if self.median else 0.0
 
     def ratio_to(self, other: Rounds) -> Rounds:

@@ -161,6 +161,6 @@ class Regime:
             if entrant.peer.name == "hbrt-2":
                 click.echo(f"{where}: idle for {seconds:g} s", err=True)
                 percent = 100 * entrant.idle_share(seconds)
-                text = f"idle cores, CPU time over {seconds:g} s < 1 % of one CPU [{where}, 2 cores]"
+                text = f"idle cores, CPU time over {seconds:g} s < 1% of one CPU [{where}, 2 cores]"
                 found.append(_report.Goal(text, percent, 1.0, percent < 1.0))
         return found

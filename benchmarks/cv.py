@@ -9,8 +9,8 @@ are filled already. They take turns block by block, each block about 30 ms of th
 would make it; which comes first changes from round to round. Of a block counts the median call.
 
 How fast OpenCV is in a process also depends on where the kernel has put the memory that it works in, for as long as
-the process lives: of six processes that call cv2.cornerHarris on the same arrays, with no board at all, one is 5 %
-faster and another 3 % slower than the others. So all is measured on several boards, each with a new caller and a new
+the process lives: of six processes that call cv2.cornerHarris on the same arrays, with no board at all, one is 5%
+faster and another 3% slower than the others. So all is measured on several boards, each with a new caller and a new
 core, and the CPUs change places from board to board. A ratio is the median over the rounds of all boards.
 
 All is measured twice: with caller and core on one CPU, where a ratio is what the remote call costs; and with a CPU for

@@ -152,7 +152,7 @@ def main() -> int:
     spent = mine + theirs
     more = spent - alone
     print(f"a tiny item: {spent * 1e3:.2f} ms of CPU on a farm, {alone * 1e3:.2f} ms alone")
-    print(f"that is {more * 1e3:.2f} ms more, {more / ITEM_S:.1%} of an item of 50 ms (goal: 2 ms, 5 %)")
+    print(f"that is {more * 1e3:.2f} ms more, {more / ITEM_S:.1%} of an item of 50 ms (goal: 2 ms, 5%)")
     gains = []
     for _ in range(rounds):
         one, two = seconds_on(1, compute, items), seconds_on(2, compute, items)

@@ -12,7 +12,7 @@ from tools.markdown import table
 
 
 def parameters() -> str:
-    """A line a parameter, a column a chip: the value, and the range of 90 %."""
+    """A line a parameter, a column a chip: the value, and the range of 90%."""
     fitted = tomllib.loads(FITTED.read_text(encoding="utf-8"))
     del fitted[FAMILIES]
 
@@ -55,11 +55,11 @@ def accuracy() -> str:
             "fitted to",
             "held out",
             "median error",
-            "within 30 %",
+            "within 30%",
             "geometric mean",
-            "90 % within",
+            "90% within",
             "family left out: median error",
-            "90 % within",
+            "90% within",
         ),
         rows,
     )

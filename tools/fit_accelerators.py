@@ -102,7 +102,7 @@ def by_family(chip: str, rows: list[Figure], groups: tuple[int, int]) -> Family:
 
 def main() -> int:
     """Write the file."""
-    lines = ["# Parameters of one core, with the range of 90 %: written by python -m tools.fit_accelerators.", ""]
+    lines = ["# Parameters of one core, with the range of 90%: written by python -m tools.fit_accelerators.", ""]
     families = {}
     for chip in PEAKS:
         known = [one for one in figures() if one.chip == chip and one.is_known]

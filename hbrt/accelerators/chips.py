@@ -27,7 +27,7 @@ class Family(NamedTuple):
     Attributes:
         families: How many there are.
         median: The middle error, as a share.
-        within_90: The error within which 90 % of the rows lie, as a share.
+        within_90: The error within which 90% of the rows lie, as a share.
     """
 
     families: int
@@ -108,7 +108,7 @@ class Run(NamedTuple):
 
     Attributes:
         us: The run.
-        low_us: The lower end of what 90 % of networks of families that no fit has seen take.
+        low_us: The lower end of what 90% of networks of families that no fit has seen take.
         high_us: The upper end. Both ends are those of what is assumed as well: a chip's factors, the rate of 16 bits.
         times: Of each layer.
         why: What the parameters rest on where they are assumed; "" where they are fitted.

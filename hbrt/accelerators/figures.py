@@ -80,7 +80,7 @@ class Judged(NamedTuple):
 
 
 class Band(NamedTuple):
-    """How judged rows lie: the median of the errors, the part within 30 %, the geometric mean of the ratios."""
+    """How judged rows lie: the median of the errors, the part within 30%, the geometric mean of the ratios."""
 
     rows: int
     median_error: float
@@ -103,7 +103,7 @@ def band_of(rows: tuple[Judged, ...]) -> Band:
 
 
 def spread_of(name: str) -> float:
-    """The error within which 90 % of a chip's held-out rows lie, as a share."""
+    """The error within which 90% of a chip's held-out rows lie, as a share."""
     chip = ALIASES.get(name, name)
     errors = sorted(abs(one.ratio - 1) for one in judged() if one.figure.chip == chip and one.figure.is_held_out)
     return errors[-(-int(WITHIN * len(errors) * 1000) // 1000) - 1]

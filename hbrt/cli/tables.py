@@ -251,7 +251,7 @@ def modelled_time(task: Mapping[str, Any]) -> Time | None:
 
 
 def shares(task: Mapping[str, Any]) -> str:
-    """What the modelled cycles of a task are for, the most first, as in ``vector 71% wait 20%``; none under 1 %."""
+    """What the modelled cycles of a task are for, the most first, as in ``vector 71% wait 20%``; none under 1%."""
     counts = {name: task[f"modelled_{name}"] for name in PARTS}
     total = sum(counts.values())
     most_first = sorted(PARTS, key=lambda name: -counts[name])

@@ -40,7 +40,7 @@ def goals(rows: tuple[Judged, ...]) -> list[Goal]:
     mean = band.geometric_mean
     return [
         Goal("median error", "15% at most", f"{band.median_error:.1%}", band.median_error <= 0.15),
-        Goal("within 30 %", "90% at least", f"{band.within_30:.1%}", band.within_30 >= 0.9),
+        Goal("within 30%", "90% at least", f"{band.within_30:.1%}", band.within_30 >= 0.9),
         Goal("geometric mean of the ratios", "0.95 to 1.05", f"{mean:.3f}", 0.95 <= mean <= 1.05),
         Goal("pairs of models on a chip in order", "97% at least", f"{models:.1%}", models >= 0.97),
         Goal("pairs of chips for a model in order", "90% at least", f"{boards:.1%}", boards >= 0.9),
@@ -93,7 +93,7 @@ _JUDGED: Final = (
 )
 _CHIPS: Final = (
     Column("CHIP"),
-    *numbers("HELD OUT", "MEDIAN", "WITHIN 30 %", "MEAN", "90 % IN", "FAMILIES", "MEDIAN", "90 % IN"),
+    *numbers("HELD OUT", "MEDIAN", "WITHIN 30%", "MEAN", "90% IN", "FAMILIES", "MEDIAN", "90% IN"),
 )
 _GOALS: Final = (
     Column("GOAL", "what"),
@@ -152,6 +152,6 @@ def write_plot(file: Path) -> None:
     for factor in (0.7, 1.3):
         axes.plot(ends, [factor * end for end in ends], color="0.7", linewidth=1, linestyle="--")
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="published, ms", ylabel="modelled, ms")
-    axes.set_title("A run on one core; dashed: 30 % off")
+    axes.set_title("A run on one core; dashed: 30% off")
     axes.legend(fontsize=8)
     drawing.savefig(file, dpi=110)

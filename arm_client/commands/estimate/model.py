@@ -71,7 +71,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
         f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
         f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
         f"{document['largest_feature'] / 1e6:.2f} MB; modelled for {document['precision']} on one core, "
-        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. 90 % of "
+        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. 90% of "
         "published figures lie in such a range of fits that have not seen the network's family (docs/accuracy.md)."
     )
     for one in boards:
@@ -148,7 +148,7 @@ def _bounds(one: dict[str, Any]) -> str:
 _BOARDS: Final = (
     Column("BOARD"),
     number("A RUN", lambda one: time_of_us(one["run_us"])),
-    number("90 % FROM", lambda one: time_of_us(one["low_us"])),
+    number("90% FROM", lambda one: time_of_us(one["low_us"])),
     number("TO", lambda one: time_of_us(one["high_us"])),
     number("FRAMES/S", lambda one: rounded(one["frames_per_s"])),
     number("ALL CORES", lambda one: f"{rounded(one['all_cores_per_s'])} of {one['cores']}"),

@@ -201,6 +201,6 @@ def modelled_text(run: dict[str, Any]) -> str:
         return f"Modelled for {run['board']}: nothing, since {run['why_not'].rstrip('.')}."
     assumed = f" Assumed: {run['assumed']}." if run["assumed"] else ""
     return (
-        f"Modelled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90 % of "
+        f"Modelled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90% of "
         f"such {run['low_ms']:.3f} to {run['high_ms']:.3f}ms; the figures above are measured on this machine.{assumed}"
     )

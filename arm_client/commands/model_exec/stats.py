@@ -62,7 +62,7 @@ MIN_ROUNDS, MAX_ROUNDS = 5, 100
 class Rounds:
     """The stop rule: rounds of frames, until their averages agree.
 
-    The spread is half the width of the 95 % confidence interval of the average latency, as a percentage of it: by
+    The spread is half the width of the 95% confidence interval of the average latency, as a percentage of it: by
     Student's t over the averages of the rounds, which are far more normal than single latencies are.
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.5, for the quantile of t
@@ -190,4 +190,4 @@ def _spread_line(summary: Summary) -> str:
     if summary.spread_percent is None:
         return ""
     rounds = f"{summary.rounds} rounds" + ", which is the most" * (summary.rounds >= MAX_ROUNDS)
-    return f"\nSpread of the average is: {summary.spread_percent:.2f} % after {rounds}"
+    return f"\nSpread of the average is: {summary.spread_percent:.2f}% after {rounds}"

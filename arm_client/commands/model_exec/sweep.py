@@ -28,7 +28,7 @@ COLUMNS = (
     number("AVERAGE MS", lambda point: f"{point.summary.average:.3f}"),
     *(number(f"P{percent} MS", _percentile(percent)) for percent in PERCENTILES),
     number("MAX MS", lambda point: f"{point.summary.maximum:.3f}"),
-    number("SPREAD", lambda one: None if (spread := one.summary.spread_percent) is None else f"{spread:.2f} %"),
+    number("SPREAD", lambda one: None if (spread := one.summary.spread_percent) is None else f"{spread:.2f}%"),
 )
 
 

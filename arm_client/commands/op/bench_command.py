@@ -29,7 +29,7 @@ _COLUMNS = (
 )
 _RATIOS = (
     number("HOST RATIO", lambda row: f"{row['host_ratio']['value']:.2f}"),
-    Column("95 %", lambda row: f"{row['host_ratio']['low']:.2f} to {row['host_ratio']['high']:.2f}"),
+    Column("95%", lambda row: f"{row['host_ratio']['low']:.2f} to {row['host_ratio']['high']:.2f}"),
     Column("", lambda row: row["host_ratio"]["verdict"]),
     number("MODELLED RATIO", lambda row: None if row["modelled_ratio"] is None else f"{row['modelled_ratio']:.2f}"),
 )
@@ -121,7 +121,7 @@ def bench(
     """Call the op of CMD with arrays of several sizes.
 
     HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against both
-    images take turns, call by call; the ratio of their host times is the median of such pairs, with a 95 % interval
+    images take turns, call by call; the ratio of their host times is the median of such pairs, with a 95% interval
     (bootstrap). Modelled times repeat exactly.
     """
     from arm_client.client import connect, private_board

@@ -175,7 +175,7 @@ def written_type(got: NDArray[Any], expected: NDArray[Any], usual: np.dtype[Any]
 
 
 def _share_near(values: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Share of the reference's elements that the values are near to: within 2 %, integers also within 1.
+    """Share of the reference's elements that the values are near to: within 2%, integers also within 1.
 
     Left out are elements that 0 is near to: a block that nobody has written holds 0.
     """

@@ -34,7 +34,7 @@ def main(output_dir: str = "") -> Any:
                 Figure(f"a call {article} {per}: calls", "", str(len(first.tasks)), Clock.COUNTED),
                 Figure("  their own time", "0.5 to 2 ms each", f"{modelled.calls:.1f} ms", Clock.MODELLED),
                 Figure("  the same here", "", f"{here_ms:.2f} ms", Clock.MEASURED),
-                Figure("  share of the forward pass", "30 %", f"{modelled.share:.0%}", Clock.MODELLED),
+                Figure("  share of the forward pass", "30%", f"{modelled.share:.0%}", Clock.MODELLED),
             ]
     is_same = all(np.array_equal(scores[0], one) for one in scores[1:])
     show_figures(figures, "All three give the same bytes." if is_same else "The results DIFFER.")

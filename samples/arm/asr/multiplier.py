@@ -39,7 +39,7 @@ def main(output_dir: str = "") -> Any:
             print(f"  2^{power:<2} {least:9} {error:14.1%} {rate:12.1%}")
     float_rate = word_error_rate([one.words for one in said], [decode(network.scores(one)) for one in expected])
     print(
-        f"In float {float_rate:.1%} are wrong. L1 is cut to a whole number: below 64 a scale is off by more than 1.5 %."
+        f"In float {float_rate:.1%} are wrong. L1 is cut to a whole number: below 64 a scale is off by more than 1.5%."
     )
     draw(
         output_dir,

@@ -42,14 +42,14 @@ def main() -> Any:
             modelled = device.modelled(device(rows))
             found[name] = {"forward": of_stages["forward"], "products": products, "call": modelled.share}
             figures += [
-                Figure(f"{name}: forward pass of recognition", "87.3 %", f"{of_stages['forward']:.1%}", Clock.MEASURED),
-                Figure("  products of the forward pass", "95 %", f"{products:.1%}", Clock.MEASURED),
+                Figure(f"{name}: forward pass of recognition", "87.3%", f"{of_stages['forward']:.1%}", Clock.MEASURED),
+                Figure("  products of the forward pass", "95%", f"{products:.1%}", Clock.MEASURED),
                 Figure(
                     "  a call of the forward pass, mean", "above 1.8 ms", f"{modelled.calls:.1f} ms", Clock.MODELLED
                 ),
                 Figure(
                     "  share of the call in the forward pass",
-                    "30 %",
+                    "30%",
                     f"{modelled.share:.0%}",
                     Clock.MODELLED,
                 ),

@@ -25,7 +25,7 @@ function time(ns) {
 // What the modelled cycles of an op are for.
 function split(op) {
   if (!op.modelled_cycles) return "charged no cycles";
-  const share = (part, whole) => `${Math.round(100 * part / whole)} %`;
+  const share = (part, whole) => `${Math.round(100 * part / whole)}%`;
   const parts = ["vector", "scalar", "ddr", "wait"].filter(name => op[`modelled_${name}`])
     .map(name => `${name} ${share(op[`modelled_${name}`], op.modelled_cycles)}`);
   const dma = op.modelled_dma;
@@ -94,7 +94,7 @@ function showCores(cores) {
     const load = node("div", undefined, "load"), part = node("i");
     part.style.width = `${Math.round(core.busy * 100)}%`;
     load.append(part);
-    card.append(head, load, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s`));
+    card.append(head, load, node("div", `${Math.round(core.busy * 100)}% busy, ${core.tasks_per_s.toFixed(0)} tasks/s`));
     if (runs) {
       const median = medians.get(key(runs)), times = median ? `, ${Math.round(runs.age_s * 1e9 / median)} times its median` : "";
       card.append(node("div", `runs ${runs.name || command(runs)} for ${time(runs.age_s * 1e9)}${late ? times : ""}`, late ? "ill" : ""));

@@ -55,7 +55,7 @@ def bench(
 ) -> Report:
     """Call the op of CMD with each file, on boards of both images side by side, which take turns.
 
-    The ratio of their host times is the median over the items, with a 95 % interval (bootstrap); below 1 the image of
+    The ratio of their host times is the median over the items, with a 95% interval (bootstrap); below 1 the image of
     --image is faster. It is measured on this machine, with its noise; the modelled ratio is of the board's cycles, and
     exact. Items whose outputs differ are named. The exit code is 1 when an item failed.
     """
@@ -83,7 +83,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
     lines = [f"{told['items']} items, {len(failed)} failed."]
     if ratio := told.get("host_ratio"):
         lines.append(
-            f"Host time, measured: {ratio['value']:.3f} times the other image's, 95 % interval {ratio['low']:.3f} to "
+            f"Host time, measured: {ratio['value']:.3f} times the other image's, 95% interval {ratio['low']:.3f} to "
             f"{ratio['high']:.3f}: {ratio['verdict']}."
         )
         if told["modelled_ratio"] is not None:

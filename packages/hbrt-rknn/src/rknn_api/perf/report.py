@@ -56,7 +56,7 @@ def _whole_run(model: ModelProto, platform: Platform) -> str:
         return ""
     return (
         f"\n\nA run on one core, modelled by published times of whole models: {run.us / 1000:.2f} ms, "
-        f"{1_000_000 / run.us:.1f} a second; 90 % of such figures lie from {run.low_us / 1000:.2f} to "
+        f"{1_000_000 / run.us:.1f} a second; 90% of such figures lie from {run.low_us / 1000:.2f} to "
         f"{run.high_us / 1000:.2f} ms (docs/accuracy.md).{f' Assumed: {run.why}.' if run.why else ''}"
     )
 
