@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hbrt.native.files import include_dir, include_folders, library
 from hbrt.native.image_flags import CPP_SUFFIXES
+from hbrt.port.objects import unknown
 
 WITHOUT_EFFECT = frozenset({
     "hbDNNGetCompileBpuCoreNum", "hbDNNGetInputDesc", "hbDNNGetModelDesc", "hbDNNGetOutputDesc", "hbDSPAddrMap",
@@ -153,6 +154,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
             if node not in optional:
                 modules |= {name for name in wanted if name.partition(".")[0] not in own and not _can_be_imported(name)}
         called = {name: module for name, module in called.items() if _is_of_vendor(module)}
+        names |= unknown(nodes, {name: module for name, module in called.items() if _is_known(module)})
         for node in nodes if called else ():
             if isinstance(node, ast.Attribute) and (module := called.get(ast.unparse(node.value))):
                 names |= set() if _has(module, node.attr) else {f"{module}.{node.attr}"}
@@ -169,6 +171,12 @@ def _tried(node: ast.Try) -> set[ast.AST]:
 
 def _is_of_vendor(module: str) -> bool:
     return module.partition(".")[0] in _VENDORS
+
+
+def _is_known(name: str) -> bool:
+    """Whether a module of a vendor, or a name in one, is here."""
+    module, _, attribute = name.rpartition(".")
+    return _can_be_imported(name) or (_can_be_imported(module) and _has(module, attribute))
 
 
 @cache

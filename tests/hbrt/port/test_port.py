@@ -45,6 +45,46 @@ def test_python_names_of_a_vendor_that_are_not_here_are_missing(tree: Path) -> N
     assert (found.missing, found.modules) == (["hobot_vio.gone", "hobot_vio.libsrcampy.Radar"], [])
 
 
+def test_what_objects_of_a_vendor_have_not_is_missing(tree: Path) -> None:
+    text = """from hobot_vio import libsrcampy as cam
+class Eye:
+    def __init__(self, given):
+        self.camera = cam.Camera()
+        self.given = given
+        self.given.any(x=1)
+camera, other = cam.Camera(), cam.Camera()
+shown = cam.Display()
+mixed = cam.Display()
+mixed = open("file")
+shown.display(0, width=1, depth=2)
+shown.display(0, **{"any": 1})
+shown.take(None)
+shown.hide()
+shown._sizes
+shown.own = 1
+mixed.any(x=1)
+Eye(1).camera.any()
+def look(eye):
+    eye.camera.any()
+    return cam.Camera(lens=1)
+def see(self):
+    self.camera.zoom(2)
+try:
+    shown.choice()
+except AttributeError:
+    pass
+"""
+    (tree / "run.py").write_text(text)
+    name = "hobot_vio.libsrcampy"
+    expected = [
+        f"{name}.Camera(lens=)",
+        f"{name}.Camera.zoom",
+        f"{name}.Display.display(depth=)",
+        f"{name}.Display.hide",
+    ]
+    assert scan(tree).missing == expected
+
+
 def test_a_tree_below_a_folder_named_build_is_read_and_finds_every_header_of_the_compiler(tree: Path) -> None:
     below = tree / "build" / "demo"
     below.mkdir(parents=True)
