@@ -91,7 +91,7 @@ class Server(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread is left
+        except Exception:  # no thread is left; Ctrl-C may come when one has begun, which releases it itself
             self._free.release()
             raise
 

@@ -168,6 +168,21 @@ def test_a_board_that_does_not_run_and_a_port_in_use_are_refused(shell: Shell, s
     assert (answer.returncode, "nowhere" in answer.stderr) == (2, True), answer
 
 
+def test_ctrl_c_ends_it_also_when_a_connection_has_just_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def start_and_be_interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        thread.join()
+        raise KeyboardInterrupt
+
+    with Server(0, {}) as server, socket.create_connection((HOST, server.server_port)) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        monkeypatch.setattr(threading.Thread, "start", start_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.handle_request()
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is here")
 def test_a_browser_shows_the_board_and_a_core_that_is_killed(served: Server, shell: Shell, tmp_path: Path) -> None:
     program = started(shell)
