@@ -99,7 +99,7 @@ def _load(module: str, name: str) -> Any:
 def _dial(board: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory]) -> RemoteLink:
     """Attach to a board on another machine."""
     kind = (
-        _load(f"{_HERE}.leased.link", "LeasedLink") if board.is_leased else _load(f"{_HERE}.remote_link", "RemoteLink")
+        _load(f"{_HERE}.leased_link", "LeasedLink") if board.is_leased else _load(f"{_HERE}.remote_link", "RemoteLink")
     )
     link: RemoteLink = kind(board, new_memory)
     return link

@@ -19,8 +19,7 @@ import pytest
 from arm_client import nn
 from arm_client.client import Board, connect
 from arm_client.errors import HbrtError
-from arm_client.transport import remote_link
-from arm_client.transport.leased import link as leased_link
+from arm_client.transport import leased_link, remote_link
 from hbrt.board.paths import board_ref
 from hbrt.board.temporary import remove_abandoned
 from hbrt.errors import BoardError, RefusedError

@@ -1,1 +1,0 @@
-"""Boards that a farm leases."""
