@@ -118,8 +118,8 @@ class Clients:
         count = min(count, MAX_SLOTS - len(client.slots), left)
         if count <= 0:
             raise NoRoomError(
-                f"Client {client.id} holds {len(client.slots)} task slots (the most is {MAX_SLOTS}) and the board has "
-                f"{left} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
+                f"Client {client.id} holds {len(client.slots)} task slots (the maximum is {MAX_SLOTS}) and the board "
+                f"has {left} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
             )
         leased = [self._free_slots.pop() for _ in range(count)]
         for slot in leased:

@@ -114,9 +114,9 @@ TASKS = (
     ),
     Choice("core masks", "any sum of core bits, 3 for both", "a mask is one; the manual names its single bits"),
     Choice(
-        "timeout of hbDSPWaitTaskDone", "milliseconds; <= 0 waits for ever", "as hbDNNWaitTaskDone; the samples pass 0"
+        "timeout of hbDSPWaitTaskDone", "milliseconds; <= 0 waits forever", "as hbDNNWaitTaskDone; the samples pass 0"
     ),
-    Choice("after a timeout", "the task keeps running and can be waited for again", "a wait is no cancel"),
+    Choice("after a timeout", "the task keeps running and can be waited for again", "a wait is not a cancellation"),
     Choice(
         "hbDSPReleaseTask of a queued or running task",
         "cancels it; lets it end and drops its result",
@@ -144,7 +144,7 @@ TASKS = (
         "task slots",
         f"{layout.SLOT_COUNT} a board, {clients.MAX_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
         f"{hbrt_tasks.SLOTS_AT_ONCE} at a time",
-        "finding work is one scan of so many bytes",
+        "finding work is one scan of that many bytes",
     ),
     Choice("processes", f"{layout.CLIENT_COUNT - 1} a board", "a table of records"),
     Choice(
@@ -179,7 +179,7 @@ DSP = (
     Choice(
         "softmax of many rows",
         f"command {int(types.HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS):#x}, structure in nn-ops.md; 0x400 stays one row",
-        "a call a row costs a thousand rows a thousand calls",
+        "with one call per row, a thousand rows cost a thousand calls",
     ),
     Choice("NaN into quantize", "becomes the zero point", "the number that stands for 0"),
     Choice(
@@ -254,7 +254,7 @@ DSP = (
         f"starts again at once, then after "
         f"{restart_policy.FIRST_PAUSE_SECONDS} to {restart_policy.MAX_PAUSE_SECONDS} s, not at "
         f"all after {restart_policy.MAX_IDLE_DEATHS} deaths in a row with no task to blame",
-        "remoteproc restarts for ever",
+        "remoteproc restarts forever",
     ),
     Choice("loading an image", f"at most {launch.LOAD_SECONDS:.0f} s", "`--timeout`"),
 )

@@ -54,7 +54,7 @@ _COLUMNS = (
     show_default=True,
     help="Number of tasks to show; a board keeps the 4096 newest of each core.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, a line a task, with headings.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, one line per task, with headings.")
 @reports
 def command(board: BoardPaths, last: int, *, as_csv: bool) -> Report | None:
     """Show the tasks that ended last, in the order of their ends.

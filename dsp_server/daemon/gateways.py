@@ -67,7 +67,7 @@ class Gateways:
         """
         self._gateways = [one for one in self._gateways if one.state != CRASHED or one.endpoint != endpoint]
         if len(self._gateways) >= MAX_GATEWAYS:
-            why = f"The board has {MAX_GATEWAYS} relays that listen, which is the most; end one."
+            why = f"The board has {MAX_GATEWAYS} relays that listen, the maximum; end one."
             raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why)
         gateway = _GatewayProcess(endpoint, keys, done)
         try:

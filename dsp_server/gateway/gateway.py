@@ -143,12 +143,12 @@ class Gateway(Server):
             self._disconnect(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
         elif kind == RemoteFrame.HELLO:
             most = MAX_PROGRAMS
-            if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, which is the most; end some."):
+            if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, the maximum; end some."):
                 program, pid = fields
                 self._admit(identity, frame, f"{program}:{pid}", RemoteClient)
         elif kind in {RemoteFrame.LOOK, RemoteFrame.LOG, RemoteFrame.TRACE}:
             most = MAX_OBSERVERS
-            if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
+            if not self._is_full(identity, Observer, most, f"answers {most} observers, the maximum; try again."):
                 self._admit(identity, frame, "look", Observer)
         else:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program, or no longer does.")

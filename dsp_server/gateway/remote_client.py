@@ -244,7 +244,7 @@ class RemoteClient(ConnectionHandler):
             raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
         if len(self._numbers) >= MAX_TASKS:
             status = int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
-            why = f"This process has {MAX_TASKS} unfinished tasks at the relay, which is the most."
+            why = f"This process has {MAX_TASKS} unfinished tasks at the relay, the maximum."
         else:
             in_phy, in_bytes, out_phy, out_bytes = blocks
             status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)

@@ -221,7 +221,7 @@ class BoardMemory:
         elif life.owner == NOBODY and not life.sharers:
             why = "The block was freed; it is reclaimed when the task that uses it ends."
         elif client not in life.users() and len(life.users()) >= BLOCK_MAX_SHARERS:
-            why = f"The block is registered by {BLOCK_MAX_SHARERS} clients, which is the most."
+            why = f"The block is registered by {BLOCK_MAX_SHARERS} clients, the maximum."
         else:
             life.sharers.append(client)
             self._held.setdefault(client, set()).add(life.block.phy_addr)

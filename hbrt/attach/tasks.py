@@ -460,7 +460,7 @@ class Tasks:
                 if not self.link.leases_slots:
                     return self.refuse(
                         Status.HB_DSP_TASK_NUM_EXCEED_LIMIT,
-                        f"Client {self.client_id} has {len(self.link.first_slots)} tasks, which is the most of one "
+                        f"Client {self.client_id} has {len(self.link.first_slots)} tasks, the maximum of one "
                         "process; release finished tasks with hbDSPReleaseTask.",
                     )
                 # What comes too late for a request that is interrupted, a later one adds in one call of C, too.

@@ -34,7 +34,7 @@ def same_kind(param: CvParam, kinds: Collection[ImageKind]) -> ImageKind:
     kind = take(param.src, "src", kinds)
     result = param.dst.check("dst")
     if result is not kind:
-        refuse(f"dst is {result}: with a src of {kind} it is the same.")
+        refuse(f"dst is {result}: it must be {kind}, as src is.")
     return kind
 
 

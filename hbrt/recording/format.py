@@ -257,7 +257,7 @@ def _object(file: Path) -> Mapping[str, Any]:
 def _read_call(folder: Path) -> Recorded:
     file = folder / CALL
     if folder.is_symlink() or folder.parent.is_symlink():
-        raise BadRecordingError(f"{folder} is a link, or in one; a recording has its files in itself.")
+        raise BadRecordingError(f"{folder} is a link, or inside one; a recording must contain its own files.")
     data = dict(_object(file))
     if type(data.get("cmd")) is not int:
         raise BadRecordingError(f"{file} has no command number 'cmd'.")

@@ -77,7 +77,7 @@ def test_one_client_cannot_take_every_slot(table: Table) -> None:
     greedy = table.clients.attach(1, "greedy")
     while len(greedy.slots) < MAX_SLOTS:
         table.clients.lease_slots(greedy, 64)
-    with pytest.raises(NoRoomError, match=f"Client 1 holds {MAX_SLOTS} task slots .the most is {MAX_SLOTS}."):
+    with pytest.raises(NoRoomError, match=f"Client 1 holds {MAX_SLOTS} task slots .the maximum is {MAX_SLOTS}."):
         table.clients.lease_slots(greedy, 1)
     others = [table.clients.attach(1, "greedy") for _ in range(4)]
     for other in others:

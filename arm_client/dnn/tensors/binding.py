@@ -198,7 +198,7 @@ def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
     except (IndexError, ValueError):
         found = None
     if not isinstance(found, hbDNNTensor):
-        raise bad_argument(f"The array of tensors has no hbDNNTensor at index {at}, which is to be {name!r}.")
+        raise bad_argument(f"The array of tensors has no hbDNNTensor at index {at}, which should be {name!r}.")
     return found
 
 

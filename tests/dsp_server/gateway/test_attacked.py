@@ -250,8 +250,8 @@ def test_fifty_programs_at_once(dsp_board: Board, relay: RemoteRelay) -> None:
 def test_one_more_than_it_serves_is_refused_and_comes_in_when_one_has_gone(relay: RemoteRelay) -> None:
     hello, log = encode(RemoteFrame.HELLO, "crowd", 1), encode(RemoteFrame.LOG, 0, 1, -1)
     for frame, most, good, why in (
-        (hello, MAX_PROGRAMS, RemoteFrame.WELCOME, "serves 64 programs, which is the most; end some."),
-        (log, MAX_OBSERVERS, RemoteFrame.REPLY, "answers 16 observers, which is the most; try again."),
+        (hello, MAX_PROGRAMS, RemoteFrame.WELCOME, "serves 64 programs, the maximum; end some."),
+        (log, MAX_OBSERVERS, RemoteFrame.REPLY, "answers 16 observers, the maximum; try again."),
     ):
         peers = [RawPeer(relay.address) for _ in range(most)]
         for peer in peers:

@@ -183,7 +183,7 @@ def test_block_can_be_registered_by_as_many_clients_as_its_record_holds(bench: B
     for client in clients[:-1]:
         bench.memory.register(phy_addr, 100, client.id)
     error = _refusal(lambda: bench.memory.register(phy_addr, 100, clients[-1].id))
-    assert f"is registered by {BLOCK_MAX_SHARERS} clients, which is the most." in str(error)
+    assert f"is registered by {BLOCK_MAX_SHARERS} clients, the maximum." in str(error)
     bench.memory.register(phy_addr, 100, clients[0].id)  # once more is no other client
     assert bench.ddr.sharers(phy_addr) == tuple(client.id for client in clients[:-1])
 
