@@ -216,6 +216,7 @@ def test_with_a_task_that_runs(dsp_board):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["with workers", "Ctrl-C", "SIGKILL"])
 def test_nothing_is_left_of_a_test_run(place: Place, how: str) -> None:
     wait = "import pathlib, signal; pathlib.Path('waiting').touch(); signal.pause()"

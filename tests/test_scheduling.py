@@ -191,6 +191,7 @@ with connect(sys.argv[1]) as board:
 """
 
 
+@pytest.mark.long
 def test_thousands_of_tasks_from_four_processes_each_end_once(dsp_board: Board) -> None:
     def tasks_ended() -> int:
         return sum(core["tasks"] for core in dsp_board.status()["cores"])

@@ -113,6 +113,7 @@ def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -
     assert held == expected | samples | headers | sources | {"hbrt/_tour.md"}
 
 
+@pytest.mark.long
 def test_an_installed_wheel_is_what_runs_and_it_runs_its_samples_in_an_empty_folder(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -174,6 +174,7 @@ def main():
 """
 
 
+@pytest.mark.long
 def test_boards_arrays_and_what_ops_say_in_a_users_tests(project: pytest.Pytester) -> None:
     (project.path / "bad.py").write_text("def main():\n    return 1 / 0\n", encoding="utf-8")
     (project.path / "says.py").write_text(SPEAKING, encoding="utf-8")
@@ -376,6 +377,7 @@ def test_strict_markers_know_it(project: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.long
 def test_with_xdist(project: pytest.Pytester) -> None:
     result = run(
         project,

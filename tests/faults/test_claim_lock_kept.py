@@ -132,7 +132,14 @@ def test_a_holder_that_died_where_the_kernel_did_not_see_it_is_repaired(shell: S
     assert shell.hbrt("status", "--wait-healthy").returncode == 0
 
 
-@pytest.mark.parametrize("way", ["stop", "SIGTERM", "a client that goes first", "a core that is restarted first"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "stop",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("SIGTERM", "a client that goes first")),
+        "a core that is restarted first",
+    ],
+)
 def test_a_stop_stops_whoever_keeps_it(shell: Shell, start: Start, way: str) -> None:
     daemon, holder = shell.pid(), stopped(start)
     caller = start(CALLER)

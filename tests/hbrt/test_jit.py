@@ -74,6 +74,7 @@ def kernel(values):
 """
 
 
+@pytest.mark.long
 @needs_numba
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(LOOPS, encoding="utf-8")

@@ -305,7 +305,7 @@ def helpers_of_multiprocessing() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("helpers_of_multiprocessing")
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.long)])
 def test_multiprocessing(chip: Chip, method: str) -> None:
     context: Any = multiprocessing.get_context(method)
     results = context.SimpleQueue()

@@ -196,6 +196,7 @@ def test_quitting_the_debugger_ends_the_program(image: Path) -> None:
     assert "BdbQuit" in done.stderr
 
 
+@pytest.mark.long
 def test_pytest_with_pdb_stops_in_the_op(image: Path, tmp_path: Path) -> None:
     test = tmp_path / "test_mine.py"
     test.write_text(

@@ -344,7 +344,7 @@ def test_real_interrupts_leave_no_block_behind() -> None:
 
 
 @pytest.mark.parametrize("board", [1], indirect=True)
-@pytest.mark.parametrize("action", REQUESTS)
+@pytest.mark.parametrize("action", [*(pytest.param(one, marks=pytest.mark.long) for one in REQUESTS[1:]), REQUESTS[0]])
 def test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request(
     board: Board,
     mapped: hb.hbSysMem,

@@ -51,7 +51,7 @@ def board(dsp_board_factory: Any, tmp_path: Path) -> Any:
         yield made
 
 
-@pytest.mark.parametrize("mode", ["direct", "relay", "tcp"])
+@pytest.mark.parametrize("mode", ["direct", pytest.param("relay", marks=pytest.mark.long), "tcp"])
 def test_nothing_of_the_board_is_inherited(
     board: Board,
     kept_relays: KeptRelays,  # noqa: F811

@@ -76,6 +76,7 @@ def take_port(host: str, port: int) -> socket.socket:
             assert time.monotonic() < deadline
 
 
+@pytest.mark.long
 def test_one_that_cannot_listen_again_stays_down_and_says_why(start: Callable[..., Running]) -> None:
     running = start()
     relay = running.ask("listen", **START)

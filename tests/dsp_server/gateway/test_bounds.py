@@ -80,6 +80,7 @@ def last_word(peer: RawPeer) -> tuple[int, str, int]:
     return message.fields[0], message.fields[1], answered
 
 
+@pytest.mark.long
 def test_answers_that_nobody_reads_are_bounded_in_bytes(crowded: Crowded, silent: RawPeer) -> None:
     before = crowded.relay_bytes()
     silent.say(*[ALL_BLOCKS] * MANY)

@@ -221,7 +221,7 @@ def settle(world: World) -> World:
     raise AssertionError("the board does not come to rest")
 
 
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_every_state_that_a_board_can_come_to_is_sound_and_comes_to_rest(cores: int) -> None:
     """Of two cores none hangs, stalls or dies early: that is each one's own matter, and there are states enough."""
     is_alone = cores == 1

@@ -136,7 +136,9 @@ def test_a_core_that_is_stopped_in_an_op_is_not_taken_for_an_idle_one(start: Sta
     assert "runs no op" not in running.log()
 
 
-@pytest.mark.parametrize("call", ["hbDNNWaitTaskDone(task, 0)", "hbDNNReleaseTask(task)"])
+@pytest.mark.parametrize(
+    "call", ["hbDNNWaitTaskDone(task, 0)", pytest.param("hbDNNReleaseTask(task)", marks=pytest.mark.long)]
+)
 def test_a_core_that_is_stopped_in_a_model_is_started_again(start: Start, tmp_path: Path, call: str) -> None:
     (tmp_path / "endless.onnx").write_bytes(endless())
     running = start(cores=1, is_private=False, limits=SHORT)

@@ -60,6 +60,7 @@ def flood(board: Running, name: str, raw: bytes, count: int) -> subprocess.Popen
     return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_a_flood_that_ends_does_not_end_the_server(board: Running) -> None:
     floods = [flood(board, name, NONSENSE * 5 + PING, 50) for name in SOCKETS]
     for one in floods:

@@ -198,6 +198,7 @@ def test_the_version_comes_without_a_verb(shell: Shell) -> None:
     assert shell.good("--version") == f"hbrt {__version__}\n"
 
 
+@pytest.mark.long
 def test_a_verb_does_the_same_in_a_process_of_its_own(shell: Shell) -> None:
     started = shell.python("-m", "hbrt", "start", "--cores", 1)
     assert (started.returncode, started.stderr) == (0, ""), started

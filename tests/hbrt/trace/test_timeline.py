@@ -290,7 +290,7 @@ def test_an_ending_that_is_no_format_is_refused(tmp_path: Path, name: str) -> No
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("ending", [".pftrace", ".json"])
+@pytest.mark.parametrize("ending", [".pftrace", pytest.param(".json", marks=pytest.mark.long)])
 def test_memory_does_not_grow_with_the_tasks(tmp_path: Path, ending: str) -> None:
     def tasks(count: int) -> Callable[[], Iterator[EndedTask]]:
         return lambda: (task(at, at + 20, at + 90, 81) for at in range(1000, 1000 + count * 100, 100))

@@ -352,6 +352,7 @@ def test_an_end_that_the_board_is_lost_gives_way_to_the_farms_reason(impatient: 
             link.on_end(raw, b"The daemon is gone.")
 
 
+@pytest.mark.long
 def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: Path) -> None:
     with Farm("--boards", 2) as farm:
         farm.until_all_free()

@@ -63,6 +63,7 @@ def test_a_stub_in_c(made: SimpleNamespace, skeleton: str, monkeypatch: pytest.M
     assert run(made.program) == "all is well\n"
 
 
+@pytest.mark.long
 def test_parameters_that_travel_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dsp_board_factory: Any
 ) -> None:

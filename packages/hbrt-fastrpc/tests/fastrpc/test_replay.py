@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.shared import Shell
 
 IMAGE = Path(__file__).parent / "images" / "plain.py"
@@ -20,6 +22,7 @@ with Calc() as calc, Calc() as other:
 """
 
 
+@pytest.mark.long
 def test_all_calls_and_one_without_its_open_replay(shell: Shell) -> None:
     (shell.cwd / "calls.py").write_text(PROGRAM)
     shell.environment["PYTHONPATH"] = str(Path(__file__).parents[2])

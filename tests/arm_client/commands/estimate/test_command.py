@@ -99,6 +99,7 @@ def test_what_if_leaves_no_range_of_what_it_fixes(shell: Shell, tmp_path: Path) 
         J5.fixed({"npu.int8_macs": 1}, "a test")
 
 
+@pytest.mark.long
 def test_runs_of_models_are_estimated_by_their_layers(shell: Shell, tmp_path: Path) -> None:
     program = tmp_path / "model.py"
     program.write_text(MODEL_PROGRAM)
@@ -210,6 +211,7 @@ def test_the_help_of_an_estimate_has_the_options_of_a_program(shell: Shell) -> N
         assert option in told
 
 
+@pytest.mark.long
 def test_the_model_is_consistent_with_the_published_figures(shell: Shell) -> None:
     told = shell.json("estimate", "--self-check", "--plot", "plot.png")
     assert (shell.cwd / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -221,7 +221,7 @@ RUN = [
         way,
         kind,
         DTYPES[(3 * i + j) % len(DTYPES)],
-        marks=() if (way, kind) in {("c", "image"), ("numpy", "rows")} else pytest.mark.long,
+        marks=() if (way, kind) == ("numpy", "rows") else pytest.mark.long,
     )
     for i, way in enumerate(WAYS)
     for j, kind in enumerate(KINDS)

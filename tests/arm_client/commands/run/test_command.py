@@ -408,6 +408,7 @@ def test_calls_are_seen_from_outside_and_the_fastest_run_is_the_one_that_counts(
     assert 0 < outcome.result["host_time_us"] < 500_000
 
 
+@pytest.mark.long
 def test_without_the_libraries_of_models_the_nn_group_runs_without_the_model(shell: Shell) -> None:
     program = (
         "import sys, importlib.util as u; real = u.find_spec\n"

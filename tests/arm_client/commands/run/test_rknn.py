@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.shared import Shell
 
 
+@pytest.mark.long
 def test_all_samples_run(shell: Shell) -> None:
     document = shell.json("run", "rknn")
     assert document["passed"]

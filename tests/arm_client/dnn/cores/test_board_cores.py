@@ -245,6 +245,7 @@ for tensor in (net.inputs[0], net.outputs[0]):
     assert (status["findings"], status["tasks"]) == ([], {"ready": 0, "running": 0})
 
 
+@pytest.mark.long
 def test_a_core_that_is_killed_under_load_loses_its_running_task_alone(board: Shell) -> None:
     (board.cwd / "double.onnx").write_bytes(double())
     program = board.start("-c", LOAD, "double.onnx")
@@ -292,6 +293,7 @@ def test_sizes_strict_mode_and_checks_on_a_core_are_those_of_an_inline_run(board
     assert any(text.startswith("model (command 0x1000) on core") and "nobody has written" in text for text in texts)
 
 
+@pytest.mark.long
 def test_programs_with_one_model_hold_it_once(board: Shell) -> None:
     """50 MB of weights: two more programs add less than a fifth of them. Takes its time: it makes and loads them."""
     matrix(board.cwd / "large.onnx", WIDTH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pytest
 
 from arm_client.client import Board
 from benchmarks._board_model import BoardModel
@@ -15,6 +16,7 @@ WARM, COUNT = 500, 1500
 MAX_BYTES = 200  # an inference; a task that is kept has thousands
 
 
+@pytest.mark.long
 def test_inferences_leave_memory_flat(dsp_board: Board) -> None:
     with BoardModel(double()) as model:
         model([np.ones((1, 4), np.float32)])

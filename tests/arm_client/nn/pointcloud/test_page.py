@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from arm_client import nn
 from arm_client.client import Board
 from hbrt.nn_types import hbDSPPointCloudParam
 
-if TYPE_CHECKING:
-    import pytest
-
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "pointcloud.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_program_runs(dsp_board: Board, capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(program, "pointcloud.md", "exec"), {})  # noqa: S102 - the page's own program

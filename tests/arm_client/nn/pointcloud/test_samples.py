@@ -90,6 +90,7 @@ def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
         wrong.flat[0] ^= 1
 
 
+@pytest.mark.long
 def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(shell: Shell, tmp_path: Path) -> None:
     file = points_file(tmp_path, "pointpillars")
     out = tmp_path / "out"

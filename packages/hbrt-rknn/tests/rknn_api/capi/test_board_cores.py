@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pytest
 from onnx import helper
 
 from tests.arm_client.dnn.nets import endless
@@ -168,6 +169,7 @@ def test_a_killed_programs_model_leaves_its_core_to_the_others(shell: Shell) -> 
     shell.good("stop")
 
 
+@pytest.mark.long
 def test_a_program_keeps_no_weights_beside_those_of_the_board(shell: Shell) -> None:
     """So that n programs with a model take about the memory of one."""
     held: dict[str, list[int]] = {"C names": [], "RKNNLite": []}

@@ -158,6 +158,7 @@ def test_sizes_are_switched_and_misuse_has_its_code(dsp_board: Board) -> None:
         assert rk.rknn_matmul_create(context, given, attrs[0]) == rk.RKNN_ERR_PARAM_INVALID
 
 
+@pytest.mark.long
 def test_the_c_names_are_the_same_products(compiled: Compile, board_home: Path) -> None:  # noqa: F811
     program = compiled(str(Path(__file__).with_name("matmul.c")), *SANITIZE)
     outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}

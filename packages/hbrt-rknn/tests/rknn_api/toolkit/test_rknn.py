@@ -638,6 +638,7 @@ def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
     assert table in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_programs_are_written_for_a_model_and_agree_with_the_simulator(
     rknn: RKNN, tmp_path: Path, board_home: Path
 ) -> None:
