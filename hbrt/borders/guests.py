@@ -26,7 +26,8 @@ class MissingGuestError(ImportError):
     """A guest is needed that is not installed; the message says which extra brings it."""
 
     def __init__(self, subject: str, extra: str) -> None:
-        super().__init__(f"{subject} needs hbrt-{extra}, which is not installed: pip install 'hbrt[{extra}]'.")
+        how = f"in the clone, pip install '.[{extra}]' packages/hbrt-{extra}"
+        super().__init__(f"{subject} needs hbrt-{extra}, which is not installed: {how}.")
 
 
 @cache

@@ -154,12 +154,12 @@ def _hexagon() -> Check:
     """The compiler and the QEMU of images as Hexagon code; a board is whole without them."""
     has_compiler = importlib.util.find_spec("ziglang") is not None
     found_qemu = qemu()
-    missing = [] if has_compiler else ["pip install 'hbrt[hexagon]'"]
+    missing = [] if has_compiler else ["pip install '.[hexagon]' in the clone"]
     missing += [] if found_qemu else [f"install {QEMU} (Debian: apt install qemu-user)"]
     found = (
         f"ziglang, and {found_qemu}"
         if not missing
-        else f"not all is here for images as Hexagon code: {', and '.join(missing)}"
+        else f"not complete (optional), for images as Hexagon code: {', and '.join(missing)}"
     )
     return Check("hexagon", Level.OK, found)
 
