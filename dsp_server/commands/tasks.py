@@ -15,6 +15,7 @@ from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, Time, command_of, modelled_time, number, numbers, shares, state
 from hbrt.control.ask import ask
 from hbrt.errors import WrongUseError
+from hbrt.status import name_of
 
 LAST = 20
 MOST = 1_000_000
@@ -31,7 +32,7 @@ _COLUMNS = (
     Column("OP", lambda task: task["name"] or None),
     number("CORE", lambda task: None if task["core"] < 0 else task["core"]),
     *numbers("PRIORITY"),
-    state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {task['result']}"),
+    state("STATE", lambda task: task["state"] if task["state"] != "failed" else f"failed {name_of(task['result'])}"),
     number("WAITED", lambda task: Time(task["waited_ns"])),
     number("RAN", lambda task: Time(task["ran_ns"]) if task["started_ns"] else None),
     number("MODELLED", modelled_time),

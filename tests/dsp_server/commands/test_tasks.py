@@ -66,7 +66,7 @@ def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path)
     heading, first, second = shell.good("tasks").splitlines()
     assert heading.split()[-3:] == ["IT", "PID", "PROGRAM"]
     assert "0xffff" in first.split()
-    assert "failed" in second.split()
+    assert "failed HB_DSP_UNKNOWN_COMMAND" in second
 
 
 def test_a_task_whose_core_dies_is_kept_by_the_daemon(shell: Shell) -> None:
