@@ -68,9 +68,9 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     yield Table(_BOARDS, boards)
     slowest = boards[0]
     yield (
-        f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {document['macs'] / 1e9:.2f} G "
-        f"multiplications, {document['weights'] / 1e6:.2f} MB of weights, the largest feature "
-        f"{document['largest_feature'] / 1e6:.2f} MB; modelled for {document['precision']} on one core, "
+        f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {rounded(document['macs'] / 1e6)} M "
+        f"multiplications, {rounded(document['weights'] / 1e6)} MB of weights, the largest feature "
+        f"{rounded(document['largest_feature'] / 1e6)} MB; modelled for {document['precision']} on one core, "
         "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. 90% of "
         "published figures lie in such a range of fits that have not seen the network's family (docs/accuracy.md)."
     )
