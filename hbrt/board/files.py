@@ -142,7 +142,7 @@ def already_running(paths: BoardPaths, holder: int | str) -> str:
     """Sentence for a start while the daemon ``holder`` runs."""
     return (
         f"The board {paths.name} is already running: its daemon is process {holder}. Nothing was changed; "
-        "'hbrt restart' loads its image again, 'hbrt stop' ends it."
+        "'hbrt restart' loads its image again, 'hbrt restart --image FILE' another one; 'hbrt stop' ends it."
     )
 
 

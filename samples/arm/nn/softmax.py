@@ -1,4 +1,4 @@
-"""Softmax of the rows of a matrix on the DSP, one remote call a row.
+"""Softmax of the rows of a matrix on the DSP, one remote call per row.
 
 python softmax.py [DIRECTORY] writes softmax.npy into DIRECTORY.
 """

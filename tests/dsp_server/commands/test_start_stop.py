@@ -98,7 +98,7 @@ def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) 
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == (
         f"Error: The board default is already running: its daemon is process {daemon}. Nothing was changed; "
-        "'hbrt restart' loads its image again, 'hbrt stop' ends it.\n"
+        "'hbrt restart' loads its image again, 'hbrt restart --image FILE' another one; 'hbrt stop' ends it.\n"
     )
     assert shell.pid() == daemon
     assert cores_of(daemon) == cores
