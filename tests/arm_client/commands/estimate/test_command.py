@@ -136,7 +136,7 @@ def test_a_model_is_estimated_by_its_layers_for_boards_side_by_side(shell: Shell
         assert board["low_us"] < board["run_us"] < board["high_us"]
         assert board["frames_per_s"] == pytest.approx(1e6 / board["run_us"])
     said = shell.good("estimate", file)
-    assert said.split()[:4] == ["BOARD", "A", "RUN", "90"]
+    assert said.split()[:4] == ["BOARD", "A", "RUN", "90%"]
     assert "The slowest layers on " in said
     open_batch = model_file(tmp_path / "open.onnx", "N")
     assert shell.json("estimate", open_batch, "--profiles", "x5")["macs"] == told["macs"]
