@@ -19,7 +19,10 @@ _QFLOAT_FROM: Final = 68  # vectors of floating-point numbers
 # The vendor's words for the version and its units; a version by -mcpu is of clang.
 _VERSION_WORD: Final = re.compile(r"-m(?:cpu=hexagon)?v(\d+)(?:\+.*)?$")
 _UNIT_WORD: Final = re.compile(r"-m(?:hvx|hmx)(?:[-=].*)?$")
-_RUNTIME: Final = {"hexagon": ("runtime.c",), "dsp": ("fastrpc.c", "dspqueue.c", "hap.c", "qurt.c", "worker_pool.c")}
+_RUNTIME: Final = {
+    "hexagon": ("runtime.c", "qprintf.c"),
+    "dsp": ("fastrpc.c", "dspqueue.c", "hap.c", "qurt.c", "worker_pool.c"),
+}
 QEMU: Final = "qemu-hexagon"
 MISSING: Final = (
     "Hexagon code is compiled by ziglang, which is not here: install the extra: pip install 'hbrt[hexagon]'. It runs "
@@ -74,4 +77,5 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", "-Wno-psabi")
     found_by = [f"-iquote{source_dir(one)}" for one in ("dsp", "mailbox")]
     link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
-    return (*compile_flags, *(f"-isystem{one}" for one in folders)), tuple(link)
+    over_libc = f"-I{include_dir('hexagon')}"  # a folder of -isystem comes behind those of the C library
+    return (*compile_flags, over_libc, *(f"-isystem{one}" for one in folders)), tuple(link)

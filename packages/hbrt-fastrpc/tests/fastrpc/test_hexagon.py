@@ -122,6 +122,31 @@ def test_a_program_that_hangs_costs_its_call(
         del sys.modules[name]
 
 
+def test_vectors_in_print(tmp_path: Path) -> None:
+    program = tmp_path / "vectors"
+    strict = ["-Wall", "-Wextra", "-Werror"]
+    source = HERE.parent / "programs" / "vectors.c"
+    run(*HBRT, "cc", "--dsp", "--target", "hexagon", *strict, source, "-o", program, timeout_s=5 * PATIENCE_S)
+    words = [(at << 24 | 0xFE0003) - (at == 31) * 0x20000000 for at in range(32)]
+    rows = [",".join(f"{word}" for word in reversed(words[at : at + 8])) for at in (24, 16, 8, 0)]
+    printed = run("qemu-hexagon", program)
+    whole, _, rest = printed.partition(", all\n")
+    assert whole == "x = " + "".join(f"\n  {row}" for row in rows)
+    lines = rest.splitlines()
+    highest = [word >> 24 for word in reversed(words)]
+    pairs = zip(highest[::2], highest[1::2], strict=True)
+    assert lines[:17] == ["bytes ", *(f"  {a:4d}| 254|   0|   3,{b:4d}| 254|   0|   3" for a, b in pairs)]
+    assert lines[17:] == [
+        "halves ",
+        f"  [06]={(words[1] >> 16):6d},[02]={words[0] >> 16:6d},",
+        "word ",
+        f"  [7c]={words[31] & 0xFFFFFFFF:08x}; end",
+        "float ",
+        "  [7c]=1.5,",
+        "q = 0x00000000|00000000|00000001|ffffffff",
+    ]
+
+
 def test_a_program_without_its_board_says_so(folder: Path) -> None:
     done = subprocess.run(
         ["qemu-hexagon", "-cpu", "v67", str(folder / "libhvx_skel.so")], capture_output=True, text=True, check=False

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "AEEstd.h"
 #include "HAP_compute_res.h"
 #include "HAP_etm_config.h"
 #include "HAP_farf.h"
@@ -12,6 +13,7 @@
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "qurt.h"
+#include "verify.h"
 #include "worker_pool.h"
 
 #define MUST(is_so) \
@@ -144,6 +146,35 @@ static int workers(int32_t *line) {
   return !all.pool;
 }
 
+static int checked(int value) {
+  int nErr = 0;
+  VERIFYC(value, AEE_EBADPARM);
+  VERIFY(value > 1);
+bail:
+  return nErr;
+}
+
+static int standard(int32_t *line) {
+  char text[8];
+  const char *end;
+  AECHAR wide[4], source[] = {'a', 'b', 'c', 'd', 0};
+  int error;
+  MUST(std_strlcpy(text, "abc", sizeof text) == 3 && std_strlcat(text, "defghi", sizeof text) == 9 && !std_strcmp(text, "abcdefg"));
+  MUST(std_memscpy(text, 2, "xyz", 3) == 2 && !std_strcmp(text, "xycdefg") && std_memscpy(text, -1, "q", 1) == 0);
+  MUST(std_strends("a.so", ".so") && !std_strends("so", ".so") && !std_strcmp(std_strbegins("file:///x", "file:///"), "x"));
+  MUST(std_memrchrbegin(text, '?', 3) == text && std_memchrend(text, '?', 3) == text + 3 && std_memrchr(text, 'c', 3) == text + 2);
+  MUST(std_memstr(text, "cd", 4) == text + 2 && !std_memstr(text, "cd", 3) && !*std_strchrend(text, '?'));
+  MUST(std_wstrlcpy(wide, source, 4) == 4 && std_wstrlen(wide) == 3 && std_wstrcmp(wide, source) < 0 && std_wstrrchr(wide, 'b') == wide + 1);
+  MUST(std_scanul("0x1Fz", 0, &end, &error) == 31 && *end == 'z' && !error && std_scanul("-2", 10, NULL, &error) == (uint32_t)-2);
+  MUST(error == STD_NEGATIVE && std_scanul("4294967296", 10, NULL, &error) == MAX_UINT32 && error == STD_OVERFLOW);
+  MUST(std_scanul("z", 10, &end, &error) == 0 && *end == 'z' && error == STD_NODIGITS && std_scand("2.5e1", NULL) == 25.0);
+  MUST(std_makepath("a/", "/b", text, sizeof text) == 3 && !std_strcmp(text, "a/b") && std_makepath("ab", "cdefgh", text, 4) == 9);
+  MUST(!std_strcmp(text, "ab/") && !std_strcmp(std_basename("x/y.c"), "y.c"));
+  MUST(std_snprintf(text, sizeof text, "%d!", 12345678) == 9 && !std_strcmp(text, "1234567") && std_htonl(1) == 1 << 24);
+  MUST(checked(0) == AEE_EBADPARM && checked(1) == -1 && checked(2) == 0 && STD_BETWEEN(2, 2, 3) && STD_ARRAY_SIZE(wide) == 4);
+  return 1;
+}
+
 int kernel_check(remote_handle64 h, int32_t *line) {
   (void)h;
   char text[200];
@@ -151,7 +182,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   text[40] = '?', text[199] = 0;
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
-  if (!threads(line) || !vector_memory(line) || !workers(line)) return 0;
+  if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);

@@ -1,0 +1,23 @@
+/* Vectors in print: a program that asks for no board. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "hexagon_protos.h"
+#include "hvx_hexagon_protos.h"
+#include "qprintf.h"
+
+int main(void) {
+  int words[32];
+  HVX_Vector x;
+  for (int at = 0; at < 32; at++) words[at] = (at << 24 | 0xfe0003) - (at == 31) * 0x20000000;
+  memcpy(&x, words, sizeof x);
+  qprintf_V("x = %d, all\n", x);
+  qprintf_V("bytes %(2)dudd\n", x);
+  qprintf_set_mask(QPRINTF_MASK_NONE, QPRINTF_MASK_ODD_16 & 0xff);
+  qprintf_V("halves %mdd\n", x);
+  qprintf_set_mask(1ull << 60, 0);
+  qprintf_V("word %m(1)08x; end\n", x);
+  qprintf_V("float %m.1f\n", Q6_V_vsplat_R(0x3fc00000));
+  qprintf_Q("q = %x\n", Q6_Q_vsetq_R(33));
+  return dlsym(RTLD_SELF, "nowhere") != NULL || QURT_HVX_MODE_128B != 1;
+}
