@@ -100,7 +100,21 @@ static uint64 now_ns(void) {
 EXPORT uint64 HAP_perf_get_time_us(void) { return now_ns() / 1000; }
 EXPORT uint64 HAP_perf_get_qtimer_count(void) { return now_ns() * 12 / 625; } /* 19.2 MHz */
 EXPORT uint64 HAP_perf_qtimer_count_to_us(uint64 count) { return count * 10 / 192; }
-EXPORT uint64 HAP_perf_get_pcycles(void) { return now_ns() / 1000 * clock_mhz; }
+
+/* Cycles of the process at clocks that it has voted for: those until the last change, and from then on. */
+static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned now_mhz; /* 0: clock_mhz, since the machine began */
+static uint64 changed_us, changed_cycles;
+
+static unsigned current_mhz(void) { return now_mhz ? now_mhz : clock_mhz; }
+static uint64 cycles_at(uint64 us) { return changed_cycles + (us - changed_us) * current_mhz(); }
+
+EXPORT uint64 HAP_perf_get_pcycles(void) {
+  pthread_mutex_lock(&clock_lock);
+  const uint64 cycles = cycles_at(now_ns() / 1000);
+  pthread_mutex_unlock(&clock_lock);
+  return cycles;
+}
 
 EXPORT int HAP_timer_sleep(unsigned long long sleep_duration) {
   const struct timespec pause = {(time_t)(sleep_duration / 1000000), (long)(sleep_duration % 1000000 * 1000)};
@@ -109,16 +123,69 @@ EXPORT int HAP_timer_sleep(unsigned long long sleep_duration) {
 
 /* -- power */
 
+enum { MAX_VOTES = 64 };
 static unsigned client_class;
 static boolean is_scaling = TRUE;
+static struct {
+  int is_used;
+  void *context; /* NULL is one, too */
+  unsigned corner_mhz, least_mhz; /* 0 for none */
+} votes[MAX_VOTES];
+
+/* The clock of a voltage corner, in MHz. No public figure has them: assumed shares of the profile's clock, which is turbo's. */
+static unsigned mhz_of(unsigned corner) {
+  static const unsigned percent[] = {0, 35, 50, 62, 75, 85};
+  return clock_mhz * (corner < sizeof percent / sizeof *percent ? percent[corner] : 100) / 100;
+}
+
+/* The highest vote counts; without any the clock is the profile's. */
+static void apply_votes(void) {
+  unsigned mhz = 0;
+  for (int at = 0; at < MAX_VOTES; ++at) {
+    if (!votes[at].is_used) continue;
+    if (votes[at].corner_mhz > mhz) mhz = votes[at].corner_mhz;
+    if (votes[at].least_mhz > mhz) mhz = votes[at].least_mhz;
+  }
+  const uint64 us = now_ns() / 1000;
+  changed_cycles = cycles_at(us), changed_us = us;
+  now_mhz = mhz && mhz < mhz_of(HAP_DCVS_VCORNER_SVS2) ? mhz_of(HAP_DCVS_VCORNER_SVS2) : mhz < clock_mhz ? mhz : clock_mhz;
+}
+
+/* Change a vote of a context: its corner, or its least clock. A value of 0 withdraws it. */
+static int vote(void *context, int is_corner, unsigned mhz) {
+  pthread_mutex_lock(&clock_lock);
+  int at = 0, code = 0;
+  while (at < MAX_VOTES && !(votes[at].is_used && votes[at].context == context)) ++at;
+  for (int free_at = 0; at == MAX_VOTES && free_at < MAX_VOTES; ++free_at)
+    if (!votes[free_at].is_used) votes[at = free_at].context = context;
+  if (at == MAX_VOTES) code = HAP_POWER_ERR_UNKNOWN;
+  else {
+    *(is_corner ? &votes[at].corner_mhz : &votes[at].least_mhz) = mhz;
+    votes[at].is_used = votes[at].corner_mhz || votes[at].least_mhz;
+    apply_votes();
+  }
+  pthread_mutex_unlock(&clock_lock);
+  return code;
+}
+
+/* The target, between the least and the highest corner; without a target, scaling may use the highest. */
+static int vote_corners(void *context, const HAP_dcvs_params_t *asked) {
+  unsigned corner = asked->target_corner;
+  if (corner == HAP_DCVS_VCORNER_DISABLE) corner = asked->max_corner;
+  if (asked->max_corner != HAP_DCVS_VCORNER_DISABLE && corner > (unsigned)asked->max_corner) corner = asked->max_corner;
+  if (corner < (unsigned)asked->min_corner) corner = asked->min_corner;
+  return vote(context, 1, mhz_of(corner));
+}
 
 EXPORT int HAP_power_set(void *context, HAP_power_request_t *request) {
-  (void)context;
   if (!request || request->type < HAP_power_set_mips_bw || request->type > HAP_power_set_HMX) return HAP_POWER_ERR_INVALID_PARAM;
   if (request->type == HAP_power_set_apptype) client_class = request->apptype;
   if (request->type == HAP_power_set_DCVS) is_scaling = request->dcvs.dcvs_enable;
   if (request->type == HAP_power_set_DCVS_v2) is_scaling = request->dcvs_v2.dcvs_enable;
   if (request->type == HAP_power_set_DCVS_v3 && request->dcvs_v3.set_dcvs_enable) is_scaling = request->dcvs_v3.dcvs_enable;
+  if (request->type == HAP_power_set_mips_bw && request->mips_bw.set_mips) return vote(context, 0, request->mips_bw.mipsPerThread);
+  if (request->type == HAP_power_set_DCVS_v2 && request->dcvs_v2.set_dcvs_params) return vote_corners(context, &request->dcvs_v2.dcvs_params);
+  if (request->type == HAP_power_set_DCVS_v3 && request->dcvs_v3.set_core_params) return vote_corners(context, &request->dcvs_v3.core_params);
   return 0;
 }
 
@@ -129,17 +196,30 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
     case HAP_power_get_max_mips: response->max_mips = clock_mhz; return 0;
     case HAP_power_get_max_bus_bw: response->max_bus_bw = UINT64_C(13600000000); return 0;
     case HAP_power_get_client_class: response->client_class = client_class; return 0;
-    case HAP_power_get_clk_Freq: response->clkFreqHz = clock_mhz * 1000000u; return 0;
+    case HAP_power_get_clk_Freq: response->clkFreqHz = current_mhz() * 1000000u; return 0;
     case HAP_power_get_aggregateAVSMpps: response->aggregateAVSMpps = clock_mhz; return 0;
     case HAP_power_get_dcvsEnabled: response->dcvsEnabled = is_scaling; return 0;
   }
   return HAP_POWER_ERR_INVALID_PARAM;
 }
 
-EXPORT int HAP_power_destroy(void *context) { return (void)context, 0; }
-EXPORT int HAP_power_destroy_client(void *context) { return free(context), 0; }
+EXPORT int HAP_power_destroy(void *context) {
+  const int code = vote(context, 1, 0);
+  return code ? code : vote(context, 0, 0);
+}
 EXPORT void *HAP_utils_create_context(void) { return malloc(1); }
-EXPORT void HAP_utils_destroy_context(void *context) { free(context); }
+EXPORT void HAP_utils_destroy_context(void *context) {
+  HAP_power_destroy(context);
+  free(context);
+}
+EXPORT int HAP_power_destroy_client(void *context) { return HAP_utils_destroy_context(context), 0; }
+
+EXPORT int HAP_power_request_abs(int clock, int bus, int latency) {
+  return (void)bus, (void)latency, clock < 0 ? HAP_POWER_ERR_INVALID_PARAM : vote(NULL, 0, (unsigned)clock);
+}
+EXPORT int HAP_power_request(int clock, int bus, int latency) {
+  return clock > 100 ? HAP_POWER_ERR_INVALID_PARAM : HAP_power_request_abs(clock < 0 ? clock : (int)clock_mhz * clock / 100, bus, latency);
+}
 
 static int set_v3(void *context, const HAP_power_dcvs_v3_payload *asked) {
   HAP_power_request_t request;

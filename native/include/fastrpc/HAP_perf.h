@@ -1,4 +1,5 @@
-/* Clocks of the DSP side. Emulator: time is the host's; processor cycles are that time at 1.44 GHz, no count of instructions.
+/* Clocks of the DSP side. Emulator: time is the host's; processor cycles are that time at the clock that
+ * HAP_power_get tells, no count of instructions.
  *
  * Source: programs that call it, https://github.com/haozixu/htp-ops-lib, for names and types
  */
@@ -15,7 +16,7 @@ uint64 HAP_perf_get_time_us(void);
 /* Ticks of 19.2 MHz. */
 uint64 HAP_perf_get_qtimer_count(void);
 uint64 HAP_perf_qtimer_count_to_us(uint64 count);
-/* The time at the clock of the board's profile: neither modelled nor counted. */
+/* The time at the clock of the board's profile, or at the one that HAP_power_set has asked for: not counted. */
 uint64 HAP_perf_get_pcycles(void);
 /* Sleep some microseconds; 0. */
 int HAP_timer_sleep(unsigned long long sleep_duration);

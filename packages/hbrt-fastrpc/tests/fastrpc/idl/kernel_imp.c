@@ -146,6 +146,34 @@ static int workers(int32_t *line) {
   return !all.pool;
 }
 
+static unsigned clock_now(void) {
+  HAP_power_response_t response = {.type = HAP_power_get_clk_Freq};
+  return HAP_power_get(NULL, &response) ? 0 : response.clkFreqHz;
+}
+
+static int clocks(int32_t *line) {
+  void *mine = HAP_utils_create_context();
+  HAP_power_request_t request;
+  const unsigned turbo = clock_now();
+  MUST(HAP_power_set_core_corner(NULL, HAP_DCVS_VCORNER_NOM, 0, HAP_DCVS_VCORNER_MAX) == 0 && clock_now() == turbo / 4 * 3);
+  MUST(HAP_power_set_core_corner(NULL, HAP_DCVS_VCORNER_TURBO, 0, HAP_DCVS_VCORNER_SVS) == 0 && clock_now() == turbo / 2);
+  const uint64_t before = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles();
+  qurt_sleep(2000);
+  const uint64_t counted = HAP_perf_get_pcycles() - cycles, took = HAP_perf_get_time_us() - before;
+  MUST(counted >= 1999 * (turbo / 2000000) && counted <= (took + 1) * (turbo / 2000000));
+  memset(&request, 0, sizeof request);
+  request.type = HAP_power_set_mips_bw;
+  request.mips_bw.set_mips = TRUE;
+  request.mips_bw.mipsPerThread = 900;
+  MUST(HAP_power_set(mine, &request) == 0 && clock_now() == 900000000); /* the highest vote counts */
+  HAP_utils_destroy_context(mine);
+  MUST(clock_now() == turbo / 2 && HAP_power_destroy(NULL) == 0 && clock_now() == turbo);
+  MUST(HAP_power_request(101, 0, 0) == HAP_POWER_ERR_INVALID_PARAM && HAP_power_request_abs(1, 0, 0) == 0);
+  MUST(clock_now() == turbo / 20 * 7 && HAP_power_request_abs(100000, 0, 0) == 0 && clock_now() == turbo);
+  MUST(HAP_power_request(0, 0, 0) == 0 && clock_now() == turbo);
+  return 1;
+}
+
 static int checked(int value) {
   int nErr = 0;
   VERIFYC(value, AEE_EBADPARM);
@@ -188,6 +216,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   qurt_sleep(2000);
   MUST(HAP_perf_get_time_us() >= begin + 2000 && HAP_perf_get_pcycles() >= cycles + 1440 * 1999);
   MUST(HAP_perf_qtimer_count_to_us(HAP_perf_get_qtimer_count() - ticks) >= 1999);
+  if (!clocks(line)) return 0;
   HAP_power_request_t request;
   HAP_power_response_t response = {.type = HAP_power_get_client_class};
   memset(&request, 0, sizeof request);
