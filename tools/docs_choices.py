@@ -37,9 +37,7 @@ def _widths(structure: type[ctypes.Structure]) -> str:
 
 MEMORY = (
     Choice("base of the DDR", f"{layout.DDR_BASE:#x}", "above 31 bits, so that an address kept in a signed int shows"),
-    Choice(
-        "size of the DDR", settings.text("HBRT_DDR"), "sparse: what is not touched costs nothing; `hbrt start --ddr`"
-    ),
+    Choice("size of the DDR", settings.text("HBRT_DDR"), "sparse: untouched pages cost nothing; `hbrt start --ddr`"),
     Choice(
         "allocator",
         f"best fit by pages of {layout.PAGE_BYTES} bytes, {heap.Heap(0, 1 << 20).guard_pages} guard page after each",

@@ -17,10 +17,10 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
 @click.command(
     short_help="Make a core die or hang, a copy or an allocation fail: for tests of error paths.",
     epilog="Example: hbrt inject 'kill-core core=1 call=3' 'refuse-alloc call=2'",
-    help=f"""Have each FAULT come, and list those that are still to come; without any, list them.
+    help=f"""Schedule each FAULT, and list the faults that are still pending; without a FAULT, only list them.
 
     A fault is an action and words such as core=1, call=3 (the third call from now on), times=2, cmd=0x400, ms=50 (100
-    when not given), chance=0.1 with seed=7. A core counts the calls of ops: a PING (0x0) is none.
+    when not given), chance=0.1 with seed=7. A core counts the calls of ops; a PING (0x0) does not count.
 
     \b
     The actions are:{_ACTIONS}
@@ -28,7 +28,7 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
     A fault that occurs is reported as a finding of kind 'injected'.""",
 )
 @board_option
-@click.option("--clear", is_flag=True, help="Forget the faults that are still to come, first.")
+@click.option("--clear", is_flag=True, help="Drop the faults that are still pending first.")
 @click.argument("faults", metavar="[FAULT...]", nargs=-1)
 @reports
 def command(board: BoardPaths, faults: tuple[str, ...], *, clear: bool) -> Report:

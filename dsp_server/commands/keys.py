@@ -14,7 +14,7 @@ from hbrt.cli.report import Report, reports
     epilog="Example: hbrt keys new ~/board-keys --name alice",
 )
 def command() -> None:
-    """Make and list the keys with which programs of other machines come in over TCP."""
+    """Make and list the keys that programs on other machines need to connect over TCP."""
 
 
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))

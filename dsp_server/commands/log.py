@@ -43,9 +43,9 @@ LOOK_SECONDS = 0.5  # between two looks at a log of another machine
 )
 @reports
 def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
-    """Print the end of a board's log. It outlives the daemon, and continues with the next one.
+    """Print the end of a board's log. The log outlives the daemon; the next one appends to it.
 
-    That of a board of another machine (tcp://HOST:PORT) comes over its relay, at most its last MiB.
+    The log of a board on another machine (tcp://HOST:PORT) comes over its relay, at most the last MiB of it.
     """
     if follow and is_json():
         raise click.UsageError("--follow has no end and --json is one document; leave one of the two out.")

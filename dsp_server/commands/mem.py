@@ -72,8 +72,8 @@ _OWNERS = (
 def command(board: BoardPaths, what: str, blocks: int) -> Report:
     """Show how much of the DDR is in use, and the live blocks with their owners.
 
-    'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what programs that have ended had not
-    freed (the board took it back), and blocks that others keep after their owner freed them; exit code 1 then.
+    'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what ended programs had not freed
+    (the board took it back), and blocks that others keep after their owner freed them; exit code 1 then.
     """
     with look_at(board) as daemon:
         status: dict[str, Any] = daemon.request("status")

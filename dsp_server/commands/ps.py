@@ -28,9 +28,9 @@ _COLUMNS = (
 @click.command(short_help="List the boards of this user ('hbrt ls' does the same).", epilog="Example: hbrt ps --json")
 @reports
 def command() -> Report:
-    """List the boards in the home of the boards: running, offline or crashed, and private ones of programs.
+    """List the boards of this user: running, offline or crashed, and the private ones of programs.
 
-    TASKS are those that are queued or run. 'hbrt status --board NAME' shows one board.
+    TASKS counts queued and running ones. 'hbrt status --board NAME' shows one board.
     """
     place = home()
     rows = [_look(board) for board in boards_in(place)]
@@ -79,7 +79,7 @@ def rm(board: BoardPaths) -> Report:
 @click.command(short_help="Remove what all stopped boards of this user have left.", epilog="Example: hbrt prune")
 @reports
 def prune() -> Report:
-    """Remove the files of all stopped boards in the home of the boards, their logs as well. Running boards stay."""
+    """Remove the files of all stopped boards of this user, including their logs. Running boards stay."""
     place = home()
     removed, kept = [], []
     for board in boards_in(place):

@@ -41,9 +41,9 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 )
 @click.option("--detach", is_flag=True, help="Return when it serves; it keeps running without this terminal.")
 def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
-    """Be the relay of a board: programs that run with HB_DSP_RPC_MODE=relay give it their tasks.
+    """Run the relay of a board: programs with HB_DSP_RPC_MODE=relay hand it their tasks.
 
-    Programs start one themselves when there is none. It ends with its board, on Ctrl-C, and when nobody needs it.
+    Programs start one themselves if none is running. It ends with its board, on Ctrl-C, or when nobody needs it.
 
     With --listen it serves programs of other machines instead, which name it by HBRT_BOARD=tcp://HOST:PORT, and ends
     with its board or on Ctrl-C only.

@@ -33,8 +33,8 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     """Load the image in new processes and, when all of them are ready, let these take over.
 
     Queued tasks stay queued, attached clients stay attached. A task that runs has 3 seconds to end; one that hangs
-    then fails with HB_DSP_CORE_LOST. When the image does not load, its traceback is printed, and the last good one goes
-    on.
+    then fails with HB_DSP_CORE_LOST. When the image does not load, its traceback is printed, and the last good image
+    stays in use.
     """
     args: dict[str, Any] = {"load_ms": max(1, int(timeout * 1000))}
     if core is not None:
@@ -59,10 +59,10 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
 @click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)
 @reports
 def recovery(board: BoardPaths, wanted: str | None) -> Report:
-    """Show, or set while the board runs, what 'hbrt start --recovery' sets when it starts.
+    """Show whether crashed cores start again by themselves, or change it while the board runs.
 
-    As in Linux remoteproc: disabled leaves a crashed core as it is, to be read; enabled starts it again, also one
-    that has crashed before.
+    The words are those of Linux remoteproc: 'disabled' leaves a crashed core as it is, so that you can inspect it;
+    'enabled' starts it again, also a core that crashed earlier. 'hbrt start --recovery' sets it for a new board.
     """
     args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
     state = "enabled" if ask(board, "recovery", **args) else "disabled"

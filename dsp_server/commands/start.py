@@ -55,13 +55,13 @@ def daemon_options(function: F) -> F:
             metavar="SIZE",
             callback=to_bytes,
             default=lambda: str(settings.size_bytes("HBRT_DDR")),
-            help="Device memory, such as 512M; what is not touched costs nothing. Default: HBRT_DDR, else 2G.",
+            help="Device memory, such as 512M; untouched pages cost nothing. Default: HBRT_DDR, else 2G.",
         ),
         click.option(
             "--reload",
             "is_reloading",
             is_flag=True,
-            help="Restart the cores when the image, or a module beside it, changes; a bad one changes nothing.",
+            help="Restart the cores when the image, or a module beside it, changes; a broken one changes nothing.",
         ),
         click.option(
             "--watchdog",
@@ -95,9 +95,7 @@ def daemon_options(function: F) -> F:
 )
 @daemon_options
 @click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C ends the board.")
-@click.option(
-    "--core", metavar="N", type=click.IntRange(min=0), help="Start this core of a running board, nothing else."
-)
+@click.option("--core", metavar="N", type=click.IntRange(min=0), help="Start only this core of a running board.")
 @reports
 def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: Any) -> Report | None:
     """Start a board and return when it is running, or say why it is not.

@@ -66,8 +66,8 @@ _MAY_COME = frozenset(
 def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_sarif: bool) -> Report:
     """Show a board: state, cores, memory, attached clients, and mistakes that it found (overruns, leaks).
 
-    HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (it does not beat), or the state of a
-    core that does not run. CRASHES counts the ends that nobody asked for; a restart or a new image is none.
+    HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (no heartbeat), or the state of a core
+    that does not run. CRASHES counts unexpected ends only, not restarts or new images.
 
     The exit code is 0 when the board is healthy: every core is ok or busy. It is 3 when it is not: offline, a core
     crashed, stalled or stuck, or no core able to claim a task; a sentence says why. With --wait-healthy it is 124 when

@@ -34,8 +34,8 @@ BETWEEN_SECONDS = 0.3
 def command(board: BoardPaths, task: str | None) -> Report:
     """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, each wait in a sentence.
 
-    A program that waits tells its line, an op its line and its stack. The board is checked twice: what differs is
-    still moving, and does not hang.
+    A waiting program is shown with its line, an op with its line and stack. The board is checked twice: what has
+    changed in between is still moving and does not hang.
 
     TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code is 0 even
     if something hangs ('hbrt status' has an exit code for scripts), and 1 for an unknown TASK.

@@ -87,7 +87,8 @@ def command(
 ) -> None:
     """Compile and link an ARM program in C or C++ ($CC, $CXX); it runs with no environment variable.
 
-    All other arguments are the compiler's. Without -o the program has its first file's name, an image with .so behind.
+    All other arguments are the compiler's. Without -o, a program is named after its first file; an image gets .so as
+    well.
     """
     if pkg_config_dir or cmake_dir:
         from hbrt.cc.packages import write_packages

@@ -227,8 +227,8 @@ def check_option(function: F) -> F:
         shell_complete=_complete_check,
         callback=watch,
         expose_value=False,
-        help="What is watched: memory, coherence, dma, layout, race, or all; advice; and fail-fast, which ends an op "
-        "at its first mistake. With commas between them. Default: HBRT_CHECK.",
+        help="What to watch: memory, coherence, dma, layout, race, or all; advice; and fail-fast, which ends an op "
+        "at its first mistake; separated by commas. Default: HBRT_CHECK.",
     )(function)
 
 
@@ -239,8 +239,8 @@ def aging_option(function: F) -> F:
         metavar="MS",
         callback=_for_what_it_starts("HBRT_AGING_MS"),
         expose_value=False,
-        help="A task that waits gains one level of priority every MS milliseconds, never to 254, so that none waits "
-        "forever; 0 for never. Default: HBRT_AGING_MS, else 0.",
+        help="A waiting task gains one level of priority every MS milliseconds, but never reaches 254, so that none "
+        "waits forever; 0 turns it off. Default: HBRT_AGING_MS, else 0.",
     )(function)
 
 

@@ -93,7 +93,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Report | None:
     """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
 
-    A MODEL.onnx is estimated by its layers, for NPUs and BPUs of which figures are published.
+    A MODEL.onnx is estimated by its layers, for the NPUs and BPUs with published figures.
 
     All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
     assumed constants at their best to all at their worst.
@@ -150,7 +150,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     type=click.FloatRange(0),
     default=2.0,
     show_default=True,
-    help="With --against: how much slower is still good.",
+    help="With --against: the slowdown that is allowed.",
 )
 @reports
 def of(

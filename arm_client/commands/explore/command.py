@@ -68,11 +68,12 @@ def command(
 ) -> Report:
     """Run PROGRAM, a Python file or an executable file, in many orders, and stop at the first run that fails.
 
-    Every other run goes through the orders by the number of their preemptions: lines of the program and of its ops at
-    which another one continues. In those between, a seed decides that, in which order copies move, and what the cache
-    writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes longer than
-    --timeout. One of a seed is then run with fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats it. All
-    cores are in the program's process. The exit code is 1 when a run has failed. --farm finds the same run.
+    Every other run goes through the orders by their number of preemptions: lines of the program and of its ops at
+    which another thread continues. In the runs between, a seed decides where that happens, in which order copies move,
+    and what the cache writes back by itself. A run fails if its exit code is not 0, if there is a finding, or if it
+    takes longer than --timeout. A failed run of a seed is then repeated with fewer such decisions; 'hbrt run --seed N
+    PROGRAM' repeats it as it was. All cores are in the program's process. The exit code is 1 if a run failed. --farm
+    finds the same run.
     """
     settings.check()
     if not is_farmed and was_given("address", "boards"):

@@ -55,7 +55,7 @@ def of_an_op(function: Any) -> Any:
                 default="1K-1M",
                 show_default=True,
                 callback=sizes_of,
-                help="Elements of the arrays, as in 1K,64K,1M; 1K-1M doubles.",
+                help="Elements of the arrays, as in 1K,64K,1M; 1K-1M doubles each time.",
             ),
             click.option(
                 "--params",

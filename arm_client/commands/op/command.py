@@ -134,7 +134,7 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
     "--against",
     metavar="MODULE:FUNCTION",
     required=True,
-    help="The reference: takes a numpy array, returns what the output block must hold. FILE.py:FUNCTION also does.",
+    help="The reference: takes a numpy array, returns what the output block must hold. FILE.py:FUNCTION works, too.",
 )
 @click.option(
     "--params",
@@ -158,7 +158,7 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Differences to let pass, in representable values.",
+    help="Allowed difference in representable values (ulp).",
 )
 @click.option(
     "--atol",
@@ -167,7 +167,7 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
     callback=_to_atol,
     default=0.0,
     show_default=True,
-    help="Differences to let pass however many ulp they are: near 0, ulp are tiny.",
+    help="Allowed absolute difference, however many ulp it is: near 0, an ulp is tiny.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
@@ -178,7 +178,7 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
     """Compare the op registered for CMD with a reference over generated inputs.
 
     It runs on the running board, or on a private one (HBRT_IMAGE is its image). The first difference is printed with
-    its index, both values and their distance in ulp; the exit code is then 1. --timeout is for each case.
+    its index, both values and their distance in ulp; the exit code is then 1. --timeout applies to each case.
     """
     from arm_client.client import connect
     from arm_client.commands.op import check as op_check

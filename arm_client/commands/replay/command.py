@@ -102,7 +102,7 @@ class Verdict(NamedTuple):
     type=click.Choice(TYPES),
     default="uint8",
     show_default=True,
-    help="What the bytes are compared as.",
+    help="What to compare the bytes as.",
 )
 @click.option(
     "--tolerance",
@@ -110,7 +110,7 @@ class Verdict(NamedTuple):
     type=click.FloatRange(0),
     default=0.0,
     show_default=True,
-    help="The largest absolute error of an element that is not a difference; needs --as.",
+    help="The largest absolute error of an element that does not count; needs --as.",
 )
 @click.option(
     "--against",
@@ -124,9 +124,9 @@ class Verdict(NamedTuple):
     type=click.FloatRange(0),
     default=2.0,
     show_default=True,
-    help="With --against: how much more is still good.",
+    help="With --against: the growth that is allowed.",
 )
-@click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not the first alone.")
+@click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not only the first.")
 @timeout_option(CALL_SECONDS)
 @reports
 def command(
@@ -141,11 +141,11 @@ def command(
     is_gate: bool,
     has_diff: bool,
 ) -> Report:
-    """Run the calls of the recording DIR, or those that are named, without the program that made them.
+    """Run the calls of the recording DIR, or only those named, without the program that made them.
 
     'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
     that it had, at the same physical addresses, on a private board with the image FILE. What it writes and its status
-    are compared with the recording; the exit code is 1 when one differs. --timeout is for each call.
+    are compared with the recording; the exit code is 1 when one differs. --timeout applies to each call.
 
     --against makes it a gate for a pull request: 'hbrt replay --against DIR --image new_ops.py'.
 

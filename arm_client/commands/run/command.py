@@ -93,7 +93,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 @file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
 @file_option(
     "--points",
-    help="Point cloud for the sample that is named: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
+    help="Point cloud for the named sample: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
 @file_option("--wav", "recording", help="Recording of digits for the asr sample words: 8000 Hz, 16 bits, one channel.")
 @file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
@@ -127,7 +127,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
     type=click.IntRange(0),
     callback=run_by_seed,
     expose_value=False,
-    help="Run a program in one order that can be repeated, as 'hbrt explore' does; 0 is the order without preemption.",
+    help="Run a program in one repeatable order, as 'hbrt explore' does; 0 is the order without preemption.",
 )
 @click.option(
     "--route",
@@ -135,7 +135,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
     multiple=True,
     callback=route_by,
     expose_value=False,
-    help="Have the board at ADDRESS (tcp:// or farm://) run these commands, as HBRT_ROUTE has it; may be repeated.",
+    help="Have the board at ADDRESS (tcp:// or farm://) run these commands, as in HBRT_ROUTE; may be repeated.",
 )
 @click.option(
     "--compare",
@@ -162,15 +162,15 @@ def command(
     trace: Path | None,
     timeout: float,
 ) -> Report:
-    """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
+    """Run the samples of GROUP (such as 'nn'), all of them or those named; 'hbrt run nn help' lists them.
 
     They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
     or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
-    runs a model too, where the extra 'dnn' is installed. --timeout is for each.
+    runs a model too, if the extra 'dnn' is installed. --timeout applies to each.
 
-    PROGRAM is a Python file or an executable file of yours; what follows it are its arguments. Its exit code is its
-    own, or 1 when a mistake of it was found. With no board running it has a private one, with the DSP image --image.
-    With --json what was found is the document, and the program's standard output goes to standard error.
+    PROGRAM is your Python file or executable; its arguments follow it. The exit code is the program's own, or 1 if a
+    mistake was found in it. If no board is running, it gets a private one with the DSP image --image. With --json the
+    findings are the document, and the program's standard output goes to standard error.
     """
     was_named = was_given("board")
     if group is None or group == "help":

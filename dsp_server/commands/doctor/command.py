@@ -25,7 +25,7 @@ _COLUMNS = (
 def command(*, clean: bool, only_extras: bool) -> Report:
     """Check what a board needs (the installation, settings, the kernel, memory), and the boards that run.
 
-    Exit code 3 when a check fails; a warning is none.
+    The exit code is 3 if a check fails; warnings do not count.
     """
     checks = (
         [*extras()]

@@ -32,14 +32,14 @@ FIRST_SECONDS = 0.2  # until the first rates
     type=click.FloatRange(0.1, 3600),
     default=INTERVAL_SECONDS,
     show_default=True,
-    help="Seconds between two looks; the rates and percentiles are of this time.",
+    help="Seconds between samples; rates and percentiles cover this time.",
 )
 @reports
 def command(board: BoardPaths, interval: float) -> Report | None:
-    """Watch a board: its cores, its commands with calls a second and percentiles, what waits, and who holds memory.
+    """Watch a board: its cores, its commands with calls per second and percentiles, what waits, and who holds memory.
 
-    LAST OP is the one that a core has ended last: its modelled time, that of its copies with the share that passed
-    while the core computed, and what its cycles are for.
+    LAST OP is the op that a core finished last: its modelled time, the time of its copies with the share that was
+    hidden behind computing, and where its cycles went.
 
     Lines show the last minute of load, tasks per second and median run time. An op that has taken 100 times the median
     of its command stands out. The keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
