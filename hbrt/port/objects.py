@@ -130,6 +130,7 @@ def _attributes(kind: type) -> frozenset[str] | None:
     """Attributes of a class's objects; None where its source does not say all."""
     names = set(dir(kind))
     for one in inspect.getmro(kind)[:-1]:
+        names |= inspect.get_annotations(one).keys()
         try:
             names |= set(_SET.findall(inspect.getsource(one)))
         except (OSError, TypeError):

@@ -69,6 +69,9 @@ def look(eye):
     return cam.Camera(lens=1)
 def see(self):
     self.camera.zoom(2)
+from pyCauchyKesai import IONArrayDesc
+told = IONArrayDesc(None, [1])
+told.shape
 try:
     shown.choice()
 except AttributeError:
