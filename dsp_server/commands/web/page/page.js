@@ -22,6 +22,16 @@ function time(ns) {
   return `${(ns / 1e3).toFixed(1)} µs`;
 }
 
+// Writes the times of a table, in ns, in one unit: that of the longest, a finer one where another is far shorter.
+const UNITS = [["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+function inOneUnit(times) {
+  const used = times.filter(ns => ns > 0), longest = Math.max(0, ...used);
+  let place = Math.max(0, UNITS.filter(([, size]) => longest >= size).length - 1);
+  if (place && Math.min(...used) < UNITS[place][1] / 10) place--;
+  const [unit, size] = UNITS[place];
+  return ns => `${(ns / size).toLocaleString("en-US", {maximumSignificantDigits: 3})} ${unit}`;
+}
+
 // What the modelled cycles of an op are for.
 function split(op) {
   if (!op.modelled_cycles) return "charged no cycles";
@@ -237,12 +247,13 @@ function show(board) {
   for (const row of board.commands) medians.set(key(row), row.ran_p50_ns);
   showCores(board.cores);
   showTimeline(board.timeline, board.cores);
+  const told = inOneUnit(board.commands.flatMap(row => [row.waited_p50_ns, row.waited_p99_ns, row.ran_p50_ns, row.ran_p99_ns]));
   table("commands", [
     ["COMMAND", command], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true, row => row.calls_per_s],
-    ["WAITED P50", row => time(row.waited_p50_ns), true, row => row.waited_p50_ns],
-    ["P99", row => time(row.waited_p99_ns), true, row => row.waited_p99_ns],
-    ["RAN P50", row => time(row.ran_p50_ns), true, row => row.ran_p50_ns],
-    ["P99", row => time(row.ran_p99_ns), true, row => row.ran_p99_ns], ["FAILED", row => row.failed, true],
+    ["WAITED P50", row => told(row.waited_p50_ns), true, row => row.waited_p50_ns],
+    ["P99", row => told(row.waited_p99_ns), true, row => row.waited_p99_ns],
+    ["RAN P50", row => told(row.ran_p50_ns), true, row => row.ran_p50_ns],
+    ["P99", row => told(row.ran_p99_ns), true, row => row.ran_p99_ns], ["FAILED", row => row.failed, true],
   ], board.commands, "no tasks ended in the last second");
   table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no tasks are waiting");
   table("programs", [
