@@ -21,7 +21,9 @@ _COLUMNS = (
     state("STATE"),
     *numbers("PID"),
     number("UP", lambda row: None if row["uptime_s"] is None else duration(row["uptime_s"])),
-    *numbers("CORES", "PROGRAMS", "TASKS"),
+    *numbers("CORES"),
+    number("CLIENTS", "programs"),
+    *numbers("TASKS"),
 )
 
 

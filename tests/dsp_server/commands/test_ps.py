@@ -32,7 +32,7 @@ def test_boards_are_listed_with_their_states(shell: Shell) -> None:
     }
     assert (boards["here"]["pid"], boards["here"]["cores"], boards["here"]["tasks"]) == (here, 1, 0)
     heading, *rows = shell.good("ls").splitlines()
-    assert heading.split() == ["BOARD", "STATE", "PID", "UP", "CORES", "PROGRAMS", "TASKS"]
+    assert heading.split() == ["BOARD", "STATE", "PID", "UP", "CORES", "CLIENTS", "TASKS"]
     assert [row.split()[:3] for row in rows] == [
         ["gone", "offline", "-"],
         ["here", "running", str(here)],
