@@ -13,7 +13,10 @@ from hbrt.cli.options import board_option, timeout_option
 from hbrt.cli.report import Report, reports
 from hbrt.control.ask import Daemon, ask
 from hbrt.errors import RefusedError
+from hbrt.findings.text import counted
 from hbrt.status import Status
+from hbrt.trace.ring import SUFFIX
+from hbrt.trace.switch import FACTS
 
 STOP_SECONDS = 30.0
 
@@ -42,13 +45,20 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
         removed, clients = _stop(board, timeout)
     sentence = f"Board {board.name} is offline."
     if removed:
-        sentence += f" Removed: {', '.join(removed)}."
+        sentence += f" Removed: {', '.join(_in_short(removed))}."
     clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."
     fields = {"board": board.name, "directory": str(board.path), "state": "offline", "removed": removed}
     return Report({**fields, "detached": [client["pid"] for client in clients]}, sentence)
+
+
+def _in_short(removed: list[str]) -> list[str]:
+    """Names of removed files; those of a trace, of which there are many, as their number."""
+    others = [name for name in removed if not name.endswith((SUFFIX, FACTS))]
+    count = len(removed) - len(others)
+    return [*others, f"{counted(count, 'file')} of a trace"] if count else others
 
 
 def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, Any]]]:

@@ -104,7 +104,9 @@ def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: P
     assert len(json.loads((tmp_path / "off.json").read_text())["traceEvents"]) > 100
     code, said = shell.refused("trace", "save", tmp_path / "off.txt")
     assert (code, "does not name a format" in said) == (2, True)
-    shell.good("stop")
+    stopped = shell.good("stop")
+    assert ".ring" not in stopped
+    assert " files of a trace.\n" in stopped
     assert not list(shell.home.rglob("*.ring"))
 
 
