@@ -117,5 +117,5 @@ class Injector:
             pid = lock_holder(self._paths.relay_lock)
             if pid is None:
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, "The board has no relay now.")
-            self._journal.find("injected", f"As asked for, '{fault}' ends the relay, process {pid}.")
+            self._journal.find("injected", f"As requested, '{fault}' ends the relay, process {pid}.")
             os.kill(pid, signal.SIGKILL)

@@ -29,7 +29,7 @@ def watch(call: Call) -> Iterator[None]:
             fault = trigger.fault
             runtime.context.on_injected(number)
             call_of = f"{call.op} (command {call.cmd:#x}) on core {runtime.context.index}"
-            runtime.find("injected", f"As asked for, '{fault}' comes in {call_of}.", call.place("injected", ""))
+            runtime.find("injected", f"As requested, '{fault}' hits {call_of}.", call.place("injected", ""))
             if fault.action == "fail-copy":
                 refused = fault
             else:

@@ -157,18 +157,18 @@ def _lines(
 ) -> Iterator[str]:
     printed = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
     yield from (f"  {line}" for line in printed)
-    whose = "" if seed is None else f", that of seed {seed},"
-    yield f"Run {tried} fails{whose} with exit code {run.code}. What it printed last is above."
+    whose = "" if seed is None else f" (seed {seed})"
+    yield f"Run {tried}{whose} failed with exit code {run.code}; its last output is above."
     if count := len(shortest.preemptions):
         yield f"{counted(count, 'preemption')} {'is' if count == 1 else 'are'} enough:"
     else:
-        yield "No preemption is needed: it fails in the order that comes by itself."
+        yield "No preemption is needed: it fails in the default order."
     yield from (f"  {choice}" for choice in shortest.preemptions)
     line = shlex.join([program, *arguments])
     image = {"HBRT_IMAGE": os.environ["HBRT_IMAGE"]} if os.environ.get("HBRT_IMAGE") else {}
     if seed is not None:
         yield f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}"
-    yield f"Repeat it with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}"
+    yield f"Repeat it with only these: {_assigned({**image, **shortest.settings})}hbrt run {line}"
 
 
 def _assigned(values: Mapping[str, str]) -> str:

@@ -61,7 +61,7 @@ def test_core_dies_in_the_call_that_was_asked_for_and_the_next_one_succeeds(dsp_
         nn.softmax(dsp_board, X)
     softmax_by_the_next_core(dsp_board)
     (text,) = injected(dsp_board)
-    assert "As asked for, 'kill-core call=3' comes in softmax (command 0x400) on core 0." in text
+    assert "As requested, 'kill-core call=3' hits softmax (command 0x400) on core 0." in text
     assert dsp_board.inject() == []
 
 
