@@ -179,7 +179,7 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
     yield Table(_CORE_COLUMNS, status["cores"], none)
     for core in status["cores"]:
         if core["last_crash"]:
-            yield f"Core {core['core']} crashed last: {core['last_crash']}"
+            yield f"Last crash of core {core['core']}: {core['last_crash']}"
     yield ""
     yield from _problems(status)
     yield _clients(status)

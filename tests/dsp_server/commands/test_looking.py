@@ -142,7 +142,7 @@ def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
     row = next(line for line in shell.hbrt("status").stdout.splitlines() if line.lstrip().startswith("0 "))
     assert row.split()[:4] == ["0", "running", "ok", str(core["pid"])]
     assert len(row) <= 80
-    assert f"Core 0 crashed last: {core['last_crash']}" in shell.hbrt("status").stdout.splitlines()
+    assert f"Last crash of core 0: {core['last_crash']}" in shell.hbrt("status").stdout.splitlines()
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
