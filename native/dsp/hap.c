@@ -17,6 +17,7 @@
 #include "HAP_ps.h"
 #include "HAP_vtcm_mgr.h"
 #include "remote.h"
+#include "sysmon_cachelock.h"
 #include "hb_dsp.h"
 #include "runtime.h"
 
@@ -295,6 +296,65 @@ EXPORT int HAP_malloc(uint32 bytes, void **pptr) {
 }
 EXPORT int HAP_free(void *ptr) { return free(ptr), 0; }
 EXPORT int HAP_mem_set_grow_size(uint64 min, uint64 max) { return min <= max ? 0 : AEE_EBADPARM; }
+
+/* -- memory that is locked in the cache */
+
+enum { LOCKABLE_BYTES = 512 << 10, CACHE_LINE = 32 };
+static struct {
+  void *address; /* NULL for a free place */
+  unsigned bytes;
+  int is_ours;
+} locked[MAX_MAPPED];
+static unsigned locked_bytes;
+
+/* Note a range: 0, or AEE_ENOMEMORY. */
+static int lock_range(void *address, unsigned bytes, int is_ours) {
+  int code = AEE_ENOMEMORY;
+  pthread_mutex_lock(&mapped_lock);
+  for (int at = 0; at < MAX_MAPPED && code && bytes <= LOCKABLE_BYTES - locked_bytes; ++at) {
+    if (locked[at].address) continue;
+    locked[at].address = address, locked[at].bytes = bytes, locked[at].is_ours = is_ours;
+    locked_bytes += bytes;
+    code = 0;
+  }
+  pthread_mutex_unlock(&mapped_lock);
+  return code;
+}
+
+static int unlock_range(void *address, int is_ours) {
+  int code = AEE_EBADPARM;
+  pthread_mutex_lock(&mapped_lock);
+  for (int at = 0; at < MAX_MAPPED && code && address; ++at) {
+    if (locked[at].address != address || locked[at].is_ours != is_ours) continue;
+    locked_bytes -= locked[at].bytes;
+    locked[at].address = NULL;
+    code = 0;
+  }
+  pthread_mutex_unlock(&mapped_lock);
+  return code;
+}
+
+EXPORT void *HAP_cache_lock(unsigned int size, unsigned long long *paddr_ptr) {
+  void *made = NULL;
+  if (size && size <= LOCKABLE_BYTES && posix_memalign(&made, 128, size)) made = NULL;
+  if (made && lock_range(made, size, 1)) free(made), made = NULL;
+  if (paddr_ptr) *paddr_ptr = (uintptr_t)made;
+  return made;
+}
+
+EXPORT int HAP_cache_unlock(void *vaddr_ptr) {
+  const int code = unlock_range(vaddr_ptr, 1);
+  if (!code) free(vaddr_ptr);
+  return code;
+}
+
+EXPORT int HAP_cache_lock_addr(void *vaddr_ptr, unsigned int size) {
+  if (!vaddr_ptr || !size || (uintptr_t)vaddr_ptr % CACHE_LINE || size % CACHE_LINE) return AEE_EBADPARM;
+  return lock_range(vaddr_ptr, size, 0);
+}
+EXPORT int HAP_cache_unlock_addr(void *vaddr_ptr) { return unlock_range(vaddr_ptr, 0); }
+EXPORT int HAP_query_avail_cachelock(void) { return (int)(LOCKABLE_BYTES - locked_bytes); }
+EXPORT int HAP_query_total_cachelock(void) { return (int)locked_bytes; }
 
 /* The first thread's stack grows down from about here; a Hexagon's C library cannot say where it ends. */
 static pthread_t first_thread;

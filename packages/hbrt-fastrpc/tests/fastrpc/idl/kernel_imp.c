@@ -13,6 +13,7 @@
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "qurt.h"
+#include "sysmon_cachelock.h"
 #include "verify.h"
 #include "worker_pool.h"
 
@@ -108,6 +109,20 @@ static int vector_memory(int32_t *line) {
   MUST(HAP_compute_res_acquire(&attributes, 0) == 0);
   MUST(HAP_compute_res_release(context) == 0 && HAP_compute_res_release(context) && HAP_release_VTCM(other) == 0);
   MUST(HAP_compute_res_query_VTCM(0, &bytes, &layout, &got, NULL) == 0 && got == bytes && layout.page_list[0].page_size == bytes);
+  return 1;
+}
+
+static int cache(int32_t *line) {
+  static char block[4096] __attribute__((aligned(32)));
+  const int all = HAP_query_avail_cachelock();
+  unsigned long long place;
+  char *memory = HAP_cache_lock(4096, &place);
+  MUST(memory && place == (uintptr_t)memory && HAP_cache_lock_addr(block, sizeof block) == 0);
+  memset(memory, 1, 4096);
+  MUST(HAP_query_total_cachelock() == 8192 && HAP_query_avail_cachelock() == all - 8192);
+  MUST(HAP_cache_lock_addr(block + 1, 32) == AEE_EBADPARM && HAP_cache_unlock(block) == AEE_EBADPARM);
+  MUST(!HAP_cache_lock((unsigned)all, &place) && !place && HAP_cache_unlock_addr(memory) == AEE_EBADPARM);
+  MUST(HAP_cache_unlock(memory) == 0 && HAP_cache_unlock_addr(block) == 0 && HAP_query_avail_cachelock() == all);
   return 1;
 }
 
@@ -210,7 +225,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   text[40] = '?', text[199] = 0;
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
-  if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line)) return 0;
+  if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line) || !cache(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);
