@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 import click
 
 from hbrt.cc.toolchain import (
+    NO_LINK,
     SUPPRESSIONS,
     Flags,
     arm_flags,
@@ -18,7 +20,7 @@ from hbrt.cc.toolchain import (
 )
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
-from hbrt.native.hexagon_flags import hexagon_compiler, hexagon_flags, version_in
+from hbrt.native.hexagon_flags import hexagon_assembler, hexagon_compiler, hexagon_flags, version_in
 from hbrt.native.image_flags import image_flags
 
 _OURS = {
@@ -120,15 +122,37 @@ def command(
     remember_python()
     if is_image:  # a finding then names a file that is found from everywhere
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
-    compiler = hexagon_compiler(sources, version) if is_hexagon else compiler_of(sources)
-    line = command_line(compiler, flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
+    with tempfile.TemporaryDirectory() as objects:
+        compiler, arguments = (
+            _for_hexagon(arguments, version, objects) if is_hexagon else (compiler_of(sources), arguments)
+        )
+        line = command_line(compiler, flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
+        has_failed = _call(line, SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None)
+    if has_failed:
+        ctx.exit(Exit.FAILED)
+
+
+def _call(line: list[str], source: bytes | None = None) -> int:
+    """Run a compiler, and return its exit code."""
     try:
-        source = SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None
-        done = subprocess.run(line, check=False, input=source)
+        return subprocess.run(line, check=False, input=source).returncode
     except FileNotFoundError:
         raise FileNotFoundError(f"Compiler not found: {line[0]}. Name another in CC or CXX.") from None
-    if done.returncode:
-        ctx.exit(Exit.FAILED)
+
+
+def _for_hexagon(arguments: tuple[str, ...], version: int, folder: str) -> tuple[list[str], tuple[str, ...]]:
+    """The compiler, and its arguments; in the place of assembly code that is to be linked, its object in a folder."""
+    sources = sources_in(arguments)
+    assembly = [one for one in arguments if not one.startswith("-") and Path(one).suffix in {".s", ".S"}]
+    if NO_LINK.intersection(arguments):
+        is_assembly = assembly and not sources
+        return hexagon_assembler(version) if is_assembly else hexagon_compiler(sources, version), arguments
+    given, found = list(arguments), [one for one in arguments if one.startswith(("-I", "-D"))]
+    for number, one in enumerate(assembly):
+        made = str(Path(folder, f"{number}.o"))
+        if not _call([*hexagon_assembler(version), *found, "-c", one, "-o", made]):
+            given[given.index(one)] = made  # else the linker's compiler says again what is wrong
+    return hexagon_compiler(sources, version), tuple(given)
 
 
 def _check(arguments: tuple[str, ...], sources: list[str]) -> None:

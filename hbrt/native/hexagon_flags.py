@@ -63,6 +63,18 @@ def hexagon_compiler(sources: Sequence[str], version: int = VERSION) -> list[str
     return [sys.executable, "-m", "ziglang", language, "-target", "hexagon-linux-musl", f"-mcpu=hexagonv{version}"]
 
 
+def hexagon_assembler(version: int = VERSION) -> list[str]:
+    """The command that makes an object of assembly code with HVX, which takes its units from the processor's name.
+
+    A program is not linked with that name: the C library's loops would become vectors, too.
+
+    Raises:
+        FileNotFoundError: ziglang is not installed.
+    """
+    *command, processor = hexagon_compiler((), version)
+    return [*command, f"{processor}+hvxv{version}+hvx_length128b"]
+
+
 def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Flags for the compiler, and for the linker: the sources of the runtime are among these."""
     sources = [str(source_dir(folder) / name) for folder, names in _RUNTIME.items() for name in names]

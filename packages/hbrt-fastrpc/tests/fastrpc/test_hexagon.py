@@ -147,6 +147,23 @@ def test_vectors_in_print(tmp_path: Path) -> None:
     ]
 
 
+def test_assembly_code_with_vectors(tmp_path: Path) -> None:
+    assembly, main = tmp_path / "splat.S", tmp_path / "main.c"
+    assembly.write_text("#include <place.h>\n.globl splat\nsplat:\n{ v0 = vsplat(r0)\n jumpr PLACE }\n")
+    (tmp_path / "place.h").write_text("#define PLACE r31\n")
+    main.write_text(
+        "#include <stdio.h>\n#include <hexagon_types.h>\nHVX_Vector splat(int);\n"
+        'int main(void) { HVX_Vector v = splat(7); return printf("%d\\n", ((int *)&v)[31]) != 2; }\n'
+    )
+    program = tmp_path / "program"
+    line = [*HBRT, "cc", "--dsp", "--target", "hexagon", f"-I{tmp_path}", main, assembly, "-o", program]
+    run(*line, timeout_s=5 * PATIENCE_S)
+    assert run("qemu-hexagon", program) == "7\n"
+    run(*HBRT, "cc", "--dsp", "--target", "hexagon", f"-I{tmp_path}", "-c", assembly, "-o", tmp_path / "splat.o")
+    assembly.write_text("nonsense\n")
+    assert subprocess.run(list(map(str, line)), capture_output=True, check=False).returncode == 1
+
+
 def test_a_program_without_its_board_says_so(folder: Path) -> None:
     done = subprocess.run(
         ["qemu-hexagon", "-cpu", "v67", str(folder / "libhvx_skel.so")], capture_output=True, text=True, check=False
