@@ -76,7 +76,7 @@ PARTS = {
         "test_a_task_is_under_way_until_its_end_is_seen",
     ],
     "strict/test_eviction.py": ["TestEviction::test_clean_program_has_the_results_that_it_has_without"],
-    "strict/test_late_views.py": ["test_a_freed_block_that_an_op_was_to_get_is_refused_as_ever[memory,coherence]"],
+    "strict/test_late_views.py": ["test_a_freed_block_that_an_op_was_to_get_is_refused_as_ever"],
     "strict/test_stale.py": ["test_a_read_is_named_with_both_lines_and_goes_on_with_the_old_bytes"],
     "session/test_checks.py": ["test_cores_see_what_is_watched", "test_nothing_is_watched_by_default"],
     "session/test_waiting.py": [
@@ -401,6 +401,10 @@ def test_priorities_order_the_tasks_of_all_programs(chip: Chip, peer: Peer) -> N
     raw = bytes(journal.view())
     noted = [int.from_bytes(raw[at : at + 4], "little") for at in range(4, 28, 4)]
     assert noted == [number for _, number in sorted(wanted)]
+
+
+def test_what_runs_again_is_there(tmp_path: Path) -> None:
+    run_again(PARTS, tmp_path / "inner", "--collect-only", parts=PARTS, left_out=[])
 
 
 @pytest.mark.long
