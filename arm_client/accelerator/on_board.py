@@ -95,7 +95,7 @@ def _name_of(label: str, proto: ModelProto) -> str:
     """What a list calls a model: the name in its label, of a file or in quotes, else that of its graph."""
     whole, _, quoted = label.partition(", segment ")[0].partition("'")
     name = quoted.rstrip("'") or (Path(whole).name if Path(whole).suffix else proto.graph.name)
-    return name.replace("\0", "")[:_MAX_NAME]
+    return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file's may have any bytes
 
 
 def is_inline() -> bool:
