@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import floor, log10
 from typing import Any, Final, Literal, NamedTuple
 
 import click
@@ -198,11 +199,13 @@ def unit_of(times_ns: Sequence[float]) -> str:
 
 
 def in_unit(nanoseconds: float, unit: str) -> str:
-    """A time in a unit, to three digits: ``4,360 µs``, ``12.3 µs``, ``0.870 µs``."""
+    """A time in a unit, to three digits: ``4,360 µs``, ``12.3 µs``, ``0.870 µs``; a far shorter one to two."""
     value = nanoseconds / _UNITS[unit]
     if unit == "ns" or not value:
         return f"{value:.0f} {unit}"
-    decimals = next((decimals for decimals, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
+    decimals = next((decimals for decimals, least in enumerate((100, 10, 1)) if abs(value) >= least), 0)
+    if abs(value) < 1:
+        decimals = max(3, 1 - floor(log10(abs(value))))
     return f"{f'{value:.{decimals}f}' if decimals else rounded(value)} {unit}"
 
 

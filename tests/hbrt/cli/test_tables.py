@@ -45,6 +45,7 @@ def test_a_table_without_rows_is_its_headings() -> None:
         ((4_360_000, 12_340, 0), ["4,360 µs", "12.3 µs", "0 µs"]),
         ((207e6, 500_000), ["207 ms", "0.500 ms"]),
         ((2_000_000, 40), ["2,000 µs", "0.040 µs"]),
+        ((142e9, 300), ["142,000 ms", "0.00030 ms"]),
     ],
 )
 def test_times_of_a_table_have_one_unit(times_ns: tuple[float, ...], texts: list[str]) -> None:
