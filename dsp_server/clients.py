@@ -106,7 +106,8 @@ class Clients:
 
     def note_model(self, client: Client, name: str) -> None:
         """Keep the name of a model that a client loads, for its tasks: they do not say which of several they run."""
-        self.models[client.pid] = name if self.models.get(client.pid, name) == name else ""
+        if client.pid in self.names:  # where what ended long ago goes, so do its models
+            self.models[client.pid] = name if self.models.get(client.pid, name) == name else ""
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
         """Lease more slots to a client; fewer than requested when few are left.

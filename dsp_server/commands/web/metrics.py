@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hbrt.cli.tables import command_of
+
 
 def metrics_of(document: Mapping[str, Any]) -> str:
     """The metrics of a board, as the page's document has it; of one that is gone ``hbrt_up`` alone.
@@ -40,7 +42,9 @@ def _families(
     yield "hbrt_core_busy_ratio", "Share of the last interval in ops.", [(one, core["busy"]) for one, core in cores]
     healthy = [(one, float(core["health"] in {"ok", "busy"})) for one, core in cores]
     yield "hbrt_core_healthy", "Whether a core is ok or busy.", healthy
-    commands = [({**board, "cmd": f"{one['cmd']:#x}", "op": one["name"]}, one) for one in document["commands"]]
+    commands = [
+        ({**board, "kind": one["kind"], "cmd": command_of(one), "op": one["name"]}, one) for one in document["commands"]
+    ]
     for key, name, about in (
         ("calls_per_s", "hbrt_command_calls_per_second", "Calls that ended, of the last interval."),
         ("failed", "hbrt_command_failed", "Calls that failed, of the last interval."),
