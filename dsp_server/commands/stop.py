@@ -72,7 +72,9 @@ def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, 
         except RefusedError as error:
             if error.status == Status.HB_DSP_TIMEOUT:
                 raise RefusedError(
-                    error.status, f"{error} If it hangs, 'kill -9 {daemon.pid}' ends it and its cores."
+                    error.status,
+                    f"{error} If it hangs, 'kill -9 {daemon.pid}' ends it and its cores; "
+                    "then 'hbrt stop' removes its files.",
                 ) from None
             if error.status != Status.HB_SYS_BOARD_LOST:
                 raise  # a daemon that ends before its answer has arrived did what it was asked, by whomever

@@ -346,7 +346,7 @@ def _constant(key: str, given: Any, path: Path) -> Constant:
     low, high = (_number(key, one, f"{path}: {key}.assumed") for one in span)
     if not low <= value <= high:
         value_is, *ends = (rounded(one, 12) for one in (value, low, high))
-        raise BadProfileError(f"{path}: {key}.value is {value_is}, outside assumed = [{', '.join(ends)}]; widen it.")
+        raise BadProfileError(f"{path}: {key}.value is {value_is}, outside assumed, {' to '.join(ends)}; widen it.")
     return Constant(value, low, high, "", given.get("why", ""))
 
 

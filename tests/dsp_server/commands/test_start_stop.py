@@ -430,7 +430,7 @@ def test_stop_gives_up_on_a_daemon_that_does_not_answer(shell: Shell) -> None:
     assert (answer.returncode, answer.stdout) == (124, "")
     assert answer.stderr == (
         f"Error: The daemon of board default (process {daemon}) did not answer 'status' in 0.3 s. "
-        f"If it hangs, 'kill -9 {daemon}' ends it and its cores.\n"
+        f"If it hangs, 'kill -9 {daemon}' ends it and its cores; then 'hbrt stop' removes its files.\n"
     )
     os.kill(daemon, signal.SIGCONT)
     shell.good("stop")

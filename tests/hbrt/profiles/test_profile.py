@@ -107,7 +107,7 @@ def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
         ("idma.row_cycles = {value = true, source = 'x'}", "value is True; write a whole number"),
         ("idma.row_cycles = {value = 1, source = ''}", "source is ''; write where the value is from."),
         ("idma.row_cycles = {value = 1}", "needs value, and either source = a text or assumed = [low, high]."),
-        ("idma.row_cycles = {value = 9, assumed = [1, 2]}", "value is 9, outside assumed = [1, 2]; widen it."),
+        ("idma.row_cycles = {value = 9, assumed = [1, 2]}", "value is 9, outside assumed, 1 to 2; widen it."),
         ("idma.row_cycles = {value = 1, assumed = 2}", "assumed is 2; write [low, high]."),
         ("idma.row_cycles = {value = 1, source = 'x', low = 2}", "has 'low'; a constant has value, and source"),
     ],
