@@ -50,6 +50,8 @@ def test_what_is_bound_passes_frames_on(camera: srcampy.Camera) -> None:
     assert decoder.set_img(part[:20]) == decoder.set_img(part[20:]) == 0
     assert bgr(decoder.get_img(), 24, 32) == [1, 0, 0]
     assert decoder.get_img() is None
+    assert decoder.set_img(part) == decoder.close() == 0
+    assert decoder.get_img() is None
     assert srcampy.unbind(scaler, encoder) == 0
     assert encoder.get_img() is None
     assert srcampy.bind(encoder, camera) == -1
@@ -116,3 +118,5 @@ def test_h264_survives_where_pyav_is(tmp_path: Path, camera: srcampy.Camera) -> 
     file.write_bytes(b"".join(encoder.get_img() or b"" for _ in range(4)))
     assert decoder.decode(str(file), 0, 1, 64, 48) == [0, 4]
     assert bgr(decoder.get_img(), 64, 48) == [0, 0, 1]
+    assert decoder.close() == 0
+    assert decoder.get_img() is None

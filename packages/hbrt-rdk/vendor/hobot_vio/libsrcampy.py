@@ -281,6 +281,8 @@ class Decoder:
         if not self._codec:
             raise ValueError("it was not opened.")
         self._codec, self._context = "", None
+        self._pictures.clear()
+        self._packets.clear()
         return 0
 
     def frame(self) -> Picture | None:
