@@ -17,14 +17,15 @@
     }                                                 \
   } while (0)
 
-enum { WIDTH = 64, HEIGHT = 48, TURNED_WIDTH = 24, TURNED_HEIGHT = 32 };
+enum { WIDTH = 64, HEIGHT = 48, TURNED_WIDTH = 24, TURNED_HEIGHT = 32, LARGE_WIDTH = 128, LARGE_HEIGHT = 96 };
 
 static int moved(void) {
   char frame[FRAME_BUFFER_SIZE(WIDTH, HEIGHT)], turned[FRAME_BUFFER_SIZE(TURNED_WIDTH, TURNED_HEIGHT)], *stream = malloc(1 << 20);
+  char larger[FRAME_BUFFER_SIZE(LARGE_WIDTH, LARGE_HEIGHT)];
   int32_t widths[] = {32, WIDTH}, heights[] = {24, HEIGHT}, width = TURNED_WIDTH, height = TURNED_HEIGHT;
-  int32_t at = 0, crop_width = 32, crop_height = 24, turn = 90, size;
+  int32_t at = 0, crop_width = 32, crop_height = 24, turn = 90, right = 96, low = 72, size;
   sp_sensors_parameters sensor = {.raw_height = HEIGHT, .raw_width = WIDTH, .fps = 1000};
-  void *camera = sp_init_vio_module(), *scaler = sp_init_vio_module(), *turning = sp_init_vio_module();
+  void *camera = sp_init_vio_module(), *scaler = sp_init_vio_module(), *turning = sp_init_vio_module(), *large = sp_init_vio_module();
   void *encoder = sp_init_encoder_module(), *decoder = sp_init_decoder_module(), *display = sp_init_display_module();
   CHECK(stream && camera && display && camera != scaler);
   CHECK(sp_vio_get_frame(camera, frame, WIDTH, HEIGHT, 2000) == -1);
@@ -39,6 +40,10 @@ static int moved(void) {
   CHECK(sp_vio_get_frame(scaler, turned, width, height, 2000) == 0);
   CHECK(sp_open_camera_v3(turning, 0, 0, 1, &sensor, &width, &height, &at, &at, &crop_width, &crop_height, &turn) == 0);
   CHECK(sp_vio_get_frame(turning, turned, width, height, 2000) == 0);
+  sensor.raw_width = LARGE_WIDTH, sensor.raw_height = LARGE_HEIGHT;
+  CHECK(sp_open_camera_v3(large, 0, 0, 1, &sensor, &width, &height, &right, &low, &crop_width, &crop_height, NULL) == 0);
+  CHECK(sp_vio_get_frame(large, turned, width, height, 2000) == 0 && (unsigned char)turned[0] == 82);
+  CHECK(sp_vio_get_frame(large, larger, LARGE_WIDTH, LARGE_HEIGHT, 2000) == 0);
   CHECK(sp_start_encode(encoder, 0, SP_ENCODER_MJPEG, width, height, 8000) == 0);
   CHECK(sp_module_bind(scaler, SP_MTYPE_VIO, encoder, SP_MTYPE_ENCODER) == 0);
   size = sp_encoder_get_stream(encoder, stream);

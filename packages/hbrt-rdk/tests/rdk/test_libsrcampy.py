@@ -57,6 +57,12 @@ def test_what_is_bound_passes_frames_on(camera: srcampy.Camera) -> None:
     assert srcampy.bind(encoder, camera) == -1
 
 
+def test_a_crop_is_of_the_size_that_the_scaler_was_opened_with(camera: srcampy.Camera) -> None:
+    scaler = srcampy.Camera()
+    assert scaler.open_vps(1, 2, 128, 96, 32, 24, [96, 72, 32, 24]) == srcampy.bind(camera, scaler) == 0
+    assert bgr(scaler.get_img(2, 32, 24), 32, 24) == [0, 0, 1]
+
+
 def test_the_calls_of_rdk_ultra_take_sizes_as_lists(camera: srcampy.Camera) -> None:
     ultra, scaler, encoder = libsppydev.Camera(), libsppydev.Camera(), libsppydev.Encoder()
     decoder, display = libsppydev.Decoder(), libsppydev.Display()

@@ -42,7 +42,7 @@ class _Vio(Camera):
         widths, heights = ([one[at] for one in sizes] for at in range(2))
         code = self._camera.open_cam(0, -1, fps, widths, heights)
         if not code and self._camera is not self:
-            code = self.open_vps(0, _ROTATE_CROP, dst_size=sizes, crop_rect=crops, rotate=turns)
+            code = self.open_vps(0, _ROTATE_CROP, src_size=self.sensor, dst_size=sizes, crop_rect=crops, rotate=turns)
             self.take(self._camera)
         return code
 

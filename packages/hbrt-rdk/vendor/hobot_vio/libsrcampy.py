@@ -148,6 +148,7 @@ class Camera:
     def _processed(self, picture: Picture, at: int) -> Picture:
         if at < len(self._crops):
             x, y, width, height = self._crops[at][:4]
+            picture = np.asarray(cv2.resize(picture, self._input), np.uint8)
             picture = picture[y : y + height, x : x + width]
         if at < len(self._turns) and self._turns[at] in _TURNS:
             picture = np.asarray(cv2.rotate(picture, _TURNS[self._turns[at]]), np.uint8)
