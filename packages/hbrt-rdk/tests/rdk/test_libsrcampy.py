@@ -63,6 +63,14 @@ def test_a_crop_is_of_the_size_that_the_scaler_was_opened_with(camera: srcampy.C
     assert bgr(scaler.get_img(2, 32, 24), 32, 24) == [0, 0, 1]
 
 
+def test_a_camera_does_not_crop_as_it_did_as_a_scaler(camera: srcampy.Camera) -> None:
+    frame = camera.get_img(2, 32, 24)
+    assert camera.open_vps(1, 2, 64, 48, 32, 24, [64, 48, 32, 24]) == 0
+    camera.close_cam()
+    assert camera.open_cam(0, -1, 1000, 32, 24) == 0
+    assert camera.get_img(2, 32, 24) == frame
+
+
 def test_the_calls_of_rdk_ultra_take_sizes_as_lists(camera: srcampy.Camera) -> None:
     ultra, scaler, encoder = libsppydev.Camera(), libsppydev.Camera(), libsppydev.Encoder()
     decoder, display = libsppydev.Decoder(), libsppydev.Display()

@@ -71,7 +71,8 @@ class Camera:
         """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1."""
         del pipe_id, video_index, raw_height, raw_width
         self._sizes = [*_sizes(width, height), DEFAULT_SIZE]
-        self._frames, self._set = CameraFrames(fps), None
+        self._frames, self._set, self._source = CameraFrames(fps), None, None
+        self._crops, self._turns = [], []
         return 0
 
     @_answers
