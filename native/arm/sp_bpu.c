@@ -7,7 +7,7 @@
 
 #define API __attribute__((visibility("default")))
 
-/** Rows of a plane of the picture, and its bytes a row, as the program and as the model has them. */
+/** Rows of a picture of planes, and its bytes a row, as the program and as the model has them; no rows for all else. */
 struct rows {
   int64_t count, given, aligned;
 };
@@ -20,8 +20,38 @@ static struct rows rows_of(const hbDNNTensorProperties *of) {
     case HB_DNN_IMG_TYPE_Y: return (struct rows){valid[at], valid[at + 1], aligned[at + 1]};
     case HB_DNN_IMG_TYPE_NV12:
     case HB_DNN_IMG_TYPE_NV12_SEPARATE: return (struct rows){valid[at] * 3 / 2, valid[at + 1], aligned[at + 1]};
-    default: return (struct rows){1, of->alignedByteSize, of->alignedByteSize};
+    default: return (struct rows){0, 0, 0};
   }
+}
+
+/** Copy the dimensions from `at` on into the model's padding. Returns where the program's data of them ends. */
+static const char *copy_padded(const hbDNNTensorProperties *of, int32_t at, char *to, const char *from) {
+  int64_t count = of->validShape.dimensionSize[at], step = of->stride[at];
+  if (at == of->validShape.numDimensions - 1) {
+    memcpy(to, from, (size_t)(count * step));
+    return from + count * step;
+  }
+  for (int64_t index = 0; index < count; index++) from = copy_padded(of, at + 1, to + index * step, from);
+  return from;
+}
+
+/** Copy the program's input into the model's; where NV12 is in two blocks, the second is the rest of the first. */
+static void copy_input(hbDNNTensor *input, const char *from) {
+  const hbDNNTensorProperties *of = &input->properties;
+  const hbDNNTensorShape *valid = &of->validShape, *aligned = &of->alignedShape;
+  hbSysMem *mem = input->sysMem;
+  struct rows rows = rows_of(of);
+  for (int64_t row = 0; row < rows.count; row++)
+    memcpy((char *)mem->virAddr + row * rows.aligned, from + row * rows.given, (size_t)rows.given);
+  if (of->tensorType == HB_DNN_IMG_TYPE_NV12_SEPARATE) {
+    uint32_t luma = (uint32_t)(rows.count * 2 / 3 * rows.aligned);
+    mem[1] = (hbSysMem){mem->phyAddr + luma, (char *)mem->virAddr + luma, mem->memSize - luma};
+  }
+  if (rows.count) return;
+  if (memcmp(valid->dimensionSize, aligned->dimensionSize, sizeof(int32_t) * (size_t)valid->numDimensions))
+    copy_padded(of, 0, mem->virAddr, from);
+  else
+    memcpy(mem->virAddr, from, (size_t)of->alignedByteSize);
 }
 
 API bpu_module *sp_init_bpu_module(const char *model_file_name) {
@@ -74,9 +104,7 @@ API int32_t sp_deinit_bpu_tensor(hbDNNTensor *tensor, int32_t len) {
 API int32_t sp_bpu_start_predict(bpu_module *bpu_handle, char *addr) {
   if (!bpu_handle || !addr || !bpu_handle->output_tensor) return -1;
   hbDNNTensor *input = &bpu_handle->input_tensor;
-  struct rows rows = rows_of(&input->properties);
-  for (int64_t row = 0; row < rows.count; row++)
-    memcpy((char *)input->sysMem[0].virAddr + row * rows.aligned, addr + row * rows.given, (size_t)rows.given);
+  copy_input(input, addr);
   int32_t count, code = hbSysFlushMem(input->sysMem, HB_SYS_MEM_CACHE_CLEAN);
   hbDNNInferCtrlParam how;
   HB_DNN_INITIALIZE_INFER_CTRL_PARAM(&how);
