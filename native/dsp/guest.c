@@ -22,6 +22,7 @@ static const uint8_t *ddr;
 static uint64_t ddr_base;
 static take_packet *take;
 static uint32_t number; /* of the newest task */
+static uint32_t taken;  /* packets of those that page->said counts */
 static hbrt_habit polling;
 static uint32_t commands[HBRT_GUEST_OPS];
 
@@ -32,7 +33,9 @@ EXPORT void hbrt_guest_open(void *shared, int32_t socket, const void *ddr_map, u
 
 static int is_done(void) { return __atomic_load_n(&page->done, __ATOMIC_ACQUIRE) == number; }
 
-static int is_changed(void) { return is_done() || hbrt_load(&page->has_said); }
+static int has_said(void) { return __atomic_load_n(&page->said, __ATOMIC_ACQUIRE) != taken; }
+
+static int is_changed(void) { return is_done() || has_said(); }
 
 static void poll_program(void) {
   enum { POLLS_PER_YIELD = 4 }; /* few: the program may share the CPU */
@@ -49,20 +52,18 @@ static void poll_program(void) {
   hbrt_habit_note(&polling, hbrt_polled(found, now_ns - end_ns));
 }
 
-/* Wait for the task's end, and have packets taken meanwhile. A packet tells of the end after others, or to a sleeper. */
+/* Wait for the task's end and for every packet that was announced; a sleeper is told of the end by a packet. */
 static void wait_for_end(void) {
   static struct hbrt_guest_packet packet;
   poll_program();
-  while (!is_done() || hbrt_load(&page->has_said)) {
+  while (!is_done() || has_said()) {
     hbrt_store(&page->is_core_asleep, 1);
     hbrt_full_fence(); /* asleep before the last look: pairs with the program's fence */
-    if (is_done() && !hbrt_load(&page->has_said)) break;
+    if (is_done() && !has_said()) break;
     const ssize_t size = recv(channel, &packet, sizeof packet, 0);
     if (size < 0 && errno == EINTR) continue;
-    if (size >= (ssize_t)sizeof packet.head && packet.head.kind == HBRT_GUEST_DONE) {
-      if (packet.head.word == number) hbrt_store(&page->has_said, 0); /* else of a task whose end was seen */
-      continue;
-    }
+    if (size >= (ssize_t)sizeof packet.head && packet.head.kind == HBRT_GUEST_DONE) continue;
+    taken += packet.head.kind == HBRT_GUEST_MAP || packet.head.kind == HBRT_GUEST_LOG;
     hbrt_dsp_runtime();
     take(&packet, size > 0 ? (size_t)size : 0);
   }

@@ -32,7 +32,7 @@ struct hbrt_guest_page {
   /* The program's. */
   uint32_t done; /* number of the last task that has ended */
   int32_t status;
-  uint8_t has_said; /* a packet of the task that runs is on its way */
+  uint32_t said; /* MAP and LOG packets so far, each counted before it is sent */
 };
 
 #endif

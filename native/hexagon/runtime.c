@@ -85,9 +85,9 @@ static size_t receive(struct hbrt_guest_packet *packet) {
   }
 }
 
-/* Send a packet in a task: the core takes no end of the task for the last word. */
+/* Send a packet in a task: the core waits for each that is counted, though the task has ended. */
 static void say(const struct hbrt_guest_message *head, const char *text, size_t size) {
-  hbrt_store(&page->has_said, 1);
+  __atomic_add_fetch(&page->said, 1, __ATOMIC_SEQ_CST);
   send_packet(head, text, size);
 }
 
@@ -241,7 +241,7 @@ int hb_dsp_start(void) {
     is_in_task = 0;
     __atomic_store_n(&page->done, number, __ATOMIC_RELEASE);
     hbrt_full_fence(); /* done before the flag: pairs with a core that goes to sleep */
-    if (!hbrt_load(&page->has_said) && !hbrt_load(&page->is_core_asleep)) continue;
+    if (!hbrt_load(&page->is_core_asleep)) continue;
     hbrt_store(&page->is_core_asleep, 0);
     send_packet(&(struct hbrt_guest_message){.kind = HBRT_GUEST_DONE, .word = number}, NULL, 0);
   }

@@ -77,6 +77,12 @@ def test_vectors_of_128_bytes(hvx: Callable[[], Any]) -> None:
         assert one.threads(4) == 4 * 1000
 
 
+def test_a_thread_that_logs_while_its_task_ends(hvx: Callable[[], Any]) -> None:
+    with hvx() as one:
+        for _ in range(20_000):  # a word that crosses the end is rare
+            one.tell()
+
+
 def test_the_kernel_of_a_dsp(folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     with (

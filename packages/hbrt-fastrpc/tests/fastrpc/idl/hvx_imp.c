@@ -7,6 +7,7 @@
 #include <hexagon_types.h>
 #include <hvx_hexagon_protos.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,6 +44,23 @@ int hvx_threads(remote_handle64 h, int32_t number, int32_t *sum) {
   for (int at = 0; at < number; at++) pthread_join(made[at], NULL);
   *sum = total;
   return 0;
+}
+
+static sem_t asked, heard;
+static void *tell(void *unused) {
+  for (;; sem_wait(&asked)) {
+    sem_post(&heard);
+    FARF(HIGH, "a thread tells");
+  }
+  return unused;
+}
+
+int hvx_tell(remote_handle64 h) {
+  static pthread_t teller;
+  (void)h;
+  if (teller) sem_post(&asked);
+  else if (pthread_create(&teller, NULL, tell, NULL)) return AEE_EFAILED;
+  return sem_wait(&heard);
 }
 
 int hvx_crash(remote_handle64 h, int32_t way) {
