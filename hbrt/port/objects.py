@@ -18,7 +18,8 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
     """Return what is unknown: ``rknn.api.RKNN.gone``, and ``rknn.api.RKNN.config(gone=)`` for a keyword.
 
-    An object is a vendor's when the file gives its variable, or ``self.NAME``, nothing but calls of one class.
+    An object is a vendor's when the file gives its variable, or ``self.NAME``, nothing but calls of one class. Left out
+    is what the file sets itself, asks for by hasattr or getattr, or uses where it catches that it is missing.
 
     Args:
         nodes: Of one file.
@@ -29,17 +30,32 @@ def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
         return set()
     classes = _classes(nodes, called)
     skipped = {id(node) for one in nodes if isinstance(one, ast.Try) for node in _tried(one)}
+    own = {
+        f"{kind}.{node.attr}"
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if (kind := classes.get(ast.unparse(node.value))) is not None
+    }
+    asked = {name for node in nodes if isinstance(node, ast.Call) for name in _asked(node)}
     found = set()
     for node in nodes:
         if id(node) in skipped:
             continue
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr not in asked:
             kind = classes.get(ast.unparse(node.value))
             if kind is not None and not _has(_imported(kind), node.attr):
                 found.add(f"{kind}.{node.attr}")
         elif isinstance(node, ast.Call) and node.keywords:
             found |= _unknown_keywords(node, called, classes)
-    return found
+    return {name for name in found if name.partition("(")[0] not in own}
+
+
+def _asked(node: ast.Call) -> Iterator[str]:
+    """The attribute that a call of hasattr or getattr names."""
+    if ast.unparse(node.func) in {"hasattr", "getattr"} and len(node.args) > 1:
+        name = node.args[1]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            yield name.value
 
 
 def _unknown_keywords(node: ast.Call, called: Mapping[str, str], classes: Mapping[str, str]) -> set[str]:
@@ -54,10 +70,10 @@ def _unknown_keywords(node: ast.Call, called: Mapping[str, str], classes: Mappin
 
 def _tried(node: ast.Try) -> list[ast.AST]:
     """What a program does without: that it is missing is caught."""
-    caught = " ".join(ast.unparse(one.type) for one in node.handlers if one.type)
-    return (
-        [one for part in node.body for one in ast.walk(part)] if re.search("AttributeError|TypeError", caught) else []
-    )
+    caught = {ast.unparse(one.type) if one.type else "Exception" for one in node.handlers}
+    if not re.search(r"AttributeError|TypeError|\b(?:Base)?Exception\b", " ".join(caught)):
+        return []
+    return [one for part in node.body for one in ast.walk(part)]
 
 
 def _classes(nodes: list[ast.AST], called: Mapping[str, str]) -> dict[str, str]:

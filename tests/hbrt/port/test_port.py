@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from hbrt.native.files import NotBuiltError, library
 from hbrt.port.command import command
 from hbrt.port.scan import scan
+from tests.each import each
 
 
 @pytest.fixture
@@ -86,6 +87,25 @@ except AttributeError:
         f"{name}.Display.hide",
     ]
     assert scan(tree).missing == expected
+
+
+@each("caught", ["", " Exception", " (OSError, BaseException) as error"])
+def test_what_works_without_an_attribute_is_not_missing(tree: Path, caught: str) -> None:
+    text = f"""from hobot_vio import libsrcampy as cam
+camera = cam.Camera()
+camera.label = "front"
+print(camera.label)
+camera.get_img = print
+camera.get_img(end="")
+if hasattr(camera, "zoom") and getattr(camera, "focus", None):
+    camera.zoom(camera.focus)
+try:
+    camera.choice(cam.Camera(lens=1))
+except{caught}:
+    camera.gone()
+"""
+    (tree / "run.py").write_text(text)
+    assert scan(tree).missing == ["hobot_vio.libsrcampy.Camera.gone"]
 
 
 def test_a_tree_below_a_folder_named_build_is_read_and_finds_every_header_of_the_compiler(tree: Path) -> None:
