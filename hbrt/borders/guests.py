@@ -23,11 +23,22 @@ PACKAGES: Final = frozenset({*CORE, *_DISTRIBUTION_OF})
 
 
 class MissingGuestError(ImportError):
-    """A guest is needed that is not installed; the message says which extra brings it."""
+    """A guest is needed that is not installed, or not with what is needed; the message says which extra brings it."""
 
     def __init__(self, subject: str, extra: str) -> None:
         how = f"in the clone, pip install '.[{extra}]' packages/hbrt-{extra}"
-        super().__init__(f"{subject} needs hbrt-{extra}, which is not installed: {how}.")
+        lack = "installed without it; install it again" if _is_installed(f"hbrt-{extra}") else "not installed"
+        super().__init__(f"{subject} needs hbrt-{extra}, which is {lack}: {how}.")
+
+
+def _is_installed(distribution: str) -> bool:
+    from importlib import metadata
+
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 @cache
@@ -53,7 +64,7 @@ def load(group: str, name: str, subject: str, extra: str) -> Any:
         extra: The extra that brings the guest.
 
     Raises:
-        MissingGuestError: the guest is not installed.
+        MissingGuestError: the guest is not installed, or announces no such name.
     """
     entry = _entries(group).get(name)
     if entry is None:

@@ -81,6 +81,9 @@ def test_a_verb_of_a_guest_that_is_not_installed_says_which_extra_brings_it(monk
     how = "in the clone, pip install '.[nowhere]' packages/hbrt-nowhere"
     sentence = f"'hbrt idl' needs hbrt-nowhere, which is not installed: {how}."
     assert answer.output == f"Error: {sentence}\n"
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: name)  # one without that verb
+    answer = CliRunner().invoke(group, ["idl"], prog_name="hbrt")
+    assert answer.output == f"Error: {sentence.replace('not installed', 'installed without it; install it again')}\n"
 
 
 @each("name", VERBS)
