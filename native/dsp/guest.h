@@ -1,8 +1,9 @@
-/* Between a core and the program of Hexagon code beside it: a page that both have mapped, and a socket of packets.
+/* Between a core and the program of Hexagon code beside it: a page that both have mapped, and two sockets of packets.
  *
- * A task and its status pass through the page, and no packet, while both sides are awake. A side that sleeps on the
- * socket says so in the page, and then gets a packet. What else the program says is packets only, which it announces in
- * the page. The socket's end tells the death of the other side. */
+ * A task and its status pass through the page, and no packet, while both sides are awake. A side that sleeps on
+ * its socket says so in the page, and then gets a packet. What else the program says is packets only, which it announces
+ * in the page. The core's answers have a socket of their own: another thread may ask while the main one sleeps. A
+ * socket's end tells the death of the other side. */
 #ifndef HBRT_GUEST_H
 #define HBRT_GUEST_H
 

@@ -1,7 +1,7 @@
 /* The runtime of a process domain that runs as Hexagon code: the tasks of a core, from a page that both have mapped.
  *
  * The program is one of QEMU's, beside the core's process, and has the board's DDR file mapped. The core posts a task by
- * the physical addresses of its blocks, answers by a socket what the program asks while the task runs, and finds its
+ * the physical addresses of its blocks, answers by sockets what the program asks while the task runs, and finds its
  * status in the page. native/dsp/guest.c and fastrpc/dsp/hexagon.py are the other side. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 
 enum { CACHED = 128, MAX_IMPORTS = 1024 };
 
-static int channel = -1, core;
+static int channel = -1, answers = -1, core;
 static struct hbrt_guest_page *page;
 static hbrt_file ddr;
 static hbrt_habit polling;
@@ -77,9 +77,9 @@ static void send_packet(const struct hbrt_guest_message *head, const char *text,
   if (sendmsg(channel, &all, MSG_NOSIGNAL) < 0) _exit(0); /* the core is gone */
 }
 
-static size_t receive(struct hbrt_guest_packet *packet) {
+static size_t receive(int from, struct hbrt_guest_packet *packet) {
   for (;;) {
-    const ssize_t size = recv(channel, packet, sizeof *packet - 1, 0);
+    const ssize_t size = recv(from, packet, sizeof *packet - 1, 0);
     if (size == 0) _exit(0);
     if (size >= (ssize_t)sizeof packet->head) return (size_t)size;
   }
@@ -97,9 +97,7 @@ static int ask(struct hbrt_guest_packet *packet) {
   const uint32_t kind = packet->head.kind;
   pthread_mutex_lock(&asking);
   say(&packet->head, NULL, 0);
-  size_t size;
-  do size = receive(packet);
-  while (packet->head.kind == HBRT_GUEST_WAKE); /* of a task that was found without it */
+  const size_t size = receive(answers, packet);
   pthread_mutex_unlock(&asking);
   ((char *)packet)[size] = 0;
   return packet->head.kind == kind;
@@ -222,7 +220,7 @@ static void wait_for_task(void) {
   while (!is_posted()) {
     hbrt_store(&page->is_program_asleep, 1);
     hbrt_full_fence(); /* asleep before the last look: pairs with the core's fence */
-    if (!is_posted()) receive(&packet);
+    if (!is_posted()) receive(channel, &packet);
   }
   hbrt_store(&page->is_program_asleep, 0);
 }
@@ -268,6 +266,7 @@ __attribute__((constructor(101))) static void begin(void) {
   const int fd = (int)number("HBRT_HEXAGON_DDR"), shared = (int)number("HBRT_HEXAGON_PAGE");
   const uint64_t bytes = number("HBRT_HEXAGON_BYTES");
   channel = (int)number("HBRT_HEXAGON_CHANNEL");
+  answers = (int)number("HBRT_HEXAGON_ANSWERS");
   core = (int)number("HBRT_HEXAGON_CORE");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   page = mmap(NULL, HBRT_GUEST_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);

@@ -2,8 +2,8 @@
 
 The program has the DDR file mapped, and a page through which native/dsp/guest.c gives it tasks by their physical
 addresses; native/hexagon/runtime.c is the other side. A socket carries what the program asks and says in a task, and
-this side answers. When the program ends, so does the core, by the same signal: what became of it is what becomes
-of every core.
+another this side's answers. When the program ends, so does the core, by the same signal: what became of it is what
+becomes of every core.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class Program:
         self._origin = origin
         self._version = max(version_of(Path(snapshot).read_bytes()), OLDEST)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._answers, their_answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ddr = runtime.context.ddr
         if ddr is None:
             raise ImageError(f"The image {origin} runs only on a started board: hbrt start --image {origin}")
@@ -87,11 +88,12 @@ class Program:
         os.ftruncate(page, _PAGE_BYTES)
         self._page = mmap.mmap(page, _PAGE_BYTES)
         _POLL_NS.pack_into(self._page, 0, poll_budget_ns())
-        with theirs:
+        with theirs, their_answers:
             fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 environment = os.environ | {
                     "HBRT_HEXAGON_CHANNEL": str(theirs.fileno()),
+                    "HBRT_HEXAGON_ANSWERS": str(their_answers.fileno()),
                     "HBRT_HEXAGON_DDR": str(fd),
                     "HBRT_HEXAGON_CORE": str(runtime.context.index),
                     "HBRT_HEXAGON_PAGE": str(page),
@@ -101,7 +103,7 @@ class Program:
                     [qemu, "-cpu", f"v{self._version:x}", "-0", Path(origin).name, snapshot],
                     env=environment,
                     stdin=subprocess.DEVNULL,
-                    pass_fds=(fd, page, theirs.fileno()),
+                    pass_fds=(fd, page, theirs.fileno(), their_answers.fileno()),
                 )
             finally:
                 os.close(fd)
@@ -138,6 +140,7 @@ class Program:
     def end(self) -> None:
         """Have the program end."""
         self._channel.close()
+        self._answers.close()
         self._process.wait()
 
     def _op(self, cmd: int) -> GuestOp | None:
@@ -160,19 +163,19 @@ class Program:
         block = self._ddr.block_at(phy_addr)
         if refusal is not None or block is None:
             runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", refusal[1] if refusal else "There is no such memory.")
-            self._send(MAP, 1)
+            self._answer(1)
             return
         word = self._ddr.imported(block.phy_addr)
         path, offset = b"", 0
         if word:
             file = ImportedFile.of(word)
             path, offset = f"/proc/{self._ddr.imports.holder}/fd/{file.fd}".encode(), file.offset
-        self._send(MAP, 0, block.phy_addr, block.end, word, offset, text=path)
+        self._answer(0, block.phy_addr, block.end, word, offset, text=path)
 
-    def _send(self, kind: int, word: int, *numbers: int, text: bytes = b"") -> None:
+    def _answer(self, word: int, *numbers: int, text: bytes = b"") -> None:
         five = (*numbers, *(0,) * (5 - len(numbers)))
         try:
-            self._channel.send(HEAD.pack(kind, word, *five) + text)
+            self._answers.send(HEAD.pack(MAP, word, *five) + text)
         except OSError:
             self._die()
 
