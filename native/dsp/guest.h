@@ -12,6 +12,7 @@
 /* Kinds of packets; WAKE: a task is posted. fastrpc/dsp/hexagon.py has the same. */
 enum { HBRT_GUEST_WAKE = 1, HBRT_GUEST_REGISTER, HBRT_GUEST_READY, HBRT_GUEST_DONE, HBRT_GUEST_MAP, HBRT_GUEST_LOG };
 enum { HBRT_GUEST_PAGE_BYTES = 1 << 16 /* a page of a Hexagon, by QEMU */, HBRT_GUEST_TEXT = 4096, HBRT_GUEST_OPS = 64 };
+enum { HBRT_GUEST_VERSION = 1 }; /* the next for every change in this file */
 
 struct hbrt_guest_message {
   uint32_t kind, word;
@@ -24,9 +25,11 @@ struct hbrt_guest_packet {
 
 struct hbrt_guest_page {
   /* The core's. */
+  uint32_t version; /* HBRT_GUEST_VERSION: of this page and the packets */
+  uint32_t cmd;
   uint64_t input, input_bytes, output, output_bytes; /* physical addresses */
   int64_t poll_ns; /* for how long a side polls before it sleeps; 0 for never */
-  uint32_t cmd, client;
+  uint32_t client;
   uint32_t posted; /* number of the task */
   uint8_t is_core_asleep, is_program_asleep; /* each set by itself, and cleared by who wakes it */
   uint8_t reserved[2 + 64]; /* the rest has its own cache line */

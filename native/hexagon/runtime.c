@@ -270,11 +270,12 @@ __attribute__((constructor(101))) static void begin(void) {
   core = (int)number("HBRT_HEXAGON_CORE");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   page = mmap(NULL, HBRT_GUEST_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+  static const char other_version[] = "the image was built by another version of hbrt: build it again";
+  if (page == MAP_FAILED || page->version != HBRT_GUEST_VERSION) end(other_version);
   /* By the kernel's call: the library's takes no more than half of the addresses. */
   const long at = bytes < UINT32_MAX ? syscall(SYS_mmap2, 0, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : -1;
   if (at == -1) end("the board's DDR does not fit into the 32 bits of a Hexagon: start the board with less, as by --ddr 1G");
-  if (page == MAP_FAILED || !hbrt_file_open(&ddr, (void *)at, bytes, (void *)at))
-    end("the image was built by another version of hbrt: build it again");
+  if (!hbrt_file_open(&ddr, (void *)at, bytes, (void *)at)) end(other_version);
   close(fd);
   close(shared);
 }

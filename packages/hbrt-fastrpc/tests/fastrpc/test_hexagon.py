@@ -176,3 +176,19 @@ def test_a_program_without_its_board_says_so(folder: Path) -> None:
     )
     assert done.returncode == 1
     assert "hbrt start --image" in done.stderr
+
+
+def test_a_program_of_another_version_says_so(folder: Path) -> None:
+    page = os.memfd_create("page")
+    os.ftruncate(page, 1 << 16)
+    done = subprocess.run(
+        ["qemu-hexagon", "-cpu", "v67", str(folder / "libhvx_skel.so")],
+        env=os.environ | {"HBRT_HEXAGON_CHANNEL": "0", "HBRT_HEXAGON_PAGE": str(page)},
+        pass_fds=(page,),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    os.close(page)
+    assert done.returncode == 1
+    assert "the image was built by another version of hbrt: build it again" in done.stderr

@@ -32,7 +32,7 @@ REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/dsp/guest.h
 HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _PAGE_BYTES: Final = 1 << 16
-_POLL_NS: Final = struct.Struct("<32xq")  # of the page's
+_POLL_NS: Final = struct.Struct("<40xq")  # of the page's
 OLDEST: Final = 0x67
 """Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
 MISSING: Final = (
@@ -88,6 +88,15 @@ class Program:
         os.ftruncate(page, _PAGE_BYTES)
         self._page = mmap.mmap(page, _PAGE_BYTES)
         _POLL_NS.pack_into(self._page, 0, poll_budget_ns())
+        self._take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(self._taken)
+        self._library = ctypes.CDLL(str(library("libhbrt_dsp.so")))
+        self._library.hbrt_guest_open(
+            ctypes.byref(ctypes.c_char.from_buffer(self._page)),
+            self._channel.fileno(),
+            ctypes.c_void_p(ddr.address),
+            ctypes.c_uint64(ddr.layout.ddr_base),
+            self._take,
+        )
         with theirs, their_answers:
             fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -108,15 +117,6 @@ class Program:
             finally:
                 os.close(fd)
                 os.close(page)
-        self._take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(self._taken)
-        self._library = ctypes.CDLL(str(library("libhbrt_dsp.so")))
-        self._library.hbrt_guest_open(
-            ctypes.byref(ctypes.c_char.from_buffer(self._page)),
-            self._channel.fileno(),
-            ctypes.c_void_p(ddr.address),
-            ctypes.c_uint64(ddr.layout.ddr_base),
-            self._take,
-        )
         self._library.hbrt_guest_op.restype = ctypes.c_void_p
 
     def begin(self) -> None:
@@ -132,10 +132,9 @@ class Program:
             if kind == REGISTER:
                 runtime.hb_dsp_register_fn(word, self._op(word), latency)  # type: ignore[arg-type]  # None is refused
             elif kind == 0:
-                code = (
-                    f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+                raise ImageError(
+                    f"The image {self._origin} does not start: its program {self._ending()}.{self._hint()}"
                 )
-                raise ImageError(f"The image {self._origin} does not start: its program {self._ending()}.{code}")
 
     def end(self) -> None:
         """Have the program end."""
@@ -189,6 +188,13 @@ class Program:
     def _ending(self) -> str:
         code = self._process.wait()
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+    def _hint(self) -> str:
+        """What may have ended the program before it served."""
+        told = f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
+        if self._process.returncode == 1:
+            told += " It may have been built by another version of hbrt: then build it again."
+        return told
 
     def _die(self) -> None:
         """End the core as its program ended."""
