@@ -114,9 +114,11 @@ static uint8_t *imported(const struct hbrt_guest_packet *told) {
   close(fd);
   if (made == MAP_FAILED) return NULL;
   if (import_count == MAX_IMPORTS) { /* the oldest goes: nothing of it is in use when a task begins */
-    munmap(imports[0].address, (size_t)(imports[0].end - imports[0].start));
+    ++evictions; /* first: no thread finds it in its cache any more */
+    const uint64_t before = (uintptr_t)imports[0].address % HBRT_GUEST_PAGE_BYTES;
+    munmap(imports[0].address - before, (size_t)(imports[0].end - imports[0].start + before));
     memmove(imports, imports + 1, sizeof imports - sizeof *imports);
-    --import_count, ++evictions;
+    --import_count;
   }
   imports[import_count].word = head->c;
   imports[import_count].start = head->a;
