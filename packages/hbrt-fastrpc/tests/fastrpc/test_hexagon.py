@@ -1,10 +1,12 @@
 """Images as Hexagon code, which QEMU runs: their interfaces, HVX, and what becomes of those that end or hang."""
 
+import ctypes
 import importlib
 import importlib.util
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +18,8 @@ import numpy as np
 import pytest
 
 import fastrpc
+from dsp_server import runtime
+from fastrpc.dsp.hexagon import HEAD, MAP, Program
 from fastrpc.wire.aee import Aee, AeeError
 from tests.limits import PATIENCE_S
 from tests.waiting import until
@@ -192,3 +196,17 @@ def test_a_program_of_another_version_says_so(folder: Path) -> None:
     os.close(page)
     assert done.returncode == 1
     assert "the image was built by another version of hbrt: build it again" in done.stderr
+
+
+def test_a_question_that_fails_here_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(runtime, "hb_dsp_log", lambda *words: said.append(words))
+    program: Any = Program.__new__(Program)
+    program._ddr = None
+    program._answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    packet = ctypes.create_string_buffer(HEAD.pack(MAP, 0, 1, 2, 0, 0, 0), HEAD.size)
+    with theirs, program._answers:
+        program._taken(ctypes.addressof(packet), HEAD.size)
+        assert HEAD.unpack(theirs.recv(HEAD.size + 1))[:2] == (MAP, 1)
+    assert said[0][0] == runtime.HB_DSP_LOG_ERROR
+    assert "AttributeError" in said[0][2]

@@ -149,12 +149,17 @@ class Program:
     def _taken(self, packet: int, size_bytes: int) -> None:
         """Take what the program says while a task runs; no bytes when it has ended."""
         kind, word, a, b, text = _message(ctypes.string_at(packet, size_bytes))
-        if kind == MAP:
-            self._map(a, b)
-        elif kind == LOG:
-            runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
-        elif kind == 0:
-            self._die()
+        try:
+            if kind == MAP:
+                self._map(a, b)
+            elif kind == LOG:
+                runtime.hb_dsp_log(word, "%s", text.decode(errors="replace"))
+            elif kind == 0:
+                self._die()
+        except Exception as error:  # noqa: BLE001 - ctypes would drop it, and the program wait for its answer
+            if kind == MAP:
+                self._answer(1)
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", f"{type(error).__name__}: {error}")
 
     def _map(self, phy_addr: int, size_bytes: int) -> None:
         """Answer whether the task's program may use a range, and which file lies there."""
