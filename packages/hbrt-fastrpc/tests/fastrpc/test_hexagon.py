@@ -113,7 +113,7 @@ def test_a_program_that_hangs_costs_its_call(
     folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("HBRT_WATCHDOG_MS", "0" if is_killed else "500")
+    monkeypatch.setenv("HBRT_WATCHDOG_MS", "0" if is_killed else "5000")  # of opening and threads(1), too
     with dsp_board_factory(image=folder / "libhvx_skel.so", profile="sd865", cores=1, fresh=True) as board:
         hvx = importlib.import_module("hvx_stub").Hvx
         for _ in range(2):
