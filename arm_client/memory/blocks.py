@@ -480,7 +480,7 @@ def _check_shareable(fd: int, size_bytes: int, offset: int) -> None:
         if way != os.O_RDWR:
             why = f"File descriptor {fd} is not open for writing, and a core writes: open the memory with O_RDWR."
         elif not 0 < size_bytes <= SIZE_LIMIT:
-            why = f"Cannot register {size_bytes} bytes: a block has 1 to {SIZE_LIMIT}."
+            why = f"Cannot register {size_bytes} bytes: a block has 1 to {SIZE_LIMIT} bytes."
         elif offset < 0 or offset % PAGE_BYTES:
             why = f"The offset is {offset}; a range begins at a multiple of {PAGE_BYTES}."
         else:

@@ -204,7 +204,7 @@ POINTS = [
         "daemon",
         "D18",
         "core dead: the next is about to go",
-        "dsp_server.lifecycle.lifecycle:Lifecycle._go",
+        "dsp_server.lifecycle.core_state:BoardCore.go",
         "child.go(",
         "core",
     ),
