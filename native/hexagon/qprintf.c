@@ -37,8 +37,8 @@ static const char *read_form(const char *text, struct form *form) {
 }
 
 static int is_float(const char *conversion) {
-  const char last = conversion[strlen(conversion) - 1];
-  return strchr("aAeEfFgG", last) != NULL;
+  const char *letter = strpbrk(conversion, "diouxXcsaAeEfFgG");
+  return letter && strchr("aAeEfFgG", *letter);
 }
 
 /* A part of a word: with its sign for d, without for u. */

@@ -151,8 +151,8 @@ def test_vectors_in_print(tmp_path: Path) -> None:
         f"  [06]={(words[1] >> 16):6d},[02]={words[0] >> 16:6d},",
         "word ",
         f"  [7c]={words[31] & 0xFFFFFFFF:08x}; end",
-        "float ",
-        "  [7c]=1.5,",
+        "float [",
+        "  [7c]=1.5],",
         "q = 0x00000000|00000000|00000001|ffffffff",
     ]
 

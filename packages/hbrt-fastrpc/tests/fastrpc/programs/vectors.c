@@ -17,7 +17,7 @@ int main(void) {
   qprintf_V("halves %mdd\n", x);
   qprintf_set_mask(1ull << 60, 0);
   qprintf_V("word %m(1)08x; end\n", x);
-  qprintf_V("float %m.1f\n", Q6_V_vsplat_R(0x3fc00000));
+  qprintf_V("float [%m.1f]\n", Q6_V_vsplat_R(0x3fc00000));
   qprintf_Q("q = %x\n", Q6_Q_vsetq_R(33));
   return dlsym(RTLD_SELF, "nowhere") != NULL || QURT_HVX_MODE_128B != 1;
 }
