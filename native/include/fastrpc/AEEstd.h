@@ -170,10 +170,10 @@ static inline char *std_basename(const char *path) {
 /* Folder and file with one slash between; the length that all would have. */
 static inline int std_makepath(const char *folder, const char *file, char *dst, int size) {
   const int has_slash = !*folder || folder[strlen(folder) - 1] == '/';
-  int length = std_strlcpy(dst, folder, size);
-  if (!has_slash) length = std_strlcat(dst, "/", size) > length ? length + 1 : length;
-  if (size > 0) std_strlcat(dst, file + (*file == '/'), size);
-  return length + (int)strlen(file + (*file == '/'));
+  const int length = std_strlcpy(dst, folder, size);
+  if (!has_slash) std_strlcat(dst, "/", size);
+  std_strlcat(dst, file + (*file == '/'), size);
+  return length + !has_slash + (int)strlen(file + (*file == '/'));
 }
 
 /* A number of a radix of 2 to 36, or of 0 by its prefix; where it ends, and 0 or one of the errors. */

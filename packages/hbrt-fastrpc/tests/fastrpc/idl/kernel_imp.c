@@ -211,6 +211,7 @@ static int standard(int32_t *line) {
   MUST(std_scanul("0x1Fz", 0, &end, &error) == 31 && *end == 'z' && !error && std_scanul("-2", 10, NULL, &error) == (uint32_t)-2);
   MUST(error == STD_NEGATIVE && std_scanul("4294967296", 10, NULL, &error) == MAX_UINT32 && error == STD_OVERFLOW);
   MUST(std_scanul("z", 10, &end, &error) == 0 && *end == 'z' && error == STD_NODIGITS && std_scand("2.5e1", NULL) == 25.0);
+  MUST(std_makepath("abcdef", "g", text, 4) == 8 && !std_strcmp(text, "abc") && std_makepath("ab", "c", text, 0) == 4 && !std_strcmp(text, "abc"));
   MUST(std_makepath("a/", "/b", text, sizeof text) == 3 && !std_strcmp(text, "a/b") && std_makepath("ab", "cdefgh", text, 4) == 9);
   MUST(!std_strcmp(text, "ab/") && !std_strcmp(std_basename("x/y.c"), "y.c"));
   MUST(std_snprintf(text, sizeof text, "%d!", 12345678) == 9 && !std_strcmp(text, "1234567") && std_htonl(1) == 1 << 24);
