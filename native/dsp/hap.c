@@ -107,6 +107,7 @@ static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned now_mhz; /* 0: clock_mhz, since the machine began */
 static uint64 changed_us, changed_cycles;
 
+/* Under the lock. */
 static unsigned current_mhz(void) { return now_mhz ? now_mhz : clock_mhz; }
 static uint64 cycles_at(uint64 us) { return changed_cycles + (us - changed_us) * current_mhz(); }
 
@@ -157,9 +158,9 @@ static int vote(void *context, int is_corner, unsigned mhz) {
   pthread_mutex_lock(&clock_lock);
   int at = 0, code = 0;
   while (at < MAX_VOTES && !(votes[at].is_used && votes[at].context == context)) ++at;
-  for (int free_at = 0; at == MAX_VOTES && free_at < MAX_VOTES; ++free_at)
+  for (int free_at = 0; mhz && at == MAX_VOTES && free_at < MAX_VOTES; ++free_at)
     if (!votes[free_at].is_used) votes[at = free_at].context = context;
-  if (at == MAX_VOTES) code = HAP_POWER_ERR_UNKNOWN;
+  if (at == MAX_VOTES) code = mhz ? HAP_POWER_ERR_UNKNOWN : 0;
   else {
     *(is_corner ? &votes[at].corner_mhz : &votes[at].least_mhz) = mhz;
     votes[at].is_used = votes[at].corner_mhz || votes[at].least_mhz;
@@ -197,7 +198,11 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
     case HAP_power_get_max_mips: response->max_mips = clock_mhz; return 0;
     case HAP_power_get_max_bus_bw: response->max_bus_bw = UINT64_C(13600000000); return 0;
     case HAP_power_get_client_class: response->client_class = client_class; return 0;
-    case HAP_power_get_clk_Freq: response->clkFreqHz = current_mhz() * 1000000u; return 0;
+    case HAP_power_get_clk_Freq:
+      pthread_mutex_lock(&clock_lock);
+      response->clkFreqHz = current_mhz() * 1000000u;
+      pthread_mutex_unlock(&clock_lock);
+      return 0;
     case HAP_power_get_aggregateAVSMpps: response->aggregateAVSMpps = clock_mhz; return 0;
     case HAP_power_get_dcvsEnabled: response->dcvsEnabled = is_scaling; return 0;
   }

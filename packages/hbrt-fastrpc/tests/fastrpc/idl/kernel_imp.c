@@ -182,6 +182,9 @@ static int clocks(int32_t *line) {
   request.mips_bw.mipsPerThread = 900;
   MUST(HAP_power_set(mine, &request) == 0 && clock_now() == 900000000); /* the highest vote counts */
   HAP_utils_destroy_context(mine);
+  for (uintptr_t at = 1; at < 64; ++at) MUST(HAP_power_set((void *)at, &request) == 0);
+  MUST(HAP_power_set((void *)64, &request) == HAP_POWER_ERR_UNKNOWN && HAP_power_destroy((void *)64) == 0);
+  for (uintptr_t at = 1; at < 64; ++at) MUST(HAP_power_destroy((void *)at) == 0);
   MUST(clock_now() == turbo / 2 && HAP_power_destroy(NULL) == 0 && clock_now() == turbo);
   MUST(HAP_power_request(101, 0, 0) == HAP_POWER_ERR_INVALID_PARAM && HAP_power_request_abs(1, 0, 0) == 0);
   MUST(clock_now() == turbo / 20 * 7 && HAP_power_request_abs(100000, 0, 0) == 0 && clock_now() == turbo);
