@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled, view, view_all
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.enums import HB_VP_INTER_GAUSSIAN, HB_VP_INTER_NEAREST
-from hbrt.cv.resize import hbDSPCvPyrDownParam, hbDSPCvPyrUpParam, hbDSPCvResizeParam, hbDSPCvRoiResizeParam
+from hbrt.cv.resize import (
+    PyramidParam,
+    hbDSPCvPyrDownParam,
+    hbDSPCvPyrUpParam,
+    hbDSPCvResizeParam,
+    hbDSPCvRoiResizeParam,
+)
 
 METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
 
@@ -89,12 +98,7 @@ def pyr_down(param: hbDSPCvPyrDownParam, src: Planes, dst: Planes) -> Run:
     Source: VP operator manual (J6 OE 3.0.17), Pyramid.
     Emulator: the weights and the border are OpenCV's.
     """
-    if param.interpolation != HB_VP_INTER_GAUSSIAN:
-        return resize_planes(src, dst, cv2.INTER_LINEAR)
-    return in_turn(
-        settled(target, cv2.pyrDown, source, dst=target, dstsize=(target.shape[1], target.shape[0]))
-        for source, target in zip(src, dst, strict=True)
-    )
+    return _pyramid_step(param, cv2.pyrDown, src, dst)
 
 
 hb_dsp_pyr_down = cv_op(hbDSPCvPyrDownParam, pyr_down, instructions=10)
@@ -114,12 +118,16 @@ def pyr_up(param: hbDSPCvPyrUpParam, src: Planes, dst: Planes) -> Run:
     Source: VP operator manual (J6 OE 3.0.17), Pyramid.
     Emulator: the weights and the border are OpenCV's.
     """
-    if param.interpolation != HB_VP_INTER_GAUSSIAN:
-        return resize_planes(src, dst, cv2.INTER_LINEAR)
-    return in_turn(
-        settled(target, cv2.pyrUp, source, dst=target, dstsize=(target.shape[1], target.shape[0]))
-        for source, target in zip(src, dst, strict=True)
-    )
+    return _pyramid_step(param, cv2.pyrUp, src, dst)
 
 
 hb_dsp_pyr_up = cv_op(hbDSPCvPyrUpParam, pyr_up, instructions=10)
+
+
+def _pyramid_step(param: PyramidParam, gaussian: Callable[..., Any], src: Planes, dst: Planes) -> Run:
+    if param.interpolation != HB_VP_INTER_GAUSSIAN:
+        return resize_planes(src, dst, cv2.INTER_LINEAR)
+    return in_turn(
+        settled(target, gaussian, source, dst=target, dstsize=(target.shape[1], target.shape[0]))
+        for source, target in zip(src, dst, strict=True)
+    )
