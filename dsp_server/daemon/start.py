@@ -7,13 +7,13 @@ start, which ``hbrt.board.launch`` needs because any process may call it.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dsp_server.daemon.daemon import serve, serve_and_announce
-from dsp_server.process.launch import live_detached
+from dsp_server.process.launch import fork_detached
 from hbrt.board.files import make_directory
 from hbrt.board.launch import DaemonConfig, Launched, await_running, open_log
 from hbrt.board.log_file import Follower
@@ -29,16 +29,8 @@ def start_detached(config: DaemonConfig) -> Launched:
     """
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
-    log = open_log(paths)
-    ready_read, ready_write = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        live_detached(lambda: serve_and_announce(config, ready_write), log, ready_write)
-    os.close(ready_write)
-    os.close(log)
-    removed = await_running(pid, ready_read, config)
+    pid, ready = fork_detached(partial(serve_and_announce, config), open_log(paths))
+    removed = await_running(pid, ready, config)
     return Launched(paths, pid, -1, removed)
 
 

@@ -17,24 +17,35 @@ MAX_FDS = 65536  # each client takes some of a server's
 _KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle's: the title takes the place of the arguments alone
 
 
-def live_detached(life: Callable[[], int], log: int, *kept: int) -> NoReturn:
-    """Run a fork's child without the parent's terminal and descriptors; it never returns into the parent's stack.
+def fork_detached(life: Callable[[int], int], log: int) -> tuple[int, int]:
+    """Fork a process without this terminal and this process's descriptors.
 
     Args:
-        life: The work of the child; returns its exit code.
-        log: Descriptor of the log; it becomes standard output and error.
-        kept: Further descriptors that stay open.
+        life: Its work, ``life(ready)``, which writes into that descriptor what this process waits for, and closes it;
+            returns its exit code.
+        log: Descriptor of the log, which becomes its standard output and error; closed here.
+
+    Returns:
+        Its id, and the descriptor to read what it writes.
     """
+    ready_read, ready_write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
 
     def detached() -> int:
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
         for source, standard in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, standard)
-        close_all_but(0, 1, 2, *kept)
-        return life()
+        close_all_but(0, 1, 2, ready_write)
+        return life(ready_write)
 
-    live(detached)
+    if pid == 0:
+        live(detached)  # which never returns into this process's stack
+    os.close(ready_write)
+    os.close(log)
+    return pid, ready_read
 
 
 def live(life: Callable[[], int]) -> NoReturn:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from dsp_server.clients import RELAY
 from dsp_server.process.event_loop import ended_by_signals
-from dsp_server.process.launch import live_detached, raise_descriptor_limit, set_title
+from dsp_server.process.launch import fork_detached, raise_descriptor_limit, set_title
 from hbrt.board.files import lock_file, lock_holder
 from hbrt.board.launch import open_log
 from hbrt.board.paths import BoardPaths
@@ -89,18 +89,9 @@ def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> 
         The process id and the announced word: the body's own, ``busy`` for a RelayBusyError, the sentence of another
         BoardError, or nothing when the process ended without a word.
     """
-    log = open_log(paths)
-    ready_read, ready_write = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        os.close(ready_read)
-        live_detached(lambda: serve_and_announce(body, ready_write), log, ready_write)
-    os.close(log)
-    os.close(ready_write)
-    with open(ready_read, "rb") as ready:  # noqa: PTH123 - a descriptor, not a path
-        return pid, ready.read().decode()
+    pid, ready = fork_detached(partial(serve_and_announce, body), open_log(paths))
+    with open(ready, "rb") as words:  # noqa: PTH123 - a descriptor, not a path
+        return pid, words.read().decode()
 
 
 def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
