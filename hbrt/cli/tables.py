@@ -186,8 +186,7 @@ _UNITS: Final = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 def short_time(nanoseconds: float) -> str:
     """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 µs``, ``4.56 ms``, ``142 s``."""
-    unit = next((unit for unit in ("s", "ms", "µs") if nanoseconds >= _UNITS[unit]), "ns")
-    return in_unit(nanoseconds, unit)
+    return in_unit(nanoseconds, unit_of([nanoseconds]))
 
 
 def unit_of(times_ns: Sequence[float]) -> str:
@@ -203,10 +202,9 @@ def in_unit(nanoseconds: float, unit: str) -> str:
     value = nanoseconds / _UNITS[unit]
     if unit == "ns" or not value:
         return f"{value:.0f} {unit}"
-    decimals = next((decimals for decimals, least in enumerate((100, 10, 1)) if abs(value) >= least), 0)
-    if abs(value) < 1:
-        decimals = max(3, 1 - floor(log10(abs(value))))
-    return f"{f'{value:.{decimals}f}' if decimals else rounded(value)} {unit}"
+    exponent = floor(log10(abs(value)))
+    decimals = 2 - exponent if exponent >= -1 else 1 - exponent
+    return f"{f'{value:.{decimals}f}' if decimals > 0 else rounded(value)} {unit}"
 
 
 def duration(seconds: float) -> str:
