@@ -197,16 +197,12 @@ def _for_what_it_starts(name: str) -> Callable[[click.Context, click.Parameter, 
     def set_it(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         if value is None:
             return
-        before = os.environ.get(name)
-        os.environ[name] = value
         try:
-            settings.check(name)
+            with settings.set_to(name, value):
+                settings.check(name)
         except settings.BadSettingError as error:
-            if before is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = before
             raise click.BadParameter(str(error).replace(name, "it", 1), param=param) from None
+        os.environ[name] = value
 
     return set_it
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import click
@@ -85,12 +85,10 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
             os.close(relay)
 
 
-@contextmanager
-def profile_of(group: str) -> Iterator[None]:
+def profile_of(group: str) -> AbstractContextManager[None]:
     """Have the daemon and the samples of a group model the board that the group is about, unless HBRT_PROFILE says."""
     is_ours = group in _PROFILES and not os.environ.get("HBRT_PROFILE")
-    with settings.set_to("HBRT_PROFILE", _PROFILES[group]) if is_ours else nullcontext():
-        yield
+    return settings.set_to("HBRT_PROFILE", _PROFILES[group]) if is_ours else nullcontext()
 
 
 @contextmanager
