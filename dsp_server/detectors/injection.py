@@ -28,8 +28,7 @@ def watch(call: Call) -> Iterator[None]:
         if trigger.is_due(call.cmd):
             fault = trigger.fault
             runtime.context.on_injected(number)
-            call_of = f"{call.op} (command {call.cmd:#x}) on core {runtime.context.index}"
-            runtime.find("injected", f"As requested, '{fault}' hits {call_of}.", call.place("injected", ""))
+            runtime.find("injected", f"As requested, '{fault}' hits {call.who}.", call.place("injected", ""))
             if fault.action == "fail-copy":
                 refused = fault
             else:
