@@ -160,7 +160,7 @@ class Watchdog:
         limit_ns = child.budget_us(request.cmd) * 1000 or self._default_ns
         if limit_ns and took_ns > limit_ns and self._reaper.is_running(slot, request.sequence):
             sentence = (
-                f"Core {answer.core} has run command {request.cmd:#x} for {took_ns / 1e6:.0f} ms; its limit is "
+                f"Core {answer.core} has run {child.call_of(request.cmd)} for {took_ns / 1e6:.0f} ms; its limit is "
                 f"{limit_ns / 1e6:g} ms. The core is ended."
             )
             self._handle(events.Hangs(answer.core, (slot, request.sequence, limit_ns), sentence))

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,8 @@ def test_an_op_over_its_budget_is_ended(dsp_board: Board, cmd: int, name: str) -
         task.result(20)
     (core,) = dsp_board.status()["cores"]
     assert (core["state"], core["crashes"], core["epoch"]) == ("running", 1, 2)
+    log = (Path(dsp_board.status()["directory"]) / "log").read_text(encoding="utf-8")
+    assert f"Core 0 has run {name} (command {cmd:#x}) for " in log
 
 
 @one_core
