@@ -3,7 +3,6 @@
 #include "guest.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -36,21 +35,12 @@ static int is_done(void) { return __atomic_load_n(&page->done, __ATOMIC_ACQUIRE)
 
 static int has_said(void) { return __atomic_load_n(&page->said, __ATOMIC_ACQUIRE) != taken; }
 
-static int is_changed(void) { return is_done() || has_said(); }
+static int is_changed(const void *unused) { return (void)unused, is_done() || has_said(); }
 
 static void poll_program(void) {
   enum { POLLS_PER_YIELD = 4 }; /* few: the program may share the CPU */
   const int64_t poll_ns = hbrt_habit_begin(&polling);
-  if (poll_ns <= 0) return;
-  const int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns;
-  int64_t now_ns;
-  int found = 0;
-  do {
-    for (int n = 0; n < POLLS_PER_YIELD && !(found = is_changed()); n++) hbrt_relax();
-    if (!found) sched_yield();
-    now_ns = (int64_t)hbrt_now_ns();
-  } while (!found && now_ns < end_ns);
-  hbrt_habit_note(&polling, hbrt_polled(found, now_ns - end_ns));
+  if (poll_ns > 0) hbrt_habit_note(&polling, hbrt_poll(is_changed, NULL, POLLS_PER_YIELD, poll_ns));
 }
 
 /* Wait for the task's end and for every packet that was announced; a sleeper is told of the end by a packet. */

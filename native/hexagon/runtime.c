@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -200,29 +199,24 @@ static int run(void) {
   return HB_DSP_INVALID_ARGUMENT;
 }
 
-static int is_posted(void) { return __atomic_load_n(&page->posted, __ATOMIC_ACQUIRE) != page->done; }
+static int is_posted(const void *unused) {
+  return (void)unused, __atomic_load_n(&page->posted, __ATOMIC_ACQUIRE) != page->done;
+}
 
 /* Poll for a task where that pays, as a core does. */
 static void poll_core(void) {
+  enum { POLLS_PER_YIELD = 1 }; /* the other side may share the CPU, and a loop takes QEMU longer */
   const int64_t poll_ns = hbrt_habit_begin(&polling);
-  if (poll_ns <= 0) return;
-  const int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns;
-  int64_t now_ns;
-  int found;
-  do { /* a yield each: the other side may share the CPU, and a loop takes QEMU longer */
-    if (!(found = is_posted())) sched_yield();
-    now_ns = (int64_t)hbrt_now_ns();
-  } while (!found && now_ns < end_ns);
-  hbrt_habit_note(&polling, hbrt_polled(found, now_ns - end_ns));
+  if (poll_ns > 0) hbrt_habit_note(&polling, hbrt_poll(is_posted, NULL, POLLS_PER_YIELD, poll_ns));
 }
 
 static void wait_for_task(void) {
   static struct hbrt_guest_packet packet;
   poll_core();
-  while (!is_posted()) {
+  while (!is_posted(NULL)) {
     hbrt_store(&page->is_program_asleep, 1);
     hbrt_full_fence(); /* asleep before the last look: pairs with the core's fence */
-    if (!is_posted()) receive(channel, &packet);
+    if (!is_posted(NULL)) receive(channel, &packet);
   }
   hbrt_store(&page->is_program_asleep, 0);
 }

@@ -1,9 +1,10 @@
-/* Time, and a pause between two polls. */
+/* Time, and polling. */
 #ifndef HBRT_CLOCK_H
 #define HBRT_CLOCK_H
 
 #include "mailbox.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -24,6 +25,18 @@ static inline void hbrt_relax(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+/* Poll until `is_due(of)`, or so long, with a yield after every few polls: HBRT_POLL_*. */
+static inline int hbrt_poll(int (*is_due)(const void *of), const void *of, int polls_per_yield, int64_t poll_ns) {
+    int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
+    int due = 0;
+    do {
+        for (int n = 0; n < polls_per_yield && !(due = is_due(of)); n++) hbrt_relax();
+        if (!due) sched_yield();
+        now_ns = (int64_t)hbrt_now_ns();
+    } while (!due && now_ns < end_ns);
+    return hbrt_polled(due, now_ns - end_ns);
 }
 
 #endif

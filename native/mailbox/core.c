@@ -3,7 +3,6 @@
 #include "mailbox.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -466,17 +465,10 @@ static int serve(hbrt_core *core, int slot, const op_block *input, const op_bloc
 
 void hbrt_core_polls(hbrt_core *core, int64_t budget_ns) { core->polling.budget_ns = budget_ns; }
 
-/* Poll until a task is announced, or so long: HBRT_POLL_*. */
-static int poll(hbrt_core *core, int64_t poll_ns) {
-    int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
-    int found = 0;
-    do {
-        for (int n = 0; n < POLLS_PER_YIELD && !(found = next_announced(core, core->announced) != NULL); n++)
-            hbrt_relax();
-        if (!found) sched_yield();
-        now_ns = (int64_t)hbrt_now_ns();
-    } while (!found && now_ns < end_ns);
-    return hbrt_polled(found, now_ns - end_ns);
+/* Whether a task is announced to a core. */
+static int is_announced(const void *of) {
+    const hbrt_core *core = of;
+    return next_announced(core, core->announced) != NULL;
 }
 
 /* Sleep until a task is announced: 1; HBRT_CONTROL or HBRT_INTERRUPTED. */
@@ -504,7 +496,7 @@ static int wait_for_task(hbrt_core *core) {
     int64_t poll_ns = core->has_polled || core->owner_sleeps ? 0 : hbrt_habit_begin(&core->polling);
     core->has_polled = 0;
     if (poll_ns <= 0) return doze(core);
-    int polled = poll(core, poll_ns);
+    int polled = hbrt_poll(is_announced, core, POLLS_PER_YIELD, poll_ns);
     hbrt_habit_note(&core->polling, polled);
     if (polled == HBRT_POLL_PAID || polled == HBRT_POLL_PAID_LOST_CPU) return 1;
     core->has_polled = 1;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -145,17 +144,15 @@ static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns)
     return answer;
 }
 
-/* Poll; 1 when due. */
-static int poll_until_due(hbrt_client *client, const waiter *me, int64_t poll_ns, int *polled) {
-    int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
-    int due = 0;
-    do {
-        for (int n = 0; n < POLLS_PER_YIELD && !(due = is_due(client, me)); n++) hbrt_relax();
-        if (!due) sched_yield();
-        now_ns = (int64_t)hbrt_now_ns();
-    } while (!due && now_ns < end_ns);
-    *polled = hbrt_polled(due, now_ns - end_ns);
-    return due;
+/* What a poll looks at. */
+typedef struct {
+    const hbrt_client *client;
+    const waiter *me;
+} watch;
+
+static int is_watched_due(const void *of) {
+    const watch *it = of;
+    return is_due(it->client, it->me);
 }
 
 static int64_t deadline_of(int64_t timeout_ns) {
@@ -180,13 +177,12 @@ static int poll_by(hbrt_client *client, const waiter *me, hbrt_habit *habit, int
     if (window_ns) habit->budget_ns = window_ns;
     int64_t poll_ns = hbrt_habit_begin(habit);
     pthread_mutex_unlock(&client->lock);
-    int polled = HBRT_POLL_NONE;
     if (poll_ns <= 0) return HBRT_ASK;
-    int due = poll_until_due(client, me, poll_ns, &polled);
+    int polled = hbrt_poll(is_watched_due, &(watch){client, me}, POLLS_PER_YIELD, poll_ns);
     pthread_mutex_lock(&client->lock);
     hbrt_habit_note(habit, polled);
     pthread_mutex_unlock(&client->lock);
-    return due ? 1 : HBRT_INTERRUPTED;
+    return polled == HBRT_POLL_PAID || polled == HBRT_POLL_PAID_LOST_CPU ? 1 : HBRT_INTERRUPTED;
 }
 
 /* Sleep until a task is about to end, then poll: as poll_by, or the end of the sleep. */
