@@ -44,7 +44,6 @@ static struct {
 static int op_count;
 static _Atomic uint32_t task_client; /* of the task that runs, or ran last */
 static _Atomic int is_in_task;
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static struct frame frame;
 HBRT_THREAD struct frame *hbrt_dsp_frame = &frame;
 
@@ -90,14 +89,12 @@ static void say(const struct hbrt_guest_message *head, const char *text, size_t 
   send_packet(head, text, size);
 }
 
-/* Ask the core, which answers while a task runs; 0 outside one. */
+/* Ask the core, which answers while a task runs; 0 outside one. Under the lock of asked(). */
 static int ask(struct hbrt_guest_packet *packet) {
   if (!is_in_task) return 0;
   const uint32_t kind = packet->head.kind;
-  pthread_mutex_lock(&asking);
   say(&packet->head, NULL, 0);
   const size_t size = receive(answers, packet);
-  pthread_mutex_unlock(&asking);
   ((char *)packet)[size] = 0;
   return packet->head.kind == kind;
 }
