@@ -210,8 +210,8 @@ EXPORT int HAP_power_get(void *context, HAP_power_response_t *response) {
 }
 
 EXPORT int HAP_power_destroy(void *context) {
-  const int code = vote(context, 1, 0);
-  return code ? code : vote(context, 0, 0);
+  vote(context, 1, 0);
+  return vote(context, 0, 0);
 }
 EXPORT void *HAP_utils_create_context(void) { return malloc(1); }
 EXPORT void HAP_utils_destroy_context(void *context) {
