@@ -25,10 +25,10 @@ static uint32_t taken;  /* packets of those that page->said counts */
 static hbrt_habit polling;
 static uint32_t commands[HBRT_GUEST_OPS];
 
-EXPORT void hbrt_guest_open(void *shared, int32_t socket, const void *ddr_map, uint64_t base, take_packet *taker) {
+EXPORT void hbrt_guest_open(void *shared, int32_t socket, const void *ddr_map, uint64_t base, int64_t poll_ns, take_packet *taker) {
   page = shared, channel = socket, ddr = ddr_map, ddr_base = base, take = taker;
-  page->version = HBRT_GUEST_VERSION;
-  polling = (hbrt_habit){.budget_ns = page->poll_ns, .most_skipped = SKIPPED_IN_VAIN, .most_skipped_cpu_lost = SKIPPED_CPU_LOST};
+  page->version = HBRT_GUEST_VERSION, page->poll_ns = poll_ns;
+  polling = (hbrt_habit){.budget_ns = poll_ns, .most_skipped = SKIPPED_IN_VAIN, .most_skipped_cpu_lost = SKIPPED_CPU_LOST};
 }
 
 static int is_done(void) { return __atomic_load_n(&page->done, __ATOMIC_ACQUIRE) == number; }

@@ -32,7 +32,6 @@ REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/dsp/guest.h
 HEAD: Final = struct.Struct("<IIQQQQQ")
 _MAX_BYTES: Final = HEAD.size + 4096
 _PAGE_BYTES: Final = 1 << 16
-_POLL_NS: Final = struct.Struct("<40xq")  # of the page's
 OLDEST: Final = 0x67
 """Version of code whose processor runs all older code; every QEMU with a Hexagon knows it."""
 MISSING: Final = (
@@ -87,7 +86,6 @@ class Program:
         page = os.memfd_create("hbrt-hexagon", os.MFD_CLOEXEC)
         os.ftruncate(page, _PAGE_BYTES)
         self._page = mmap.mmap(page, _PAGE_BYTES)
-        _POLL_NS.pack_into(self._page, 0, poll_budget_ns())
         self._take = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(self._taken)
         self._library = ctypes.CDLL(str(library("libhbrt_dsp.so")))
         self._library.hbrt_guest_open(
@@ -95,6 +93,7 @@ class Program:
             self._channel.fileno(),
             ctypes.c_void_p(ddr.address),
             ctypes.c_uint64(ddr.layout.ddr_base),
+            ctypes.c_int64(poll_budget_ns()),
             self._take,
         )
         with theirs, their_answers:
