@@ -55,6 +55,8 @@ def test_what_is_bound_passes_frames_on(camera: srcampy.Camera) -> None:
     assert srcampy.unbind(scaler, encoder) == 0
     assert encoder.get_img() is None
     assert srcampy.bind(encoder, camera) == -1
+    assert encoder.encode_file(bytes(24 * 32 * 3 // 2)) == encoder.close() == 0
+    assert encoder.get_img() is None
 
 
 def test_a_crop_is_of_the_size_that_the_scaler_was_opened_with(camera: srcampy.Camera) -> None:

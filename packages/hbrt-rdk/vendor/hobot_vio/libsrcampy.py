@@ -202,6 +202,7 @@ class Encoder:
         if not self._codec:
             raise ValueError("it was not opened.")
         self._codec, self._context = "", None
+        self._packets.clear()
         return 0
 
     def take(self, source: _Source | None) -> None:
