@@ -36,6 +36,11 @@ def test_frames_come_in_the_sizes_that_were_opened(camera: srcampy.Camera, capsy
     assert "there are 64x48, 32x24, 1920x1080" in capsys.readouterr().err
 
 
+def test_frames_come_in_the_sensors_size(camera: srcampy.Camera) -> None:
+    assert camera.open_cam(0, -1, 1000, [32], [24], 96, 128) == 0
+    assert bgr(camera.get_img(2, 128, 96), 128, 96) == [0, 0, 1]
+
+
 def test_what_is_bound_passes_frames_on(camera: srcampy.Camera) -> None:
     """A camera into a scaler that crops and turns, into an encoder of MJPEG, into a decoder."""
     scaler, encoder, decoder = srcampy.Camera(), srcampy.Encoder(), srcampy.Decoder()

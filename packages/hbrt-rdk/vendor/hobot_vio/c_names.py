@@ -17,9 +17,8 @@ import cv2
 
 from arm_client.c_library.prototypes import Prototype, without_body
 from hobot_vio.libsrcampy import Camera, Decoder, Display, Encoder, bind, unbind
-from hobot_vio.pictures import DEFAULT_SIZE, tell, to_nv12
+from hobot_vio.pictures import tell, to_nv12
 
-_ROTATE_CROP: Final = 4
 _MAX_SIZES: Final = 32
 _HANDLE_STEP: Final = 16
 _handles: Final = count(0x1000, _HANDLE_STEP)
@@ -29,22 +28,22 @@ TYPES: Final[Mapping[str, Any]] = {}
 
 
 class _Vio(Camera):
-    """A camera or a scaler; ``sensor`` is the size of what a camera's sensor gives."""
-
-    sensor = DEFAULT_SIZE
-    _camera: Camera | None = None
+    """A camera or a scaler; a camera may crop and turn as well."""
 
     def open_camera(self, sizes: list[list[int]], how: list[int], crops: list[list[int]], turns: list[int]) -> int:
         """Open a camera of these sizes, each with its crop and turn; ``how`` is the sensor's height, width and fps."""
         raw_height, raw_width, fps = how
-        self.sensor = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
-        self._camera = Camera() if crops or turns else self
         widths, heights = ([one[at] for one in sizes] for at in range(2))
-        code = self._camera.open_cam(0, -1, fps, widths, heights)
-        if not code and self._camera is not self:
-            code = self.open_vps(0, _ROTATE_CROP, src_size=self.sensor, dst_size=sizes, crop_rect=crops, rotate=turns)
-            self.take(self._camera)
+        code = self.open_cam(0, -1, fps, widths, heights, raw_height, raw_width)
+        if not code:
+            self._crops, self._turns = list(crops), turns
         return code
+
+    def whole(self, width: int, height: int) -> bytes | None:
+        """The next frame, not cropped or turned, by default in the size of the input; None when there is none."""
+        picture = self.frame()
+        size = (width, height) if width > 0 and height > 0 else self._input
+        return None if picture is None else to_nv12(picture, *size)
 
 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
@@ -220,10 +219,7 @@ def sp_vio_get_raw(obj: int, buffer: int, width: int, height: int, timeout: int)
 def sp_vio_get_yuv(obj: int, buffer: int, width: int, height: int, timeout: int) -> int:
     """Write the next frame in the sensor's size."""
     del timeout
-    vio = _of(obj, _Vio)
-    picture = vio.frame()
-    size = (width, height) if width > 0 and height > 0 else vio.sensor
-    return _answer(buffer, None if picture is None else to_nv12(picture, *size))
+    return _answer(buffer, _of(obj, _Vio).whole(width, height))
 
 
 @_call

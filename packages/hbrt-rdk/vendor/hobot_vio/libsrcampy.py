@@ -68,9 +68,13 @@ class Camera:
         raw_height: int = -1,
         raw_width: int = -1,
     ) -> int:
-        """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1."""
-        del pipe_id, video_index, raw_height, raw_width
-        self._sizes = [*_sizes(width, height), DEFAULT_SIZE]
+        """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1.
+
+        They also come in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or less.
+        """
+        del pipe_id, video_index
+        self._input = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
+        self._sizes = [*_sizes(width, height), self._input]
         self._frames, self._set, self._source = CameraFrames(fps), None, None
         self._crops, self._turns = [], []
         return 0
