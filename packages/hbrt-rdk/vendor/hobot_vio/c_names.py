@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import cv2
 
@@ -25,6 +25,7 @@ _handles: Final = count(0x1000, _HANDLE_STEP)
 _objects: Final[dict[int, Any]] = {}
 _calls: Final[dict[str, Callable[..., int]]] = {}
 TYPES: Final[Mapping[str, Any]] = {}
+_Object = TypeVar("_Object")
 
 
 class _Vio(Camera):
@@ -98,7 +99,7 @@ for _name, _kind in {"vio": _Vio, "encoder": Encoder, "decoder": Decoder, "displ
     _calls[f"sp_release_{_name}_module"] = _release
 
 
-def _of(obj: int, kind: Any) -> Any:
+def _of(obj: int, kind: type[_Object]) -> _Object:
     """The object of a handle.
 
     Raises:
@@ -160,8 +161,7 @@ def sp_open_camera_v3(
     *crops, turns = processed
     sensor = _numbers(how, 3) or [-1, -1, -1]
     sizes = _rows(number, widths, heights)
-    code: int = _of(obj, _Vio).open_camera(sizes, sensor, _rows(number, *crops), _turns(turns, number))
-    return code
+    return _of(obj, _Vio).open_camera(sizes, sensor, _rows(number, *crops), _turns(turns, number))
 
 
 @_call
@@ -170,7 +170,7 @@ def sp_open_vps(
 ) -> int:
     """Open a scaler of frames of one size."""
     *crops, turns = processed
-    code: int = _of(obj, _Vio).open_vps(
+    return _of(obj, _Vio).open_vps(
         pipe,
         mode,
         src_size=(width, height),
@@ -178,7 +178,6 @@ def sp_open_vps(
         crop_rect=_rows(number, *crops),
         rotate=_turns(turns, number),
     )
-    return code
 
 
 def _turns(address: int, number: int) -> list[int]:
@@ -203,8 +202,7 @@ def sp_vio_get_frame(obj: int, buffer: int, width: int, height: int, timeout: in
 @_call
 def sp_vio_set_frame(obj: int, frame: int, size: int) -> int:
     """Give a scaler a frame."""
-    code: int = _of(obj, _Vio).set_img(_given(frame, size))
-    return code
+    return _of(obj, _Vio).set_img(_given(frame, size))
 
 
 @_call
@@ -225,37 +223,33 @@ def sp_vio_get_yuv(obj: int, buffer: int, width: int, height: int, timeout: int)
 @_call
 def sp_start_encode(obj: int, channel: int, kind: int, width: int, height: int, bits: int) -> int:
     """Begin a stream."""
-    code: int = _of(obj, Encoder).encode(channel, kind, width, height, bits)
-    return code
+    return _of(obj, Encoder).encode(channel, kind, width, height, bits)
 
 
 @_call
 def sp_stop_encode(obj: int) -> int:
     """End the stream."""
-    code: int = _of(obj, Encoder).close()
-    return code
+    return _of(obj, Encoder).close()
 
 
 @_call
 def sp_encoder_set_frame(obj: int, frame: int, size: int) -> int:
     """Encode a frame."""
-    code: int = _of(obj, Encoder).encode_file(_given(frame, size))
-    return code
+    return _of(obj, Encoder).encode_file(_given(frame, size))
 
 
 @_call
 def sp_encoder_get_stream(obj: int, buffer: int) -> int:
     """Write the stream's next part; its bytes, or -1."""
     part = _of(obj, Encoder).get_img()
-    return _answer(buffer, part) or len(part)
+    return -1 if part is None else _answer(buffer, part) or len(part)
 
 
 @_call
 def sp_start_decode(obj: int, file: int, channel: int, kind: int, width: int, height: int) -> int:
     """Begin with a stream's file, or with none for ``sp_decoder_set_image``."""
     name = ctypes.string_at(file).decode(errors="surrogateescape") if file else ""
-    code: int = _of(obj, Decoder).decode(name, channel, kind, width, height)[0]
-    return code
+    return _of(obj, Decoder).decode(name, channel, kind, width, height)[0]
 
 
 @_call
@@ -267,50 +261,43 @@ def sp_decoder_get_image(obj: int, buffer: int) -> int:
 @_call
 def sp_decoder_set_image(obj: int, part: int, channel: int, size: int, eos: int) -> int:
     """Give the next part of a stream."""
-    code: int = _of(obj, Decoder).set_img(_given(part, size), channel, eos)
-    return code
+    return _of(obj, Decoder).set_img(_given(part, size), channel, eos)
 
 
 @_call
 def sp_stop_decode(obj: int) -> int:
     """End the stream."""
-    code: int = _of(obj, Decoder).close()
-    return code
+    return _of(obj, Decoder).close()
 
 
 @_call
 def sp_start_display(obj: int, layer: int, width: int, height: int) -> int:
     """Open a layer."""
-    code: int = _of(obj, Display).display(layer, width, height)
-    return code
+    return _of(obj, Display).display(layer, width, height)
 
 
 @_call
 def sp_stop_display(obj: int) -> int:
     """Close all layers."""
-    code: int = _of(obj, Display).close()
-    return code
+    return _of(obj, Display).close()
 
 
 @_call
 def sp_display_set_image(obj: int, frame: int, size: int, layer: int) -> int:
     """Show a frame."""
-    code: int = _of(obj, Display).set_img(_given(frame, size), layer)
-    return code
+    return _of(obj, Display).set_img(_given(frame, size), layer)
 
 
 @_call
 def sp_display_draw_rect(obj: int, *how: int) -> int:
     """Draw a rectangle: x0, y0, x1, y1, layer, flush, color, width."""
-    code: int = _of(obj, Display).set_graph_rect(*how)
-    return code
+    return _of(obj, Display).set_graph_rect(*how)
 
 
 @_call
 def sp_display_draw_string(obj: int, x: int, y: int, text: int, *how: int) -> int:
     """Write a text: layer, flush, color, width."""
-    code: int = _of(obj, Display).set_graph_word(x, y, ctypes.string_at(text) if text else b"", *how)
-    return code
+    return _of(obj, Display).set_graph_word(x, y, ctypes.string_at(text) if text else b"", *how)
 
 
 @_call
