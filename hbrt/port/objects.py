@@ -29,7 +29,7 @@ def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
     if not called:
         return set()
     classes = _classes(nodes, called)
-    skipped = {id(node) for one in nodes if isinstance(one, ast.Try) for node in _tried(one)}
+    skipped = tried(nodes, r"AttributeError|TypeError|\b(?:Base)?Exception\b")
     own = {
         f"{kind}.{node.attr}"
         for node in nodes
@@ -39,7 +39,7 @@ def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
     asked = {name for node in nodes if isinstance(node, ast.Call) for name in _asked(node)}
     found = set()
     for node in nodes:
-        if id(node) in skipped:
+        if node in skipped:
             continue
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr not in asked:
             kind = classes.get(ast.unparse(node.value))
@@ -48,6 +48,17 @@ def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
         elif isinstance(node, ast.Call) and node.keywords:
             found |= _unknown_keywords(node, called, classes)
     return {name for name in found if name.partition("(")[0] not in own}
+
+
+def tried(nodes: Iterable[ast.AST], failure: str) -> set[ast.AST]:
+    """Return what a program does without: nodes in a ``try`` that catches a failure, a pattern of exceptions' names."""
+    found: set[ast.AST] = set()
+    for node in nodes:
+        if isinstance(node, ast.Try):
+            caught = " ".join(ast.unparse(one.type) if one.type else "Exception" for one in node.handlers)
+            if re.search(failure, caught):
+                found.update(one for part in node.body for one in ast.walk(part))
+    return found
 
 
 def _asked(node: ast.Call) -> Iterator[str]:
@@ -66,14 +77,6 @@ def _unknown_keywords(node: ast.Call, called: Mapping[str, str], classes: Mappin
     if taken is None:
         return set()
     return {f"{name}({one.arg}=)" for one in node.keywords if one.arg is not None and one.arg not in taken}
-
-
-def _tried(node: ast.Try) -> list[ast.AST]:
-    """What a program does without: that it is missing is caught."""
-    caught = {ast.unparse(one.type) if one.type else "Exception" for one in node.handlers}
-    if not re.search(r"AttributeError|TypeError|\b(?:Base)?Exception\b", " ".join(caught)):
-        return []
-    return [one for part in node.body for one in ast.walk(part)]
 
 
 def _classes(nodes: list[ast.AST], called: Mapping[str, str]) -> dict[str, str]:

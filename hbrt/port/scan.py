@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hbrt.native.files import include_dir, include_folders, library
 from hbrt.native.image_flags import CPP_SUFFIXES
-from hbrt.port.objects import unknown
+from hbrt.port.objects import tried, unknown
 
 WITHOUT_EFFECT = frozenset({
     "hbDNNGetCompileBpuCoreNum", "hbDNNGetInputDesc", "hbDNNGetModelDesc", "hbDNNGetOutputDesc", "hbDSPAddrMap",
@@ -138,7 +138,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
             nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))))
         except (SyntaxError, ValueError):
             continue
-        optional = {one for node in nodes if isinstance(node, ast.Try) for one in _tried(node)}
+        optional = tried(nodes, "ImportError|ModuleNotFoundError|Exception")
         called: dict[str, str] = {}  # modules by the names that the program gives them
         for node in nodes:
             if isinstance(node, ast.Import):
@@ -160,13 +160,6 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
                 names |= set() if _has(module, node.attr) else {f"{module}.{node.attr}"}
     found.modules = sorted(modules)
     found.missing = sorted({*found.missing, *(name for name in names if name.partition(".")[0] not in own)})
-
-
-def _tried(node: ast.Try) -> set[ast.AST]:
-    """The imports that a program does without: their failure is caught."""
-    caught = {ast.unparse(one.type) if one.type else "Exception" for one in node.handlers}
-    is_caught = any(name in " ".join(caught) for name in ("ImportError", "ModuleNotFoundError", "Exception"))
-    return {one for part in node.body for one in ast.walk(part)} if is_caught else set()
 
 
 def _is_of_vendor(module: str) -> bool:
