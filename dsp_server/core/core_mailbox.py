@@ -150,8 +150,10 @@ class CoreMailbox:
         return {*self.ffi.unpack(found, count), *owners}
 
     def discard_client(self, client: int) -> None:
-        """Forget a client that is gone, or whose id has a new owner: its doorbell is about to be closed."""
-        self.unrung.discard(client)
+        """Forget the doorbell of a client that is gone, or whose id has a new owner: it is about to be closed.
+
+        ``unrung`` stays: the new owner may wait already, and a ring too many wakes a client for nothing.
+        """
         self.lib.hbrt_core_client(self.core, client, -1)
 
     def close(self) -> None:

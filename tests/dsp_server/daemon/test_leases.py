@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import errno
 import os
 import resource
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,10 +24,12 @@ from dsp_server.process.journal import Journal
 from hbrt.board.files import make_directory, remove_files
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import CLIENT_COUNT
+from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_COUNT, CORE_ACTIVITY
 from hbrt.errors import BoardError
+from hbrt.mailbox.schedule import ASLEEP
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol import control
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running
@@ -381,18 +385,45 @@ def _answer_to(door: Door, peer: socket.socket) -> tuple[int, bytes]:
     return control.HEAD.unpack_from(come)[1], come[control.HEAD.size :]
 
 
+def _come_and_go(running: Running) -> None:
+    with _raw(socket.SOCK_SEQPACKET, running.paths.attach_address) as peer:
+        peer.send(HELLO)
+        raw, fds, _, _ = socket.recv_fds(peer, 65536, 64)
+        assert control.unpack_map(raw, 65536)["ok"] == 1
+        for fd in fds:
+            os.close(fd)
+
+
+def test_a_client_whose_doorbell_a_core_gets_after_its_task_is_woken(start: Start) -> None:
+    """The core's socket was full when the client came, and the daemon has not sent the rest when the core answers."""
+    running = start()
+    held = running.hold(running.attach(), core=2)
+    for _ in range(600):
+        _come_and_go(running)
+    late = running.attach()
+    link = late.session.link
+    task = late.submit(running.WHICH, None, late.alloc(12), core=2)
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    waiting = pool.submit(task.exception)
+    pool.shutdown(wait=False)
+    mm, layout = link.ddr.map, link.ddr.layout
+    running.until(lambda: mm[layout.client(link.client_id) + CLIENT_ASLEEP], "the client's sleep")
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        held.let_go()
+        running.until(lambda: mm[layout.core(1) + CORE_ACTIVITY] == ASLEEP, "the core's sleep")
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+    assert waiting.result(PATIENCE_S) is None
+
+
 def test_clients_come_and_go_while_a_core_does_not_listen(start: Start) -> None:
     """More than fit into the socket to that core; it hears of them, in order, when its op has ended."""
     running = start()
     board = running.attach()
     held = running.hold(board, core=1)
     for _ in range(600):
-        with _raw(socket.SOCK_SEQPACKET, running.paths.attach_address) as peer:
-            peer.send(HELLO)
-            raw, fds, _, _ = socket.recv_fds(peer, 65536, 64)
-            assert control.unpack_map(raw, 65536)["ok"] == 1
-            for fd in fds:
-                os.close(fd)
+        _come_and_go(running)
     late = running.attach()
     running.until(lambda: len(running.ask("status")["clients"]) == 2, "the end of those who went")
     held.let_go()
