@@ -22,6 +22,17 @@ _IMPORT = re.compile(r"^from (\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _EXPORT = re.compile(r"\b(\w+) as \1\b")
 
 
+def how_to_install(extra: str, *, is_guest: bool = False) -> str:
+    """What to do where an extra of hbrt is missing: the end of a sentence, without its full stop.
+
+    Args:
+        extra: Its name.
+        is_guest: Whether a distribution beside the core, ``hbrt-EXTRA``, comes with it.
+    """
+    also = f" packages/hbrt-{extra}" if is_guest else ""
+    return f"install hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone"
+
+
 class Lazy(NamedTuple):
     """What a package's ``__init__.py`` takes over."""
 
@@ -83,8 +94,7 @@ def _load(name: str, module: str) -> Any:
         if extra is None:
             raise
         raise ImportError(
-            f"{name} needs {error.name}, which is not installed: install hbrt with its extra {extra!r}, as in "
-            f"pip install '.[{extra}]' in its clone.",
+            f"{name} needs {error.name}, which is not installed: {how_to_install(extra)}.",
             name=error.name,
         ) from None
     except OSError as error:

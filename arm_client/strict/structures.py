@@ -24,6 +24,7 @@ from hbrt.findings.record import Place, Severity
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.rules import hole_sentence, remarks_on
 from hbrt.layout.structure import LayoutError
+from hbrt.lazy import how_to_install
 from hbrt.native.files import include_dir
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ def _reader_of_c() -> Callable[[Path, int, Path], list[Structure]] | None:
     except ImportError as error:
         _log.warning(
             "The check layout cannot look at structures of C: they are read by libclang, which cannot be loaded (%s). "
-            "Install hbrt with its extra 'layout', as in pip install '.[layout]' in its clone.",
+            "To have it, %s.",
             error,
+            how_to_install("layout"),
         )
         return None
     return parameters_of_call

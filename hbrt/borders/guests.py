@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hbrt.lazy import how_to_install
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -26,9 +28,8 @@ class MissingGuestError(ImportError):
     """A guest is needed that is not installed, or not with what is needed; the message says which extra brings it."""
 
     def __init__(self, subject: str, extra: str) -> None:
-        how = f"in the clone, pip install '.[{extra}]' packages/hbrt-{extra}"
         lack = "installed without it; install it again" if _is_installed(f"hbrt-{extra}") else "not installed"
-        super().__init__(f"{subject} needs hbrt-{extra}, which is {lack}: {how}.")
+        super().__init__(f"{subject} needs hbrt-{extra}, which is {lack}: {how_to_install(extra, is_guest=True)}.")
 
 
 def _is_installed(distribution: str) -> bool:

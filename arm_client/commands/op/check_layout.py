@@ -22,6 +22,7 @@ from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.numpy_dtype import of_dtype
 from hbrt.layout.rules import Remark, differences, remarks_on
 from hbrt.layout.structure import LayoutError, Structure
+from hbrt.lazy import how_to_install
 
 WIDTH = 80
 SIDES = ("A", "B")
@@ -62,8 +63,7 @@ def _read_c(file: Path, name: str, include: Sequence[Path], define: Sequence[str
         from hbrt.layout.c_declaration import of_declaration
     except ImportError as error:
         raise BadNameError(
-            f"C declarations are read by libclang, which cannot be loaded ({error}): install hbrt with its extra "
-            "'layout', as in pip install '.[layout]' in its clone."
+            f"C declarations are read by libclang, which cannot be loaded ({error}): {how_to_install('layout')}."
         ) from None
     return bounded(lambda: of_declaration(file, name, include, define), str(file))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.commands.run.samples import arguments_of, tree_of
 from arm_client.sample import PICTURE
+from hbrt.lazy import how_to_install
 from hbrt.native.hexagon_flags import QEMU, qemu
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def need_opencv() -> None:
     """
     if find_spec("cv2") is None:
         raise PictureError(
-            "These samples read and write pictures with OpenCV, which this Python does not have: install hbrt with its "
-            "extra 'cv', as in pip install '.[cv]' in its clone."
+            "These samples read and write pictures with OpenCV, which this Python does not have: "
+            f"{how_to_install('cv')}."
         )
 
 
@@ -73,11 +74,11 @@ def need(extra: str) -> None:
         PictureError: something that samples need with this extra is not installed.
     """
     if missing := missing_for(extra):
-        also = f" packages/hbrt-{extra}" if extra in {"fastrpc", "rknn"} else ""
+        how = how_to_install(extra, is_guest=extra in {"fastrpc", "rknn"})
         system = " QEMU is of the system (Debian: apt install qemu-user)." if QEMU in missing else ""
         raise PictureError(
-            f"{_SUBJECTS.get(extra, 'Models need')} {', '.join(missing)}, which this Python does not have: install "
-            f"hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone.{system}"
+            f"{_SUBJECTS.get(extra, 'Models need')} {', '.join(missing)}, which this Python does not have: "
+            f"{how}.{system}"
         )
 
 

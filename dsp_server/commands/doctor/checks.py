@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbrt import settings
+from hbrt.lazy import how_to_install
 from hbrt.mailbox.native import NativeMissingError, native
 from hbrt.native.hexagon_flags import QEMU, qemu
 from hbrt.profiles.profile import active
@@ -140,7 +141,7 @@ def guest(name: str, use: str) -> Check:
         use: What it is for.
     """
     distribution = f"hbrt-{name}"
-    how = f"In the clone, run \"pip install '.[{name}]' packages/{distribution}\"."
+    how = f"To have it, {how_to_install(name, is_guest=True)}."
     try:
         version, ours = importlib.metadata.version(distribution), importlib.metadata.version("hbrt")
     except importlib.metadata.PackageNotFoundError:
@@ -154,7 +155,7 @@ def _hexagon() -> Check:
     """The compiler and the QEMU of images as Hexagon code; a board is whole without them."""
     has_compiler = importlib.util.find_spec("ziglang") is not None
     found_qemu = qemu()
-    missing = [] if has_compiler else ["pip install '.[hexagon]' in the clone"]
+    missing = [] if has_compiler else [how_to_install("hexagon")]
     missing += [] if found_qemu else [f"install {QEMU} (Debian: apt install qemu-user)"]
     found = (
         f"ziglang, and {found_qemu}"

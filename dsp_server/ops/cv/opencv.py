@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from hbrt.lazy import how_to_install
+
 try:
     import cv2
 except ImportError as error:
@@ -25,8 +27,8 @@ except ImportError as error:
             "mapped has too little address space: start the board with a larger ulimit -v."
         ) from None
     raise ImportError(
-        f"The CV ops need OpenCV, which this Python does not have ({error}): install hbrt with its extra 'cv', as in "
-        "pip install '.[cv]' in its clone, and start the board again."
+        f"The CV ops need OpenCV, which this Python does not have ({error}): {how_to_install('cv')}, and start "
+        "the board again."
     ) from None
 
 __all__ = ["aligned_empty", "cv2"]

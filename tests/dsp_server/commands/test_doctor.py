@@ -82,7 +82,10 @@ def test_a_package_beside_hbrt_that_is_missing_says_how_to_install_it() -> None:
     assert guest("rknn", "models").level is Level.OK
     missing = guest("missing", "nothing")
     assert (missing.level, missing.found) == (Level.WARN, "not installed, for nothing")
-    assert missing.advice == "In the clone, run \"pip install '.[missing]' packages/hbrt-missing\"."
+    assert missing.advice == (
+        "To have it, install hbrt with its extra 'missing', "
+        "as in pip install '.[missing]' packages/hbrt-missing in its clone."
+    )
 
 
 def test_a_home_that_is_not_there_yet_is_good(shell: Shell) -> None:

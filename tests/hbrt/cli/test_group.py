@@ -78,7 +78,7 @@ def test_a_verb_of_a_guest_that_is_not_installed_says_which_extra_brings_it(monk
     monkeypatch.setattr("hbrt.cli.group.ENTRY_POINTS", "hbrt.commands_of_nobody")
     answer = CliRunner().invoke(group, ["idl"], prog_name="hbrt")
     assert answer.exit_code == 3
-    how = "in the clone, pip install '.[nowhere]' packages/hbrt-nowhere"
+    how = "install hbrt with its extra 'nowhere', as in pip install '.[nowhere]' packages/hbrt-nowhere in its clone"
     sentence = f"'hbrt idl' needs hbrt-nowhere, which is not installed: {how}."
     assert answer.output == f"Error: {sentence}\n"
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: name)  # one without that verb
