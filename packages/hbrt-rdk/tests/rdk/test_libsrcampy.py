@@ -70,6 +70,25 @@ def test_a_crop_is_of_the_size_that_the_scaler_was_opened_with(camera: srcampy.C
     assert bgr(scaler.get_img(2, 32, 24), 32, 24) == [0, 0, 1]
 
 
+def test_a_size_of_zero_keeps_the_place_of_its_crop(
+    camera: srcampy.Camera, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of the crop's size of a scaler, of the sensor's size of a camera."""
+    halves = np.full((48, 64, 3), (255, 0, 0), np.uint8)
+    halves[:, :32] = 0, 0, 255
+    cv2.imwrite(str(tmp_path / "halves.png"), halves)
+    monkeypatch.setenv("HBRT_CAMERA", str(tmp_path / "halves.png"))
+    crops = [[0, 0, 16, 48], [0, 0, 0, 0], [32, 0, 32, 48]]
+    assert camera.open_cam(0, -1, 1000, [0, 24, 32], [0, 20, 24], 48, 64, crops) == 0
+    assert bgr(camera.get_img(), 64, 48) == bgr(camera.get_img(2, 64, 48), 64, 48) == [0, 0, 1]
+    assert bgr(camera.get_img(2, 24, 20), 24, 20) == bgr(camera.get_img(2, 32, 24), 32, 24) == [1, 0, 0]
+    scaler = srcampy.Camera()
+    assert scaler.open_vps(1, 2, 64, 48, [0, 32], [0, 24], [[0, 0, 16, 48], [32, 0, 32, 48]]) == 0
+    assert srcampy.bind(camera, scaler) == 0
+    assert bgr(scaler.get_img(2, 16, 48), 16, 48) == [0, 0, 1]
+    assert bgr(scaler.get_img(2, 32, 24), 32, 24) == [1, 0, 0]
+
+
 def test_a_camera_does_not_crop_as_it_did_as_a_scaler(camera: srcampy.Camera) -> None:
     frame = camera.get_img(2, 32, 24)
     assert camera.open_vps(1, 2, 64, 48, 32, 24, [64, 48, 32, 24]) == 0

@@ -35,9 +35,8 @@ class _Vio(Camera):
         """Open a camera of these sizes, each with its crop and turn; ``how`` is the sensor's height, width and fps."""
         raw_height, raw_width, fps = how
         widths, heights = ([one[at] for one in sizes] for at in range(2))
-        code = self.open_cam(0, -1, fps, widths, heights, raw_height, raw_width)
-        if not code:
-            self._crops, self._turns = list(crops), turns
+        code = self.open_cam(0, -1, fps, widths, heights, raw_height, raw_width, crops)
+        self._turns = turns
         return code
 
     def whole(self, width: int, height: int) -> bytes | None:

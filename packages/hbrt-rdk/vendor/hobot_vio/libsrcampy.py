@@ -67,16 +67,18 @@ class Camera:
         height: int | Sequence[int] = 0,
         raw_height: int = -1,
         raw_width: int = -1,
+        crop_rect: Sequence[Any] | None = None,
     ) -> int:
         """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1.
 
-        They also come in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or less.
+        They also come in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or less. A size
+        of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] of the sensor's size.
         """
         del pipe_id, video_index
         self._input = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
-        self._sizes = [*_sizes(width, height), self._input]
+        self._sizes = [*(size or self._input for size in _sizes(width, height)), self._input]
         self._frames, self._set, self._source = CameraFrames(fps), None, None
-        self._crops, self._turns = [], []
+        self._crops, self._turns = _rows(crop_rect), []
         return 0
 
     @_answers
@@ -96,17 +98,17 @@ class Camera:
     ) -> int:
         """Scale (1), crop (2), rotate (3) or both (4) frames of one size into each of the sizes. 0 or -1.
 
-        ``process_mode`` is another spelling of ``proc_mode``.
+        A size of 0 is its crop's, or the input's. ``process_mode`` is another spelling of ``proc_mode``.
         """
         del pipe_id
         mode = spelt.pop("process_mode", proc_mode)
         if mode < 0 or spelt:
             raise ValueError(f"Invalid process mode {mode}: must be 0 or more." if mode < 0 else f"Unknown: {spelt}.")
         self._input = (int(src_size[0]), int(src_size[1])) if src_size else (src_width, src_height)
-        pairs = [dst_size] if dst_size and isinstance(dst_size[0], int) else dst_size
-        self._sizes = [*([(one[0], one[1]) for one in pairs] or _sizes(dst_width, dst_height)), self._input]
-        crops = [crop_rect] if crop_rect and isinstance(crop_rect[0], int) else crop_rect
-        self._crops = list(crops) if mode in {_CROP, _ROTATE_CROP} else []
+        self._crops = _rows(crop_rect) if mode in {_CROP, _ROTATE_CROP} else []
+        pairs = _rows(dst_size)
+        sizes = _sizes([one[0] for one in pairs], [one[1] for one in pairs]) or _sizes(dst_width, dst_height)
+        self._sizes = [*(size or self._cropped(at)[2:] for at, size in enumerate(sizes)), self._input]
         turns = [rotate] if isinstance(rotate, int) else list(rotate)
         self._turns = turns if mode in {_ROTATE, _ROTATE_CROP} else []
         self._frames = None
@@ -150,9 +152,14 @@ class Camera:
         """Have the frames of another, or no longer."""
         self._source = source
 
+    def _cropped(self, at: int) -> tuple[int, int, int, int]:
+        """X, y, width and height of what a size shows: all of the input where it has no crop."""
+        x, y, width, height = self._crops[at][:4] if at < len(self._crops) else (0, 0, 0, 0)
+        return (x, y, width, height) if width > 0 and height > 0 else (0, 0, *self._input)
+
     def _processed(self, picture: Picture, at: int) -> Picture:
         if at < len(self._crops):
-            x, y, width, height = self._crops[at][:4]
+            x, y, width, height = self._cropped(at)
             picture = np.asarray(cv2.resize(picture, self._input), np.uint8)
             picture = picture[y : y + height, x : x + width]
         if at < len(self._turns) and self._turns[at] in _TURNS:
@@ -438,13 +445,17 @@ def unbind(src: Any, dst: Any) -> int:
     return 0
 
 
-def _sizes(width: int | Sequence[int], height: int | Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of sizes; a size of 0 or less is the default one."""
+def _sizes(width: int | Sequence[int], height: int | Sequence[int]) -> list[tuple[int, int] | None]:
+    """Pairs of sizes; None where one is 0 or less."""
     widths, heights = ([one] if isinstance(one, int) else list(one) for one in (width, height))
     if len(widths) != len(heights):
         raise ValueError(f"{len(widths)} widths and {len(heights)} heights: must be as many.")
-    pairs = zip(widths, heights, strict=True)
-    return [(int(w), int(h)) if w > 0 and h > 0 else DEFAULT_SIZE for w, h in pairs if (w, h) != (0, 0)]
+    return [(int(w), int(h)) if w > 0 and h > 0 else None for w, h in zip(widths, heights, strict=True)]
+
+
+def _rows(given: Sequence[Any] | None) -> list[Sequence[int]]:
+    """Lists of numbers, of several or of one."""
+    return [given] if given and isinstance(given[0], int) else list(given or ())
 
 
 def _codec(kind: int) -> str:
