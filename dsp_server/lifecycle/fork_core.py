@@ -1,7 +1,7 @@
 """A core's process as a fork of the young daemon: no interpreter starts, and nothing is imported again.
 
-This halves the cost of a board's start. It works for the first processes only: the daemon must have one thread and no
-ZeroMQ, whose threads would be in an unknown state in a fork. ``child.spawn`` starts later processes as new
+This halves the cost of a board's start. It works for the first processes only: the daemon must have one thread, since
+those of ZeroMQ would be in an unknown state in a fork. ``child.spawn`` starts later processes as new
 interpreters. An image must not see a difference: ``_become_fresh`` undoes what a new interpreter would not have.
 """
 
@@ -12,16 +12,16 @@ import io
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from dsp_server.process.launch import close_all_but
 
 
 def is_young() -> bool:
-    """Whether this process may be forked: it has one thread, and no library with its own threads."""
-    return "zmq" not in sys.modules and threading.active_count() == 1
+    """Whether this process may be forked: it has one thread, those of libraries included."""
+    return len([*Path("/proc/self/task").iterdir()]) == 1
 
 
 def fork_core(places: Sequence[int], arguments: Sequence[str]) -> int:
