@@ -83,9 +83,10 @@ class Times(NamedTuple):
     features: NDArray[Any]
     weights: NDArray[Any]
     table: NDArray[Any]
+    launch: NDArray[Any]
 
     def bound(self, at: int) -> str:
-        """What takes longest in a layer: compute, features, weights, table."""
+        """What takes longest in a layer: compute, features, weights, table, launch."""
         return max(self._fields[1:], key=lambda name: float(getattr(self, name)[at]))
 
 
@@ -103,7 +104,8 @@ def times_of(work: Work, chip: Chip) -> Times:
     table = work.table / chip.table_per_us
     moving = features + weights
     hidden = chip.overlap * np.minimum(compute, moving)
-    return Times(compute + moving - hidden + table + chip.launch_us, compute, features, weights, table)
+    launch = np.full_like(table, chip.launch_us)
+    return Times(compute + moving - hidden + table + launch, compute, features, weights, table, launch)
 
 
 def run_times(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:

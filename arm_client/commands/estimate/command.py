@@ -174,7 +174,7 @@ def of(
 
     if what.endswith(SUFFIX):
         if arguments or image or changed or is_relayed or profile:
-            raise click.UsageError("A model takes --profiles and --json alone: nothing of it is run.")
+            raise click.UsageError("A model takes --profiles, --against and --json alone: nothing of it is run.")
         document = document_of_model(Path(what), profiles)
         return _answer(document, parts_of_model(document), against, allow)
     if profiles:

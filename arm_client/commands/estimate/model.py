@@ -76,7 +76,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     )
     for one in boards:
         if one["assumed"]:
-            yield f"{one['board']} is assumed, not fitted: {one['assumed']}."
+            yield f"Assumed for {one['board']}, not fitted: {one['assumed']}."
     yield f"\nThe slowest layers on {slowest['board']}:"
     columns = (
         Column("LAYER", "name"),
@@ -109,7 +109,7 @@ def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
     run = run_of(layers, name)
     moved = sum(one.feature_bytes + one.weight_bytes for one in layers)
     parts = run.times._fields[1:]
-    bounds: dict[str, float] = dict.fromkeys(parts, 0.0)
+    bounds = {"run": run.us - float(run.times.us.sum()), **dict.fromkeys(parts, 0.0)}
     rows = []
     for at, layer in enumerate(layers):
         one_us, bound = float(run.times.us[at]), run.times.bound(at)

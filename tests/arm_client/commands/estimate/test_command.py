@@ -134,6 +134,7 @@ def test_a_model_is_estimated_by_its_layers_for_boards_side_by_side(shell: Shell
         (layer,) = board["layers"]
         assert (layer["name"], layer["kind"]) == ("first", "conv")
         assert board["low_us"] < board["run_us"] < board["high_us"]
+        assert sum(board["bounds"].values()) == pytest.approx(1)
         assert board["frames_per_s"] == pytest.approx(1e6 / board["run_us"])
     said = shell.good("estimate", file)
     assert said.split()[:4] == ["BOARD", "A", "RUN", "90%"]
@@ -176,7 +177,7 @@ def test_the_ops_of_two_estimates_are_compared_by_name() -> None:
     ("words", "sentence"),
     [
         (("--profiles", "sd865"), "Models cannot be estimated for 'sd865'"),
-        (("--what-if", "clock=1"), "A model takes --profiles and --json alone"),
+        (("--what-if", "clock=1"), "A model takes --profiles, --against and --json alone"),
     ],
 )
 def test_what_a_model_cannot_be_estimated_with_is_said(
