@@ -14,7 +14,7 @@ from hbrt.accelerators.time_model import Chip, Times, run_times
 FITTED: Final = Path(__file__).parent / "fitted.toml"
 ASSUMED: Final = Path(__file__).parent / "assumed.toml"
 WIDE: Final = "wide"
-"""The tables of ``ASSUMED`` that say how fast arrays multiply numbers of 16 bits."""
+"""The tables of ``ASSUMED`` that say how fast arrays multiply numbers of 16 bits, and how far that is off."""
 FAMILIES: Final = "families"
 """The table of ``FITTED`` that says how far a fit is off for a family of networks that it has not seen."""
 ALIASES: Final = {"rk3568": "rk3566"}
@@ -46,7 +46,7 @@ class Assumed(NamedTuple):
 
     def chip(self, at: int = 1) -> Chip:
         """Its parameters, with the factors at 0: the lowest rates, 1: as assumed, 2: the highest."""
-        one, compute, memory = _fitted_at(self.like, at), self.compute[at], self.memory[at]
+        one, compute, memory = chip_at(self.like, at), self.compute[at], self.memory[at]
         return one._replace(
             macs_per_us=one.macs_per_us * compute,
             depthwise_per_us=one.depthwise_per_us * compute,
@@ -85,9 +85,9 @@ def _wide(fitted: str) -> dict[str, Any]:
     return next(table for table in _assumed()[WIDE].values() if fitted in table["chips"])
 
 
-def _fitted_at(fitted: str, at: int) -> Chip:
+def chip_at(name: str, at: int = 1) -> Chip:
     """A chip's parameters, with those that no figure tells at 0: the lowest rate, 1: as assumed, 2: the highest."""
-    return chips()[fitted]._replace(wide_rate=_wide(fitted)["rate"][at])
+    return chips()[name]._replace(wide_rate=_wide(name)["rate"][at])
 
 
 def family_of_chip(name: str) -> Family:
@@ -100,7 +100,7 @@ def chip_named(name: str) -> Chip | None:
     if (one := assumed().get(name)) is not None:
         return one.chip()
     fitted = ALIASES.get(name, name)
-    return _fitted_at(fitted, 1) if fitted in chips() else None
+    return chip_at(fitted) if fitted in chips() else None
 
 
 class Run(NamedTuple):
@@ -129,12 +129,16 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
     """
     one = assumed().get(name)
     fitted = one.like if one else ALIASES.get(name, name)
-    at = one.chip if one else partial(_fitted_at, fitted)
+    at = one.chip if one else partial(chip_at, fitted)
     (slow, _), (us, times), (fast, _) = (run_times(layers, at(where)) for where in range(3))
     spread = family_of_chip(fitted).within_90
-    is_wide = any(layer.macs and layer.feature_bits > 8 for layer in layers)
-    why = (one.why if one else "", _wide(fitted)["why"] if is_wide else "")
-    return Run(us, fast / (1 + spread), slow / (1 - spread), times, "; ".join(filter(None, why)))
+    low, high = fast / (1 + spread), slow / (1 - spread)
+    why = [one.why] if one else []
+    if any(layer.macs and layer.feature_bits > 8 for layer in layers):
+        wide = _wide(fitted)
+        low, high = min(low, us / (1 + wide["off"])), max(high, us / (1 - wide["off"]))
+        why.append(wide["why"])
+    return Run(us, low, high, times, "; ".join(why))
 
 
 def range_of_chip(name: str) -> tuple[float, float]:

@@ -308,3 +308,28 @@ def deeplab_mobilenet(size: int = 513) -> Net:
     y = net.conv(y, 21, act="")
     net.move(y, output=Tensor(21, size, size))
     return net
+
+
+def lprnet(characters: int = 68) -> Net:
+    """LPRNet, which reads plates of 24 x 94 pixels: convolutions without padding, and four scales joined at the end."""
+    net = Net()
+
+    def small(x: Tensor, channels: int) -> Tensor:
+        y = net.conv(x, channels // 4, act="relu")
+        for _ in range(2):
+            y = net.sided(y, channels // 4, 3, act="relu")
+        return net.conv(y, channels, act="relu")
+
+    first = net.conv(Tensor(3, 22, 92), 64, 3, act="relu")
+    second = small(net.move(first, output=Tensor(64, 20, 90)), 128)
+    third = small(small(net.move(second, output=Tensor(64, 18, 44)), 256), 256)
+    net.move(third, output=Tensor(64, 16, 21))
+    rows = net.sided(Tensor(64, 16, 18), 256, 4, act="relu")
+    last = net.sided(rows._replace(height=4), characters, 13, act="relu")
+    scales = []
+    for x in (first, second, third, last):
+        pooled = net.move(x, output=Tensor(x.channels, last.height, last.width))
+        net.mean(net.pointwise(pooled))
+        scales.append(net.pointwise(pooled))
+    net.mean(net.conv(net.concat(*scales), characters, act=""))
+    return net

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from hbrt.accelerators.chips import ALIASES, chips
+from hbrt.accelerators.chips import ALIASES, chip_at, chips
+from hbrt.accelerators.layer import Layer
 from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import run_us
 
@@ -42,8 +43,23 @@ class Figure(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the layers of the model are known, and its numbers are int8: only such a row is fitted or judged."""
+        """Whether the model's layers are known, and its numbers are int8: only such a row is fitted or held out."""
         return self.model in NETWORKS and self.precision == "int8"
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the model's layers are known, and its numbers are float16: no fit has such a row."""
+        return self.model in NETWORKS and self.precision == "fp16"
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of the model, of its precision.
+
+        Raises:
+            KeyError: they are not known.
+        """
+        layers, bits = layers_of(self.model), 16 if self.is_wide else 8
+        return tuple(one._replace(feature_bits=bits, weight_bits=bits) for one in layers)
 
     @property
     def is_held_out(self) -> bool:
@@ -90,9 +106,18 @@ class Band(NamedTuple):
 
 @cache
 def judged() -> tuple[Judged, ...]:
-    """Every published row whose layers are known, with the model's time."""
-    rows = (one for one in figures() if one.is_known and one.chip in chips())
-    return tuple(Judged(one, run_us(layers_of(one.model), chips()[one.chip])) for one in rows)
+    """Every published row of int8 whose layers are known, with the model's time."""
+    return _judged(one for one in figures() if one.is_known)
+
+
+@cache
+def judged_wide() -> tuple[Judged, ...]:
+    """Every published row of float16 whose layers are known, with the model's time; its rate is assumed."""
+    return _judged(one for one in figures() if one.is_wide)
+
+
+def _judged(rows: Iterable[Figure]) -> tuple[Judged, ...]:
+    return tuple(Judged(one, run_us(one.layers, chip_at(one.chip))) for one in rows if one.chip in chips())
 
 
 def band_of(rows: tuple[Judged, ...]) -> Band:
@@ -105,7 +130,12 @@ def band_of(rows: tuple[Judged, ...]) -> Band:
 def spread_of(name: str) -> float:
     """The error within which 90% of a chip's held-out rows lie, as a share."""
     chip = ALIASES.get(name, name)
-    errors = sorted(abs(one.ratio - 1) for one in judged() if one.figure.chip == chip and one.figure.is_held_out)
+    return within_90(tuple(one for one in judged() if one.figure.chip == chip and one.figure.is_held_out))
+
+
+def within_90(rows: tuple[Judged, ...]) -> float:
+    """The error within which 90% of rows lie, as a share; there is at least one."""
+    errors = sorted(abs(one.ratio - 1) for one in rows)
     return errors[-(-int(WITHIN * len(errors) * 1000) // 1000) - 1]
 
 

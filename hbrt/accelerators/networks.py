@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from hbrt.accelerators import classifiers, yolo
+from hbrt.accelerators import classifiers, transformers, yolo
 from hbrt.accelerators.layer import Layer, Net
 
 _V5: Final = {"n": (0.33, 0.25), "s": (0.33, 0.5), "m": (0.67, 0.75), "l": (1.0, 1.0), "x": (1.33, 1.25)}
@@ -59,6 +59,9 @@ def _of_classifiers() -> dict[str, Callable[[], Net]]:
         "quicksrnet_small": partial(c.quicksrnet, 32, 2),
         "quicksrnet_medium": partial(c.quicksrnet, 32, 5),
         "quicksrnet_large": partial(c.quicksrnet, 64, 11),
+        "lprnet": c.lprnet,
+        "clip_text": partial(transformers.clip_text, 20),
+        "clip_images": transformers.clip_images,
         "retinaface_mobile320": partial(c.retinaface, is_mobile=True),
         "retinaface_resnet50_320": partial(c.retinaface, is_mobile=False),
         "deeplabv3-mobilenetv2": c.deeplab_mobilenet,

@@ -7,7 +7,17 @@ import pytest
 
 from arm_client.commands.estimate.accuracy import goals
 from hbrt.accelerators.chips import assumed, chip_named, chips, family_of_chip, run_of
-from hbrt.accelerators.figures import Figure, Judged, figures, judged, order_of, spread_of
+from hbrt.accelerators.figures import (
+    WITHIN,
+    Figure,
+    Judged,
+    figures,
+    judged,
+    judged_wide,
+    order_of,
+    spread_of,
+    within_90,
+)
 from hbrt.accelerators.layer import MOVE, Net, Tensor
 from hbrt.accelerators.networks import NETWORKS, layers_of
 from hbrt.accelerators.time_model import Chip, run_us, times_of, work_of
@@ -36,6 +46,7 @@ CHIP = Chip(1000, 100, 50, 64, 32, 16, 0.5, 1, 2, 5, 32, 16)
         ("wide_resnet50_2", 11.4, 68.9),
         ("densenet121", 2.83, 8.0),
         ("regnet_x_3_2gf", 3.18, 15.3),
+        ("clip_images", 4.4, 87.8),
     ],
 )
 def test_a_network_has_the_size_that_its_authors_publish(name: str, gigamacs: float, megaweights: float) -> None:
@@ -87,6 +98,17 @@ def test_the_held_out_rows_are_within_the_band() -> None:
     assert all(0 < spread_of(name) < 0.5 for name in chips())
     assert chip_named("rk3568") == chip_named("rk3566") is not None
     assert chip_named("none") is None
+
+
+def test_the_range_of_numbers_of_16_bits_holds_the_published_times_of_float16() -> None:
+    rows = judged_wide()
+    assert {one.figure.precision for one in rows} == {"fp16"}
+    assert not any(one.figure.is_known for one in rows)
+    runs = [run_of(one.figure.layers, one.figure.chip) for one in rows]
+    assert [one.us for one in runs] == [one.modelled_us for one in rows]
+    inside = [run.low_us <= one.figure.published_us <= run.high_us for run, one in zip(runs, rows, strict=True)]
+    assert sum(inside) >= WITHIN * len(rows)
+    assert all(one.high_us == pytest.approx(one.us / (1 - within_90(rows)), rel=0.01) for one in runs)
 
 
 def test_a_chip_without_figures_is_assumed_and_its_range_holds_its_factors() -> None:
