@@ -39,9 +39,9 @@ ANSWERS = {
     "recovery, aging_ms, cores, routed_tasks, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, "
     "gateways, clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
-    "profile": "map `{name, title, origin, chip, constants}`: the board's [profile](profiles.md), and the packaged "
-    "one that it stands on; of each constant a list "
-    "of its key, value, lowest and highest value, source and reason",
+    "profile": "map `{name, title, origin, chip, constants, measured}`: the board's [profile](profiles.md), and the "
+    "packaged one that it stands on; of each constant a list of its key, value, lowest and highest value, source and "
+    "reason; of each op that it was fitted to, a list of the least and the most bytes and the error",
     "tasks": "list of maps `{cmd, name, kind, state, result, core, priority, custom_id, pid, program, input_phy, "
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
     "ran_ns, modelled_cycles, modelled_ns, modelled_rule_ns, modelled_vector, modelled_scalar, modelled_ddr, "

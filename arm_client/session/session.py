@@ -156,10 +156,9 @@ class Session:
     @cached_property
     def profile(self) -> Profile:
         """The constants of the modelled board, as its daemon has them."""
-        from hbrt.profiles.profile import from_rows
+        from hbrt.profiles.profile import from_answer
 
-        told = self.link.request("profile")
-        return from_rows(told["name"], told["title"], told["origin"], told["constants"], told.get("chip", ""))
+        return from_answer(self.link.request("profile"))
 
     def why(self, status: int) -> str:
         """Sentence for a status other than 0 that this thread got; an unknown op may be one of another board."""

@@ -26,7 +26,7 @@ from hbrt.ddr.layout import SLOT_COUNT
 from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ANOTHER_BOARD, OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
-from hbrt.profiles.profile import active, to_rows
+from hbrt.profiles.profile import active, to_answer
 from hbrt.profiles.work import Cost, task_cost
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
@@ -209,14 +209,7 @@ class Report:
 
     def profile(self) -> dict[str, Any]:
         """The constants of the modelled board."""
-        profile = active()
-        return {
-            "name": profile.name,
-            "title": profile.title,
-            "origin": profile.origin,
-            "chip": profile.chip,
-            "constants": to_rows(profile),
-        }
+        return to_answer(active())
 
     def tasks(self, last: int) -> list[dict[str, Any]]:
         """The tasks that ended last, in that order; times in ns, 0 for what was not reached."""

@@ -216,14 +216,23 @@ class Profile(NamedTuple):
         return {key: one for key, one in self.constants.items() if one.is_assumed}
 
 
-def to_rows(profile: Profile) -> list[list[Any]]:
-    """The constants as plain data, for a message."""
-    return [[key, *one] for key, one in profile.constants.items()]
+def to_answer(profile: Profile) -> dict[str, Any]:
+    """The profile as plain data, for a message."""
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "origin": profile.origin,
+        "chip": profile.chip,
+        "constants": [[key, *one] for key, one in profile.constants.items()],
+        MEASURED: {op: list(one) for op, one in profile.measured.items()},
+    }
 
 
-def from_rows(name: str, title: str, origin: str, rows: list[list[Any]], chip: str = "") -> Profile:
-    """The profile whose constants ``to_rows`` gave."""
-    return Profile(name, title, origin, {key: Constant(*fields) for key, *fields in rows}, chip=chip)
+def from_answer(told: Mapping[str, Any]) -> Profile:
+    """The profile that ``to_answer`` made the data of; older daemons leave out the last ones."""
+    constants = {key: Constant(*fields) for key, *fields in told["constants"]}
+    measured = {op: Measured(*fields) for op, fields in told.get(MEASURED, {}).items()}
+    return Profile(told["name"], told["title"], told["origin"], constants, measured, told.get("chip", ""))
 
 
 @cache

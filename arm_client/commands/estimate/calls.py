@@ -18,7 +18,7 @@ from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
 from hbrt.models.run.accelerator import LOAD_PRIORITY
 from hbrt.profiles.estimate import Call, calls_of
-from hbrt.profiles.profile import Profile, from_rows
+from hbrt.profiles.profile import Profile, from_answer
 
 MOST = 1_000_000
 
@@ -43,8 +43,7 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
     Raises:
         click.UsageError: it remembers none.
     """
-    told = ask(board, "profile")
-    profile = from_rows(told["name"], told["title"], told["origin"], told["constants"], told.get("chip", ""))
+    profile = from_answer(ask(board, "profile"))
     known = _known(board)
     calls = [one for one in known.calls if one.cmd == cmd]
     if not calls:
