@@ -21,6 +21,10 @@ MODELS: Final = "models"
 """In a spread, beside the constants: how far the times of models may be off."""
 
 
+FIT: Final = "errors of the fit"
+"""In a spread, in the place of the constants: how far a profile that was fitted to a board's times may be off."""
+
+
 class Call(NamedTuple):
     """A task of the history: its op, what that charged, its blocks, and when it was submitted and ended here.
 
@@ -209,6 +213,30 @@ def range_of(time_us: Callable[..., float], profile: Profile, models: tuple[floa
     ordered = tuple(sorted(spread, key=lambda each: -each.width))
     low, high = (time_us(profile.with_values(found), *end) for found, end in zip((best, worst), ends, strict=True))
     return Range(low, value, high, ordered)
+
+
+def range_of_fit(value: float, error: float) -> Range:
+    """The range of a time of an op that a profile was fitted to: twice as far as a fit to the other ops was off."""
+    low, high = value / (1 + 2 * error), value * (1 + 2 * error)
+    return Range(low, value, high, (Spread(FIT, low, high),))
+
+
+def range_of_all(parts: Sequence[tuple[Range, int]], value: float) -> Range:
+    """The range of a time in which others are: each range with how many times it is there.
+
+    Args:
+        parts: Of the calls, by their kinds.
+        value: The time, which is shorter than their sum where they ran beside one another.
+    """
+    scale = value / sum(count * one.value for one, count in parts)
+    spread: dict[str, Spread] = {}
+    for one, count in parts:
+        for each in one.spread:
+            _, at_low, at_high = spread.get(each.key, Spread(each.key, value, value))
+            moved = scale * count * (each.at_low - one.value), scale * count * (each.at_high - one.value)
+            spread[each.key] = Spread(each.key, at_low + moved[0], at_high + moved[1])
+    low, high = (scale * sum(count * getattr(one, end) for one, count in parts) for end in ("low", "high"))
+    return Range(low, value, high, tuple(sorted(spread.values(), key=lambda each: -each.width)))
 
 
 def needs_a_run(key: str) -> bool:

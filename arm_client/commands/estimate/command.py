@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,8 +16,11 @@ from hbrt.board.paths import BoardRef
 from hbrt.cli.options import ImageFile, any_board_option, command_argument
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
-from hbrt.profiles.profile import MEASURED, Profile, active, find
+from hbrt.profiles.profile import MEASURED, Constant, Profile, active, find
 from hbrt.settings import BadSettingError, rounded
+
+AT_END: Final = 0.02
+"""As near to the end of its range, as a share, a constant of a fit would go further."""
 
 
 class _Estimate(click.Group):
@@ -277,6 +280,7 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     find(str(output.absolute()))  # it reads back
     kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]
+    at_end = [key for key, value in fitted.values.items() if _is_at_end(value, base.constants[key])]
     columns = (
         Column("CONSTANT", lambda key: key),
         number("WAS", lambda key: rounded(base.number(key), 6)),
@@ -284,14 +288,26 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
         Column("RANGE", lambda key: f"{rounded(base.constants[key].low, 6)} to {rounded(base.constants[key].high, 6)}"),
     )
     return Report(
-        {"output": str(output), **fitted._asdict(), "held_out": held_out, "kept": kept, "notes": notes},
+        {
+            "output": str(output),
+            **fitted._asdict(),
+            "held_out": held_out,
+            "kept": kept,
+            "at_end": at_end,
+            "notes": notes,
+        },
         Table(columns, list(fitted.values)),
         f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
         f"{len(measured)} measurements). {_held_out_text(held_out)}",
         *notes,
+        *([f"At the end of their range, where the board may lie beyond it: {', '.join(at_end)}."] if at_end else []),
         *([f"Not told by these measurements, and kept: {', '.join(kept)}."] if kept else []),
         f"Wrote {output}: hbrt start --profile {output}.",
     )
+
+
+def _is_at_end(value: float, one: Constant) -> bool:
+    return min(abs(value - end) for end in (one.low, one.high)) <= AT_END * value
 
 
 def _held_out_text(held_out: dict[str, float]) -> str:

@@ -10,7 +10,18 @@ from arm_client.commands.estimate.calls import Known
 from hbrt.accelerators.chips import assumed, chip_named, range_of_chip
 from hbrt.cli.tables import Column, Table, Time, number, numbers, short_time, time_of_us
 from hbrt.findings.text import counted
-from hbrt.profiles.estimate import ONE, Call, Parts, Range, op_cost, parts_of, range_of, total_us
+from hbrt.profiles.estimate import (
+    ONE,
+    Call,
+    Parts,
+    Range,
+    op_cost,
+    parts_of,
+    range_of,
+    range_of_all,
+    range_of_fit,
+    total_us,
+)
 from hbrt.profiles.profile import Profile
 from hbrt.settings import rounded
 
@@ -30,15 +41,21 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
         is_relayed: Whether they go by a relay.
     """
     calls = known.calls
-    kinds = sorted({(one.cmd, bool(one.model_us)) for one in calls})
+    kinds: dict[tuple[int, bool], list[Call]] = {}
+    for one in calls:
+        kinds.setdefault((one.cmd, bool(one.model_us)), []).append(one)
+    each = [_each(kinds[kind], base, profile, is_relayed) for kind in sorted(kinds)]
     has_ops = any(not one.model_us for one in calls)
     has_models = any(one.model_us for one in calls)
-    models = range_of_chip(profile.chip) if has_models and chip_named(profile.chip) else ONE
+    models = _models(profile) if has_models else ONE
 
     def time_us(other: Profile, scale: float = 1.0) -> float:
         return total_us(calls, base, other, is_relayed=is_relayed, scale=scale)
 
-    total = range_of(time_us, profile, models)
+    if profile.measured and calls:
+        total = range_of_all([(one, row["calls"]) for row, one in each], time_us(profile))
+    else:
+        total = range_of(time_us, profile, models)
     alone = profile.with_values({"ddr.mb_per_s": UNSHARED})
     return {
         "what": what,
@@ -46,10 +63,7 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
         "assumed": assumed()[profile.chip].why if has_models and profile.chip in assumed() else "",
         "cores": profile.whole("cores.dsp.count"),
         "relayed": is_relayed,
-        "calls": [
-            _each([one for one in calls if (one.cmd, bool(one.model_us)) == kind], base, profile, models, is_relayed)
-            for kind in kinds
-        ],
+        "calls": [row for row, _ in each],
         "unknown_runs": known.unknown_runs,
         "extrapolated": _extrapolated(calls, profile),
         "forgotten": known.forgotten,
@@ -103,26 +117,37 @@ def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:
     """What a profile that was fitted to a board's times says beyond them; empty for one that was not."""
     if not profile.measured:
         return []
-    sizes: dict[str, tuple[int, int]] = {}
+    of_ops: dict[str, list[Call]] = {}
     for call in calls:
         if not call.model_us:
-            least, most = sizes.get(call.name, (call.size_bytes, call.size_bytes))
-            sizes[call.name] = min(least, call.size_bytes), max(most, call.size_bytes)
+            of_ops.setdefault(call.name, []).append(call)
     worst = max(one.error for one in profile.measured.values())
     found = []
-    if unknown := [name for name in sizes if name not in profile.measured]:
+    if unknown := [name for name in of_ops if name not in profile.measured]:
         found.append(
             f"Extrapolated: no measurement of {', '.join(unknown)} is in profile {profile.name}. Fits that had not "
             f"seen an op were off by up to {worst:.0%}."
         )
-    for name, one in profile.measured.items():
-        least, most = sizes.get(name, (one.least_bytes, one.most_bytes))
-        if least * 2 < one.least_bytes or most > 2 * one.most_bytes:
+    for name, some in of_ops.items():
+        if name in profile.measured and not _is_measured(some, profile):
+            one, sizes = profile.measured[name], [call.size_bytes for call in some]
             found.append(
-                f"Extrapolated: {name} has calls of {least} to {most} bytes; it was measured with {one.least_bytes} to "
-                f"{one.most_bytes}."
+                f"Extrapolated: {name} has calls of {min(sizes)} to {max(sizes)} bytes; it was measured with "
+                f"{one.least_bytes} to {one.most_bytes}."
             )
     return found
+
+
+def _is_measured(calls: Sequence[Call], profile: Profile) -> bool:
+    """Whether a profile was fitted to times of the op of calls, of sizes as theirs."""
+    if (one := profile.measured.get(calls[0].name)) is None or calls[0].model_us:
+        return False
+    return all(one.least_bytes <= 2 * call.size_bytes and call.size_bytes <= 2 * one.most_bytes for call in calls)
+
+
+def _models(profile: Profile) -> tuple[float, float]:
+    """What the time of a model on a board is multiplied by for the ends of its range."""
+    return range_of_chip(profile.chip) if chip_named(profile.chip) else ONE
 
 
 _WORDS: Final = {
@@ -160,10 +185,9 @@ def _each(
     calls: Sequence[Call],
     base: Profile,
     profile: Profile,
-    models: tuple[float, float],
     is_relayed: bool,  # noqa: FBT001
-) -> dict[str, Any]:
-    """The calls of a command: their mean."""
+) -> tuple[dict[str, Any], Range]:
+    """The calls of a command: their mean, and its range."""
     alike = Counter(one._replace(submitted_ns=0, ended_ns=0) for one in calls)
     count = alike.total()
 
@@ -173,17 +197,22 @@ def _each(
 
     parts = [(parts_of(one, base, profile, is_relayed=is_relayed), n) for one, n in alike.items()]
     costs = [(op_cost(one, base, profile), n) for one, n in alike.items() if not one.model_us]
-    return {
+    if _is_measured(calls, profile):
+        mean = range_of_fit(mean_us(profile), profile.measured[calls[0].name].error)
+    else:
+        mean = range_of(mean_us, profile, _models(profile) if calls[0].model_us else ONE)
+    row = {
         "cmd": calls[0].cmd,
         "name": calls[0].name if len({one.name for one in calls}) == 1 else "model",
         "calls": count,
         "is_estimated": any(cost.is_estimated for cost, _ in costs),
-        **range_as_dict(range_of(mean_us, profile, models if calls[0].model_us else ONE)),
+        **range_as_dict(mean),
         "parts_us": {name: sum(getattr(one, name) * n for one, n in parts) / count for name in Parts._fields},
         "dma_us": profile.us(sum(cost.dma * n for cost, n in costs) / count) if costs else 0.0,
         "overlap_us": profile.us(sum(cost.overlap * n for cost, n in costs) / count) if costs else 0.0,
         "cycles": round(sum(cost.cycles * n for cost, n in costs) / count),
     }
+    return row, mean
 
 
 def _time(of: str) -> Callable[[dict[str, Any]], Time]:

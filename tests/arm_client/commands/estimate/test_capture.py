@@ -1,6 +1,7 @@
 """Calls of a capture: which of their times can be used, and what a fitted profile says beyond them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,8 @@ from arm_client.commands.estimate.calls import Known
 from arm_client.commands.estimate.capture import measurements_of, usable
 from arm_client.commands.estimate.fit import BadMeasurementsError
 from arm_client.commands.estimate.report import document_of
-from hbrt.profiles.estimate import Call as Charged
-from hbrt.profiles.profile import BadProfileError, Measured, find, load
+from hbrt.profiles.estimate import FIT, Call as Charged
+from hbrt.profiles.profile import BadProfileError, Measured, find, from_answer, load, to_answer
 from hbrt.profiles.work import Work
 from hbrt.recording.format import Call, Recorded, begin
 
@@ -48,14 +49,27 @@ def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: 
     near = Charged(0x400, "softmax", 100, Work(bundles=10), 8000, 2, 0, 9)
     far, other = near._replace(block_bytes=8001), near._replace(cmd=0x401, name="remap")
 
+    def estimate(*calls: Charged) -> dict[str, Any]:
+        return document_of("", Known(list(calls), 0, 0), ours, ours, is_relayed=False)
+
     def said(*calls: Charged) -> list[str]:
-        sentences: list[str] = document_of("", Known(list(calls), 0, 0), ours, ours, is_relayed=False)["extrapolated"]
+        sentences: list[str] = estimate(*calls)["extrapolated"]
         return sentences
 
     assert said(near) == []
     assert said(far) == ["Extrapolated: softmax has calls of 8001 to 8001 bytes; it was measured with 1000 to 4000."]
     assert "no measurement of remap is in profile ours" in said(near, other)[0]
     assert "off by up to 9%" in said(near, other)[0]
+    one, total = estimate(near)["calls"][0], estimate(near)["total"]
+    for found in (one, total):  # twice the error, in the place of what is assumed
+        assert found["high_us"] == pytest.approx(1.18 * found["modelled_us"])
+        assert found["low_us"] == pytest.approx(found["modelled_us"] / 1.18)
+    assert [each["key"] for each in total["spread"]] == [FIT]
+    _, unknown = estimate(near, other)["calls"]
+    assert unknown["high_us"] > 1.5 * unknown["modelled_us"]
+    both = estimate(near, other)["total"]  # beside each other, on two cores
+    assert 2 * both["high_us"] == pytest.approx(one["high_us"] + unknown["high_us"])
+    assert from_answer(to_answer(ours)) == ours._replace(constants=dict(ours.constants))
     file.write_text('base = "j5"\n[measured]\nsoftmax = 3\n')
     with pytest.raises(BadProfileError, match=r"must have OP = "):
         load(file)

@@ -288,6 +288,7 @@ def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_pa
     said = shell.good("estimate", "calibrate", str(file), "--output", str(out))
     assert "root mean square of 3 measurements" in said
     assert "They are of one op" in said
+    assert "At the end of their range, where the board may lie beyond it: vector.schedule, " in said
     assert "Not told by these measurements, and kept: " in said
     assert load(out).name == "ours"
     file.write_text(file.read_text().replace(",1000", ",soon"))
