@@ -36,6 +36,16 @@ def test_a_cplusplus_program_calls_by_the_vendors_names(compiled: Compile, run: 
     assert answer.stdout == "Invalid parameters: imcopy: 32 x 16 is copied to 64 x 32; the sizes must be equal.\n"
 
 
+@pytest.mark.parametrize("flags", [(), ("-O2", "-D_FORTIFY_SOURCE=2"), pytest.param(SANITIZE, marks=pytest.mark.long)])
+def test_pictures_lie_in_buffers_of_the_kernels_allocators(
+    compiled: Compile,  # noqa: F811
+    run: Run,  # noqa: F811
+    flags: tuple[str, ...],
+) -> None:
+    answer = run(compiled(str(HERE / "buffers.c"), "-lrga", *flags), HBRT_PROFILE="rk3588")
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
 def picture(number: int, data: Any = None, mode: int = 0) -> Picture:
     one = FORMATS[number]
     size = byte_count(one, WIDTH, HEIGHT)
