@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,9 @@ from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.profiles.profile import MEASURED, Constant, Profile, active, find
 from hbrt.settings import BadSettingError, rounded
+
+if TYPE_CHECKING:
+    from arm_client.commands.estimate.calls import Known
 
 AT_END: Final = 0.02
 """As near to the end of its range, as a share, a constant of a fit would go further."""
@@ -138,7 +141,8 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
 @click.option(
     "--profiles",
     metavar="NAME,...",
-    help="Boards side by side, for a MODEL.onnx. Default: that of the profile, else all that have figures.",
+    help="Boards side by side; a PROGRAM runs on each. Default for a MODEL.onnx: that of the profile, else all that "
+    "have figures.",
 )
 @click.option(
     "--against",
@@ -170,36 +174,65 @@ def of(
     is_relayed: bool,
 ) -> Report:
     """Run PROGRAM on its own board and estimate its calls; or estimate calls of CMD, or a run of MODEL.onnx."""
-    from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
     from arm_client.commands.estimate.model import SUFFIX, document_of_model, parts_shown as parts_of_model
     from arm_client.commands.estimate.report import document_of, parts_shown
-    from hbrt.profiles.estimate import needs_a_run
+    from arm_client.commands.estimate.side_by_side import document_of_boards, parts_shown as parts_of_boards
 
     if what.endswith(SUFFIX):
         if arguments or image or changed or is_relayed or profile:
             raise click.UsageError("A model takes --profiles, --against and --json alone: nothing of it is run.")
         document = document_of_model(Path(what), profiles)
         return _answer(document, parts_of_model(document), against, allow)
+    if profiles and profile:
+        raise click.UsageError("--profile is for one board, --profiles for several: leave one of them out.")
+
+    def estimate(wanted: Profile | None) -> tuple[dict[str, Any], Profile]:
+        base, used, known = _calls(what, arguments, board, image, wanted, changed, is_quiet=against is not None)
+        return document_of(what, known, base, used, is_relayed=is_relayed), used
+
     if profiles:
-        raise click.UsageError("--profiles is for a MODEL.onnx; a program or a command has --profile.")
-    if not Path(what).is_file():
-        cmd = _number(what)
-        if arguments or image:
-            raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
-        if runs := [key for key in changed if needs_a_run(key)]:
-            raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
-        base, known = calls_of_board(board, cmd)
-        if not is_json() and against is None:
-            show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
-        wanted = (profile or base).fixed(changed, "--what-if")
-    else:
-        base = wanted = (profile or active()).fixed(changed, "--what-if")
+        document = document_of_boards(what, [estimate(one)[0] for one in _profiles(profiles)])
+        return _answer(document, parts_of_boards(document), against, allow)
+    document, used = estimate(profile)
+    return _answer(document, parts_shown(document, used), against, allow)
+
+
+def _profiles(names: str) -> list[Profile]:
+    try:
+        return [find(one.strip()) for one in names.split(",") if one.strip()]
+    except BadSettingError as error:
+        raise click.UsageError(str(error).replace("HBRT_PROFILE", "--profiles", 1)) from None
+
+
+def _calls(
+    what: str,
+    arguments: tuple[str, ...],
+    board: BoardRef,
+    image: Path | None,
+    profile: Profile | None,
+    changed: dict[str, float],
+    *,
+    is_quiet: bool,
+) -> tuple[Profile, Profile, Known]:
+    """The calls of a program or of a command: the profile that they ran with, the one that is wanted, and they."""
+    from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
+    from hbrt.profiles.estimate import needs_a_run
+
+    if Path(what).is_file():
+        wanted = (profile or active()).fixed(changed, "--what-if")
         dsp_image = private_image(image)
-        if against is None:
+        if not is_quiet:
             say_private(dsp_image, wanted.name)
-        known = calls_of_program(_command_of(what, arguments), wanted, dsp_image)
-    document = document_of(what, known, base, wanted, is_relayed=is_relayed)
-    return _answer(document, parts_shown(document, wanted), against, allow)
+        return wanted, wanted, calls_of_program(_command_of(what, arguments), wanted, dsp_image)
+    cmd = _number(what)
+    if arguments or image:
+        raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
+    if runs := [key for key in changed if needs_a_run(key)]:
+        raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
+    base, known = calls_of_board(board, cmd)
+    if not is_json() and not is_quiet:
+        show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
+    return base, (profile or base).fixed(changed, "--what-if"), known
 
 
 def _answer(document: dict[str, Any], parts: Iterator[object], against: dict[str, Any] | None, allow: float) -> Report:

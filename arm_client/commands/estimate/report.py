@@ -26,6 +26,7 @@ from hbrt.profiles.profile import Profile
 from hbrt.settings import rounded
 
 MAX_SHARES: Final = 6
+OF_INT8: Final = "The range of models is that of int8; that of 16 bits is wider: hbrt estimate MODEL.onnx."
 UNSHARED: Final = 1e9
 """Of a DDR that no core waits for, in MB/s."""
 
@@ -104,6 +105,8 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     yield from document["extrapolated"]
     if document["assumed"]:
         yield f"The times of models are assumed, not fitted: {document['assumed']}."
+    if any(one["parts_us"]["model"] for one in each):
+        yield OF_INT8
     if left_out:
         yield left_out
     if document["forgotten"]:

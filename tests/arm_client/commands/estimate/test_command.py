@@ -66,6 +66,12 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     assert "earlier tasks are not in it" not in said
     assert shell.json("estimate", "0x400")["forgotten"] == 0
     assert "at 1296 MHz" in said
+    boards = shell.json("estimate", "0x400", "--profiles", "j5,sd865")["boards"]
+    assert [one["board"] for one in boards] == ["j5", "sd865"]
+    for one in boards:
+        assert one["run_us"] == shell.json("estimate", "0x400", "--profile", one["board"])["total"]["modelled_us"]
+        assert one["low_us"] < one["run_us"] < one["high_us"]
+    assert boards[0]["run_us"] != boards[1]["run_us"]
     assert "The range comes from rpc.call_us " in said
     code, said = shell.refused("estimate", "0x400", "--what-if", "tile=8K")
     assert "tcm.usable_bytes changes what an op does: estimate a program with it" in said
@@ -80,6 +86,8 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
         (("estimate", "0x1", "--what-if", "clock=fast"), "cores.dsp.clock_mhz is 'fast'; write a number of MHz."),
         (("estimate", __file__, "--what-if", "clock=0"), "Error: cores.dsp.clock_mhz is 0.0; write a number of 1 to"),
         (("estimate", "0x1", "--profile", "none"), "it is 'none', which is not a file"),
+        (("estimate", "0x1", "--profiles", "j5,none"), "--profiles is 'none', which is not a file"),
+        (("estimate", "0x1", "--profiles", "j5", "--profile", "j5"), "leave one of them out"),
         (("estimate", "/etc/passwd"), "a model an .onnx file"),
     ],
 )
