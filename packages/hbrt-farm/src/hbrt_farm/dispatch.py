@@ -1,4 +1,4 @@
-"""Which item goes to which board, which is tried again, and in what order the results come out. Pure."""
+"""Decide which board gets which item, which items are retried, and the order of the results. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MAX_ATTEMPTS = 3
 
 
 class Dispatch:
-    """Items under way on boards, which are numbered.
+    """Items in progress on numbered boards.
 
-    Items are drawn from their source only as they are needed, and no further than ``window`` ahead of the first whose
-    result is still to come: what is kept does not grow with the number of items.
+    Items are drawn from their source only when needed, at most ``window`` ahead of the first item without a result, so
+    memory does not grow with the number of items.
     """
 
     def __init__(self, items: Iterable[Any], window: int, first: int = 0) -> None:
@@ -35,7 +35,7 @@ class Dispatch:
         return self._is_drawn and not self._kept
 
     def draw(self, board: int) -> tuple[int, Any] | None:
-        """The item that a board is to take next, behind those that it has; None when there is none for now."""
+        """The item that a board is to take next, after those it already has; None if there is none for now."""
         if self._again:
             index = self._again.popleft()
         elif self._next_in - self._next_out >= self._window:
@@ -54,15 +54,15 @@ class Dispatch:
         return len(self._under_way[board])
 
     def ended(self, board: int, index: int, outcome: Outcome) -> None:
-        """An item has come to its end on a board."""
+        """Record that a board finished an item."""
         self._under_way[board].remove(index)
         self._settle(index, self._attempts[index] + 1, outcome)
 
     def lost(self, board: int, why: str) -> None:
-        """A board has died with all that it had.
+        """Record that a board died with all its items.
 
-        It takes items in order, so the first is the one that it had begun: this attempt counts. The others are tried
-        again as if nothing had been.
+        It takes items in order, so only the first had been started, and only that attempt counts. The others are
+        retried without counting an attempt.
         """
         begun, *waiting = self._under_way.pop(board, deque()) or (None,)
         self._again.extendleft(reversed(waiting))
@@ -70,12 +70,12 @@ class Dispatch:
             self.died(begun, why)
 
     def lost_at(self, board: int, index: int, why: str) -> None:
-        """A board has died at an item, and there is a new one in its place, which has the others still."""
+        """Record that a board died while processing an item; its replacement keeps the others."""
         self._under_way[board].remove(index)
         self.died(index, why)
 
     def died(self, index: int, why: str) -> None:
-        """Count an attempt at whose end there was no board; the last one sets the item aside."""
+        """Count an attempt that lost its board; after the last attempt the item is set aside."""
         self._attempts[index] += 1
         if self._attempts[index] < MAX_ATTEMPTS:
             self._again.appendleft(index)
@@ -84,7 +84,7 @@ class Dispatch:
         self._settle(index, self._attempts[index], Outcome(Status.POISON, text=text))
 
     def results(self) -> Iterator[Result]:
-        """The results whose turn it is, in the order of the items; each comes once."""
+        """The results that are next in item order; each is returned once."""
         while self._next_out in self._results:
             self._next_out += 1
             yield self._results.pop(self._next_out - 1)

@@ -1,4 +1,4 @@
-"""Ray, as a farm needs it: one of this machine for the farm's life, or a cluster that runs."""
+"""Ray for a farm: a local instance for the farm's lifetime, or a running cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def carried(*more: str) -> dict[str, str]:
-    """The settings of this process's environment that hold for a board, wherever it is, and those that begin so."""
+    """The settings in this process's environment that apply to a board on any machine, and those with such a prefix."""
     return {name: value for name, value in os.environ.items() if name.startswith(("HBRT_", "HB_", *more))}
 
 
@@ -41,11 +41,11 @@ def carried(*more: str) -> dict[str, str]:
 def engine(boards: int, address: str | None) -> Iterator[Any]:
     """The module ``ray``, connected.
 
-    A process that has connected itself keeps its connection. Else it is one of this machine, which goes with this
-    block, or, with an address, a cluster's.
+    A process that is already connected keeps its connection. Otherwise this starts a local instance that ends with the
+    block or, with an address, connects to a cluster.
 
     Args:
-        boards: How many boards it is to place.
+        boards: How many boards to place.
         address: HOST:PORT of a cluster; None for this machine.
 
     Raises:
@@ -109,7 +109,7 @@ def _restored(names: Iterable[str]) -> Iterator[None]:
 
 
 def _check_there(address: str) -> None:
-    """Say at once that nobody listens: Ray itself would try for a minute, and end the process."""
+    """Fail at once if nothing listens: Ray itself would try for a minute, and end the process."""
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdecimal()):
         raise BoardError(f"{address!r} is not an address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")

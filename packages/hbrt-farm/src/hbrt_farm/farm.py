@@ -29,12 +29,13 @@ class Farm:
 
     Args:
         boards: How many.
-        image: Image file of each; None takes the default image. A cluster's machines read it by the same path.
-        cores: DSP cores of each; None takes HBRT_CORES, else as many as the profile has.
-        ddr_bytes: DDR of each; None takes HBRT_DDR.
-        check: What is watched, words of HBRT_CHECK; None takes HBRT_CHECK.
-        profile: What board is modelled; empty takes HBRT_PROFILE.
-        address: HOST:PORT of a Ray cluster; None takes the one that this process is connected to, else this machine.
+        image: Image file of each board; None for the default image. A cluster's machines read it from the same path.
+        cores: DSP cores of each board; None for HBRT_CORES or, if unset, the profile's number.
+        ddr_bytes: DDR size of each board; None for HBRT_DDR.
+        check: The checks to run, as words of HBRT_CHECK; None for HBRT_CHECK.
+        profile: The board to model; empty for HBRT_PROFILE.
+        address: HOST:PORT of a Ray cluster; None for the cluster that this process is connected to or, without one,
+            this machine.
     """
 
     def __init__(
@@ -75,14 +76,14 @@ class Farm:
     def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0) -> Iterator[Result]:
         """Call ``function(board, item)`` for each item, on whichever board is free; results in the order of the items.
 
-        What raises fails its item alone. An item whose board or process died is tried again, on another board; after
-        three attempts it is set aside. Items are drawn as they are needed. A large one is best a path, or the reference
+        An exception fails only its own item. An item whose board or process died is retried on another board and set
+        aside after three attempts. Items are drawn as they are needed. A large one is best a path, or the reference
         that ``ray.put`` gives.
 
         Args:
-            function: An ordinary function. It is copied to the boards' processes, with what it refers to. One with a
-                method ``close`` has it called there, before the next function and at the farm's end.
-            items: What it gets, one by one.
+            function: An ordinary function. It is copied to the boards' processes, with everything it refers to. One
+                with a method ``close`` has it called there, before the next function and at the farm's end.
+            items: The items, passed one by one.
             first: Index of the first.
 
         Yields:
@@ -98,7 +99,7 @@ class Farm:
     def stream(
         self, function: Callable[[Any, Any], Any], items: Iterable[Any], *, first: int = 0
     ) -> Iterator[Result | None]:
-        """As ``map``, and None whenever nothing has come for half a second."""
+        """Like ``map``, but yields None whenever no result has arrived for half a second."""
         if self._ray is None or not self._workers:
             raise WrongUseError("This farm has no boards: use it in a with statement.")
         run = _Run(self._ray, self._workers, lambda: self._actor.remote(self._choice), function)
@@ -106,7 +107,7 @@ class Farm:
 
 
 class _Run:
-    """One map: what was asked of the workers, and has not been answered."""
+    """One map: the requests to the workers that are still open."""
 
     def __init__(
         self, ray: Any, workers: list[Any], make: Callable[[], Any], function: Callable[[Any, Any], Any]
@@ -179,7 +180,7 @@ class _Run:
             dispatch.ended(at, index, told)
 
     def _replace(self, at: int, dispatch: Dispatch, why: str) -> None:
-        """Have another process in the place of one that has died."""
+        """Replace a dead process."""
         self._starts[at] += 1
         if self._starts[at] > _MAX_STARTS:
             raise BoardError(f"Process {at} of the farm died {self._starts[at]} times before its board ran: {why}")
@@ -197,7 +198,7 @@ class _Run:
 
 
 def _why(error: Exception) -> str:
-    """One line of what Ray says of a process that has died."""
+    """Ray's message about a dead process, as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = next((line for line in lines if line.startswith("The actor")), lines[0] if lines else type(error).__name__)
     return f"its process has ended ({told[:300]})"

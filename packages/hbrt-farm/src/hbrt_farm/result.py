@@ -1,4 +1,4 @@
-"""The result of one item, and what a function may return beside a plain value. Pure."""
+"""The result of one item, and what a function may return instead of a plain value. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SHOWN = 20  # items that have failed, say: files may be thousands, and the r
 
 
 class Status(StrEnum):
-    """What became of an item."""
+    """The outcome of an item."""
 
     GOOD = "good"
     FAILED = "failed"  # its function raised; its text says what
@@ -21,12 +21,12 @@ class Status(StrEnum):
 
 
 class Compared(NamedTuple):
-    """What a function returns to have digests of its outputs, or a comparison, in the result.
+    """A function returns this to add digests of its outputs, or a comparison, to the result.
 
     Attributes:
         outputs: Arrays or bytes, each of which gets a digest.
         error: Largest difference from a reference; None without one.
-        failure: A sentence when the item has failed all the same; else empty.
+        failure: A sentence if the item counts as failed although nothing was raised; otherwise empty.
         value: The result's value.
     """
 
@@ -40,9 +40,9 @@ class Outcome(NamedTuple):
     """One attempt that came to its end.
 
     Attributes:
-        status: What became of it.
+        status: The outcome.
         measured_ns: Host time of the function, in nanoseconds.
-        cycles: Modelled cycles that the board's cores charged meanwhile; None when a core was restarted.
+        cycles: Modelled cycles that the board's cores charged during the item; None if a core was restarted.
         findings: What the board found, each as ``kind: sentence``.
         digests: SHA-256 of each output, in hexadecimal digits.
         error: Largest difference from the reference; None without one.
@@ -62,13 +62,13 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of an item, by its place among the items.
+    """The outcome of an item, by its index among the items.
 
     Attributes:
         index: Its place, from 0.
-        item: The item's name: a path or a number as text, else ``item INDEX``.
+        item: The item's name: a path or a number as text, otherwise ``item INDEX``.
         attempts: How often it was tried; more than 1 when boards or their processes died.
-        outcome: What became of the last attempt.
+        outcome: The outcome of the last attempt.
     """
 
     index: int
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def value(self) -> Any:
-        """What the function returned; None when it failed."""
+        """What the function returned; None if it failed."""
         return self.outcome.value
 
     @property

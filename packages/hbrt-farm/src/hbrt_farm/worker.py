@@ -1,4 +1,4 @@
-"""What Ray runs in its own process: a private board, and a function that gets it with one item after another."""
+"""What Ray runs in its own process: a private board, and a function called with it and one item after another."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Died(NamedTuple):
 
 
 class Worker:
-    """A board, its process, and what it does with items."""
+    """A board, its process, and the function that processes items."""
 
     def __init__(self, choice: BoardChoice) -> None:
         os.environ.pop("PYTHONBREAKPOINT", None)  # Ray's, which ops of the board cannot reach
@@ -51,7 +51,7 @@ class Worker:
         self._cycles = 0
 
     def begin(self, function: Callable[[Any, Any], Any]) -> str:
-        """Take a function, with a board that runs; returns a sentence when there is none, else an empty text."""
+        """Accept a function and start a board; returns why the board cannot be started, or an empty text."""
         self._leave_function()
         self._function = function
         try:
@@ -121,7 +121,7 @@ class Worker:
         return self._board
 
     def _told(self, board: Board) -> tuple[tuple[str, ...], int | None]:
-        """What the board found since the last call, and the modelled cycles since."""
+        """The board's findings and modelled cycles since the last call."""
         status = board.status()
         findings = tuple(f"{found['kind']}: {found['text']}" for found in status["findings"])
         if findings:
@@ -152,7 +152,7 @@ def _plain(value: Any) -> Any:
 
 
 def _sentence(error: BaseException) -> str:
-    """What a function raised, with the line of it where it did."""
+    """The exception that a function raised, with the line in the function."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: {error.filename}."
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is of this file

@@ -1,4 +1,4 @@
-"""Standard input and output of a Python process on a cluster's machine: what pytest-xdist takes for one on this.
+"""Connect pytest-xdist to a Python process on a machine of the cluster, as if it ran here.
 
 ``python -m hbrt_farm.commands.bridge HOST:PORT ARGUMENT...`` is ``python ARGUMENT...`` there, in the directory
 and with the settings of here.
@@ -19,7 +19,10 @@ _MOST = 1 << 16
 
 
 class Peer:
-    """The process, from an actor of Ray; two methods at a time. It ends at the end of its input, so with the actor."""
+    """The process, from an actor of Ray; two methods at a time.
+
+    It ends when its input closes, and therefore with the actor.
+    """
 
     def __init__(self, arguments: Sequence[str], directory: str, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -40,7 +43,7 @@ class Peer:
             self._process.stdin.close()
 
     def read(self) -> bytes:
-        """Wait for its output; no bytes for the end."""
+        """Wait for its output; empty bytes at the end."""
         assert self._process.stdout is not None  # noqa: S101 - it is a pipe
         return os.read(self._process.stdout.fileno(), _MOST)
 

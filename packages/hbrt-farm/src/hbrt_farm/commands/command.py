@@ -36,7 +36,7 @@ _MODELS = (".onnx", ".bin", ".hbm")
     epilog="Example: hbrt farm map 0x1000 --image my_image.py --over frames/ --boards 4 --out results",
 )
 def command() -> None:
-    """Many boards of one's own, as processes of Ray: on this machine, or on a cluster."""
+    """A pool of private boards, as processes of Ray: on this machine, or on a cluster."""
 
 
 command.add_command(bench)
@@ -88,7 +88,7 @@ def map_(
     CMD takes .npy files and bytes, MODEL .npy, .npz with an array an input, and pictures. Results come in the order of
     the items, into DIR/parts while it runs and DIR/results.parquet at the end: status, host time, modelled cycles,
     findings, digests of outputs. --timeout is for each item. An item whose board died is tried again; after three times
-    it is set aside. The exit code is 1 when an item failed or something was found.
+    it is set aside. The exit code is 1 if an item failed or a board reported a finding.
     """
     settings.check()
     from hbrt_farm.commands.items import items_over
@@ -128,7 +128,7 @@ def map_(
 
 
 def _run(output: Output, work: Any, items: list[str], boards: int, image: Path | None, address: str | None) -> None:
-    """Run what is not done, and keep the worst."""
+    """Run the items that are not done yet, and keep the worst results."""
     from hbrt_farm import Farm
     from hbrt_farm.commands.report import Summary, save_worst
 
@@ -160,7 +160,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
 def _work(
     what: str, arguments: tuple[str, ...], output_bytes: int | None, seconds: float, against: Against | None
 ) -> Any:
-    """What each board does with an item.
+    """How each board processes an item.
 
     Raises:
         click.UsageError: it is not a command number, a model or a program.
@@ -193,7 +193,7 @@ def _digest(file: Path | None) -> str | None:
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere; what it gives takes how many items are done."""
+    """Show a progress bar on a terminal; yields a function that takes the number of finished items."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda _done: None
         return

@@ -15,10 +15,10 @@ def items_over(text: str) -> list[str]:
     """Absolute paths, in the order of their names, or of a Parquet file's rows.
 
     Args:
-        text: A directory, whose files are meant; a pattern; or a Parquet file with a column ``path``, relative to it.
+        text: A directory of files, a pattern, or a Parquet file with a column ``path``, relative to that file.
 
     Raises:
-        click.UsageError: there are none; says why.
+        click.UsageError: no items were found; the message says why.
     """
     where = Path(text)
     if where.is_dir():

@@ -1,4 +1,7 @@
-"""The directory of a map: what is done is in Parquet files, whole, once each, whatever ends the verb."""
+"""The directory of a map.
+
+Finished items are in Parquet files, each complete and exactly once, however the verb ends.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +47,15 @@ SCHEMA = pa.schema(
 class Output:
     """Results of a map, added in the order of the items; a context manager that holds the directory.
 
-    A file of rows appears whole or not at all, and its name says which rows it has: those that are there after a
-    ``kill -9`` are the first ones, each once.
+    A file of rows appears complete or not at all, and its name gives its range of rows: after a ``kill -9`` the
+    directory has the first rows, each once.
     """
 
     def __init__(self, directory: Path, plan: dict[str, Any]) -> None:
-        """``plan`` is what is run; a directory of another plan is refused.
+        """``plan`` describes the run; a directory with a different plan is refused.
 
         Raises:
-            WrongUseError: something else is in the directory, or another process writes it. OSError.
+            WrongUseError: the directory holds other files, or another process is writing to it. OSError.
         """
         self.directory, self._parts = directory, directory / _PARTS
         directory.mkdir(parents=True, exist_ok=True)
@@ -88,12 +91,12 @@ class Output:
             os.close(self._lock)
 
     def add(self, result: Result) -> None:
-        """Add the next result; it is in a file within a second, if ``look`` is called meanwhile."""
+        """Add the next result; it reaches a file within a second if ``look`` is called in the meantime."""
         self._rows.append(result)
         self.look()
 
     def look(self) -> None:
-        """Write what has waited for a second."""
+        """Write results that have been pending for a second."""
         if len(self._rows) >= _MAX_ROWS or time.monotonic() - self._flushed >= _FLUSH_SECONDS:
             self.flush()
 
@@ -101,7 +104,7 @@ class Output:
         """Write the results that are not in a file yet.
 
         Raises:
-            OSError: the disk is full; what is in files stays.
+            OSError: the disk is full; results already written are kept.
         """
         self._flushed = time.monotonic()
         if not self._rows:
@@ -128,7 +131,7 @@ class Output:
         return file
 
     def tables(self) -> Iterator[Any]:
-        """The results that are in files, in order."""
+        """The results already written, in order."""
         files = [self.directory / RESULTS] if self.is_finished else [self._file(*part) for part in self._ranges()]
         for file in files:
             with pq.ParquetFile(file) as held:
@@ -149,7 +152,7 @@ class Output:
                 writer.write_table(table)
 
     def _load(self) -> int:
-        """Remove files whose rows are in a larger one; returns how many rows there are."""
+        """Remove files whose rows are also in a larger file; returns the number of rows."""
         done = 0
         for first, end in sorted(self._ranges(), key=lambda one: (one[0], -one[1])):
             if first == done:
@@ -181,7 +184,7 @@ def written(path: Path) -> Iterator[Any]:
     """A file to write that takes its name when it is whole and on the disk.
 
     Raises:
-        OSError: with the file's name; nothing is there then.
+        OSError: names the file, which was not created.
     """
     raw = path.with_name(f".{path.name}.new")
     try:
@@ -199,7 +202,7 @@ def written(path: Path) -> Iterator[Any]:
 
 
 def _plan_of(file: Path) -> dict[str, Any]:
-    """The plan that a directory's results were made by.
+    """The plan that produced a directory's results.
 
     Raises:
         WrongUseError: it is damaged.

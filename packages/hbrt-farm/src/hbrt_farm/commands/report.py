@@ -1,4 +1,4 @@
-"""What a map's results say as a whole: counts, percentiles, findings, and the worst items."""
+"""Summarize the results of a map: counts, percentiles, findings, and the worst items."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Summary:
 
     @property
     def is_good(self) -> bool:
-        """Whether each item is good, and the boards found nothing."""
+        """Whether every item passed and the boards reported no findings."""
         return self.statuses["good"] == self.total and not self.findings
 
     def percentiles(self, name: str) -> dict[str, float] | None:
-        """Percentiles of a column; None where it has no values."""
+        """Percentiles of a column; None if the column is empty."""
         values = self.values[name]
         found = np.percentile(values, PERCENTILES, method="higher") if values.size else ()
         return dict(zip((f"p{one}" for one in PERCENTILES), map(float, found), strict=True)) if values.size else None
@@ -95,7 +95,7 @@ class Summary:
 
         Args:
             title: Of the page.
-            worst: Directory of ``save_worst``, of which pictures are shown.
+            worst: Directory of ``save_worst``, whose pictures are shown.
         """
         body = "".join(f"<p>{html.escape(line)}</p>\n" for line in self.lines())
         plots = "".join(_plot(self.values[name], name) for name in _COLUMNS if self.values[name].size)
@@ -128,7 +128,7 @@ def _worst_first(one: tuple[float, int, str]) -> tuple[float, int]:
 
 
 def _plot(values: NDArray[np.float64], name: str) -> str:
-    """How many items have which value, as a picture with a caption; nothing without matplotlib."""
+    """Return a captioned histogram of a column; empty without matplotlib."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
@@ -155,7 +155,7 @@ def _plot(values: NDArray[np.float64], name: str) -> str:
 
 
 def _thumbnails(file: Path) -> str:
-    """What an item made beside the reference's, and their difference; nothing for arrays that are not pictures."""
+    """Show an item's output next to the reference, and their difference; empty if the arrays are not pictures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,4 +1,4 @@
-"""A pytest plugin: a test whose board, or whose process, died is run once more, and the summary says so.
+"""A pytest plugin that reruns a test once if its board or its process died, and notes this in the summary.
 
 ``hbrt farm test`` loads it, in pytest and in each of pytest-xdist's processes.
 """
@@ -20,7 +20,7 @@ _WHY = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the process that prints say what died."""
+    """Report to the main process what died."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Told(config))
 
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Notice that a test has failed, and that its board has died."""
+    """Detect a failed test whose board has died."""
     report = yield
     if report.failed and call.excinfo is not None and _has_lost(item, call.excinfo.value):
         item.stash.setdefault(_WHY, str(call.excinfo.value).strip().split("\n")[0] or call.excinfo.typename)
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(
 
 
 def _has_lost(item: pytest.Item, error: BaseException) -> bool:
-    """Whether a test's error is that of a lost board, or one of the boards that fixtures gave it is lost."""
+    """Whether a test failed because its board, or a board from one of its fixtures, was lost."""
     if "arm_client.client" not in sys.modules:  # a test without boards
         return False
     from arm_client.client import Board
@@ -63,20 +63,20 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 class Told:
-    """What the process that prints knows of boards and processes that died."""
+    """What the main process knows about boards and processes that died."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._why: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember what is said of a test's board."""
+        """Record a report about a test's board."""
         if why := dict(report.user_properties).get(PROPERTY):
             self._why[report.nodeid] = f"its board died: {why}"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
-        """Run the test that a process had begun, and died at, in another one."""
+        """Rerun in another process the test during which a process died."""
         if crashitem in self._why:
             return
         with contextlib.suppress(NotImplementedError):  # --dist loadscope, loadfile and each cannot
@@ -91,14 +91,14 @@ class Told:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Leave out of JUnit's XML what has no result: a test that is in it with its second one."""
+        """Drop entries without a result from the JUnit XML: the first run of a test that was rerun."""
         if (xml := self._config.stash.get(xml_key, None)) is not None:
             xml.node_reporters_ordered[:] = [
                 one for one in xml.node_reporters_ordered if "name" in getattr(one, "attrs", {"name"})
             ]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say which tests were run once more."""
+        """List the tests that were rerun."""
         if self._why:
             terminalreporter.section("tests that were run once more")
         for nodeid, why in self._why.items():

@@ -60,8 +60,8 @@ def serve(
 ) -> None:
     """Keep boards running, and give each program that names this farm one for its life.
 
-    A program does so by HBRT_BOARD=farm://HOST:PORT, and waits in a queue when all boards are taken. When it ends,
-    however, its board goes and a fresh one comes in its place. The farm ends on Ctrl-C, and its boards with it.
+    A program gets one with HBRT_BOARD=farm://HOST:PORT, and waits in a queue when all boards are taken. When the
+    program ends, its board is replaced by a fresh one. The farm ends on Ctrl-C, and its boards with it.
     """
     from dsp_server.gateway.listening import parse_endpoint
     from hbrt.errors import WrongUseError
@@ -95,7 +95,10 @@ def serve(
 @click.argument("address", metavar="[farm://HOST:PORT]", default="")
 @reports
 def status(address: str) -> Report:
-    """List a farm's boards, who has them since when, and who waits. The farm is that of HBRT_BOARD by default."""
+    """List a farm's boards, who holds each and since when, and who is waiting.
+
+    By default, the farm is taken from HBRT_BOARD.
+    """
     from hbrt.board.paths import board_ref
     from hbrt.control.ask import farm_status
 

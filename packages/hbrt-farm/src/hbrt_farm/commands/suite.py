@@ -28,8 +28,8 @@ from hbrt.cli.options import ImageFile, address_option, boards_option, check_opt
 def test(arguments: tuple[str, ...], boards: int, address: str | None, image: Path | None) -> None:
     """Run pytest with its tests shared out over processes with their own boards.
 
-    pytest-xdist shares them out; output, options and exit code are pytest's. A test whose board or process died is run
-    once more, and the summary says so. With --address the processes are a Ray cluster's.
+    pytest-xdist shares them out; output, options and exit code are pytest's. A test whose board or process died is
+    rerun once; the summary says so. With --address the processes are a Ray cluster's.
     """
     settings.check()
     shared = ["-n", str(boards)]

@@ -1,4 +1,4 @@
-"""An op of two images over a set of files, on boards side by side: what each item says, and what all say together."""
+"""Compare an op of two images over a set of files, on boards side by side: results per item and overall."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Turns(NamedTuple):
     """An item on both boards.
 
     Attributes:
-        new_ns: Median host time of the op on the one, in nanoseconds.
-        old_ns: And on the other.
-        new_cycles: Modelled cycles of a call on the one.
-        old_cycles: And on the other.
+        new_ns: Median host time of the op in the new image, in nanoseconds.
+        old_ns: The same for the old image.
+        new_cycles: Modelled cycles of a call with the new image.
+        old_cycles: The same with the old image.
         is_same: Whether their outputs are the same bytes.
     """
 
@@ -44,7 +44,7 @@ class TurnsWork:
         against: The other image.
         output_bytes: Size of the output block; None for as many as the input has.
         seconds: How long a call may take.
-        repeats: Calls on each board that are measured, after one that warms up.
+        repeats: Calls on each board to measure, after one warm-up call.
     """
 
     def __init__(self, cmd: int, against: Path, output_bytes: int | None, seconds: float, repeats: int) -> None:
@@ -95,10 +95,10 @@ class TurnsWork:
 
 
 def compared_set(turns: Sequence[tuple[str, Turns]]) -> dict[str, Any]:
-    """What the items of a set say together: a pair of medians an item, so that an item counts once.
+    """The result over all items of a set: one pair of medians per item, so that each item counts once.
 
     Args:
-        turns: Names of items, one or more, and what they said.
+        turns: Names of items, one or more, and their results.
     """
     found = [one for _, one in turns]
     ratio = ratio_of([one.new_ns for one in found], [one.old_ns for one in found])

@@ -1,4 +1,4 @@
-"""What a board does with an item: an op, a model or a program that gets it. A farm calls these as functions."""
+"""How a board processes an item: with an op, a model or a program. A farm calls these as functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TAIL = 2000
 
 
 class Against(NamedTuple):
-    """What outputs are compared with.
+    """The reference that outputs are compared with.
 
     Attributes:
-        function: Gets the arrays of an item; returns what is to come.
-        tolerance: The largest absolute difference that is not a failure; None for any.
+        function: Takes the arrays of an item and returns the expected outputs.
+        tolerance: Largest absolute difference that still passes; None for no limit.
         keeps: Whether the result has the arrays of both.
     """
 
@@ -52,7 +52,7 @@ class OpWork:
         cmd: Its command number.
         output_bytes: Size of the output block; None for as many as the input has.
         seconds: How long a call may take.
-        against: What returns, of the file's array, what is to be in the output block.
+        against: A function that returns the expected output block for the file's array.
     """
 
     def __init__(self, cmd: int, output_bytes: int | None, seconds: float, against: Against | None = None) -> None:
@@ -75,11 +75,11 @@ class OpWork:
 
 
 class ModelWork:
-    """Run a model of one input or more on a file: .npy, .npz with an array an input, or a picture.
+    """Run a model of one input or more on a file: .npy, .npz with one array per input, or a picture.
 
     Args:
         model: Its file.
-        against: What returns, of the arrays, the outputs that are to come, as real numbers.
+        against: A function that returns the expected outputs for the arrays, as real numbers.
     """
 
     def __init__(self, model: str, against: Against | None = None) -> None:
@@ -112,7 +112,7 @@ class ProgramWork:
 
     Args:
         program: A Python file, or a file that can be executed.
-        arguments: Those before the path.
+        arguments: The arguments before the path.
         seconds: How long it may take.
     """
 
@@ -140,12 +140,12 @@ class ProgramWork:
 
 
 def compared(made: list[Any], wanted: list[Any], stored: list[Any], against: Against) -> Compared:
-    """The largest absolute difference between outputs and what is wanted; infinite where one alone is a number.
+    """The largest absolute difference from the expected outputs; infinite where only one of the two is NaN.
 
     Args:
         made: The outputs.
         wanted: The reference's.
-        stored: What digests are of.
+        stored: The arrays to digest.
         against: The reference.
 
     Raises:

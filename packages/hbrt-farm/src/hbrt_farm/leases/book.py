@@ -1,9 +1,9 @@
 """Which program has which board of a farm, and which one gets the next. Pure: no clock, no socket, no process.
 
 Rules
-    Requests of a pool are served in the order of their arrival. One whose user has the most boards that a user may have
-    is passed over until that user gives one back, and keeps its place. A board that was given back is nobody's until
-    it is fresh again.
+    Requests of a pool are served in the order of their arrival. A request whose user already holds the maximum number
+    of boards is skipped until that user returns one; it keeps its place. A returned board is not given out until it is
+    fresh again.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class Request(NamedTuple):
     """A program that has a board, or waits for one.
 
     Attributes:
-        program: What it is called, with its process id.
+        program: Its name, with its process id.
         user: Whose it is.
-        pool: The pool that it wants a board of.
+        pool: The pool that it wants a board from.
         since: When it came, by CLOCK_MONOTONIC in seconds.
     """
 
@@ -35,7 +35,7 @@ class Grant(NamedTuple):
 
 
 class LeaseBook:
-    """Seats, each of which has a board now and then, and requests.
+    """The seats, which may or may not have a board at the moment, and the requests.
 
     Args:
         pools: Seats of each pool.
@@ -54,7 +54,7 @@ class LeaseBook:
         self.requests[who] = request
 
     def count_of(self, user: str) -> int:
-        """How many boards a user has or waits for."""
+        """How many boards a user holds or is waiting for."""
         return sum(request.user == user for request in self.requests.values())
 
     def ready(self, seat: int) -> None:
@@ -62,7 +62,7 @@ class LeaseBook:
         self._free.add(seat)
 
     def lost(self, seat: int) -> bytes | None:
-        """The board of a seat is gone, or is taken back; returns who had it."""
+        """Record that a seat's board is gone or was taken back; returns who held it."""
         self._free.discard(seat)
         who = self.lessees.pop(seat, None)
         if who is not None:
@@ -70,7 +70,7 @@ class LeaseBook:
         return who
 
     def gone(self, who: bytes) -> int | None:
-        """A program is gone; returns the seat whose board it had."""
+        """Record that a program is gone; returns the seat whose board it held."""
         if self.requests.pop(who, None) is None:
             return None
         seat = self.seat_of(who)
@@ -79,11 +79,11 @@ class LeaseBook:
         return seat
 
     def seat_of(self, who: bytes) -> int | None:
-        """The seat whose board a program has."""
+        """The seat whose board a program holds."""
         return next((seat for seat, lessee in self.lessees.items() if lessee == who), None)
 
     def grants(self) -> list[Grant]:
-        """Give free boards to those that wait; returns who got which."""
+        """Give free boards to waiting programs; returns who got which."""
         granted = []
         for who, request in self._waiting():
             free = [seat for seat in self.pools[request.pool] if seat in self._free]
@@ -94,7 +94,7 @@ class LeaseBook:
         return granted
 
     def places(self) -> dict[bytes, int]:
-        """The place of each request that waits, from 1, in the queue of its pool."""
+        """The position of each waiting request in its pool's queue, from 1."""
         places: dict[bytes, int] = {}
         lengths = dict.fromkeys(self.pools, 0)
         for who, request in self._waiting():
@@ -103,12 +103,12 @@ class LeaseBook:
         return places
 
     def is_at_limit(self, user: str) -> bool:
-        """Whether a user has as many boards as one may have."""
+        """Whether a user holds the maximum number of boards."""
         held = sum(self.requests[who].user == user for who in self.lessees.values())
         return 0 < self._per_user <= held
 
     def why_waiting(self, who: bytes) -> str:
-        """Why a request waits: a part of a sentence."""
+        """The reason a request is waiting, as part of a sentence."""
         request = self.requests[who]
         if self.is_at_limit(request.user):
             return f"{request.user} has {self._per_user} of its boards, the most of a user"

@@ -32,7 +32,7 @@ class RelayKeys(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What a board does, to tell whether somebody uses it: tasks that ended, tasks that wait or run."""
+    """A board's activity, which shows whether it is in use: tasks that ended, and tasks that are waiting or running."""
 
     ended: int
     under_way: int
@@ -42,9 +42,9 @@ class HostedBoard:
     """A board that runs from here on, until ``end`` or the end of this process.
 
     Args:
-        pool: What it is like.
+        pool: What the board is configured as.
         host: Where its relay listens: an address, or ``*``.
-        keys: Of the relay; None for one without, which takes loopback addresses alone.
+        keys: Keys of the relay; None for a relay without keys, which accepts only loopback addresses.
 
     Raises:
         BoardError: it does not start, or its relay cannot listen. BadSettingError: of the profile, or a setting.
@@ -79,7 +79,7 @@ class HostedBoard:
         self.port = int(relay["endpoint"].rpartition(":")[2])
 
     def admit(self, name: str, key: bytes) -> None:
-        """Let the program with a public key come in; nobody else can."""
+        """Admit the program with this public key, and no other."""
         if self._keys is not None:
             _write(self._keys / CLIENTS / f"{name}.key", key)
 
@@ -97,7 +97,7 @@ class HostedBoard:
         return Activity(sum(core["tasks"] for core in status["cores"]), sum(status["tasks"].values()))
 
     def end(self) -> None:
-        """End it, whatever its cores do, and remove its files."""
+        """Stop it, whatever its cores are doing, and remove its files."""
         os.close(self._pidfd)
         end_private(self._daemon, END_SECONDS)
         self._files.close()

@@ -1,4 +1,7 @@
-"""What a pool of a farm is made of, and how that is written on a command line. Pure but for a look at the image."""
+"""The configuration of a farm's pool, and its command-line syntax.
+
+Pure, except that it checks whether the image exists.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def parse_pool(text: str) -> Pool:
     """A pool from ``NAME=BOARDS[,image=FILE][,profile=NAME]``.
 
     Raises:
-        WrongUseError: it is not written so; names the part.
+        WrongUseError: the syntax is wrong; names the part.
     """
 
     def refused(part: str, why: str) -> WrongUseError:

@@ -1,4 +1,4 @@
-"""One place for a board in a farm: a thread that keeps a fresh board there, and looks whether it lives and is used."""
+"""One place for a board in a farm: a thread keeps a fresh board there, and checks whether it is alive and in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class State(StrEnum):
 
 
 class Event(NamedTuple):
-    """What became of the board of a seat: its state from now on, FREE, STARTING (it is lost) or FAILED, and why."""
+    """What happened to a seat's board: its new state, FREE, STARTING (it was lost) or FAILED, and the reason."""
 
     seat: int
     life: int
@@ -41,8 +41,8 @@ class Seat:
         number: Its number.
         pool: Name of its pool.
         make: Starts a board.
-        idle_seconds: A lessee that lets its board do nothing for so long loses it; 0 for no limit.
-        tell: Takes what happens; any thread.
+        idle_seconds: A lessee whose board is idle for this long loses it; 0 for no limit.
+        tell: Receives the events; called from any thread.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Seat:
         self._wake.set()
 
     def renew(self) -> None:
-        """End the board, whatever it does, and start another."""
+        """Stop the board, whatever it is doing, and start another."""
         self.life += 1
         self._set(State.STARTING)
         self._wake.set()
 
     def note(self, event: Event) -> None:
-        """Take over what the thread told of this board, not of an earlier one."""
+        """Apply an event from the thread if it concerns this board, not an earlier one."""
         if event.state is State.STARTING:
             self.renew()
         else:
@@ -123,7 +123,7 @@ class Seat:
                 board.end()
 
     def _watch(self, board: HostedBoard, life: int) -> str:
-        """Wait for the end of the board's use; returns why it ends by itself, or an empty text."""
+        """Wait until the board is no longer used; returns why the board itself ended, or an empty text."""
         used_at, before = time.monotonic(), None
         while self.life == life and not self._is_over.is_set():
             self._wake.wait(LOOK_SECONDS)

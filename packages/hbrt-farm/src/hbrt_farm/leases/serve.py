@@ -1,4 +1,4 @@
-"""The process of a farm's leases: it ends on a signal, and its boards with it, whatever ends it."""
+"""The process of a farm's leases: it ends on a signal, and its boards end with it in every case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def serve(options: ListenOptions, pools: list[Pool], limits: Limits, on_running:
 
     Args:
         options: Address and keys.
-        pools: The first one is that of programs that name none.
+        pools: The first is for programs that name no pool.
         limits: Of leases.
         on_running: Called once with the farm's address, when it listens.
 

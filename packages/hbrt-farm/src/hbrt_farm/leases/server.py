@@ -1,7 +1,7 @@
 """The server of a farm's leases: one thread that takes requests over TCP, and gives each program a board for its life.
 
-A connection is a lease: when it ends, or its heartbeat stops, the board goes and a fresh one comes in its place. The
-program talks to its board over the relay of that board, which lets in the key of that program alone.
+A connection is a lease: when it ends or its heartbeat stops, a fresh board replaces the old one. The program talks to
+its board through the board's own relay, which admits only that program's key.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NOBLOCK = int(zmq.NOBLOCK)
 
 
 class Limits(NamedTuple):
-    """What a lease is bound by; 0 for no limit.
+    """The limits of a lease; 0 for none.
 
     Attributes:
         per_user: Boards of a user at a time.
@@ -59,8 +59,8 @@ class LeaseServer(Server):
     """Serves the boards of a farm.
 
     Args:
-        options: Address and keys to listen with; the boards' relays listen at the same host.
-        pools: The first one is that of programs that name none.
+        options: Address and keys to listen with; the boards' relays listen on the same host.
+        pools: The first is for programs that name no pool.
         limits: Of leases.
         log: Writes a sentence.
 
@@ -100,7 +100,7 @@ class LeaseServer(Server):
             self._serve()
 
     def close(self) -> None:
-        """Tell the programs, and end all boards."""
+        """Notify the programs and stop all boards."""
         for who in list(self._known):
             self._send(who, encode(RemoteFrame.GONE, int(Status.HB_DSP_RELAY_LOST), "The farm was stopped."))
         for seat in self._seats:
@@ -121,7 +121,7 @@ class LeaseServer(Server):
             self._on_first_frame(identity, frame, is_more=is_more)
 
     def _on_first_frame(self, who: bytes, frame: zmq.Frame, *, is_more: bool) -> None:
-        """Take a request. A program says nothing more after it: its connection speaks for it."""
+        """Take a request. A program sends nothing after this; its open connection is enough."""
         if is_more or not is_given(who):
             self._refuse(who, Status.HB_DSP_INVALID_ARGUMENT, "A message is one frame, and the farm names connections.")
             return
@@ -167,7 +167,7 @@ class LeaseServer(Server):
         self._book.ask(who, Request(name, user, pool, time.monotonic()))
 
     def _tell(self, event: Event) -> None:
-        """Take what a seat's thread tells."""
+        """Handle an event from a seat's thread."""
         self._events.put(event)
         os.eventfd_write(self._bell, 1)
 
@@ -191,7 +191,7 @@ class LeaseServer(Server):
             seat.note(event)
 
     def _on_end(self, connection: Connection) -> None:
-        """A program is gone: its board, if it had one, is made fresh."""
+        """Handle a departed program: its board, if it held one, is replaced by a fresh one."""
         who = connection.identity
         del self._known[who]
         self._connections.release(connection)
@@ -204,7 +204,7 @@ class LeaseServer(Server):
     # -- what is done
 
     def _serve(self) -> None:
-        """Give out what is free, and say who waits where."""
+        """Assign the free boards, and send the waiting programs their positions."""
         for who, number in self._book.grants():
             seat, board = self._seats[number], self._seats[number].board
             try:
@@ -233,7 +233,7 @@ class LeaseServer(Server):
         return (self._options.keys / CLIENTS / f"{self._book.requests[who].user}.key").read_bytes()
 
     def _take_back(self, number: int, why: str) -> None:
-        """Tell the program that has a board, if one has, that it is taken back."""
+        """Notify the program that holds a board, if any, that the board is taken back."""
         who = self._book.lost(number)
         if who is not None:
             self._end(who, Status.HB_DSP_BOARD_LOST, f"It took the board back. {why}")
@@ -311,7 +311,7 @@ class LeaseServer(Server):
 
 
 def _relay_keys(options: ListenOptions) -> RelayKeys | None:
-    """The keys of the boards' relays: those of this server.
+    """The keys of the boards' relays: the same as this server's.
 
     Raises:
         BoardError: they cannot be read.
