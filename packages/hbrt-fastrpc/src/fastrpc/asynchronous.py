@@ -92,13 +92,14 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
 
     Args:
         handle: Of remote_handle64_open.
-        desc: In: how its end is told: FASTRPC_ASYNC_POLL, FASTRPC_ASYNC_CALLBACK with ``fn(job, context, result)``, or
+        desc: In: how its completion is reported: FASTRPC_ASYNC_POLL, FASTRPC_ASYNC_CALLBACK with ``fn(job, context,
+            result)``, or
             FASTRPC_ASYNC_NO_SYNC: not at all. Out: ``jobid``.
         scalars: The scalar word.
         pra: As of remote_handle64_invoke.
 
     Returns:
-        0; as remote_handle64_invoke, for what is refused at once.
+        0; as from remote_handle64_invoke, if refused at once.
     """
     if desc.type not in {FASTRPC_ASYNC_NO_SYNC, FASTRPC_ASYNC_CALLBACK, FASTRPC_ASYNC_POLL}:
         raise AeeError(
@@ -135,8 +136,8 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> int:
 
     Args:
         jobid: Of the descriptor.
-        timeout_us: Microseconds; 0 asks, below 0 waits forever.
-        result: Out: a ctypes integer: what remote_handle64_invoke would have returned.
+        timeout_us: Microseconds; 0 polls, a negative value waits forever.
+        result: Out: a ctypes integer: the code that remote_handle64_invoke would have returned.
 
     Returns:
         0; AEE_EBUSY: it has not ended; AEE_ENOSUCHJOB.

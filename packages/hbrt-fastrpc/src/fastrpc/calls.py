@@ -23,12 +23,12 @@ def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
     """Open an interface on a domain.
 
     Args:
-        name: Its URI, with ``&_dom=`` and the name of a domain behind.
+        name: Its URI, followed by ``&_dom=`` and the name of a domain.
         handle: Out: a remote_handle64.
 
     Returns:
-        0; AEE_EBADPARM: nothing was given, or no known domain; AEE_ECONNREFUSED: the board has none, or does not run;
-        AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
+        0; AEE_EBADPARM: an argument is missing, or the domain is unknown; AEE_ECONNREFUSED: the board has no such
+        domain, or is not running; AEE_EUNABLETOLOAD from the DSP side: its image has no such interface.
 
     Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
     """
@@ -39,7 +39,7 @@ def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
 
 @returns_code
 def remote_handle_open(name: str | bytes | None, handle: Any) -> None:
-    """As remote_handle64_open, on cdsp where ``name`` has no domain; ``name`` may be that of the interface alone.
+    """Like remote_handle64_open, on cdsp if ``name`` has no domain; ``name`` may be just the interface's name.
 
     Args:
         name: A URI, or a name.
@@ -64,7 +64,7 @@ def remote_handle_close(handle: Any) -> int:
 
 
 def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
-    """Run a method of an open handle; any thread may, several at once.
+    """Run a method of an open handle; may be called from several threads at once.
 
     Args:
         handle: Of remote_handle64_open.
@@ -72,8 +72,8 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
         pra: An array of remote_arg: input buffers, then output buffers.
 
     Returns:
-        0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: no arguments where the word names some, or one that
-        runs past the end of registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
+        0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: arguments are missing, or one runs past the end of
+        registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
     """
     number = number_of(handle)
     try:
@@ -88,10 +88,10 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
 
 @returns_code
 def remote_handle64_close(handle: Any) -> None:
-    """Close a handle; also one that is stale.
+    """Close a handle, even a stale one.
 
     Returns:
-        0; AEE_EINVHANDLE; what the interface's own close returned.
+        0; AEE_EINVHANDLE; the code from the interface's own close.
     """
     runtime().close(number_of(handle))
 
@@ -115,5 +115,5 @@ def spans_of(word: int, pra: Arguments) -> list[Span]:
 
 
 def number_of(handle: Any) -> int:
-    """A handle or a job as a number, or as a ctypes integer; -1, which is none, for anything else."""
+    """The number of a handle or job, given as a number or a ctypes integer; -1 (invalid) for anything else."""
     return handle if type(handle) is int else getattr(handle, "value", -1)

@@ -1,4 +1,4 @@
-"""``remote_session_control`` and ``remote_handle64_control``: what a program asks of domains."""
+"""``remote_session_control`` and ``remote_handle64_control``: the control requests of a program to its domains."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def remote_session_control(req: int, data: Any, datalen: int) -> None:
     """Ask something of a domain.
 
     Args:
-        req: FASTRPC_* or DSPRPC_CONTROL_UNSIGNED_MODULE; docs/fastrpc.md says what each does here.
+        req: FASTRPC_* or DSPRPC_CONTROL_UNSIGNED_MODULE; docs/fastrpc.md describes each.
         data: The request's structure.
         datalen: Its size.
 
     Returns:
-        0; AEE_EBADPARM: another size or value; AEE_EUNSUPPORTED: another request; AEE_EBADSTATE: the domain is open
-        already; AEE_EINVALIDDOMAIN, AEE_ENOSESSION, AEE_ECONNREFUSED: there is no such domain; AEE_EBADSIZE: an answer
-        has no room.
+        0; AEE_EBADPARM: invalid size or value; AEE_EUNSUPPORTED: unknown request; AEE_EBADSTATE: the domain is already
+        open; AEE_EINVALIDDOMAIN, AEE_ENOSESSION, AEE_ECONNREFUSED: no such domain; AEE_EBADSIZE: no room for the
+        answer.
 
     Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
     """
@@ -117,7 +117,7 @@ def _structure(kind: type[S], data: Any, datalen: int) -> S:
 
 
 def _tell(here: FastrpcRuntime, asked: types.remote_dsp_capability) -> None:
-    """Answer a question about a domain, by the board's profile."""
+    """Answer a query about a domain from the board's profile."""
     profile = here.session.profile
     try:
         domain, _ = uri.split_domain(asked.domain)

@@ -1,4 +1,4 @@
-"""What the calls of a program cost: how many arguments went without a copy, and how many bytes were copied."""
+"""What the calls of a program cost: arguments passed without a copy, and bytes copied."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Statistics(NamedTuple):
 
 
 class Tally:
-    """The counters of calls whose arguments are the same."""
+    """The counters of calls with the same arguments."""
 
     __slots__ = ("calls", "each")
 
     def __init__(self, each: Statistics) -> None:
-        """``each``: what one call adds."""
+        """``each`` is what one call adds."""
         self.calls = 0
         self.each = each
 
     def total(self, more: int = 0) -> Statistics:
-        """What they have added, and so many calls more."""
+        """What they have added, plus this many more calls."""
         return Statistics(*((self.calls + more) * one for one in self.each))
 
 
@@ -53,7 +53,7 @@ def added(one: Statistics, other: Statistics) -> Statistics:
 
 
 class Counts:
-    """The counters of all calls; those of few forms are made again and again."""
+    """The counters of all calls; few forms of call are repeated often."""
 
     def __init__(self) -> None:
         self._tallies: dict[Statistics, Tally] = {}
@@ -66,7 +66,7 @@ class Counts:
         tally.calls += calls
 
     def keep(self, tally: Tally) -> None:
-        """Count what was tallied apart."""
+        """Add the calls that were counted separately."""
         self.add(tally.each, tally.calls)
 
     def total(self) -> Statistics:

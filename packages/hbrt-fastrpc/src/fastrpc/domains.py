@@ -1,7 +1,7 @@
-"""The domains of this process, and where they lie on the board.
+"""The domains of this process, and their cores on the board.
 
-A session of a domain is a process domain: cores that the profile names, which crash and start again as one. The
-sessions of a domain lie on the board's process domains in turn.
+A session of a domain is a process domain: a set of cores, named by the profile, that crash and restart together. The
+    sessions of a domain are assigned to the board's process domains in turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Opened:
         remote: The DSP side's handle.
         mask: Its core of its process domain.
         domain: The effective domain.
-        uri: As it was opened.
+        uri: Its number when it was opened.
         ended: Why it is stale; empty while it is not.
     """
 
@@ -43,11 +43,11 @@ class Domain:
 
     Attributes:
         priority: Of its tasks, as the board has them.
-        is_unsigned: Whether the program asked for skeletons that nobody signed.
-        initmem_bytes: Memory that it asked for, for signed skeletons; 0 for no limit.
-        handles: Those that are open.
+        is_unsigned: Whether the program requested unsigned skeletons.
+        initmem_bytes: Memory requested for signed skeletons; 0 for no limit.
+        handles: The open handles.
         placed: Cores of its interfaces, by their functions.
-        settings: What the program asked for, and has no effect here.
+        settings: Requests of the program that have no effect here.
     """
 
     priority: int = message.task_priority(message.DEFAULT_PRIORITY)
@@ -59,7 +59,7 @@ class Domain:
 
     @property
     def limit_bytes(self) -> int:
-        """What its objects may allocate; 0 for no limit."""
+        """Limit on its objects' allocations; 0 for none."""
         return message.UNSIGNED_BYTES if self.is_unsigned else self.initmem_bytes
 
 
@@ -83,7 +83,7 @@ class Domains:
         return self._domains.setdefault(effective, Domain())
 
     def reserve_session(self, domain: int) -> int:
-        """A session of a domain that nobody has reserved.
+        """An unreserved session of a domain.
 
         Raises:
             AeeError: AEE_ENOSESSION: all are.
@@ -123,7 +123,7 @@ class Domains:
         return sum(1 << core for core in domains[session % len(domains)])
 
     def place(self, effective: int, symbol: str) -> int:
-        """The core of an interface, as a mask: the interfaces of a domain lie on its cores in turn."""
+        """The core of an interface, as a mask: the interfaces of a domain are assigned to its cores in turn."""
         mask = self.core_mask(*uri.split_domain(effective))
         cores = [core for core in range(mask.bit_length()) if mask >> core & 1]
         placed = self.of(effective).placed

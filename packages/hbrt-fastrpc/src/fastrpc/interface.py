@@ -24,7 +24,7 @@ class Interface:
     """An open interface; a context manager. ``hbrt idl`` writes its subclasses.
 
     Args:
-        domain: Name of a domain, or what is to stand behind the URI.
+        domain: Name of a domain, or the suffix to append to the URI.
         session: 0..3.
 
     Raises:
@@ -43,7 +43,7 @@ class Interface:
         self.handle = self._runtime.open(self.uri)
 
     def close(self) -> None:
-        """Close the handle; again is nothing."""
+        """Close the handle; closing it again has no effect."""
         handle, self.handle = self.handle, 0
         if handle:
             self._runtime.close(handle)
@@ -59,9 +59,10 @@ class Interface:
 
         Args:
             method: Of the interface.
-            given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence an array that is
-                filled, or how many elements a new one is to have; for a ``rout`` string its most bytes. For sequences
-                of sequences or of texts a list of such, for a structure that has such an object with its fields.
+            given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence, an array to fill
+                or the number of elements of a new one; for a ``rout`` string, its maximum number of bytes. For
+                sequences of sequences or texts, a list of those; for a structure with such fields, an object that has
+                the fields.
 
         Returns:
             ``rout`` and ``inrout`` values, ``rout`` strings and new arrays, lists and structures, in the declaration's
@@ -84,7 +85,7 @@ class Interface:
 
 
 class _Sent:
-    """What the arguments of a call become: values of the block, buffers, and where its results come from."""
+    """The marshaled arguments of a call: values of the block, buffers, and the sources of its results."""
 
     def __init__(self, method: marshal.Method, given: tuple[Any, ...]) -> None:
         self.values: list[Any] = [method.number] if method.is_long else []
@@ -134,7 +135,7 @@ class _Sent:
         self._add(param, array.size, _span(array), None if array is given else array)
 
     def _part(self, param: marshal.Param, given: Any) -> tuple[Any, Read]:
-        """A parameter of PARTS, or a part of one: its share of the block, and what makes a result of that which came.
+        """Marshal a parameter of PARTS or a part of one: returns its share of the block, and a reader of its result.
 
         Raises:
             AeeError: AEE_EBADPARM: it is not of its type.
@@ -201,7 +202,7 @@ Read = Callable[[Any], Any]
 
 
 class _Parts(NamedTuple):
-    """A result of PARTS: whether it has a share of the block that came back, and what makes it."""
+    """A result of PARTS: whether it has a share of the returned block, and the function that makes it."""
 
     has_share: bool
     read: Read
@@ -211,14 +212,14 @@ _VALUE = object()
 
 
 def _handle(param: marshal.Param, given: Any) -> int:
-    """A handle's value: of a dmahandle the descriptor, which is below 2^31, and the offset in bits 32 to 63."""
+    """A handle's value: for a dmahandle, the descriptor, which is below 2^31, with the offset in bits 32 to 63."""
     if not isinstance(given, int | np.integer) or not 0 <= given < 1 << 64:
         raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass the number of a handle.")
     return int(given)
 
 
 def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
-    """Length and bytes of a string; for a ``rout`` string, room for as many bytes as were given."""
+    """Length and bytes of a string; for a ``rout`` string, a buffer of the given number of bytes."""
     if param.is_out:
         if not isinstance(given, int) or given < 1:
             raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass how many bytes it may have.")
@@ -233,7 +234,7 @@ def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
 
 
 def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
-    """The elements of a sequence in C order; a new array for a ``rout`` sequence that has a number of elements."""
+    """The elements of a sequence in C order; a new array for a ``rout`` sequence given as a number of elements."""
     kind = marshal.dtype_of(param.kind)
     if not param.is_out:
         array = given if isinstance(given, np.ndarray) else _made(param, given, kind)
@@ -265,7 +266,7 @@ def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
 
 
 def _made(param: marshal.Param, given: Any, kind: np.dtype[Any]) -> NDArray[Any]:
-    """An array of what is none: bytes, numbers, an array of ctypes."""
+    """Convert bytes, numbers or a ctypes array to a numpy array."""
     if isinstance(given, bytes):
         return np.frombuffer(given, kind if kind.itemsize == 1 else np.uint8)
     try:

@@ -1,6 +1,6 @@
-"""Memory that the DSP may use without a copy: what rpcmem allocated, and what a program registered.
+"""Memory that the DSP may use without a copy: memory from rpcmem, and memory that a program registered.
 
-A buffer is shared when it lies wholly inside one registered range. One that begins inside and runs past the end is
+A buffer is shared if it is entirely inside one registered range. One that begins inside and runs past the end is
 refused; all others are copied.
 """
 
@@ -52,11 +52,11 @@ class Region(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """A descriptor's memory with a place on the board.
+    """A descriptor's memory mapped on the board.
 
     Attributes:
         size_bytes: How many bytes.
-        address: In this process; 0 for none.
+        address: Address in this process; 0 if not mapped.
         block: The board's block.
     """
 
@@ -90,7 +90,7 @@ class FastrpcMemory:
         """The physical address of a buffer, 0 when it is to be copied.
 
         Raises:
-            AeeError: AEE_EBADPARM: it runs past the end of the registered range that it begins in.
+            AeeError: AEE_EBADPARM: it runs past the end of the registered range where it begins.
         """
         at = bisect_right(self._starts, address)
         if not at:
@@ -130,7 +130,7 @@ class FastrpcMemory:
         self._discard_messages()
 
     def _discard_messages(self) -> None:
-        """Messages that are sent again name what is there no more, or no table of descriptors."""
+        """Messages to resend refer to memory that is gone, or have no table of descriptors."""
         self.generation += 1
         self.on_removed()
 
@@ -140,7 +140,7 @@ class FastrpcMemory:
         """Allocate cached memory and register it.
 
         Raises:
-            AeeError: AEE_ENOMEMORY: there is no room; AEE_EBADPARM for a size below 1.
+            AeeError: AEE_ENOMEMORY: out of memory; AEE_EBADPARM: the size is below 1.
         """
         if not 0 < size_bytes < 1 << 31:
             raise AeeError(
@@ -165,7 +165,7 @@ class FastrpcMemory:
         return region
 
     def free(self, address: int) -> bool:
-        """Free what ``alloc`` gave; False for any other address."""
+        """Free memory from ``alloc``; returns False for any other address."""
         region = self._regions.get(address)
         if region is None or not region.is_ours:
             return False
@@ -175,7 +175,7 @@ class FastrpcMemory:
         return True
 
     def fd_of(self, address: int) -> int:
-        """The descriptor of what ``alloc`` gave, a file of the same memory; -1 for any other address.
+        """The file descriptor of memory from ``alloc``; -1 for any other address.
 
         Raises:
             AeeError: AEE_EUNSUPPORTED: the board is on another machine.
@@ -194,7 +194,7 @@ class FastrpcMemory:
             os.close(fd)
 
     def free_later(self, address: int) -> None:
-        """Free what ``alloc`` gave at the next request: for finalizers, which may run in the middle of one."""
+        """Free memory from ``alloc`` at the next request: for finalizers, which may run in the middle of one."""
         region = self._regions.get(address)
         if region is not None and region.is_ours:
             self._remove(region)
@@ -241,7 +241,7 @@ class FastrpcMemory:
             self._guards.pop(address, None)
 
     def register_unseen(self, fd: int, size_bytes: int) -> int:
-        """Register a descriptor's memory at an address that nobody can read or write; raises as ``register``."""
+        """Register a descriptor's memory at an inaccessible address; raises the same errors as ``register``."""
         try:
             guard = mmap.mmap(-1, size_bytes)
         except (OSError, ValueError, OverflowError) as error:
@@ -256,7 +256,7 @@ class FastrpcMemory:
     # -- fastrpc_mmap
 
     def map_fd(self, fd: int, size_bytes: int, address: int = 0) -> int:
-        """Give a descriptor's memory a place on the board, and return its physical address.
+        """Map a descriptor's memory on the board, and return its physical address.
 
         Raises:
             AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
@@ -274,7 +274,7 @@ class FastrpcMemory:
         return block.phy_addr
 
     def unmap_fd(self, fd: int, size_bytes: int | None) -> None:
-        """Undo ``map_fd``; None: of any size.
+        """Undo ``map_fd``; None matches any size.
 
         Raises:
             AeeError: AEE_ENOSUCHMAP: it is not mapped with that size.
@@ -292,14 +292,14 @@ class FastrpcMemory:
             self._release(mapped.block)
 
     def unmap(self, phy_addr: int, size_bytes: int) -> None:
-        """As ``unmap_fd``, by the physical address."""
+        """Like ``unmap_fd``, by physical address."""
         fd = next((fd for fd, one in self._mapped.items() if one.block.phy_addr == phy_addr), None)
         if fd is None:
             raise AeeError(Aee.AEE_ENOSUCHMAP, f"Nothing is mapped at {phy_addr:#x}.")
         self.unmap_fd(fd, size_bytes)
 
     def pass_fd(self, fd: int, size_bytes: int) -> None:
-        """Give a descriptor that a call passes on a place on the board, if it has none; 0 bytes take it away.
+        """Map the memory of a descriptor that a call passes on, unless it is mapped; 0 bytes remove the mapping.
 
         Raises:
             AeeError: as ``map_fd``.
@@ -316,7 +316,7 @@ class FastrpcMemory:
         return self._table.phy_addr if self._table is not None else 0
 
     def _note(self, fd: int, phy_addr: int, size_bytes: int) -> None:
-        """Tell the DSP side of a descriptor."""
+        """Announce a descriptor to the DSP side."""
         if self._table is None:
             try:
                 self._table = self._blocks.alloc(TABLE_BYTES, is_cached=False, is_zeroed=True)
@@ -349,7 +349,7 @@ class FastrpcMemory:
         return self._mapped.get(fd)
 
     def _ours(self, fd: int) -> Region | None:
-        """The memory of rpcmem that has a descriptor."""
+        """The rpcmem memory of a descriptor."""
         return next((self._regions[start] for start, one in self._fds.items() if one == fd), None)
 
     def _import(self, fd: int, size_bytes: int) -> Block:
@@ -372,7 +372,7 @@ def _new_file(size_bytes: int) -> int:
     """A descriptor of new zeroed memory, which cannot become shorter under the board.
 
     Raises:
-        OSError: there is no descriptor, or no memory.
+        OSError: out of descriptors or memory.
     """
     fd = os.memfd_create("rpcmem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:

@@ -24,15 +24,15 @@ _FLAGS = {*map(int, (FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED,
 
 
 def rpcmem_init() -> None:
-    """Begin to use rpcmem; nothing is to be done."""
+    """Initialize rpcmem; has no effect here."""
 
 
 def rpcmem_deinit() -> None:
-    """End it; what was allocated stays until it is freed."""
+    """Shut down rpcmem; allocated memory stays until it is freed."""
 
 
 def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
-    """Allocate shared memory, which is registered at once.
+    """Allocate and register shared memory.
 
     Args:
         heapid: RPCMEM_HEAP_ID_SYSTEM; ignored, as in the vendor's library for Linux.
@@ -40,7 +40,7 @@ def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
         size: Bytes, 1..2^31-1.
 
     Returns:
-        Its address, page-aligned; 0 for none, and ``last_error()`` says why.
+        Its address, page-aligned; 0 on failure; ``last_error()`` says why.
 
     Source: qualcomm/fastrpc, rpcmem.h, https://github.com/qualcomm/fastrpc
     """
@@ -53,21 +53,21 @@ def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
 
 
 def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
-    """As rpcmem_alloc. Emulator: of the same sizes."""
+    """As rpcmem_alloc. Emulator: the sizes are the same."""
     return rpcmem_alloc(heapid, flags, size)
 
 
 def rpcmem_free(po: int) -> None:
-    """Free what rpcmem_alloc gave; any other address is ignored."""
+    """Free memory from rpcmem_alloc; any other address is ignored."""
     runtime().memory.free(po)
 
 
 def rpcmem_to_fd(po: int) -> int:
-    """The file descriptor of memory of rpcmem, by its first address; -1 for any other address.
+    """The file descriptor of rpcmem memory, by its first address; -1 for any other address.
 
-    mmap takes it, of its first byte on, and so does another library. The memory keeps it: do not close it.
+    It can be passed to mmap, from offset 0, and to other libraries. The memory keeps it: do not close it.
 
-    Emulator: a board on another machine has none, and -1 is returned.
+    Emulator: memory of a board on another machine has no descriptor: -1 is returned.
     """
     try:
         return runtime().memory.fd_of(po)
@@ -78,17 +78,17 @@ def rpcmem_to_fd(po: int) -> int:
 
 @returns_code
 def remote_register_buf(buf: int, size: int, fd: int) -> None:
-    """Register memory that this process has mapped of a descriptor, so that arguments in it are not copied.
+    """Register memory that this process has mapped from a descriptor, so that arguments in it are not copied.
 
     Args:
         buf: Its address.
         size: Bytes.
-        fd: The descriptor, from whose first byte on it is mapped; -1 undoes the registration.
+        fd: The descriptor, mapped from its first byte; -1 undoes the registration.
 
     Returns:
         0; AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY: it overlaps; AEE_ENOSUCHMAP.
 
-    Emulator: the vendor's call returns nothing, and ends the program where this one says AEE_ENOSUCHMAP.
+    Emulator: the vendor's call returns nothing, and ends the program where this one returns AEE_ENOSUCHMAP.
     """
     memory = runtime().memory
     if fd == -1:
@@ -110,7 +110,7 @@ def remote_register_fd(fd: int, size: int) -> int:
     """Register a descriptor's memory that this process has not mapped.
 
     Returns:
-        An address that stands for it in calls, and that the program cannot read or write; -1 for none, and
+        An address that represents it in calls and that the program cannot read or write; -1 on failure, and
         ``last_error()`` says why. remote_register_buf with -1 undoes it.
     """
     try:
@@ -131,7 +131,7 @@ def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, 
         domain: Effective domain.
         fd: Of shared memory.
         flags: REMOTE_MAP_MEM_STATIC.
-        virt_addr: Its address in this process; 0 for none.
+        virt_addr: Its address in this process; 0 if it has none.
         size: Bytes.
         remote_virt_addr: Out: a ctypes integer: the physical address, by which remote_mem_unmap undoes it.
     """
@@ -149,7 +149,7 @@ def remote_mem_unmap(domain: int, remote_virt_addr: int, size: int) -> None:
     """Undo remote_mem_map, with the same size.
 
     Returns:
-        0; AEE_ENOSUCHMAP: it is not mapped so.
+        0; AEE_ENOSUCHMAP: no such mapping.
     """
     _check(domain)
     runtime().memory.unmap(remote_virt_addr, size)
@@ -162,7 +162,7 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
     Args:
         domain: Effective domain.
         fd: Of shared memory.
-        addr: Its address in this process, which packets of a dspqueue name it by; 0 for none.
+        addr: Its address in this process, by which packets of a dspqueue refer to it; 0 if it has none.
         offset: 0.
         length: Bytes.
         flags: FASTRPC_MAP_*.
@@ -181,10 +181,10 @@ def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flag
 
 @returns_code
 def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
-    """Undo fastrpc_mmap, with the same length, or with 0: then the descriptor alone finds the mapping.
+    """Undo fastrpc_mmap, with the same length, or with 0 to find the mapping by the descriptor alone.
 
     Returns:
-        0; AEE_ENOSUCHMAP: it is not mapped so.
+        0; AEE_ENOSUCHMAP: no such mapping.
     """
     del addr
     _check(domain)
@@ -193,7 +193,7 @@ def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
 
 @returns_code
 def remote_register_dma_handle(fd: int, len: int) -> None:
-    """Have a descriptor's memory known to the DSP side, so that a call can pass it on; generated stubs call this.
+    """Announce a descriptor's memory to the DSP side, so that a call can pass it on; generated stubs call this.
 
     Args:
         fd: Of shared memory.

@@ -1,7 +1,7 @@
-"""Status notifications: who wants to know is told when a process domain is up, has exited, was killed or crashed.
+"""Status notifications: subscribers are notified when a process domain is up, has exited, was killed or crashed.
 
-A thread looks at the number of starts of the cores of each domain that is listened to, once a beat of the cores. A
-process domain has one life: its cores crash and start again together, and that is told once.
+A thread polls the start counts of the cores of each subscribed domain, once per heartbeat of the cores. The cores of a
+process domain crash and restart together, and that is reported once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python's habits: numpy arrays in shared memory, and what calls cost."""
+"""Python's habits: numpy arrays in shared memory, and the cost of calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
     """New zeroed array in shared memory, as of rpcmem_alloc: a call does not copy it, nor a part of it in one piece.
 
-    It is freed when the last view of it goes.
+    It is freed with the last view of it.
 
     Raises:
         AeeError: AEE_ENOMEMORY.
@@ -41,7 +41,7 @@ def from_array(array: ArrayLike) -> NDArray[Any]:
 
 
 def statistics() -> Statistics:
-    """What the calls of this process have shared and copied."""
+    """Counts of shared and copied arguments in this process's calls."""
     return runtime().statistics()
 
 

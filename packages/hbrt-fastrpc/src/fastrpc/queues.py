@@ -47,7 +47,7 @@ class DspQueue:
         request_bytes: Of the ring to the DSP, at most 16 MiB.
         response_bytes: Of the ring back.
         on_packet: Called with each response, in its own thread; then ``read`` is refused.
-        on_ready: In its place: called, in such a thread, while there are responses, which it takes by ``take``.
+        on_ready: Used instead: called in such a thread while there are responses, which it takes with ``take``.
         on_error: Called there once when the domain has ended.
 
     Raises:
@@ -110,10 +110,10 @@ class DspQueue:
         """Send a packet.
 
         Args:
-            text: The message: bytes, or an array, whose bytes go in C order.
+            text: The message: bytes, or an array, sent in C order.
             buffers: Descriptor, offset, bytes (0 for all, with offset 0) and flags of each; fastrpc_mmap has mapped it.
-            timeout: Seconds to wait for room; 0 does not wait.
-            flags: Of the packet, 16 bits, beside those of what it has.
+            timeout: Seconds to wait for space; 0 does not wait.
+            flags: The packet's flags, 16 bits, in addition to those implied by its contents.
 
         Raises:
             AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: no room; AEE_ENOSUCHMAP: a descriptor is not mapped;
@@ -128,7 +128,7 @@ class DspQueue:
             self._wait(limit, timeout, "The queue has no room for the packet.")
 
     def write_early_wakeup(self, delay_us: int = 0, flags: int = 0) -> None:
-        """Say that a packet comes soon, 32 bits each; no reader is given it. Raises as ``write``."""
+        """Announce that a packet will come soon, 32 bits each; no reader receives it. Raises as ``write``."""
         self._check()
         if not 0 <= min(delay_us, flags) <= max(delay_us, flags) < 1 << 32:
             raise AeeError(Aee.AEE_EBADPARM, f"{delay_us} us and the flags {flags:#x} have no 32 bits each.")
@@ -139,14 +139,14 @@ class DspQueue:
         """Take a response; ``timeout`` as of ``write``.
 
         Raises:
-            AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: there is none; AEE_EBADSTATE: a callback takes them.
+            AeeError: AEE_EWOULDBLOCK or AEE_EEXPIRED: no response; AEE_EBADSTATE: a callback takes the responses.
         """
         self.wait_for_response(timeout)
         packet = self.take()
         return packet if packet is not None else self.read(timeout)  # another thread took that one
 
     def wait_for_response(self, timeout: float) -> None:
-        """Wait until there is a response; raises as ``read``."""
+        """Wait until there is a response; raises the same errors as ``read``."""
         self._check()
         if self._on_ready is not None:
             raise AeeError(Aee.AEE_EBADSTATE, "The queue's callback takes its responses.")
@@ -155,7 +155,7 @@ class DspQueue:
             self._wait(limit, timeout, "The queue has no response.")
 
     def take(self) -> Packet | None:
-        """Take a response; None for none."""
+        """Take a response; None if there is none."""
         with self._lock:
             packet = None if self.is_closed else self._queue.responses.read()
             if packet is not None:
@@ -164,7 +164,7 @@ class DspQueue:
         return packet
 
     def peek(self) -> tuple[int, int, int] | None:
-        """Flags, number of buffers and bytes of the message of the next response; None for none."""
+        """Flags, number of buffers and bytes of the message of the next response; None if there is none."""
         self._check()
         return self._queue.responses.peek()
 
@@ -173,7 +173,7 @@ class DspQueue:
         return self._told
 
     def depths(self) -> tuple[int, int, int, int]:
-        """Packets and bytes that wait to be read here, and there."""
+        """Packets and bytes waiting to be read on this side and on the other."""
         self._check()
         return *self._queue.responses.depth(), *self._queue.requests.depth()
 
@@ -183,7 +183,7 @@ class DspQueue:
         return not self.is_closed and self._error is None and self._queue.importer >= 0
 
     def close(self) -> None:
-        """Close the queue, once the image has worked through its requests; again is nothing.
+        """Close the queue, once the image has processed its requests; closing it again has no effect.
 
         HBRT_WATCHDOG_MS ends an image's function that does not return. After an interrupt the queue is still open.
         """
@@ -244,7 +244,7 @@ class DspQueue:
         return Buffer(fd, size or whole, offset, flags, phy_addr + offset)
 
     def _ask(self) -> None:
-        """Have the image look at the requests."""
+        """Make the image process the requests."""
         self._reap()
         core = self._queue.importer
         mask = 1 << core if core >= 0 else self._mask
@@ -263,7 +263,7 @@ class DspQueue:
             self._on_packet(packet)
 
     def _watch(self) -> None:
-        """Tell of responses, and of an end, while the image has been asked for some."""
+        """Report responses, and an end, while requests to the image are open."""
         while self._asked.wait() and not self._is_ending:
             self._asked.clear()
             while self._waking and not self._is_ending:
@@ -281,7 +281,7 @@ class DspQueue:
             self._on_ready()
 
     def _reap(self) -> None:
-        """Release the tasks that have ended; note why one has failed."""
+        """Release the tasks that have ended; record why one failed."""
         with self._lock:
             self._reap_all()
 
@@ -294,7 +294,7 @@ class DspQueue:
             self._tasks.release(task)
 
     def _look(self) -> None:
-        """Note that the board, or the core that has imported the queue, has ended: no task may be under way."""
+        """Record that the board, or the core that imported the queue, has ended; there may be no task in progress."""
         link, core = self._here.session.link, self._queue.importer
         if link.fault:
             self._error = AeeError(Aee.AEE_ECONNRESET, link.why_faulty())
@@ -324,7 +324,7 @@ class DspQueue:
 
 
 def _limit(timeout: float) -> float:
-    """When a wait of so many seconds is over."""
+    """The deadline of a wait of this many seconds."""
     if not timeout >= 0:
         raise AeeError(Aee.AEE_EBADPARM, f"{timeout} is not a time to wait; write seconds, 0 or more.")
     return time.monotonic() + timeout

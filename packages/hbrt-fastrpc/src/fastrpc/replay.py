@@ -1,4 +1,4 @@
-"""FastRPC's handles in a replay: an image gives others than those that a recording has."""
+"""FastRPC handles in a replay: an image returns handles that differ from the recorded ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HANDLE_AT = 8  # of HEAD
 
 
 class Handles:
-    """The handles of a recording, and what stands for them on the board that replays it.
+    """The handles of a recording, and the corresponding ones on the board that replays it.
 
     Args:
-        calls: All calls of the recording, also those that are not replayed.
+        calls: All calls of the recording, including those that are not replayed.
     """
 
     def __init__(self, calls: Sequence[Recorded]) -> None:
@@ -22,7 +22,7 @@ class Handles:
         self._given: dict[int, int] = {}
 
     def open_of(self, recorded: Recorded) -> Recorded | None:
-        """Return the open that a call needs and that has not been replayed; None for none."""
+        """Return the open that a call needs and that has not been replayed, or None."""
         handle = _used_by(recorded)
         return None if handle in self._given else self._opens.get(handle)
 
@@ -33,7 +33,7 @@ class Handles:
             HANDLE.pack_into(message, _HANDLE_AT, self._given[handle])
 
     def restore(self, recorded: Recorded, message: memoryview, output: memoryview) -> None:
-        """After a call, note the handle that it gave, and write the recorded ones in place of the board's."""
+        """After a call, record the handle that it returned, and replace the board's handles with the recorded ones."""
         if _used_by(recorded) in self._given:
             HANDLE.pack_into(message, _HANDLE_AT, _used_by(recorded))
         elif _kind(recorded) == OPEN and recorded.call.status == 0 and any(output):
@@ -55,13 +55,13 @@ def _kind(recorded: Recorded) -> int:
 
 
 def _used_by(recorded: Recorded) -> int:
-    """The handle that a call uses; 0 for none."""
+    """The handle that a call uses; 0 if it uses none."""
     kind, _, handle, *_ = HEAD.unpack_from(_message(recorded))
     return handle if kind in {INVOKE, CLOSE} else 0
 
 
 def _opened_by(recorded: Recorded) -> int:
-    """The handle that an open gave; 0 for none."""
+    """The handle that an open returned; 0 if it returned none."""
     at, size_bytes = recorded.call.output
     if size_bytes < HANDLE.size:
         return 0

@@ -59,8 +59,8 @@ class FastrpcRuntime:
         """A handle of an interface.
 
         Raises:
-            AeeError: AEE_EBADPARM for a URI without a domain; AEE_ECONNREFUSED: the board has no such domain, or it
-                does not run; AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
+            AeeError: AEE_EBADPARM: the URI has no domain; AEE_ECONNREFUSED: the board has no such domain, or it is not
+                running; AEE_EUNABLETOLOAD from the DSP side: its image has no such interface.
         """
         parsed = uri.parse(written, default_domain)
         if len(written.encode()) > MAX_URI:
@@ -99,10 +99,11 @@ class FastrpcRuntime:
         return handle
 
     def close(self, handle: int) -> None:
-        """Close a handle; one whose domain has ended too.
+        """Close a handle, even one whose domain has ended.
 
         Raises:
-            AeeError: AEE_EINVHANDLE; what the interface's own close failed with, and the handle is closed.
+            AeeError: AEE_EINVHANDLE; the code with which the interface's own close failed; the handle is closed
+                nevertheless.
         """
         opened = self.opened(handle)
         with self._lock:
@@ -130,10 +131,10 @@ class FastrpcRuntime:
                 self._free_messages()
 
     def end_domain(self, effective: int) -> None:
-        """End the process of a domain, which starts again; its handles are stale.
+        """End the process of a domain, which restarts; its handles become stale.
 
         Raises:
-            AeeError: AEE_ENOSESSION: nothing of it is open.
+            AeeError: AEE_ENOSESSION: it has no open session.
         """
         name = uri.suffix(*uri.split_domain(effective)).removeprefix("&_dom=")
         if not self.domains.of(effective).handles:
@@ -166,7 +167,7 @@ class FastrpcRuntime:
     # -- invocations
 
     def invoke_same(self, handle: int, word: int, raw: bytes) -> bool:
-        """Send an invocation again whose arguments have been sent before, all shared; False when it has not.
+        """Resend an invocation whose arguments, all shared, were sent before; returns False if they were not.
 
         Args:
             handle: The handle.
@@ -194,7 +195,7 @@ class FastrpcRuntime:
             handle: Of ``open``.
             word: The scalar word.
             spans: An item for each buffer, inputs first.
-            same: As ``raw`` of ``invoke_same``: remember the message, when nothing is copied.
+            same: As ``raw`` of ``invoke_same``: remember the message if nothing is copied.
 
         Raises:
             AeeError: the call failed; its code is what the vendor's call returns.
@@ -237,10 +238,10 @@ class FastrpcRuntime:
         return opened, self._messages.write(opened, priority, word, given, spans)
 
     def post(self, handle: int, word: int, spans: Sequence[Span]) -> tuple[int, Opened, Made]:
-        """Queue an invocation; the caller waits for its task and gives it to ``ended``. Raises as ``invoke``.
+        """Queue an invocation; the caller waits for its task and passes it to ``ended``. Raises as ``invoke``.
 
         Raises:
-            AeeError: AEE_EBADPARM: an output is no shared memory.
+            AeeError: AEE_EBADPARM: an output is not in shared memory.
         """
         opened, made = self.prepare(handle, word, spans)
         if made.back:
@@ -281,7 +282,7 @@ class FastrpcRuntime:
         self._counts.add(made.each)
 
     def finish(self, task: int, opened: Opened) -> None:
-        """Wait for a task of an invocation, and raise as ``invoke`` when it has failed."""
+        """Wait for a task of an invocation, and raise the same errors as ``invoke`` if it failed."""
         self._finish(task, opened)
 
     def statistics(self) -> Statistics:
@@ -294,7 +295,7 @@ class FastrpcRuntime:
         return self._tasks.submit(*task)
 
     def _finish(self, task: int, opened: Opened | None, held: object = None) -> None:
-        """Wait for a task, and raise when it has failed; ``held`` stays until it has ended, whatever interrupts."""
+        """Wait for a task, and raise if it failed; ``held`` is kept until it has ended, even after an interrupt."""
         try:
             has_failed = task < 0 or self._tasks.finish(task)
         except BaseException:
@@ -314,19 +315,19 @@ class FastrpcRuntime:
     # -- messages
 
     def _release(self, buffer: Buffer) -> None:
-        """Keep a message for a next call; without a handle there is none."""
+        """Keep a message for the next call; there is none without a handle."""
         self._messages.release(buffer)
         if not self._handles:
             self._free_messages()
 
     def _free_messages(self) -> None:
-        """The last handle is gone."""
+        """Called when the last handle is closed."""
         self.ready.discard_all()
         self._messages.free()
 
 
 def runtime() -> FastrpcRuntime:
-    """That of the process's attachment; attaches, or starts a private board, when there is none.
+    """The runtime of the process's attachment; attaches or starts a private board if there is none.
 
     Raises:
         AeeError: AEE_ECONNREFUSED and why.

@@ -1,4 +1,4 @@
-"""What ``remote_session_control`` does with process domains, request by request."""
+"""The requests of ``remote_session_control`` for process domains, one by one."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _destroy_context(here: FastrpcRuntime, asked: types.fastrpc_context_destroy)
 
 
 def _domain_of(name: int | None, length: int) -> int:
-    """The domain of a name that is not ended by a NUL."""
+    """The domain of a name without a terminating NUL."""
     given = ctypes.string_at(name, min(length, 64)).decode(errors="replace") if name else ""
     if given not in uri.DOMAINS:
         raise AeeError(Aee.AEE_EINVALIDDOMAIN, f"Unknown domain {given!r}; write one of {', '.join(uri.DOMAINS)}.")

@@ -1,1 +1,1 @@
-"""FastRPC for programs in C: what libhbrt.so calls, and what it needs to call again without Python."""
+"""FastRPC for programs in C: what libhbrt.so calls, and what it needs to repeat a call without Python."""

@@ -1,4 +1,4 @@
-"""FastRPC's calls as libhbrt.so hands them over: addresses as numbers, which the headers' prototypes read."""
+"""FastRPC's calls as libhbrt.so passes them on: addresses are numbers, laid out by the prototypes of the headers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _invoke_async(handle: int, desc: int, word: int, pra: int) -> int:
 
 
 def _finish(handle: int, task: int) -> int:
-    """What is left of an invocation that the library has sent, and that has not succeeded."""
+    """Finish an invocation that the library sent and that did not succeed."""
     try:
         here = runtime()
         here.finish(task, here.opened(handle))
@@ -42,7 +42,7 @@ def _finish(handle: int, task: int) -> int:
 
 
 def _given(word: int, pra: int) -> Any:
-    """The arguments at an address, which the scalar word counts."""
+    """Read the arguments at an address; the scalar word gives their number."""
     return (remote_arg * scalars.split(word).total).from_address(pra) if pra else None
 
 
@@ -76,7 +76,7 @@ def refusal(name: str, status: int) -> tuple[str, str] | None:
 
 
 def _preparing(host: Any) -> Callable[[int, int, int], int]:
-    """One for all names: the places are the library's."""
+    """One instance for all names: the slots belong to the library."""
     if not _prepared:
         _prepared.append(preparing(host.prepared, host.prepared_place, _invoke))
     return _prepared[0]

@@ -1,4 +1,4 @@
-"""What libhbrt.so needs to send an invocation again by itself: native/arm/fastrpc.h has the structure."""
+"""What libhbrt.so needs to resend an invocation by itself; see native/arm/fastrpc.h for the structure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SIZE: Final = ctypes.sizeof(_Prepared)
 
 
 class Lent:
-    """The places of the library, and the messages that it may be sending."""
+    """The library's slots, and the messages that it may be sending."""
 
     def __init__(self, address: int, place_of: Callable[[int, int, int], int]) -> None:
         self._places = (_Prepared * _PLACES).from_address(address)
@@ -50,7 +50,7 @@ class Lent:
         self._leaving: list[tuple[_Prepared, Ready]] = []  # taken back, and perhaps under way
 
     def lend(self, handle: int, word: int, first: int, ready: Ready) -> None:
-        """Have the library send an invocation by itself, whose first argument lies there."""
+        """Let the library send the invocation whose first argument is at this address by itself."""
         number = self._place_of(handle, word, first)
         if self._ready.get(number) is ready:
             return
@@ -82,7 +82,7 @@ class Lent:
 def preparing(
     address: int, place_of: Callable[[int, int, int], int], call: Callable[[int, int, int], int]
 ) -> Callable[[int, int, int], int]:
-    """``call``, and then the library sends the same invocation by itself, where nothing has to be copied or flushed."""
+    """``call``, after which the library sends the same invocation by itself if nothing has to be copied or flushed."""
     lent = Lent(address, place_of)
 
     def made(handle: int, word: int, pra: int) -> int:

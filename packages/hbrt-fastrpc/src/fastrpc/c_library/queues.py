@@ -1,4 +1,4 @@
-"""``dspqueue_*`` of C: a handle is the queue's id, a pointer what lies there, or None; a function's is a number."""
+"""``dspqueue_*`` for C: a handle is the queue's id, a pointer the object there or None, a function pointer a number."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -
 
 @returns_code
 def dspqueue_get_stat(queue: int, stat: int, value: Any) -> None:
-    """As dspqueue_get_stat. A board has no low-power state: nothing waits for an early wake-up, and none is missed."""
+    """As dspqueue_get_stat. A board has no low-power state: an early wake-up has no effect."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
     if not 1 <= stat <= len(told) or value is None:
         raise AeeError(
@@ -158,7 +158,7 @@ def _of(queue: int) -> DspQueue:
 
 
 def _head(queue: DspQueue, timeout_us: int) -> tuple[int, int, int]:
-    """Flags, number of buffers and bytes of the message of the next response, once there is one."""
+    """Flags, number of buffers and bytes of the message of the next response, waiting up to the timeout."""
     if timeout_us:
         queue.wait_for_response(_seconds(timeout_us))
     head = queue.peek()

@@ -1,1 +1,1 @@
-"""What a core's process runs: interfaces that an image registers, and images as Hexagon code."""
+"""What a core's process runs: the interfaces that an image registers, and images in Hexagon code."""

@@ -1,9 +1,9 @@
-"""An image as Hexagon code: a program of QEMU's beside the core's process, which serves the core's tasks.
+"""An image in Hexagon code: a QEMU process next to the core's process serves the core's tasks.
 
-The program has the DDR file mapped, and a page through which native/dsp/guest.c gives it tasks by their physical
-addresses; native/hexagon/runtime.c is the other side. A socket carries what the program asks and says in a task, and
-another this side's answers. When the program ends, so does the core, by the same signal: what became of it is what
-becomes of every core.
+The program maps the DDR file, and a page through which native/dsp/guest.c passes it tasks by their physical addresses;
+native/hexagon/runtime.c is the other side. One socket carries the program's requests and messages during a task,
+another carries the answers. When the program ends, so does the core, by the same signal, and is handled like any other
+core.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def run_image(snapshot: str, origin: str) -> None:
 
 
 class GuestOp(COp):
-    """An op of a Hexagon program, which has one task at a time."""
+    """An op of a Hexagon program, which runs one task at a time."""
 
     can_be_interrupted = False
 
@@ -71,7 +71,7 @@ class Program:
     Args:
         qemu: Path of QEMU.
         snapshot: The image.
-        origin: The file that it was, for sentences.
+        origin: Its original file, for messages.
     """
 
     def __init__(self, qemu: str, snapshot: str, origin: str) -> None:
@@ -146,7 +146,7 @@ class Program:
         return GuestOp(image_runtime(), address, "hexagon", self._origin) if address else None
 
     def _taken(self, packet: int, size_bytes: int) -> None:
-        """Take what the program says while a task runs; no bytes when it has ended."""
+        """Read what the program sends while a task runs; empty bytes once it has ended."""
         kind, word, a, b, text = _message(ctypes.string_at(packet, size_bytes))
         try:
             if kind == MAP:
@@ -161,7 +161,7 @@ class Program:
             runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", f"{type(error).__name__}: {error}")
 
     def _map(self, phy_addr: int, size_bytes: int) -> None:
-        """Answer whether the task's program may use a range, and which file lies there."""
+        """Answer whether the task's program may use a range, and which file is there."""
         refusal = self._ddr.refusal(phy_addr, size_bytes, runtime.context.client_id)
         block = self._ddr.block_at(phy_addr)
         if refusal is not None or block is None:
@@ -194,7 +194,7 @@ class Program:
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
     def _hint(self) -> str:
-        """What may have ended the program before it served."""
+        """Possible reasons why the program ended before it served a task."""
         told = f" Its code is of v{self._version:x}: this QEMU must know that." if self._version > OLDEST else ""
         if self._process.returncode == 1:
             told += " It may have been built by another version of hbrt: then build it again."
@@ -211,7 +211,7 @@ class Program:
 
 
 def _message(packet: bytes) -> tuple[int, int, int, int, bytes]:
-    """Kind, word and first two numbers of a packet, and its text; zeros of none."""
+    """Kind, word and first two numbers of a packet, and its text; zeros without a packet."""
     if len(packet) < HEAD.size:
         return 0, 0, 0, 0, b""
     kind, word, a, b, *_ = HEAD.unpack_from(packet)

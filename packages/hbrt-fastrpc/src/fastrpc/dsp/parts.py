@@ -1,4 +1,4 @@
-"""Parameters of PARTS on the DSP side: the objects that a method gets, and what it has filled them with. Pure."""
+"""Parameters of PARTS on the DSP side: the objects passed to a method, and their contents after it. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Parts:
         self._outputs = outputs
 
     def value(self, param: marshal.Param, came: Any) -> tuple[Any, Answer]:
-        """The object of a parameter, or of a part of one, and what makes its share of the block that goes back of it.
+        """The object of a parameter or of a part of one, and a function that makes its share of the returned block.
 
         Args:
             param: It.
@@ -96,7 +96,7 @@ class Parts:
 
 
 def _shares(param: marshal.Param, kind: Any, raw: memoryview, count: int) -> Any:
-    """Those of a sequence's elements in the block of them."""
+    """The values of a sequence's elements in their block."""
     if count * ctypes.sizeof(kind) > len(raw):
         raise AeeError(
             Aee.AEE_EBADPARM,
@@ -106,7 +106,7 @@ def _shares(param: marshal.Param, kind: Any, raw: memoryview, count: int) -> Any
 
 
 def elements(param: marshal.Param, count: int, came: memoryview | None, back: memoryview | None) -> NDArray[Any]:
-    """The array of a sequence: over its output buffer, where it has one, with what came in."""
+    """The array of a sequence: a view of its output buffer if it has one, with the input's contents."""
     given = None if came is None else marshal.elements(param, came, count)
     if back is None:
         return cast("NDArray[Any]", given)

@@ -1,7 +1,7 @@
-"""FastRPC's DSP side: the interfaces that an image registers, and their objects, which live in one core's process.
+"""FastRPC's DSP side: the interfaces that an image registers, and their objects, all in one core's process.
 
-A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is the base of those in Python that
-``hbrt idl`` writes. A call is one task of the board; see fastrpc/wire/message.py.
+A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is the base class of the Python skeletons
+that ``hbrt idl`` writes. A call is one task of the board; see fastrpc/wire/message.py.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Implementation(Protocol):
     """An open object of an interface."""
 
     def invoke(self, word: int, arguments: Arguments) -> int:
-        """Run a method; returns what arrives at the CPU.
+        """Run a method; returns the code for the CPU side.
 
         Args:
             word: The scalar word.
-            arguments: Bytes of each buffer, those of inputs read-only.
+            arguments: Bytes of each buffer; inputs are read-only.
 
         Raises:
             AeeError: the method failed.
@@ -53,7 +53,7 @@ class Implementation(Protocol):
 
 
 class _Opened(NamedTuple):
-    """An object, and the client whose it is."""
+    """An object and the client that owns it."""
 
     implementation: Implementation
     client: int
@@ -86,7 +86,7 @@ class Domain:
         """Serve an interface.
 
         Args:
-            symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+            symbol: Its function as named in its URI, such as calc_skel_handle_invoke.
             make: Makes an object, given the URI.
         """
         self._factories[symbol] = make
@@ -143,7 +143,7 @@ class Domain:
         return 0
 
     def _invoke(self, raw: bytes, word: int, handle: int, count: int) -> int:
-        """Run a method; the same message finds its arguments again while the board's tables do not change."""
+        """Run a method; a repeated message reuses its arguments as long as the board's tables do not change."""
         opened = self._of(handle)
         implementation = opened.implementation
         given = scalars.split(word)
@@ -211,7 +211,7 @@ class Domain:
         return opened
 
     def _discard_ended(self) -> None:
-        """Close what programs that have ended left open."""
+        """Close the objects left open by programs that have ended."""
         for handle, opened in list(self._opened.items()):
             if runtime.process_of(opened.client) != opened.pid:
                 del self._opened[handle]
@@ -259,7 +259,7 @@ def register_interface(symbol: str, make: Callable[[str], Implementation]) -> in
     """Serve an interface; in an image's ``main()``, after hb_dsp_env_init(). An image may have several.
 
     Args:
-        symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+        symbol: Its function as named in its URI, such as calc_skel_handle_invoke.
         make: Makes the object of an open, given the URI. It may raise AeeError.
 
     Returns:
@@ -273,7 +273,7 @@ def register_interface(symbol: str, make: Callable[[str], Implementation]) -> in
 
 
 class DspQueue:
-    """A queue of a program, imported in one of its calls; by the ``id`` of the program's ``DspQueue``.
+    """Import a program's queue during one of its calls, by the ``id`` of the program's ``DspQueue``.
 
     Args:
         number: The id.
@@ -305,7 +305,7 @@ class DspQueue:
         """The queue's bytes.
 
         Raises:
-            AeeError: AEE_ENOSUCHMAP: they are not the memory of the program whose call runs.
+            AeeError: AEE_ENOSUCHMAP: they are not memory of the calling program.
         """
         mapped = runtime.map_range(self._number, self._size_bytes)
         if mapped is runtime.MAP_FAILED:
@@ -316,8 +316,8 @@ class DspQueue:
         """Send a response.
 
         Raises:
-            AeeError: AEE_EWOULDBLOCK: the program has not read those before; AEE_EBADPARM: it is too large;
-                AEE_ENOSUCHMAP: the call that runs is not of the queue's program; AEE_EBADSTATE: the queue is damaged.
+            AeeError: AEE_EWOULDBLOCK: the program has not read the earlier ones; AEE_EBADPARM: it is too large;
+                AEE_ENOSUCHMAP: the current call is not from the queue's program; AEE_EBADSTATE: the queue is damaged.
         """
         self._mapped()
         if not self._queue.responses.write((), message):
@@ -354,9 +354,9 @@ class Skeleton:
     """The base of a skeleton in Python: checks an invocation, and calls the method with values, texts and arrays.
 
     A method gets its ``in`` and ``inrout`` parameters and the arrays of its ``rout`` sequences. It returns its ``rout``
-    and ``inrout`` values and its ``rout`` strings: None, one, or several as a tuple. A ``rout`` with sequences of
-    sequences or of texts, or a structure that has such, it gets and fills: arrays are written, values and texts set.
-    It raises AeeError to fail.
+    and ``inrout`` values and its ``rout`` strings: None, one value, or a tuple of several. It is passed each ``rout``
+    that has sequences of sequences or texts, or a structure with such fields, and fills it: it writes arrays, and sets
+    values and texts. It raises AeeError to fail.
     """
 
     INTERFACE: ClassVar[str]
@@ -398,14 +398,14 @@ class Skeleton:
 
 
 class _Filled(NamedTuple):
-    """What a call fills: buffers of ``rout`` strings, and objects of PARTS with what writes them; by their names."""
+    """What a call fills, by name: buffers of ``rout`` strings, and objects of PARTS with their writers."""
 
     texts: dict[str, memoryview]
     parts: dict[str, tuple[Any, Answer]]
 
 
 def _unpack(method: marshal.Method, word: int, arguments: Arguments) -> tuple[list[Any], memoryview | None, _Filled]:
-    """Arguments of a method, its output block, and what it fills."""
+    """A method's arguments, its output block, and the objects that it fills."""
     count_in = word >> 16 & 0xFF
     buffers = count_in + (word >> 8 & 0xFF)
     inputs, outputs = iter(arguments[:count_in]), iter(arguments[count_in:buffers])
@@ -441,7 +441,7 @@ def _of_buffers(
     outputs: Iterator[memoryview],
     texts: dict[str, memoryview],
 ) -> list[Any]:
-    """What a method gets of a sequence or a text: nothing of a ``rout`` string, whose room is kept."""
+    """What a method gets for a sequence or a text; nothing for a ``rout`` string, whose buffer is kept for later."""
     came = next(inputs) if one.is_in else None
     back = next(outputs) if one.is_out else None
     if one.form == marshal.SEQUENCE:
@@ -460,7 +460,7 @@ def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
 
 
 def _answer(method: marshal.Method, out: memoryview | None, filled: _Filled, returned: Any) -> None:
-    """Write what a method returned, and what it filled."""
+    """Write a method's return values and the objects that it filled."""
     outs = [one for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
     names = [one.name for one in outs if one.form != marshal.PARTS]
     results = () if not names else (returned,) if len(names) == 1 else returned

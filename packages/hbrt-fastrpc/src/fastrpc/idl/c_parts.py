@@ -1,4 +1,4 @@
-"""Methods in C whose parameters travel in parts, laid out as fastrpc/wire/marshal.py says. Pure."""
+"""C methods whose parameters are passed in parts, in the layout of fastrpc/wire/marshal.py. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ COUNT, PACK, READ, UNPACK, ANSWER = "count", "pack", "read", "unpack", "answer"
 
 
 def _offsets(kind: Struct, mode: str) -> list[tuple[int, int]]:
-    """Where each field of a structure in parts lies in the two blocks; -1 for nothing in it."""
+    """The offset of each field of a structure in parts in the two blocks; -1 if a block does not have it."""
     both = parts(kind.kind, mode)
     return [
         (getattr(both[0], one.name).offset if came else -1, getattr(both[1], one.name).offset if back else -1)
@@ -95,7 +95,7 @@ class _Walk:
         self.lines.append("  " * (1 + self._depth) + line)
 
     def value(self, kind: Type, mode: str, name: str, came: str, back: str) -> None:
-        """A value that C calls ``name``; ``came`` and ``back`` are where its parts of the blocks lie."""
+        """A value that C calls ``name``; ``came`` and ``back`` are the offsets of its parts in the blocks."""
         if isinstance(kind, Struct) and not is_flat(kind):
             for one, (at_in, at_out) in zip(kind.fields, _offsets(kind, mode), strict=True):
                 inner = (f"{came} + {at_in}", f"{back} + {at_out}")
@@ -118,7 +118,7 @@ class _Walk:
                 self.say(said)
 
     def sequence(self, kind: Sequence | String, mode: str, data: str, length: str, came: str) -> None:
-        """A sequence or a text, whose elements C calls ``data`` and which are ``length``."""
+        """A sequence or a text, whose elements are ``data`` and whose length is ``length`` in C."""
         if isinstance(kind, String) or is_flat(kind.element):
             self._whole(kind, mode, data, length, came)
             return
@@ -149,7 +149,7 @@ class _Walk:
         self.say("}")
 
     def _head(self, at_in: int, at_out: int, data: str, length: str, came: str) -> list[str]:
-        """What a pass does with a sequence before it goes through its elements."""
+        """The code of a pass for a sequence, before its elements."""
         at = self._depth
         block, answer = f"_in{at}", f"_out{at}"
         head: list[str] = []
@@ -182,7 +182,7 @@ class _Walk:
         return head
 
     def _whole(self, kind: Sequence | String, mode: str, data: str, length: str, came: str) -> None:
-        """A sequence in one piece, which is a buffer."""
+        """The code for a sequence in one piece, which is a buffer."""
         size = ctypes.sizeof(element_of(kind).kind)
         is_in, is_out = mode != "rout", mode != "in"
         if self.phase == COUNT:
@@ -223,7 +223,7 @@ def _bad(code: str = "AEE_EBADPARM") -> str:
 
 
 def _places(operation: Operation) -> list[tuple[int, int]]:
-    """Where each parameter lies in the two blocks; -1 for nothing in it."""
+    """The offset of each parameter in the two blocks; -1 if a block does not have it."""
     method = operation.method
     came, back = iter(method.input.offsets[int(method.is_long) :]), iter(method.output.offsets)
     each = [shares(one) for one in method.params]

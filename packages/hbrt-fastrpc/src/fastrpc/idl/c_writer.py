@@ -17,7 +17,7 @@ _MACROS: Final = ("HEADER", "IMPL", "STUB", "SKEL")  # of the vendor's compiler:
 
 
 def files(file: File) -> dict[str, str]:
-    """The text of each file, by its name; an interface with another name than its file has files that include those."""
+    """The text of each file, by name; an interface whose name differs from its file's gets files that include these."""
     name = file.name
     made = {f"{name}.h": _header(file)}
     if file.interfaces:
@@ -101,7 +101,7 @@ def _function(family: str, returned: str, name: str, parameters: str) -> str:
 
 
 def _prototype(family: str, interface: Interface, operation: Operation, *, names: bool = False) -> str:
-    """The declaration of a method's function; a definition has its own names, which hide no type and no function."""
+    """The declaration of a method's function; a definition uses names of its own that hide no type or function."""
     parts = ["remote_handle64 _h"] if interface.has_handle else []
     for at, one in enumerate(operation.parameters):
         parts += declarations(one, one.name if names else f"_p{at}")
@@ -143,7 +143,7 @@ def _stub(file: File) -> str:
 
 
 def _opener(interface: Interface) -> list[str]:
-    """The functions of an interface without handles stand alone: the first call opens the default domain."""
+    """The functions of an interface without handles need no open: the first call opens the default domain."""
     return [
         f"static int _{interface.c}_opened(remote_handle64 *_h) {{",
         "  static pthread_mutex_t _lock = PTHREAD_MUTEX_INITIALIZER;",
@@ -190,7 +190,7 @@ def _rest(body: tuple[list[str], list[str]]) -> list[str]:
 
 
 def _simple_stub(operation: Operation) -> tuple[list[str], list[str]]:
-    """Declarations and statements of a stub whose parameters are values, texts and sequences in one piece."""
+    """Declarations and statements of a stub with values, texts and sequences in one piece as parameters."""
     method = operation.method
     handles = [at for at, one in enumerate(operation.parameters) if isinstance(one.type, Handle)]
     declared = [f"  remote_arg _pra[{max(method.buffers + len(handles), 1)}];"]

@@ -57,7 +57,8 @@ class Struct(NamedTuple):
     Attributes:
         c: Its name in C.
         fields: Its fields.
-        kind: Its type of ctypes; a subclass of Record for one with sequences or strings, which travels in parts.
+        kind: Its type of ctypes; a subclass of Record for a structure with sequences or strings, which is passed in
+            parts.
     """
 
     c: str
@@ -85,7 +86,7 @@ class Sequence(NamedTuple):
 
 
 class String(NamedTuple):
-    """A text that a NUL ends, of bytes or of 16-bit characters."""
+    """A NUL-terminated text of bytes or of 16-bit characters."""
 
     is_wide: bool = False
 
@@ -96,7 +97,7 @@ class String(NamedTuple):
 
 
 class Handle(NamedTuple):
-    """What travels as a handle: shared memory by its descriptor, or an open interface."""
+    """A parameter passed as a handle: shared memory by its descriptor, or an open interface."""
 
     is_memory: bool
 
@@ -107,14 +108,14 @@ Type = Value | Sequence | String | Handle
 
 
 def is_flat(kind: Type) -> bool:
-    """Whether a value lies in one piece, so that it is copied as it is."""
+    """Whether a value is in one piece, so that it can be copied unchanged."""
     if isinstance(kind, Struct):
         return not is_in_parts(kind.kind)
     return isinstance(kind, Scalar | Enum | Array)
 
 
 def kind_of(one: Type) -> Kind:
-    """How a type of a parameter in parts, or inside of one, travels."""
+    """How the type of a parameter in parts, or of one of its fields, is passed."""
     if isinstance(one, Sequence):
         return SequenceOf(kind_of(one.element))
     if isinstance(one, String):
@@ -180,11 +181,11 @@ class Operation(NamedTuple):
     """A method.
 
     Attributes:
-        name: Its name in C, without that of the interface.
+        name: Its name in C, without the interface's name.
         number: 0 for the first of a plain interface.
         returns: The type that its C function returns; None for void.
         parameters: Its parameters.
-        method: What both sides marshal, with the names of Python.
+        method: The parameters that both sides marshal, with their Python names.
     """
 
     name: str
@@ -198,10 +199,10 @@ class Interface(NamedTuple):
     """An interface.
 
     Attributes:
-        c: Its name in C: those of its modules in front.
-        has_handle: Whether programs open it, and objects of it; else its functions stand alone.
-        operations: Its methods, those of what it derives from before its own.
-        static_handle: A handle that is open from the start, of a constant _const_NAME_handle; None for most.
+        c: Its name in C, prefixed with the names of its modules.
+        has_handle: Whether programs open it and its objects; otherwise its functions need no handle.
+        operations: Its methods, inherited ones first.
+        static_handle: A handle that is open from the start, from a constant _const_NAME_handle; usually None.
     """
 
     c: str
@@ -214,8 +215,8 @@ class File(NamedTuple):
     """An IDL file.
 
     Attributes:
-        name: Its name without folder and ending, which those of the generated files begin with.
-        includes: Names of files that it includes, likewise; not those of AEEStdDef and remote.
+        name: Its name without folder and suffix, the prefix of the generated files' names.
+        includes: Names of the files that it includes, likewise without suffix; AEEStdDef and remote are left out.
         constants: Its constants.
         types: Its enumerations, structures and typedefs, in the order of their declaration.
         interfaces: Its interfaces.

@@ -21,7 +21,7 @@ _PYTHON_TAKEN: Final = frozenset(
 
 
 def python_name(name: str) -> str:
-    """A name of a method or a parameter in Python: with _ behind where Python or the runtime has it already."""
+    """A name of a method or a parameter in Python: with a trailing _ if Python or the runtime already uses it."""
     return f"{name}_" if keyword.iskeyword(name) or name in _PYTHON_TAKEN else name
 
 

@@ -1,4 +1,4 @@
-"""The text of an IDL file as constants, types and interfaces, by a grammar of the public language.
+"""Parse the text of an IDL file into constants, types and interfaces, with a grammar of the public language.
 
 Source: qualcomm/fastrpc, IDL files and generated stubs, https://github.com/qualcomm/fastrpc
 """
@@ -128,12 +128,12 @@ def parse(text: str, file: str = "FILE.idl", folders: Iterable[Path] = ()) -> Fi
     """What an IDL file declares.
 
     Args:
-        text: What the file holds.
-        file: Its name, for errors and as the place of includes.
-        folders: Where includes are looked for besides.
+        text: The file's contents.
+        file: Its name, for error messages and for resolving includes.
+        folders: More folders to search for includes.
 
     Raises:
-        IdlError: it is no IDL, or uses what the emulator does not serve.
+        IdlError: the file is not valid IDL, or uses features that the emulator does not support.
     """
     from lark import UnexpectedInput
     from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
@@ -174,7 +174,7 @@ def _end_of(text: str) -> tuple[int, int]:
 
 
 def _place(source: Text, line: int) -> str:
-    """File and line that a line of the text comes from."""
+    """The file and line of origin of a line of the text."""
     file, number = source.places[min(line, len(source.places)) - 1]
     return f"{file}:{number}"
 
@@ -228,7 +228,7 @@ class _Reader:
                 getattr(self, f"_{node.data}")(node)
 
     def _forward(self, node: Any) -> None:
-        """An interface that is declared further down: nothing yet."""
+        """A forward declaration of an interface: nothing to do yet."""
 
     def _interface(self, node: Any) -> None:
         name, base, *members = node.children
@@ -257,7 +257,7 @@ class _Reader:
         self._keep(name, self._interfaces, c, Interface(c, has_handle, tuple(operations), static))
 
     def _inherited(self, base: Token | None) -> tuple[list[Operation], bool]:
-        """Methods of what an interface derives from, and whether it has handles."""
+        """The methods that an interface inherits, and whether it has handles."""
         if base is None or str(base) == HANDLE:
             return [], base is not None
         found = self._lookup(str(base), self._interfaces)
@@ -401,7 +401,7 @@ class _Reader:
         return found
 
     def _lookup(self, name: str, table: dict[str, Any]) -> Any:
-        """What a name stands for: of the innermost scope that has it."""
+        """Resolve a name in the innermost scope that has it."""
         for depth in range(len(self._scope), -1, -1):
             found = table.get("_".join([*self._scope[:depth], name]))
             if found is not None:
@@ -475,7 +475,7 @@ class _Reader:
 
 
 def _evaluated(text: str) -> int | None:
-    """The whole number of an expression of numbers and operators; None where it has none, or one that is too large."""
+    """The integer value of an expression of numbers and operators; None if it has none or it is too large."""
     if not _EXPRESSION.fullmatch(text) or "**" in text.replace(" ", "") or re.search(r"<\s*<[\s(]*\d{3}", text):
         return None
     try:

@@ -23,7 +23,7 @@ class Text(NamedTuple):
 
     Attributes:
         text: The text.
-        places: Of each line of it, the file and the line that it comes from.
+        places: For each of its lines, the file and line of origin.
         included: Files of ``KNOWN_FILES`` that are included.
     """
 
@@ -36,9 +36,9 @@ def preprocess(text: str, file: str, folders: Iterable[Path] = ()) -> Text:
     """Obey the directives of an IDL file, as a C compiler does.
 
     Args:
-        text: What the file holds.
-        file: Its name, for errors; includes are looked for beside it.
-        folders: Where includes are looked for besides.
+        text: The file's contents.
+        file: Its name, for error messages; includes are searched for next to it.
+        folders: More folders to search for includes.
 
     Raises:
         IdlError: a directive is wrong, or an included file is not there.

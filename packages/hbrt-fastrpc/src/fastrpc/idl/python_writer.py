@@ -113,7 +113,7 @@ def _param(one: Parameter) -> str:
 
 
 def _constant(interface: str, operation: Operation) -> str:
-    """The name of a method's description; a name of one of the types or constants cannot be it."""
+    """The name of a method's description; it must not be the name of a type or constant."""
     return f"METHOD_{interface}_{operation.name}"
 
 

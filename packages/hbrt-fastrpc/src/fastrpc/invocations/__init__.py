@@ -1,1 +1,1 @@
-"""What an invocation is made of: its message on the board, the same one sent again, and the error of its task."""
+"""The parts of an invocation: its message on the board, resending the same message, and the error of its task."""

@@ -1,4 +1,4 @@
-"""The error that stands for the status of a task."""
+"""The error for the status of a task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATUSES: Final = frozenset(int(one) for one in Status)
 
 
 def error_of(status: int, text: str, opened: Opened | None) -> AeeError:
-    """The error for the status of a task; notes what has ended."""
+    """The error for the status of a task; records which session has ended."""
     code = of_status(status)
     if code == on_dsp(Aee.AEE_ENOSUCHHANDLE) and opened is not None:
         where = f"{uri.suffix(*uri.split_domain(opened.domain))[6:]} (core {opened.mask.bit_length() - 1})"

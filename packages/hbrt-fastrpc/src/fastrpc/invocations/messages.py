@@ -1,4 +1,4 @@
-"""Messages of invocations on the board: their buffers, and what is written into them."""
+"""Messages of invocations on the board: their buffers and contents."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MIN_BUFFER: Final = 4096
 
 
 class Made(NamedTuple):
-    """A message on the board, and what is to be done when it has been answered.
+    """A message on the board, and the work left once it has been answered.
 
     Attributes:
         buffer: Message and copies.
         task: Arguments of a submission.
-        back: Of each output that was copied: the caller's address or object, place in the buffer, bytes.
+        back: For each copied output: the caller's address or object, offset in the buffer, size in bytes.
         clean: Physical ranges of shared inputs.
-        invalidate: Those of shared outputs.
+        invalidate: The blocks of shared outputs.
         each: What the call adds to the statistics.
         method: The number in the scalar word.
         watched: Its buffers, under the check memory.
@@ -62,7 +62,7 @@ class Made(NamedTuple):
 
 
 class Messages:
-    """The messages of one attachment; a buffer is used again and again."""
+    """The messages of one attachment; buffers are reused."""
 
     def __init__(self, session: Session, memory: FastrpcMemory) -> None:
         self._session, self._memory = session, memory
@@ -100,7 +100,7 @@ class Messages:
         self._spare.append(buffer)
 
     def free(self) -> None:
-        """Free the buffers that nobody uses."""
+        """Free the unused buffers."""
         while self._spare:
             try:
                 self._spare.popleft().free()
@@ -109,7 +109,7 @@ class Messages:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether somebody looks at flushes."""
+        """Whether any check observes flushes."""
         blocks = self._session.blocks
         return blocks.is_strict or blocks.before_flush is not None or blocks.on_flush is not None
 
@@ -126,12 +126,12 @@ class Messages:
             made.before.update(self._watch.inputs(self._session, made.watched))
 
     def end(self, made: Made, opened: Opened) -> None:
-        """After it: report what its skeleton may not have done."""
+        """Called afterwards: report anything forbidden that the skeleton did."""
         if self._watch is not None:
             self._watch.look(self._session, opened, made.method, made.watched, made.before)
 
     def write(self, opened: Opened, priority: int, word: int, given: Scalars, spans: Sequence[Span]) -> Made:
-        """Write the message of an invocation, whose scalar word says ``given``.
+        """Write the message of an invocation, whose scalar word is ``given``.
 
         Raises:
             AeeError: AEE_EBADPARM: a buffer is at NULL; AEE_ENOMEMORY.
@@ -167,7 +167,7 @@ class Messages:
         return made
 
     def _places(self, spans: Sequence[Span], head: int) -> tuple[list[tuple[int, int]], Statistics, int]:
-        """Where each buffer goes: physical address, or below 0 the place of its copy, and bytes; and their end."""
+        """Each buffer's physical address or, if negative, the offset of its copy, and its size; and the end of them all."""
         places: list[tuple[int, int]] = []
         copied = copied_bytes = shared_bytes = 0
         end = head
@@ -191,7 +191,7 @@ class Messages:
 
 
 def _copy_in(span: tuple[int, int, int] | bytes | bytearray, view: memoryview, address: int, at: int) -> None:
-    """Copy an input into a message, which lies at an address of this process."""
+    """Copy an input at an address of this process into a message."""
     if isinstance(span, tuple):
         ctypes.memmove(address + at, span[0], span[1])
     else:

@@ -1,4 +1,4 @@
-"""Invocations that are made again with the same arguments, all shared: their messages are sent as they are."""
+"""Repeated invocations with the same, all shared, arguments: their messages are resent unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_READY: Final = 256
 
 
 class Ready(NamedTuple):
-    """An invocation whose message lies on the board: all its buffers are shared, so that it can be sent as it is."""
+    """An invocation whose message is on the board: all its buffers are shared, so it can be resent unchanged."""
 
     buffer: Buffer
     task: tuple[int, ...]
@@ -31,11 +31,11 @@ class Ready(NamedTuple):
 
 
 class ReadyInvocations:
-    """Those of one attachment, by handle, scalar word and the bytes of the array of arguments.
+    """The ready invocations of one attachment, by handle, scalar word and the bytes of the argument array.
 
     Args:
-        memory: Where the arguments lie; when something of it goes, all messages go.
-        counts: Get the calls of those that are forgotten.
+        memory: The memory that holds the arguments; when any of it is freed, all messages are dropped.
+        counts: Receives the calls of dropped invocations.
     """
 
     def __init__(self, memory: FastrpcMemory, counts: Counts) -> None:
@@ -45,7 +45,7 @@ class ReadyInvocations:
         memory.on_removed = self.discard_all
 
     def find(self, handle: int, word: int, raw: bytes) -> Ready | None:
-        """The message of an invocation, which is good still; None for none."""
+        """The message of an invocation if it is still valid, otherwise None."""
         found = self._ready.get((handle, word, raw))
         if found is None or self._generation != self._memory.generation or found.opened.ended:
             return None
@@ -64,7 +64,7 @@ class ReadyInvocations:
             self._discard(self._ready.pop(key))
 
     def discard_all(self) -> None:
-        """Send none of them again."""
+        """Drop them all, so that none is resent."""
         ready, self._ready = self._ready, {}  # another thread may be sending one: its buffer goes when that has ended
         for one in ready.values():
             self._discard(one)
@@ -75,7 +75,7 @@ class ReadyInvocations:
         self._counts.keep(ready.tally)
 
     def statistics(self) -> Statistics:
-        """What their calls have added."""
+        """The totals of their calls."""
         total = Statistics()
         for ready in [*self._ready.values()]:
             total = added(total, ready.tally.total(sum(count() for count in ready.sent_by_c)))

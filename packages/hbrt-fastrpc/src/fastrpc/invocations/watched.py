@@ -1,4 +1,4 @@
-"""Under the check memory: what a skeleton does to the arguments of an invocation and may not do."""
+"""For the memory check: forbidden writes of a skeleton to the arguments of an invocation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Watched(NamedTuple):
         phy_addr: Its physical address.
         size_bytes: How many bytes.
         is_input: Whether the skeleton may only read it.
-        is_copied: Whether it lies in the message, with ``FILL`` behind it.
+        is_copied: Whether it is in the message, followed by ``FILL``.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Watched(NamedTuple):
 
 
 def inputs(session: Session, given: list[Watched]) -> dict[int, bytes]:
-    """The bytes of each input that is not an output too, as the DSP has them before the call, by its number."""
+    """The bytes of each pure input as the DSP sees them before the call, by argument number."""
     outputs = [one for one in given if not one.is_input]
     found = {}
     for one in given:
@@ -50,7 +50,7 @@ def inputs(session: Session, given: list[Watched]) -> dict[int, bytes]:
 
 
 def look(session: Session, opened: Opened, method: int, given: list[Watched], before: dict[int, bytes]) -> None:
-    """Report inputs that the call has changed, and copies that it has written behind."""
+    """Report changed inputs, and writes past the end of copies."""
     if method == LONG_METHOD and 0 in before:
         method = int.from_bytes(before[0][:4], "little")
     who = f"Method {method} of {uri.parse(opened.uri, uri.DEFAULT_DOMAIN).symbol}"
@@ -84,7 +84,7 @@ def _report(session: Session, kind: str, text: str, one: Watched) -> None:
 
 
 def _bytes(session: Session, phy_addr: int, size_bytes: int) -> bytes:
-    """Bytes of the board; empty for those of no block of this process."""
+    """Bytes of the board's memory; empty if they belong to no block of this process."""
     block = session.blocks.holding(phy_addr)
     start = 0 if block is None else phy_addr - block.phy_addr
     return b"" if block is None else bytes(block.base[start : start + size_bytes])

@@ -1,7 +1,7 @@
 """Every AEE code once: number, name, sentence; and the error that carries one.
 
-A code that the DSP side's runtime or a skeleton raises arrives at the CPU as ``DSP_ERROR`` plus the code. What a
-method's own implementation returns arrives as it is.
+A code raised by the DSP side's runtime or by a skeleton reaches the CPU as ``DSP_ERROR`` plus the code. A code returned
+by a method's own implementation reaches it unchanged.
 """
 
 from __future__ import annotations
@@ -233,12 +233,12 @@ class AeeError(Exception):
     """A call of FastRPC failed.
 
     Attributes:
-        code: As the CPU side has it: a code, ``DSP_ERROR`` plus a code, or what a method returned.
+        code: As seen by the CPU: a code, ``DSP_ERROR`` plus a code, or a method's return value.
         sentence: What was wrong, and what to do.
     """
 
     def __init__(self, code: int, sentence: str = "") -> None:
-        """``sentence``: empty for that of the code."""
+        """``sentence``: empty for the code's own."""
         self.code = int(code)
         self.sentence = sentence or describe(code)
         super().__init__(f"{self.sentence} [{name_of(code)}]")
@@ -250,13 +250,13 @@ def on_dsp(code: int) -> int:
 
 
 def of_status(status: int) -> int:
-    """A task's status, a signed 32-bit integer, as a code: those of the DSP side are above 2^31."""
+    """A task's status, a signed 32-bit integer, as a code; codes of the DSP side are above 2^31."""
     unsigned = status & 0xFFFF_FFFF
     return unsigned if DSP_ERROR <= unsigned <= DSP_ERROR + _MAX_CODE else status
 
 
 def name_of(code: int) -> str:
-    """The name of a code, with ``DSP side`` where it arrived from there; the number of what is no code."""
+    """The name of a code, with ``DSP side`` if it came from there; just the number if it is not a known code."""
     if DSP_ERROR < code <= DSP_ERROR + _MAX_CODE:
         return f"{name_of(code - DSP_ERROR)} from the DSP side, {code:#x}"
     try:
@@ -266,7 +266,7 @@ def name_of(code: int) -> str:
 
 
 def describe(code: int) -> str:
-    """The sentence of a code; a number that is none came from a method."""
+    """The sentence for a code; an unknown number came from a method."""
     if DSP_ERROR < code <= DSP_ERROR + _MAX_CODE:
         return describe(code - DSP_ERROR)
     try:

@@ -1,4 +1,4 @@
-"""Names of FastRPC in Python that its headers do not have, or have otherwise; types.py has the rest of the headers.
+"""Python names of FastRPC that its headers lack or define differently; types.py has the rest of the headers.
 
 Source: qualcomm/fastrpc, remote.h, rpcmem.h and dspqueue.h, https://github.com/qualcomm/fastrpc
 """
@@ -18,7 +18,7 @@ fastrpc_notif_fn: Any = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c
 
 
 class AsyncDescriptor:
-    """Of fastrpc_async_descriptor: ``fn`` and ``context`` are those of ``cb``."""
+    """Of fastrpc_async_descriptor: ``fn`` and ``context`` are the fields of ``cb``."""
 
     _anonymous_: ClassVar[Sequence[str]] = ("cb",)
     if TYPE_CHECKING:
@@ -28,6 +28,6 @@ class AsyncDescriptor:
 
 @structure
 class remote_rpc_domain(CStructure):
-    """A domain to act on, for the requests that say no more. Emulator: the name; C has one for each of them."""
+    """A domain to act on, for requests without other fields. Emulator: the name; C has one for each of them."""
 
     domain: int32_t

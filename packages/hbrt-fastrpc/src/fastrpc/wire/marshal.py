@@ -4,10 +4,10 @@ The first input buffer has the scalars of ``in`` and ``inrout`` and all lengths,
 at its natural alignment; then come the buffers of ``in`` and ``inrout``. The first output buffer has the scalars of
 ``rout`` and ``inrout``; then come the buffers of ``rout`` and ``inrout``. A block without a scalar is left out.
 
-A parameter of the form PARTS is a sequence of sequences or texts, or a structure that has such, also deeper down. Its
-values and lengths lie in the block as ``parts`` says. The elements of a sequence of such are a block of their own, a
-buffer in front of theirs; what they have for the CPU side is an output buffer. An invocation has as many buffers as its
-arguments need, at most MAX_BUFFERS of a kind.
+A parameter of the form PARTS is a sequence of sequences or texts, or a structure that contains one at any depth. Its
+values and lengths are in the block, in the layout of ``parts``. The elements of a sequence of these form a separate
+block, a buffer that precedes their own buffers; their data for the CPU side is an output buffer. An invocation has as
+many buffers as its arguments need, at most MAX_BUFFERS of a kind.
 
 Source: qualcomm/fastrpc, src/adsp_listener_stub.c, src/apps_std_skel.c, https://github.com/qualcomm/fastrpc
 """
@@ -39,7 +39,7 @@ MAX_BUFFERS: Final = 254
 
 
 class SequenceOf(NamedTuple):
-    """A sequence inside a parameter of PARTS; of c_char it is a text, which a NUL ends."""
+    """A sequence inside a parameter of PARTS; of c_char it is a NUL-terminated text."""
 
     element: Kind
 
@@ -59,12 +59,12 @@ Kind = type[Any] | SequenceOf
 
 
 def is_in_parts(kind: Kind) -> bool:
-    """Whether a value has buffers of its own; else it lies in a block in one piece."""
+    """Whether a value has buffers of its own; otherwise it is in a block in one piece."""
     return isinstance(kind, SequenceOf) or issubclass(kind, Record)
 
 
 def parts(kind: Kind, mode: str) -> tuple[type[Any] | None, type[Any] | None]:
-    """What a value has in the block of what comes in, and in that of what goes back: types of ctypes, or None."""
+    """A value's types (ctypes, or None) in the incoming block and in the returned one."""
     if isinstance(kind, SequenceOf):
         return ctypes.c_uint32, None
     if not issubclass(kind, Record):
@@ -113,7 +113,7 @@ class Param(NamedTuple):
 
 
 class Block:
-    """The layout of a block of values: each at its natural alignment, with nothing behind the last.
+    """The layout of a block of values: each at its natural alignment, without trailing padding.
 
     Args:
         kinds: Types of ctypes.
@@ -150,7 +150,7 @@ class Block:
             raise AeeError(Aee.AEE_EBADPARM, f"The values {values} do not fit their types: {error}.") from None
 
     def unpack(self, raw: bytes | bytearray | memoryview) -> list[Any]:
-        """The values in bytes, which are at least as many as the block has."""
+        """The values in bytes that are at least as long as the block."""
         values: list[Any] = list(self._struct.unpack_from(raw))
         for at, kind in self._structures:
             values[at] = kind.from_buffer_copy(values[at])
@@ -163,7 +163,7 @@ def _fields_block(kind: Any) -> Block:
 
 
 def structure(kind: Any, values: dict[str, Any]) -> Any:
-    """A structure of ctypes from values by the names of its fields; those of other names are passed over.
+    """A ctypes structure from values by field name; other names are ignored.
 
     Raises:
         AeeError: AEE_EBADPARM: one does not fit its type.
@@ -173,7 +173,7 @@ def structure(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def _array_of(kind: type[Any], given: Any) -> Any:
-    """An array of a fixed size from what has as many elements; what has others is returned as it is."""
+    """A fixed-size array from a sequence of that length; any other value is returned unchanged."""
     try:
         made = np.ascontiguousarray(given, dtype_of(kind).base)
         return kind.from_buffer_copy(made.tobytes()) if made.nbytes == ctypes.sizeof(kind) else given
@@ -190,7 +190,7 @@ class Method:
         params: Its parameters.
 
     Raises:
-        AeeError: AEE_EMAXBUFS: it has more buffers than a scalar word can say.
+        AeeError: AEE_EMAXBUFS: more buffers than a scalar word can encode.
     """
 
     def __init__(self, name: str, number: int, *params: Param) -> None:
@@ -214,7 +214,7 @@ class Method:
         self.word = make(number, *buffers, *self.handles)
 
     def word_of(self, inputs: int, outputs: int) -> int:
-        """The scalar word of a call of a method with PARTS, which has so many buffers.
+        """The scalar word of a call of a method with PARTS and this many buffers.
 
         Raises:
             AeeError: AEE_EUNSUPPORTED: more than MAX_BUFFERS.
@@ -229,7 +229,7 @@ class Method:
 
 
 def shares(one: Param) -> tuple[type[Any] | None, type[Any] | None]:
-    """What a parameter has in the two blocks."""
+    """A parameter's share of the two blocks."""
     if one.form == HANDLE:
         return None, None
     return parts(SequenceOf(one.kind) if one.form in {SEQUENCE, STRING} else one.kind, one.mode)
@@ -265,7 +265,7 @@ def text(param: Param, raw: memoryview, length: int) -> str:
     """The string in the bytes of its buffer.
 
     Raises:
-        AeeError: AEE_EBADPARM: no NUL ends it there, or it is no UTF-8.
+        AeeError: AEE_EBADPARM: it has no terminating NUL there, or is not valid UTF-8.
     """
     if not 0 < length <= len(raw) or raw[length - 1]:
         raise AeeError(

@@ -1,7 +1,7 @@
-"""The bytes of a FastRPC task: what the CPU side writes into the input block, and the DSP side reads. Pure.
+"""The bytes of a FastRPC task: the CPU side writes them into the input block, and the DSP side reads them. Pure.
 
-Emulator: a call is one task of the board, by the command ``FASTRPC_CMD``. Its input block has a head, and for each
-argument a physical address and a size; its status is what the method returned. Little-endian throughout.
+Emulator: a call is one task of the board, with the command ``FASTRPC_CMD``. Its input block has a head, and for each
+argument a physical address and a size; its status is the method's return value. Little-endian throughout.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_TASK_PRIORITY: Final = 253  # those above interrupt
 
 
 def task_priority(priority: int) -> int:
-    """The priority of the tasks of a domain, where a larger one goes first."""
+    """The priority of the tasks of a domain, where a larger number goes first."""
     return min(LOWEST - priority, _MAX_TASK_PRIORITY)
 
 
@@ -56,12 +56,12 @@ def pack_close(handle: int) -> bytes:
 
 
 def pack_end() -> bytes:
-    """A message that ends the process of the core, which starts again."""
+    """A message that ends the core's process, which restarts."""
     return HEAD.pack(END, 0, 0, 0, 0)
 
 
 def pack_wake(queue: int) -> bytes:
-    """A message that has the image look at the requests of a queue."""
+    """A message that makes the image process the requests of a queue."""
     return HEAD.pack(WAKE, 0, queue, 0, 0)
 
 
@@ -72,7 +72,7 @@ def pack_invoke(handle: int, word: int, arguments: list[int], table: int = 0) ->
         handle: The DSP side's.
         word: The scalar word.
         arguments: Two numbers for each argument, as of ``ARGUMENT``.
-        table: Physical address of the program's table of descriptors; 0 for none.
+        table: Physical address of the program's table of descriptors; 0 if there is none.
     """
     count = len(arguments) // 2
     return HEAD.pack(INVOKE, word, handle, count, table // PAGE_BYTES) + struct.pack(f"<{2 * count}Q", *arguments)

@@ -70,7 +70,7 @@ class Ring:
         self._size = len(view) - HEAD_BYTES
 
     def write(self, buffers: tuple[Buffer, ...], message: bytes, flags: int = 0) -> bool:
-        """Add a packet, with these flags beside those of what it has; False when there is no room now.
+        """Add a packet, with these flags in addition to those implied by its contents; False if there is no room now.
 
         Raises:
             AeeError: AEE_EBADPARM: more buffers or bytes than a packet of this ring may have; AEE_EBADSTATE: the
@@ -103,7 +103,7 @@ class Ring:
         return True
 
     def peek(self) -> tuple[int, int, int] | None:
-        """Flags, buffers and bytes of the next packet; None for none.
+        """Flags, buffers and bytes of the next packet; None if there is none.
 
         Raises:
             AeeError: AEE_EBADSTATE, as all below: the positions, or the packet there, do not fit the ring.
@@ -112,7 +112,7 @@ class Ring:
         return None if found is None else found[2:]
 
     def read(self) -> Packet | None:
-        """Take the next packet; None for none."""
+        """Take the next packet; None if there is none."""
         if (found := self._next()) is None:
             return None
         at, after, flags, count, length = found
@@ -133,7 +133,7 @@ class Ring:
         return packets, size
 
     def _next(self) -> tuple[int, int, int, int, int] | None:
-        """As ``_find``, of the next packet that is not an early wake-up."""
+        """Like ``_find``, for the next packet that is not an early wake-up."""
         written, at = self._positions()
         while (found := self._find(at, written)) is not None and found[2] & FLAG_WAKEUP:
             at = found[1]
@@ -143,7 +143,7 @@ class Ring:
         return found
 
     def _find(self, at: int, written: int) -> tuple[int, int, int, int, int] | None:
-        """Where a packet is and where the next one is, its flags, buffers and bytes; None for none."""
+        """The position of a packet and of the next one, its flags, buffers and bytes; None if there is none."""
         while at != written:
             end = written if at < written else self._size
             flags, count, length = PACKET.unpack_from(self._view, HEAD_BYTES + at)
@@ -156,7 +156,7 @@ class Ring:
         return None
 
     def _positions(self) -> tuple[int, int]:
-        """Where the next packet is written, and read: the other side has the memory too."""
+        """The positions for the next write and read; checked, since the other side shares the memory."""
         written, read = self._at
         for at in (written, read):
             if at >= self._size or at % 8:
@@ -172,7 +172,7 @@ class Ring:
 
 
 class Queue(NamedTuple):
-    """The rings of a queue, and the byte that says whether the DSP side looks at it.
+    """The rings of a queue, and the byte that says whether the DSP side is processing it.
 
     Attributes:
         view: All bytes.
@@ -186,7 +186,7 @@ class Queue(NamedTuple):
 
     @property
     def is_served(self) -> bool:
-        """Whether the DSP side has been asked, and has not yet found the requests empty for the last time."""
+        """Whether the DSP side was notified and has not yet found the requests empty for the last time."""
         return bool(self.view[_SERVED])
 
     def set_served(self, *, is_served: bool) -> None:
@@ -195,7 +195,7 @@ class Queue(NamedTuple):
 
     @property
     def importer(self) -> int:
-        """The core whose image has the queue open; -1 for none."""
+        """The core whose image has the queue open; -1 if none has."""
         return int(self.view[_IMPORTER]) - 1
 
     def set_importer(self, core: int) -> None:
@@ -215,10 +215,10 @@ QUEUE_HEAD_BYTES: Final = 64
 
 
 def ring_bytes(size: int) -> int:
-    """Bytes of a ring for so many of packets.
+    """Size of a ring for this many bytes of packets.
 
     Raises:
-        AeeError: AEE_EBADPARM: more than 16 MiB, or none.
+        AeeError: AEE_EBADPARM: more than 16 MiB, or 0.
     """
     if not 0 < size <= MAX_BYTES:
         raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MAX_BYTES} bytes; {size} were asked for.")
@@ -226,12 +226,12 @@ def ring_bytes(size: int) -> int:
 
 
 def queue_of(view: memoryview) -> Queue:
-    """The queue in its bytes, whose sizes are written."""
+    """The queue in its bytes, where its sizes are already written."""
     requests, responses = SIZES.unpack_from(view)
     end = QUEUE_HEAD_BYTES + requests
     return Queue(view, Ring(view[QUEUE_HEAD_BYTES:end]), Ring(view[end : end + responses]))
 
 
 def is_ring(size_bytes: int) -> bool:
-    """Whether a ring, with its head, may have so many bytes."""
+    """Whether this is a valid size for a ring with its head."""
     return HEAD_BYTES < size_bytes <= HEAD_BYTES + MAX_BYTES and size_bytes % 8 == 0

@@ -1,6 +1,6 @@
-"""The scalar word of an invocation: which method, and how many arguments of which kind. Pure.
+"""The scalar word of an invocation: the method, and the number of arguments of each kind. Pure.
 
-Arguments stand in the order input buffers, output buffers, input handles, output handles.
+Arguments come in the order input buffers, output buffers, input handles, output handles.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ class Scalars(NamedTuple):
 
     @property
     def buffers(self) -> int:
-        """How many of them are buffers; these come first."""
+        """The number of buffers among them; buffers come first."""
         return self.inputs + self.outputs
 
     def word(self) -> int:
         """The word.
 
         Raises:
-            AeeError: AEE_EMAXBUFS: more than the word can say; AEE_EBADPARM for a method or attribute out of range.
+            AeeError: AEE_EMAXBUFS: more than the word can encode; AEE_EBADPARM: the method or attribute is out of
+                range.
         """
         for what, given, most in (
             ("input buffers", self.inputs, MAX_BUFFERS),
@@ -81,7 +82,7 @@ class Scalars(NamedTuple):
 
 
 def split(word: int) -> Scalars:
-    """What a scalar word says; of its low 32 bits."""
+    """Decode a scalar word from its low 32 bits."""
     return Scalars(
         word >> 24 & 0x1F, word >> 16 & 0xFF, word >> 8 & 0xFF, word >> 4 & 0xF, word & 0xF, word >> 29 & 0x7
     )

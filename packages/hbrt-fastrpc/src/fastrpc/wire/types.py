@@ -142,7 +142,7 @@ DSPQUEUE_STAT_SIGNALING_PERF = 7
 
 
 class remote_rpc_status_flags_t(IntEnum):
-    """States of a domain, of which a notifier is told."""
+    """States of a domain that are reported to a notifier."""
 
     FASTRPC_USER_PD_UP = 0
     FASTRPC_USER_PD_EXIT = 1
@@ -224,7 +224,7 @@ domain_t = domain
 
 @structure
 class fastrpc_async_callback_t(CStructure):
-    """What is called at the end of an invocation."""
+    """The callback at the end of an invocation."""
 
     fn: FastrpcAsyncCallbackTFn
     context: void_p
@@ -232,7 +232,7 @@ class fastrpc_async_callback_t(CStructure):
 
 @structure
 class fastrpc_async_descriptor(AsyncDescriptor, CStructure):
-    """How the end of an asynchronous invocation is told, and its job."""
+    """How the end of an asynchronous invocation is reported, and its job."""
 
     type: int32_t
     jobid: uint64_t  # out
@@ -244,7 +244,7 @@ fastrpc_async_descriptor_t = fastrpc_async_descriptor
 
 @structure
 class remote_rpc_control_latency(CStructure):
-    """How a program waits: 0 as ever, 1 to 3 with so many microseconds of latency."""
+    """How a program waits: 0 for the default, 1 to 3 with a latency in microseconds."""
 
     enable: uint32_t
     latency: uint32_t  # microseconds
@@ -309,7 +309,7 @@ class remote_rpc_thread_params(CStructure):
 
 @structure
 class remote_rpc_control_unsigned_module(CStructure):
-    """Whether skeletons that nobody signed may be loaded."""
+    """Whether unsigned skeletons may be loaded."""
 
     domain: int32_t  # or -1
     enable: int32_t
@@ -330,7 +330,7 @@ class remote_rpc_relative_thread_priority(CStructure):
 
 @structure
 class remote_rpc_process_clean_params(CStructure):
-    """A domain whose process is ended."""
+    """A domain whose process to end."""
 
     domain: int32_t
 
@@ -340,7 +340,7 @@ remote_rpc_process_exception = remote_rpc_process_clean_params
 
 @structure
 class remote_rpc_session_close(CStructure):
-    """A domain whose session is closed.
+    """A domain whose session to close.
 
     Attributes:
         domain: Or -1.
@@ -367,7 +367,7 @@ class remote_process_type(CStructure):
 
 @structure
 class remote_rpc_notif_register(CStructure):
-    """What is called at each state of a domain."""
+    """The callback for each state of a domain."""
 
     context: void_p
     domain: int32_t
@@ -392,7 +392,7 @@ class remote_rpc_pd_initmem_size(CStructure):
 
 @structure
 class remote_rpc_reserve_new_session(CStructure):
-    """A session of one's own on a domain. Lengths of names and URIs are without the NUL."""
+    """Reserve a session on a domain. Lengths of names and URIs are without the NUL."""
 
     domain_name: void_p
     domain_name_len: uint32_t
@@ -501,9 +501,9 @@ class dspqueue_buffer(CStructure):
     """A buffer that a packet names.
 
     Attributes:
-        fd: Of fastrpc_mmap.
+        fd: Offset as in fastrpc_mmap.
         size: 0 for all of it, with offset 0.
-        ptr: Out, of a read: its address on this side; NULL where it has none.
+        ptr: Out, of a read: its address on this side; NULL if it has none.
     """
 
     fd: uint32_t

@@ -18,7 +18,7 @@ _FIELD = re.compile(r"&(\w+)=([^&]*)")
 
 
 class Uri(NamedTuple):
-    """What the URI of an interface says.
+    """The parts of an interface's URI.
 
     Attributes:
         file: The skeleton's library, such as libcalc_skel.so.
@@ -42,8 +42,8 @@ def of_interface(name: str, library: str = "") -> str:
     """The URI of an interface, without a domain, as the IDL compiler writes it.
 
     Args:
-        name: That of the interface in C.
-        library: That of its IDL file, which the skeleton's library has; empty for the interface's.
+        name: The interface's name in C.
+        library: The name of its IDL file, as in the skeleton's library; empty for the interface's name.
 
     Source: qualcomm/fastrpc, generated stubs, https://github.com/qualcomm/fastrpc
     """
@@ -79,7 +79,7 @@ def split_domain(effective: int) -> tuple[int, int]:
 
 
 def suffix(domain: int, session: int = 0) -> str:
-    """What selects a domain, and a session other than 0, behind the URI of an interface."""
+    """The suffix of an interface's URI that selects a domain and, unless 0, a session."""
     effective_domain(domain, session)
     return f"&_dom={DOMAINS[domain]}" + (f"&_session={session}" if session else "")
 
@@ -88,8 +88,8 @@ def parse(uri: str, default_domain: int | None = None) -> Uri:
     """What a URI says.
 
     Args:
-        uri: As ``of_interface``, with a domain behind.
-        default_domain: Of a URI that names none; None refuses it.
+        uri: Like ``of_interface``, followed by a domain.
+        default_domain: Domain for a URI that names none; None refuses such a URI.
 
     Raises:
         AeeError: AEE_EBADPARM: it has another form, or names no known domain; AEE_ENOSESSION.
