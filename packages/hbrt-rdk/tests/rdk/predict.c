@@ -1,4 +1,4 @@
-/* Predict by libspcdev on the input in a file, of a model's own type or one that is given; write the first output. */
+/* Predict by libspcdev on the input in a file, of the model's own type or a given one; write the first output. */
 #include <stdio.h>
 #include <stdlib.h>
 

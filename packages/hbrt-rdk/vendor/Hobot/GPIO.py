@@ -1,7 +1,7 @@
-"""Pins of the 40-pin header as variables: an output keeps its level, an input has that of its pull resistor.
+"""Pins of the 40-pin header as variables: an output keeps its level, and an input has the level of its pull resistor.
 
 Source: RDK documentation, 40-pin user guide, https://github.com/D-Robotics/rdk_doc
-Emulator: nothing is connected, so no edge ever comes; the module says so once on standard error.
+Emulator: nothing is connected, so there is never an edge; the module prints a note about this once on standard error.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ sys.stderr.write("Hobot.GPIO: pins are variables here, and nothing is connected 
 
 
 def setmode(mode: int) -> None:
-    """Say how channels are numbered, once in a program until ``cleanup``.
+    """Set the numbering of channels, once until ``cleanup``.
 
     Raises:
-        ValueError: no such mode, or another one was set.
+        ValueError: unknown mode, or a different one is already set.
     """
     if mode not in {BOARD, BCM, SOC, CVM}:
         raise ValueError(f"Invalid mode {mode}: must be BOARD, BCM, CVM or SOC.")
@@ -52,12 +52,12 @@ def setmode(mode: int) -> None:
 
 
 def getmode() -> int | None:
-    """The mode that was set; None when none was."""
+    """The mode that was set, or None."""
     return _modes[0] if _modes else None
 
 
 def setwarnings(state: bool) -> None:  # noqa: FBT001 - the vendor's signature
-    """Say whether a channel that is set up again is warned of."""
+    """Choose whether setting up a channel again gives a warning."""
     _warnings[:] = [bool(state)]
 
 
@@ -70,7 +70,7 @@ def setup(
     """Make channels inputs (IN) or outputs (OUT), with their first levels.
 
     Raises:
-        RuntimeError: no mode was set. ValueError: a channel or direction that is not there.
+        RuntimeError: no mode was set. ValueError: unknown channel or direction.
     """
     if direction not in {IN, OUT}:
         raise ValueError(f"Invalid direction {direction}: must be IN or OUT.")
@@ -87,7 +87,7 @@ def output(channels: Channels, values: int | Sequence[int]) -> None:
     """Set the levels of outputs: one for all, or one for each.
 
     Raises:
-        RuntimeError: a channel is no output. ValueError: not as many levels as channels.
+        RuntimeError: a channel is not an output. ValueError: the number of levels differs from the number of channels.
     """
     found = _checked(channels)
     for channel, level in zip(found, _levels(values, len(found)), strict=True):
@@ -110,7 +110,7 @@ def gpio_function(channel: Channel) -> int:
 
 
 def cleanup(channels: Channels | None = None) -> None:
-    """Give channels back; all, and the mode, when none is named."""
+    """Release channels; without arguments, all of them and the mode."""
     if channels is None:
         _pins.clear()
         _modes.clear()
@@ -126,10 +126,10 @@ def add_event_detect(
     bouncetime: int | None = None,
     polltime: float = 0.2,
 ) -> None:
-    """Have edges of an input noticed; none ever comes.
+    """Watch an input for edges; there is never one.
 
     Raises:
-        RuntimeError: the channel is no input. ValueError: no such edge.
+        RuntimeError: the channel is not an input. ValueError: unknown edge.
     """
     del callback, bouncetime, polltime
     _check_edge(channel, edge)
@@ -142,7 +142,7 @@ def add_event_callback(channel: Channel, callback: Callable[[Channel], object]) 
 
 
 def remove_event_detect(channel: Channel, timeout: float = 0.5) -> None:
-    """End what ``add_event_detect`` began."""
+    """Stop the detection that ``add_event_detect`` started."""
     del timeout
     _checked(channel)
 
@@ -156,10 +156,10 @@ def event_detected(channel: Channel) -> bool:
 def wait_for_edge(
     channel: Channel, edge: int, bouncetime: int | None = None, timeout: float | None = None
 ) -> Channel | None:
-    """Wait for an edge of an input, for ``timeout`` milliseconds; without one forever. None: none came.
+    """Wait for an edge of an input, for ``timeout`` milliseconds, or forever without a timeout. None: none came.
 
     Raises:
-        RuntimeError: the channel is no input. ValueError: no such edge.
+        RuntimeError: the channel is not an input. ValueError: unknown edge.
     """
     del bouncetime
     _check_edge(channel, edge)
@@ -177,7 +177,7 @@ class PWM:
         frequency_hz: Pulses a second.
 
     Raises:
-        RuntimeError: no mode was set. ValueError: no such channel, or a frequency that is not positive.
+        RuntimeError: no mode was set. ValueError: unknown channel, or the frequency is not positive.
     """
 
     def __init__(self, channel: Channel, frequency_hz: float) -> None:

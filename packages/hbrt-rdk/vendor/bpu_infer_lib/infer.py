@@ -35,7 +35,7 @@ class InferTensor:
 
 
 class Infer:
-    """A model, the arrays that it is to take, and those that it gave.
+    """A model with its input arrays and the outputs of its last run.
 
     Args:
         debug: Print what is done.
@@ -62,7 +62,7 @@ class Infer:
         return True
 
     def read_input(self, values: NDArray[Any], index: int) -> bool:
-        """Take an input's array: of its type, and of as many numbers.
+        """Set an input's array, which must have its type and number of elements.
 
         Raises:
             ValueError: the index is out of range, or the array does not fit.
@@ -109,7 +109,7 @@ class Infer:
         return self.read_input(np.frombuffer(to_nv12(np.asarray(picture, np.uint8), width, height), np.uint8), index)
 
     def forward(self, more: bool = False) -> bool:  # noqa: FBT001, FBT002 - the vendor's signature
-        """Run the model on the inputs that were read. ``more`` is taken, and changes nothing.
+        """Run the model on the inputs that were read. ``more`` is accepted and has no effect.
 
         Raises:
             ValueError: an input was not read. HbrtError: the task failed.
@@ -133,10 +133,10 @@ class Infer:
 
         Args:
             index: Of the output.
-            size: How many, from the first; None for all.
+            size: Number of outputs, from the first; None for all.
 
         Raises:
-            ValueError: the index is out of range, or nothing has been run.
+            ValueError: the index is out of range, or the model has not been run.
         """
         if not 0 <= index < len(self._results):
             raise ValueError(f"Output {index} is out of range: the model has {len(self.outputs)} outputs.")

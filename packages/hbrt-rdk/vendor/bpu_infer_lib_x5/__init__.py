@@ -1,4 +1,4 @@
-"""bpu_infer_lib under the name that it has on RDK X5: docs/rdk.md."""
+"""bpu_infer_lib under its name on RDK X5; see docs/rdk.md."""
 
 from bpu_infer_lib import Infer
 

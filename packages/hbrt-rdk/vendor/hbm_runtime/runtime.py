@@ -24,16 +24,16 @@ _ANY = -1
 
 
 class HB_HBMRuntime:
-    """One or more models. Threads may run them at once.
+    """One or more models. Several threads may run them at once.
 
-    A file's suffix says what its NV12 inputs look like: one array of Y and then UV of a ``.bin`` (X5), two inputs
-    NAME_y and NAME_uv of a ``.hbm`` (S series).
+    A file's suffix determines its NV12 inputs: one array of Y followed by UV for a ``.bin`` (X5), two inputs NAME_y and
+    NAME_uv for a ``.hbm`` (S series).
 
     Args:
         model_file: A model's file, or several.
 
     Raises:
-        HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
+        HbrtError: a file cannot be read, or is not a model that the runtime supports; says why.
     """
 
     version = "1.0.0"
@@ -70,7 +70,7 @@ class HB_HBMRuntime:
 
     @property
     def compile_bpu_core_num(self) -> dict[str, int]:
-        """BPU cores that a model was compiled for: one."""
+        """The number of BPU cores that each model was compiled for: 1."""
         return dict.fromkeys(self._models, 1)
 
     @property
@@ -155,16 +155,16 @@ class HB_HBMRuntime:
         custom_id: Mapping[str, int] | None = None,
         device_id: Mapping[str, int] | None = None,
     ) -> None:
-        """Set how the runs of models are scheduled; what is left out stays.
+        """Set the scheduling of models; omitted values stay unchanged.
 
         Args:
             priority: Model -> 0..255, larger first.
             bpu_cores: Model -> numbers of cores from 0, or [-1] for any.
             custom_id: Model -> number, smaller first.
-            device_id: Model -> number; there is one device.
+            device_id: Model -> number; there is only one device.
 
         Raises:
-            ValueError: no such model, or a value that is out of range.
+            ValueError: unknown model, or a value is out of range.
         """
         self._schedules.update(self._scheduled(priority, bpu_cores, custom_id, device_id))
 
@@ -247,7 +247,7 @@ class HB_HBMRuntime:
         custom_id: Mapping[str, int] | None,
         device_id: Mapping[str, int] | None,
     ) -> dict[str, SchedParam]:
-        """The schedules, with these values in the place of what was set."""
+        """The schedules, with these values replacing the ones that were set."""
         schedules = self.sched_params
         for name, value in (priority or {}).items():
             if not 0 <= value <= np.iinfo(np.uint8).max:

@@ -1,4 +1,4 @@
-"""What hbm_runtime says of tensors and schedules.
+"""hbm_runtime's descriptions of tensors and schedules.
 
 Source: RDK S documentation, 4.1 Python interface, https://github.com/D-Robotics/rdk_s_doc
 """
@@ -40,7 +40,7 @@ class hbDNNDataType(Enum):
 
 
 class hbDNNQuantiType(Enum):
-    """How stored numbers stand for real ones."""
+    """How stored numbers map to real ones."""
 
     NONE = 0
     SCALE = 1
@@ -65,13 +65,13 @@ class QuantParams:
 
 @dataclass
 class SchedParam:
-    """How the runs of a model are scheduled unless a run says otherwise.
+    """How the runs of a model are scheduled unless a run overrides it.
 
     Attributes:
         priority: 0..255, larger first.
-        customId: Smaller first, among those of one priority.
+        customId: Order within one priority; smaller runs first.
         bpu_cores: Numbers of cores from 0; [-1] for any.
-        deviceId: Always that of the one board.
+        deviceId: Always the device of the one board.
     """
 
     priority: int = 0

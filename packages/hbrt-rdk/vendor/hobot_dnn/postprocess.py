@@ -1,10 +1,10 @@
-"""/usr/lib/libpostprocess.so of RDK boards, which programs open by ctypes: boxes and classes of outputs, as JSON.
+"""/usr/lib/libpostprocess.so of RDK boards, opened by programs with ctypes: boxes and classes of outputs, as JSON.
 
-A program that opens that file where there is none gets this instead. Each network has a ``...doProcess`` for the
-outputs of one scale, and a ``...PostProcess`` that answers with all that was found since it was called last.
+On a machine without that file, a program gets this module instead. Each network has a ``...doProcess`` for
+the outputs of one scale, and a ``...PostProcess`` that returns all results since its last call.
 
-Source: programs of https://github.com/D-Robotics/x5-hobot-sp-samples, and what
-https://github.com/HorizonRDK/hobot-spdev/tree/master/src/cpp_postprocess does.
+Source: programs of https://github.com/D-Robotics/x5-hobot-sp-samples, and the behavior of
+    https://github.com/HorizonRDK/hobot-spdev/tree/master/src/cpp_postprocess.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _EFFICIENT_SCALES = (4.0, 5.039684199579493, 6.3496042078727974)
 
 
 class _Info(ctypes.Structure):
-    """What a program says of a picture, and of what it wants."""
+    """A program's description of a picture, and its thresholds."""
 
     _fields_ = (
         ("height", ctypes.c_int),
@@ -72,7 +72,7 @@ class _Info(ctypes.Structure):
 
 
 class _Found:
-    """What one network found since it was asked last: rows of x0, y0, x1, y1, score, class."""
+    """The results of one network since the last query: rows of x0, y0, x1, y1, score, class."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -92,7 +92,7 @@ class _Found:
 
 
 class Postprocess:
-    """What ``ctypes.CDLL("/usr/lib/libpostprocess.so")`` gives: functions whose types a program may set."""
+    """The result of ``ctypes.CDLL("/usr/lib/libpostprocess.so")``: functions whose types a program may set."""
 
     def __init__(self) -> None:
         found = {name: _Found() for name in ("classification", "yolov3", "yolov5", "fcos", "ssd", "centernet")}
@@ -122,7 +122,7 @@ class Postprocess:
 
 
 class _Function:
-    """A function of the library; ``argtypes`` and ``restype`` may be set and change nothing."""
+    """A function of the library; ``argtypes`` and ``restype`` may be set and have no effect."""
 
     argtypes: Any = None
     restype: Any = None
@@ -135,7 +135,7 @@ class _Function:
 
 
 def install() -> None:
-    """Have ``ctypes.CDLL`` give ``Postprocess`` for the file of that name, where there is no such file."""
+    """Make ``ctypes.CDLL`` return ``Postprocess`` for a file of that name if the file does not exist."""
 
     def new(cls: type[ctypes.CDLL], name: Any = None, *args: Any, **how: Any) -> Any:
         del args, how
@@ -157,7 +157,7 @@ def _library() -> Postprocess:
 
 
 def _behind(value: Any, kind: Any) -> Any:
-    """The structure that a program passes by value, by pointer or by reference, in our layout of it."""
+    """The structure that a program passes by value, by pointer or by reference, in our layout."""
     if isinstance(value, ctypes.Structure):
         return kind.from_address(ctypes.addressof(value))
     return kind.from_address(ctypes.cast(value, ctypes.c_void_p).value or 0)
@@ -342,7 +342,7 @@ def _efficientdet(found: _Found, classes: Any, boxes: Any, info: Any, layer: int
 
 
 def _efficientdet_sizes(told: _Info) -> tuple[Real, Real]:
-    """The model's pixels for one of the picture, and the part of the model's input that the picture fills."""
+    """The scale from picture to model input, and the part of the input that the picture fills."""
     ratio = np.array([told.width / told.ori_width, told.height / told.ori_height])
     if not told.is_pad_resize:
         return ratio, np.array([told.width, told.height], np.float64)
@@ -395,7 +395,7 @@ def _peaks(found: _Found, scores: Real, sizes: Any, offsets: Any, told: _Info) -
 
 
 def _suppressed(rows: Real, told: _Info, most: int | None = None) -> Real:
-    """The rows that overlap no better one of their class too much, the best first."""
+    """The rows that are left after non-maximum suppression per class, best first."""
     left = rows[:most]
     kept: list[Real] = []
     while len(left) and len(kept) < told.nms_top_k:
@@ -414,7 +414,7 @@ def _boxes(name: str, found: _Found, info: Any, names: list[str], most: int | No
 
 
 def _json(name: str, rows: Real, names: list[str]) -> bytes:
-    """The text that a program reads: a name, and a list in JSON."""
+    """The text for the program: a name, and a list in JSON."""
     texts = []
     for *box, score, number in rows:
         corners = ",".join(f"{one:.6f}" for one in box)

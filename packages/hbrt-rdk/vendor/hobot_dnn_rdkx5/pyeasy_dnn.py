@@ -1,4 +1,4 @@
-"""pyeasy_dnn of RDK X5, as of the other boards: docs/rdk.md."""
+"""pyeasy_dnn of RDK X5, the same as on the other boards; see docs/rdk.md."""
 
 from hobot_dnn.pyeasy_dnn import Model, TensorProperties, load, pyDNNTensor
 

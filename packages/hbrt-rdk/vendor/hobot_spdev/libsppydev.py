@@ -1,4 +1,4 @@
-"""Camera, Encoder, Decoder and Display of RDK Ultra: those of ``hobot_vio.libsrcampy``, with sizes as lists.
+"""Camera, Encoder, Decoder and Display of RDK Ultra: the classes of ``hobot_vio.libsrcampy``, with sizes as lists.
 
 Source: RDK documentation, Python multimedia interface of RDK Ultra, https://github.com/D-Robotics/rdk_doc
 """
@@ -18,13 +18,16 @@ _ROTATE_CROP = 4  # of hobot_vio; it scales alone where no crop or turn is given
 
 
 class Camera:
-    """A camera's frames (``open_cam``), or a scaler of frames that are sent or bound (``open_vps``)."""
+    """A camera's frames (``open_cam``), or a scaler for frames that are sent or bound (``open_vps``)."""
 
     def __init__(self) -> None:
         self._camera = libsrcampy.Camera()
 
     def open_cam(self, video_index: int = -1, *sizes: Any, fps: int = 30) -> int:
-        """Open the camera that HBRT_CAMERA names; frames come in each size: [width, height], or several. 0 or -1."""
+        """Open the camera that HBRT_CAMERA names, with frames in one or several sizes [width, height].
+
+        Returns 0 or -1.
+        """
         return self._camera.open_cam(0, video_index, fps, *map(list, zip(*_pairs(sizes), strict=True)))
 
     def open_vps(
@@ -34,14 +37,17 @@ class Camera:
         crop_rect: Sequence[Any] = (),
         rotate: int | Sequence[int] = 0,
     ) -> int:
-        """Crop frames of one size from the upper left corner, turn them, and scale them into each size. 0 or -1."""
+        """Crop frames of one size from the upper left corner, rotate them, and scale them to each size.
+
+        Returns 0 or -1.
+        """
         crops = [[0, 0, width, height] for width, height in _pairs([crop_rect])] if crop_rect else []
         return self._camera.open_vps(
             1, _ROTATE_CROP, crop_rect=crops, rotate=rotate, src_size=src_size, dst_size=_pairs([dst_size])
         )
 
     def get_frame(self, module: int = 2, *size: Any) -> bytes | None:
-        """The next frame in NV12, in a size that was opened, the first by default; None when there is none."""
+        """The next frame in NV12, in one of the opened sizes, the first by default; None if there is no frame."""
         width, height = _pairs(size)[0] if size else (0, 0)
         return self._camera.get_img(module, width, height)
 
@@ -54,7 +60,7 @@ class Camera:
         self._camera.close_cam()
 
     def frame(self) -> Picture | None:
-        """The next picture (H, W, 3) in BGR, None when there is none."""
+        """The next picture (H, W, 3) in BGR, or None."""
         return self._camera.frame()
 
     def take(self, source: Any) -> None:
@@ -77,7 +83,7 @@ class Encoder:
         return self._encoder.encode_file(img)
 
     def get_frame(self) -> bytes | None:
-        """The stream's next part; None when there is none."""
+        """The stream's next part, or None."""
         return self._encoder.get_img()
 
     def close(self) -> int:
@@ -104,7 +110,7 @@ class Decoder:
         return self._decoder.set_img(img, chn, eos)
 
     def get_frame(self) -> bytes | None:
-        """The next frame in NV12, of the size that was said; None when there is none."""
+        """The next frame in NV12, in the configured size, or None."""
         return self._decoder.get_img()
 
     set_img = set_frame = send_frame
@@ -115,12 +121,12 @@ class Decoder:
         return self._decoder.close()
 
     def frame(self) -> Picture | None:
-        """The next picture (H, W, 3) in BGR, None when there is none."""
+        """The next picture (H, W, 3) in BGR, or None."""
         return self._decoder.frame()
 
 
 class Display:
-    """What is shown: one video layer, and graphics over it."""
+    """The display: one video layer, with graphics over it."""
 
     def __init__(self) -> None:
         self._display = libsrcampy.Display()
@@ -136,7 +142,7 @@ class Display:
     def set_rect(
         self, x0: int, y0: int, x1: int, y1: int, flush: int = 0, color: int = 0xFFFF0000, line_width: int = 4
     ) -> int:
-        """Draw a rectangle, over nothing else when ``flush`` is 1; color is ARGB. 0 or -1."""
+        """Draw a rectangle, clearing the layer first if ``flush`` is 1; color is ARGB. Returns 0 or -1."""
         return self._display.set_graph_rect(x0, y0, x1, y1, 2, flush, color, line_width)
 
     def set_word(
@@ -150,12 +156,12 @@ class Display:
         return self._display.close()
 
     def take(self, source: Any) -> None:
-        """Show a frame of another, the one that is next when it is bound."""
+        """Show a frame of another object; if it is bound, its next frame."""
         self._display.take(source)
 
 
 def _pairs(given: Sequence[Any]) -> list[tuple[int, int]]:
-    """Sizes, of [width, height], of lists of such, or of two numbers; numbers before a list are left out."""
+    """Parse sizes from [width, height], lists of these, or two numbers; numbers before a list are ignored."""
     lists = [one for one in given if not isinstance(one, int)] or [list(given)[-2:]]
     rows = [row for one in lists for row in ([one] if one and isinstance(one[0], int) else one)]
     return [(int(row[0]), int(row[1])) for row in rows if len(row) > 1] or [DEFAULT_SIZE]

@@ -7,7 +7,7 @@ BOARDS = {"s100": "S100", "x5": "X5", "x3": "X3"}
 
 
 def surroundings() -> None:
-    """Have programs find the board's USB camera, window and name, where settings ask for them: ``hobot_vio.usb``."""
+    """Let programs find the board's USB camera, window and name if the settings ask for them: ``hobot_vio.usb``."""
     if settings.text("HBRT_CAMERA") or settings.text("HBRT_DISPLAY") or settings.text("HBRT_PROFILE") in BOARDS:
         from hobot_vio.usb import install
 

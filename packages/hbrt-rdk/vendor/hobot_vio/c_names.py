@@ -1,7 +1,7 @@
-"""libspcdev's cameras, codecs and displays as libhbrt.so hands their calls over: ``libsrcampy``'s, by handles.
+"""libspcdev's cameras, codecs and displays as libhbrt.so passes their calls on: ``libsrcampy``'s, by handles.
 
-native/include/sp declares them. Addresses are numbers; a call that a board would answer with -1 does so here, with a
-sentence on standard error.
+native/include/sp declares them. Addresses are numbers; a call for which a board returns -1 does the same here, and
+prints the reason on standard error.
 Source: RDK documentation, C multimedia interface, https://github.com/HorizonRDK/rdk_x3_doc
 """
 
@@ -32,7 +32,7 @@ class _Vio(Camera):
     """A camera or a scaler; a camera may crop and turn as well."""
 
     def open_camera(self, sizes: list[list[int]], how: list[int], crops: list[list[int]], turns: list[int]) -> int:
-        """Open a camera of these sizes, each with its crop and turn; ``how`` is the sensor's height, width and fps."""
+        """Open a camera with these sizes, crops and rotations; ``how`` is the sensor's height, width and fps."""
         raw_height, raw_width, fps = how
         widths, heights = ([one[at] for one in sizes] for at in range(2))
         code = self.open_cam(0, -1, fps, widths, heights, raw_height, raw_width, crops)
@@ -40,7 +40,7 @@ class _Vio(Camera):
         return code
 
     def whole(self, width: int, height: int) -> bytes | None:
-        """The next frame, not cropped or turned, by default in the size of the input; None when there is none."""
+        """The next frame, not cropped or rotated, by default in the input's size; None if there is no frame."""
         picture = self.frame()
         size = (width, height) if width > 0 and height > 0 else self._input
         return None if picture is None else to_nv12(picture, *size)
@@ -63,7 +63,7 @@ def _refuse(sentence: str) -> int:
 
 
 def _call(call: Callable[..., int]) -> Callable[..., int]:
-    """Have a function as the call of its name, which answers -1, and says why, where it raises."""
+    """Register a function as the call of its name, which prints the error and returns -1 if the function raises."""
 
     @wraps(call)
     def called(*given: int) -> int:
@@ -87,7 +87,7 @@ def _new(kind: type) -> Callable[[], int]:
 
 @_call
 def _release(obj: int) -> int:
-    """Forget an object; NULL is none."""
+    """Release an object; NULL is ignored."""
     if obj and _objects.pop(obj, None) is None:
         raise ValueError(f"unknown object {obj:#x}: not initialized, or released before.")
     return 0
@@ -102,7 +102,7 @@ def _of(obj: int, kind: type[_Object]) -> _Object:
     """The object of a handle.
 
     Raises:
-        ValueError: there is none of this kind.
+        ValueError: unknown handle of this kind.
     """
     found = _objects.get(obj)
     if found is None or not isinstance(found, kind):
@@ -111,14 +111,14 @@ def _of(obj: int, kind: type[_Object]) -> _Object:
 
 
 def _numbers(address: int, number: int) -> list[int]:
-    """So many int32 of an address; none of NULL."""
+    """This many int32 values at an address; an empty list for NULL."""
     if not 0 < number <= _MAX_SIZES:
         raise ValueError(f"Invalid chn_num {number}: must be 1 to {_MAX_SIZES}.")
     return list((ctypes.c_int32 * number).from_address(address)) if address else []
 
 
 def _rows(number: int, *addresses: int) -> list[list[int]]:
-    """Rows of numbers, of arrays with a number of each row; none where an array is NULL."""
+    """Rows of numbers, from arrays with one number per row; empty if an array is NULL."""
     columns = [_numbers(one, number) for one in addresses]
     return [list(row) for row in zip(*columns, strict=True)] if all(columns) else []
 
@@ -130,7 +130,7 @@ def _given(address: int, size: int) -> bytes:
 
 
 def _answer(address: int, data: bytes | None) -> int:
-    """Write data where the program wants it: 0, or -1 when there is none."""
+    """Write data to the program's buffer; returns 0, or -1 if there is no data."""
     if data is None:
         return -1
     if not address:
@@ -147,7 +147,7 @@ def sp_open_camera(obj: int, pipe: int, video: int, number: int, widths: int, he
 
 @_call
 def sp_open_camera_v2(obj: int, pipe: int, video: int, number: int, how: int, widths: int, heights: int) -> int:
-    """The same, with what the sensor gives."""
+    """Like ``sp_open_camera``, but also takes the sensor's height, width and fps."""
     return sp_open_camera_v3(obj, pipe, video, number, how, widths, heights, 0, 0, 0, 0, 0)
 
 
@@ -155,7 +155,7 @@ def sp_open_camera_v2(obj: int, pipe: int, video: int, number: int, how: int, wi
 def sp_open_camera_v3(
     obj: int, pipe: int, video: int, number: int, how: int, widths: int, heights: int, *processed: int
 ) -> int:
-    """The same, with a crop and a turn of each size."""
+    """Like ``sp_open_camera_v2``, but also takes a crop and a rotation for each size."""
     del pipe, video
     *crops, turns = processed
     sensor = _numbers(how, 3) or [-1, -1, -1]
@@ -167,7 +167,7 @@ def sp_open_camera_v3(
 def sp_open_vps(
     obj: int, pipe: int, number: int, mode: int, width: int, height: int, widths: int, heights: int, *processed: int
 ) -> int:
-    """Open a scaler of frames of one size."""
+    """Open a scaler for frames of one size."""
     *crops, turns = processed
     return _of(obj, _Vio).open_vps(
         pipe,
@@ -180,7 +180,7 @@ def sp_open_vps(
 
 
 def _turns(address: int, number: int) -> list[int]:
-    """Quarters of a turn, of numbers that are them already, or degrees."""
+    """Convert quarter turns or degrees to quarter turns."""
     return [one // 90 if one >= 90 else one for one in _numbers(address, number)]
 
 
@@ -209,7 +209,7 @@ def sp_vio_get_raw(obj: int, buffer: int, width: int, height: int, timeout: int)
     """Refuse."""
     del buffer, width, height, timeout
     _of(obj, _Vio)
-    raise ValueError("there is no raw data of a sensor here; sp_vio_get_yuv has the picture.")
+    raise ValueError("raw sensor data is not available; call sp_vio_get_yuv for the picture.")
 
 
 @_call
@@ -246,7 +246,7 @@ def sp_encoder_get_stream(obj: int, buffer: int) -> int:
 
 @_call
 def sp_start_decode(obj: int, file: int, channel: int, kind: int, width: int, height: int) -> int:
-    """Begin with a stream's file, or with none for ``sp_decoder_set_image``."""
+    """Start decoding a stream's file, or no file for use with ``sp_decoder_set_image``."""
     name = ctypes.string_at(file).decode(errors="surrogateescape") if file else ""
     return _of(obj, Decoder).decode(name, channel, kind, width, height)[0]
 
@@ -309,13 +309,13 @@ def sp_get_display_resolution(width: int, height: int) -> int:
 
 @_call
 def sp_module_bind(source: int, kind: int, target: int, other: int) -> int:
-    """Have one object's frames go into another."""
+    """Send one object's frames to another."""
     del kind, other
     return bind(_of(source, object), _of(target, object))
 
 
 @_call
 def sp_module_unbind(source: int, kind: int, target: int, other: int) -> int:
-    """End what ``sp_module_bind`` did."""
+    """Undo ``sp_module_bind``."""
     del kind, other
     return unbind(_of(source, object), _of(target, object))

@@ -1,6 +1,6 @@
 """Camera, Encoder, Decoder and Display of RDK boards, over files and pictures.
 
-A call that a board would answer with -1 does so here, with a sentence on standard error.
+A call for which a board returns -1 does the same here, and prints the reason on standard error.
 Source: RDK documentation, Python multimedia interface, https://github.com/D-Robotics/rdk_doc, and
 https://github.com/HorizonRDK/hobot-spdev
 """
@@ -28,11 +28,11 @@ _ARGB_CHANNELS = range(2, 4)
 
 class _Source(Protocol):
     def frame(self) -> Picture | None:
-        """The next picture (H, W, 3) in BGR, None when there is none."""
+        """The next picture (H, W, 3) in BGR, or None."""
 
 
 def _answers(call: Callable[..., int]) -> Callable[..., int]:
-    """Answer -1, and say why, where the call raises OSError or ValueError."""
+    """Print the error and return -1 if the call raises OSError or ValueError."""
 
     @wraps(call)
     def answered(*args: Any, **how: Any) -> int:
@@ -46,7 +46,7 @@ def _answers(call: Callable[..., int]) -> Callable[..., int]:
 
 
 class Camera:
-    """A camera's frames (``open_cam``), or a scaler of frames that are set or bound (``open_vps``)."""
+    """A camera's frames (``open_cam``), or a scaler for frames that are set or bound (``open_vps``)."""
 
     def __init__(self) -> None:
         self._frames: CameraFrames | None = None
@@ -69,10 +69,10 @@ class Camera:
         raw_width: int = -1,
         crop_rect: Sequence[Any] | None = None,
     ) -> int:
-        """Open the camera that HBRT_CAMERA names; frames come at ``fps`` in each of the sizes. 0 or -1.
+        """Open the camera that HBRT_CAMERA names, with frames at ``fps`` in each of the sizes. Returns 0 or -1.
 
-        They also come in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or less. A size
-        of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] of the sensor's size.
+        They are also delivered in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or
+        less. A size of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] in the sensor's size.
         """
         del pipe_id, video_index
         self._input = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
@@ -96,7 +96,7 @@ class Camera:
         dst_size: Sequence[Any] = (),
         **spelt: int,
     ) -> int:
-        """Scale (1), crop (2), rotate (3) or both (4) frames of one size into each of the sizes. 0 or -1.
+        """Scale (1), crop (2), rotate (3) or both (4) frames of one size to each of the sizes. Returns 0 or -1.
 
         A size of 0 is its crop's, or the input's. ``process_mode`` is another spelling of ``proc_mode``.
         """
@@ -120,7 +120,7 @@ class Camera:
         self._sizes = []
 
     def get_img(self, module: int = 2, width: int = 0, height: int = 0) -> bytes | None:
-        """The next frame in NV12, in one of the sizes that were opened, the first by default; None when there is none.
+        """The next frame in NV12, in one of the opened sizes, the first by default; None if there is no frame.
 
         Args:
             module: Where on the board the frame is taken; NV12 from each of them.
@@ -143,7 +143,7 @@ class Camera:
         return 0
 
     def frame(self) -> Picture | None:
-        """The next picture (H, W, 3) in BGR, None when there is none."""
+        """The next picture (H, W, 3) in BGR, or None."""
         if self._source is not None:
             return self._source.frame()
         return self._set if self._frames is None else self._frames.next()
@@ -200,7 +200,7 @@ class Encoder:
         return 0
 
     def get_img(self) -> bytes | None:
-        """The stream's next part: of a frame that was given, or of the next one of what is bound; else None."""
+        """The stream's next part: from a given frame or from the next frame of the bound object; otherwise None."""
         if self._codec and not self._packets and self._source is not None:
             picture = self._source.frame()
             if picture is not None:
@@ -276,7 +276,7 @@ class Decoder:
         return [0, frames]
 
     def get_img(self) -> bytes | None:
-        """The next frame in NV12, of the size that was said; None when there is none."""
+        """The next frame in NV12, in the configured size, or None."""
         picture = self.frame()
         return None if picture is None else to_nv12(picture, *self._size)
 
@@ -300,7 +300,7 @@ class Decoder:
         return 0
 
     def frame(self) -> Picture | None:
-        """The next picture (H, W, 3) in BGR, None when there is none."""
+        """The next picture (H, W, 3) in BGR, or None."""
         try:
             while self._packets and not self._pictures:
                 self._decode(self._packets.popleft())
@@ -323,12 +323,12 @@ class Decoder:
             self._decode(packet)
 
     def _decode(self, packet: Any) -> None:
-        """Decode a packet, or what is left behind the last one for None."""
+        """Decode a packet, or the remaining frames if the packet is None."""
         self._pictures.extend(frame.to_ndarray(format="bgr24") for frame in self._context.decode(packet))
 
 
 class Display:
-    """What is shown: a video layer, and graphics over it."""
+    """The display: a video layer, with graphics over it."""
 
     def __init__(self) -> None:
         self._sizes: dict[int, tuple[int, int]] = {}
@@ -376,7 +376,7 @@ class Display:
         color: int = 0xFFFF0000,
         line_width: int = 4,
     ) -> int:
-        """Draw a rectangle on a graphics layer, over nothing else when ``flush`` is 1; color is ARGB. 0 or -1."""
+        """Draw a rectangle on a graphics layer, clearing it first if ``flush`` is 1; color is ARGB. Returns 0 or -1."""
         begin, end = (int(x0), int(y0)), (int(x1), int(y1))
         return self._draw(chn, flush, lambda canvas: cv2.rectangle(canvas, begin, end, _bgr(color), line_width))
 
@@ -406,7 +406,7 @@ class Display:
         return 0
 
     def take(self, source: _Source | None) -> None:
-        """Show a frame of another, the one that is next when it is bound."""
+        """Show a frame of another object; if it is bound, its next frame."""
         picture = None if source is None else source.frame()
         if picture is not None:
             self._show(picture)
@@ -428,7 +428,7 @@ class Display:
 
 
 def bind(src: Any, dst: Any) -> int:
-    """Have a camera's or decoder's frames go into another camera, encoder or display. 0 or -1."""
+    """Send a camera's or decoder's frames to another camera, encoder or display. Returns 0 or -1."""
     if not hasattr(src, "frame") or not hasattr(dst, "take"):
         tell(f"bind: a {type(src).__name__} cannot be bound to a {type(dst).__name__}.")
         return -1
@@ -437,7 +437,7 @@ def bind(src: Any, dst: Any) -> int:
 
 
 def unbind(src: Any, dst: Any) -> int:
-    """End what ``bind`` did. 0 or -1."""
+    """Undo ``bind``. Returns 0 or -1."""
     if not hasattr(src, "frame") or not hasattr(dst, "take"):
         tell(f"unbind: a {type(src).__name__} is not bound to a {type(dst).__name__}.")
         return -1

@@ -51,10 +51,10 @@ def from_nv12(frame: bytes, width: int, height: int) -> Picture:
 
 
 def camera_frames() -> Iterator[Picture]:
-    """BGR pictures of HBRT_CAMERA, over and over: a picture, a folder of pictures or a video; else a test pattern.
+    """BGR pictures of HBRT_CAMERA in an endless loop: a picture, a folder of pictures or a video; else a test pattern.
 
     Raises:
-        OSError: HBRT_CAMERA names nothing that holds pictures.
+        OSError: HBRT_CAMERA names a file or folder without pictures.
     """
     name = settings.text("HBRT_CAMERA")
     if not name:
@@ -74,7 +74,7 @@ def camera_frames() -> Iterator[Picture]:
 
 
 class CameraFrames:
-    """The frames of a camera: those of ``camera_frames``, so many a second.
+    """The frames of a camera: ``camera_frames`` at a fixed rate.
 
     Args:
         fps: Frames a second; 30 when it is 0 or less.
@@ -126,7 +126,7 @@ def _pattern() -> Iterator[Picture]:
 
 
 def show(picture: Picture) -> None:
-    """Write what a display shows into HBRT_DISPLAY, a picture's file; without it, say that it is not shown."""
+    """Write the display's picture to the file HBRT_DISPLAY; without it, print a note that nothing is displayed."""
     name = settings.text("HBRT_DISPLAY")
     if not name:
         tell("nothing is displayed; set HBRT_DISPLAY to a picture's file that is to hold what the display shows.")

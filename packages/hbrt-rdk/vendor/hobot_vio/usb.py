@@ -1,7 +1,7 @@
-"""A board's USB camera, window and name, for programs that look for them by OpenCV and in the file system.
+"""A board's USB camera, window and name, for programs that look for them with OpenCV and in the file system.
 
 With HBRT_CAMERA, a camera that OpenCV cannot open shows those frames; with HBRT_DISPLAY, an OpenCV without windows
-writes what it is to show into that file; with HBRT_PROFILE=s100, x5 or x3, the files that name the board are there.
+writes its pictures to that file; with HBRT_PROFILE=s100, x5 or x3, the files that name the board exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FPS = 30.0
 
 
 class VideoCapture:
-    """``cv2.VideoCapture``, which shows HBRT_CAMERA for a camera (a number, or /dev/video...) that is not there."""
+    """``cv2.VideoCapture``, which shows HBRT_CAMERA for a camera (a number, or /dev/video...) that does not exist."""
 
     def __init__(self, *source: Any) -> None:
         self._own = OwnCapture()
@@ -33,7 +33,7 @@ class VideoCapture:
             self.open(*source)
 
     def __getattr__(self, name: str) -> Any:
-        """What OpenCV's has besides."""
+        """More of OpenCV's arguments."""
         return getattr(self._own, name)
 
     def open(self, filename: Any, *how: Any) -> bool:
@@ -71,7 +71,7 @@ class VideoCapture:
         return self.retrieve() if self._frames is not None and self.grab() else self._own.read(*how)
 
     def set(self, prop: int, value: float) -> bool:
-        """As OpenCV's: a size is that of the frames from now on."""
+        """As in OpenCV: a size applies to the following frames."""
         if self._frames is None:
             return self._own.set(prop, value)
         self._sizes[prop] = value
@@ -96,7 +96,7 @@ class VideoCapture:
 
 
 def install() -> None:
-    """Put in what the settings ask for, once in a process; each says so on standard error when it is used."""
+    """Install the replacements that the settings ask for, once per process; each prints a note when it is used."""
     if settings.text("HBRT_CAMERA"):
         cv2.VideoCapture = VideoCapture  # type: ignore[misc, assignment]
         board_files.show({"/dev/video0": None})
@@ -129,10 +129,10 @@ def _imshow(winname: str, mat: Any) -> None:
 
 
 def _wait_key(delay: int = 0) -> int:
-    """No key is ever pressed. Without a delay a program would wait forever; this returns."""
+    """No key is ever pressed. Without a delay OpenCV waits forever; this returns."""
     time.sleep(max(delay, 0) / 1000)
     return -1
 
 
 def _window(*_given: Any, **_how: Any) -> None:
-    """A window that is not there."""
+    """A window that does not exist."""

@@ -1,4 +1,4 @@
-"""libsrcampy of RDK X5, as of the other boards: docs/rdk.md."""
+"""libsrcampy of RDK X5, the same as on the other boards; see docs/rdk.md."""
 
 from hobot_vio.libsrcampy import Camera, Decoder, Display, Encoder, bind, unbind
 

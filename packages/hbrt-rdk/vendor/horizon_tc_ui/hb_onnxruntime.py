@@ -20,7 +20,7 @@ class HB_ONNXRuntime:
 
     Args:
         model_file: Its path.
-        onnx_model: The model itself, where there is no path.
+        onnx_model: The model itself, if there is no path.
 
     Attributes:
         input_names: Names of the inputs, in order.
@@ -56,10 +56,10 @@ class HB_ONNXRuntime:
         return list(self._session.get_outputs())
 
     def set_dim_param(self, input_index: int, dim_index: int, value: int | str) -> None:
-        """Taken, and changes nothing: a free dimension has the size that ``run`` is given."""
+        """Accepted without effect: a free dimension gets its size from ``run``."""
 
     def set_providers(self, providers: Sequence[str]) -> None:
-        """Taken, and changes nothing: models run on the CPU."""
+        """Accepted without effect: models run on the CPU."""
 
     def run(
         self,
@@ -70,7 +70,7 @@ class HB_ONNXRuntime:
         """Run the model.
 
         Args:
-            output_names: Which outputs; all when None.
+            output_names: Names of the outputs to return; all if None.
             input_feed: An array for each input, by its name.
             input_offset: Subtracted from bytes (uint8) for an input of int8, as the board does with pictures.
 
@@ -92,5 +92,5 @@ class HB_ONNXRuntime:
         input_feed: Mapping[str, NDArray[Any]],
         input_offset: int = 0,
     ) -> list[NDArray[Any]]:
-        """As ``run``, of arrays that are no pictures."""
+        """Like ``run``, for arrays that are not pictures."""
         return self.run(output_names, input_feed, input_offset)

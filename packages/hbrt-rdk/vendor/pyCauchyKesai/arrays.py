@@ -33,7 +33,7 @@ class IONMemory:
         cached: Behind the CPU's cache.
 
     Raises:
-        MemoryError: there is no room.
+        MemoryError: out of memory.
     """
 
     def __init__(self, size: int, cached: bool = True) -> None:  # noqa: FBT001, FBT002 - the binding's signature
@@ -59,23 +59,23 @@ class IONMemory:
         return self._mem.array(np.uint8)[: self.size]
 
     def flush_clean(self) -> None:
-        """Write what the CPU wrote to memory."""
+        """Write the CPU's cached changes back to memory."""
         hbSysFlushMem(self._mem, hbSysMemFlushFlag.HB_SYS_MEM_CACHE_CLEAN)
 
     def flush_invalidate(self) -> None:
-        """Have the CPU read memory anew."""
+        """Invalidate the CPU's cache, so that it reads memory again."""
         hbSysFlushMem(self._mem, hbSysMemFlushFlag.HB_SYS_MEM_CACHE_INVALIDATE)
 
 
 @dataclass
 class IONArrayDesc:
-    """What an array looks like.
+    """The type and shape of an array.
 
     Attributes:
         dtype: Of its numbers.
         shape: Its sizes.
         name: Of the input or output.
-        scale: Empty unless quantized; one, or one of each step of ``quantize_axis``.
+        scale: Empty unless quantized; one, or one per step of ``quantize_axis``.
         zero_point: As ``scale``.
         quantize_axis: The dimension that they count.
     """
@@ -100,7 +100,7 @@ class IONArrayDesc:
         return self.size() * self.dtype.itemsize
 
     def is_quantized(self) -> bool:
-        """Whether its numbers stand for real ones."""
+        """Whether its numbers represent real ones."""
         return bool(self.scale)
 
 
@@ -110,8 +110,8 @@ class IONArray:
     Args:
         kind: Type of the numbers, or a description.
         shape: Sizes, with a type.
-        cached: Behind the CPU's cache.
-        defer: Take memory when ``allocate`` is called, or ``numpy``.
+        cached: Accessed through the CPU's cache.
+        defer: Allocate memory only when ``allocate`` or ``numpy`` is called.
     """
 
     def __init__(
@@ -199,14 +199,14 @@ class IONArray:
         self.flush_clean()
 
     def dequantize(self) -> NDArray[Any]:
-        """The real numbers that it stands for, float32; its own when it is not quantized."""
+        """The real numbers that it represents, float32; its own numbers if it is not quantized."""
         if not self.desc.is_quantized():
             return self.numpy().copy()
         zero = np.asarray(self.desc.zero_point or [0], np.float32)
         return (self.numpy().astype(np.float32) - self._along(zero)) * self._along(np.asarray(self.desc.scale))
 
     def quantize(self, values: ArrayLike) -> None:
-        """Write the numbers that stand for real ones."""
+        """Quantize and write real numbers."""
         zero = np.asarray(self.desc.zero_point or [0], np.float32)
         real = np.asarray(values, np.float32)
         if self.desc.is_quantized():
@@ -216,7 +216,7 @@ class IONArray:
         self.from_numpy(real.astype(self.desc.dtype))
 
     def flush_clean(self) -> None:
-        """Write what the CPU wrote to memory."""
+        """Write the CPU's cached changes back to memory."""
         self._block().flush_clean()
 
     def flush_invalidate(self) -> None:

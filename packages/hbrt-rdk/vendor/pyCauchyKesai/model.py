@@ -28,7 +28,7 @@ class CauchyKesai:
         model_cnt_select: Which model of the file.
 
     Raises:
-        HbrtError: the file cannot be read, or is no model that the runtime can carry. ValueError: no such model.
+        HbrtError: the file cannot be read, or is not a model that the runtime supports. ValueError: unknown model.
     """
 
     def __init__(self, model_path: str, n_task: int = 1, model_cnt_select: int = 0) -> None:
@@ -61,11 +61,11 @@ class CauchyKesai:
 
     @property
     def bpu_core_num(self) -> int:
-        """Cores that the model was compiled for: one."""
+        """The number of cores that the model was compiled for: 1."""
         return 1
 
     def __call__(self, inputs: Sequence[NDArray[Any]] | None = None, task_id: int = 0) -> list[NDArray[Any]]:
-        """Run the model on arrays, or on what ``inputs[task_id]`` holds, and give the outputs."""
+        """Run the model on arrays, or on the contents of ``inputs[task_id]``, and return the outputs."""
         self._started(inputs, task_id)
         return self.wait(task_id)
 
@@ -74,7 +74,7 @@ class CauchyKesai:
         return self(inputs, task_id)
 
     def start(self, *given: Any, task_id: int = 0) -> None:
-        """Begin a task: ``start(inputs, task_id)``, or ``start(task_id)`` on what ``inputs[task_id]`` holds.
+        """Begin a task: ``start(inputs, task_id)``, or ``start(task_id)`` on the contents of ``inputs[task_id]``.
 
         Raises:
             ValueError: an array does not fit. RuntimeError: the task runs already.
@@ -96,7 +96,7 @@ class CauchyKesai:
         del self._running[task_id]
 
     def wait(self, task_id: int = 0, timeout_ms: int = 0) -> list[NDArray[Any]]:
-        """As ``wait_done``, and give their own arrays."""
+        """Like ``wait_done``, but returns copies of the outputs."""
         self.wait_done(task_id, timeout_ms)
         return [one.numpy().copy() for one in self.outputs[task_id]]
 
@@ -127,7 +127,7 @@ class CauchyKesai:
         return _fits(ion, self.output_descs, idx)
 
     def summary(self) -> dict[str, Any]:
-        """What the model is, for ``json.dumps``."""
+        """A description of the model, for ``json.dumps``."""
         models = [
             {"index": at, "name": name, "selected": name == self._name}
             for at, name in enumerate(self._runtime.model_names)
@@ -155,7 +155,7 @@ class CauchyKesai:
         return {"time_us": took * 1e6, "time_ms": took * 1e3, "time_s": took, "time_min": took / 60}
 
     def s(self) -> None:
-        """Print what the model is."""
+        """Print a description of the model."""
         told = self.summary()
         print(f"{told['model_path']}: {self._name}, {self.n_task} tasks")  # noqa: T201 - what it is for
         for kind in ("inputs", "outputs"):
