@@ -1,8 +1,8 @@
-"""What structures of RKNN do beside holding their fields, which rknn_api/types.py has of the headers.
+"""Behavior of RKNN structures; their fields are in rknn_api/types.py.
 
 Source: RKNN C API Reference (2.3.2), data structures, https://github.com/airockchip/rknn-toolkit2
-Emulator: numbers that the reference does not print are its choice: those of flags, of enums but rknn_mem_sync_mode, and
-the lengths of arrays. Sizes are those of an LP64 C compiler.
+Emulator: numbers missing from the reference are the emulator's choice: flags, enums other than rknn_mem_sync_mode, and
+    array lengths. Sizes are those of an LP64 C compiler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TensorAttr:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The dimensions that it has."""
+        """Its valid dimensions."""
         return tuple(self.dims[: self.n_dims])
 
 
@@ -45,7 +45,7 @@ class TensorMem:
 
         Args:
             dtype: Type of an element.
-            shape: In elements; None for as many whole ones as there are.
+            shape: Stride in elements; None for as many whole elements as fit.
 
         Raises:
             ValueError: the memory was destroyed, or is smaller.

@@ -1,4 +1,4 @@
-"""The run time's calls as libhbrt.so hands them over: addresses as numbers, which the headers' prototypes read."""
+"""The run time's calls as libhbrt.so passes them on: addresses are numbers, as in the headers' prototypes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _rknn_query(context: int, cmd: int, info: int, size: int) -> int:
 
 
 def _rknn_destroy_mem(context: int, mem: int) -> int:
-    """As rknn_destroy_mem; the structure goes with the memory."""
+    """Like rknn_destroy_mem; the structure is freed with the memory."""
     code = functions.rknn_destroy_mem(context, read(rknn_tensor_mem, mem))
     if not code:
         del made[mem]
@@ -64,5 +64,5 @@ def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
 
 
 def refusal(name: str, status: int) -> None:
-    """As ``Guest.refusal`` of arm_client/c_library/host.py: the run time's own log has said it."""
+    """Like ``Guest.refusal`` of arm_client/c_library/host.py: the run time has already logged it."""
     del name, status

@@ -1,4 +1,4 @@
-"""What the toolkit's and the run time's objects share: return codes with sentences, and the names of the cores."""
+"""Shared by the toolkit's and the run time's objects: return codes with messages, and the names of the cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rknn_api.run.runner import refused
 
 
 class Calls:
-    """An object whose calls return 0, or -1 with a sentence on standard error.
+    """An object whose calls return 0, or -1 with a message on standard error.
 
     Attributes:
         last_error: The sentence of the last call that failed.
@@ -32,7 +32,7 @@ class Calls:
     NPU_CORE_ALL = CoreMask.NPU_CORE_ALL
 
     def __init_subclass__(cls) -> None:
-        """Have a call answer an argument that it has not as it answers a wrong one."""
+        """Make a call treat an unknown argument like an invalid one."""
         for name, call in list(vars(cls).items()):
             if callable(call) and not name.startswith("_"):
                 setattr(cls, name, _answering(call))
@@ -41,8 +41,8 @@ class Calls:
         """Begin.
 
         Args:
-            verbose: Say what is done.
-            verbose_file: Where everything that is said is written too.
+            verbose: Log each step.
+            verbose_file: A file that also gets everything that is logged.
 
         Raises:
             OSError: the file cannot be written.
@@ -52,11 +52,11 @@ class Calls:
         self._log = Log(verbose=verbose, file=verbose_file)
 
     def list_devices(self) -> tuple[list[str], list[str]]:
-        """Boards that a program can run on: none by adb, and the emulated one."""
+        """Boards that a program can run on: none over adb, and the emulated one."""
         return [], ["emulator"]
 
     def _in_turn(self, outputs: list[Any]) -> list[Any]:
-        """What inference returns: with async_mode the outputs of the frame before, but for the first frame."""
+        """The result of inference: with async_mode, the outputs of the previous frame, except for the first frame."""
         if self._before is None:
             return outputs
         before, self._before = self._before, outputs

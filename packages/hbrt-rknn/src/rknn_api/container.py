@@ -1,4 +1,4 @@
-"""The model file of this emulator: an .rknn file of its own kind, which no board reads, as this reads no board's.
+"""The model file of this emulator: an .rknn file in its own format, which is not compatible with a board's.
 
 A header, a JSON text that describes the model, and sections of bytes::
 
@@ -11,8 +11,8 @@ A header, a JSON text that describes the model, and sections of bytes::
         sections, each at a multiple of 64 bytes of the file
 
 All numbers are little endian. The section ``graph`` is an ONNX model. Its inputs are real numbers in the layout of the
-model that was converted, as the program gives them: mean and deviation are subtracted and divided inside, and so are
-the QuantizeLinear and DequantizeLinear of a quantized model. Other sections are kept as they are.
+converted model, as passed by the program: the file itself applies mean and deviation, and the QuantizeLinear and
+DequantizeLinear of a quantized model. Other sections are kept as they are.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ _VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """One input or output of a model, for one image: a batch of ``rknn_batch_size`` has so many along dimension 0.
+    """One input or output of a model, for one image: a batch has ``rknn_batch_size`` of them along dimension 0.
 
     Attributes:
         name: As in the graph.
         shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes; -1 where only
             the data decides the size of an output.
-        dtype: Of the graph's own tensor, as numpy names it: what the program gives or gets unless it says otherwise.
+        dtype: Type of the graph's own tensor, as a numpy name; the program's type by default.
         stored: Of the tensor inside: "int8" or "int16" when it is quantized, "float16" for other real numbers, or
             ``dtype``.
         scale: real = (stored - zero_point) * scale; 1.0 when it is not quantized.
         zero_point: 0 when it is not quantized.
-        layout: "NCHW" or "NHWC" of a tensor of four dimensions in the graph; else "UNDEFINED".
-        mean: Subtracted inside, one a channel; empty for none. Of inputs alone.
-        std: Divided by inside, one a channel; empty for none.
-        stored_name: The graph's tensor of the type ``stored``: that of a QuantizeLinear behind an input, or before the
-            DequantizeLinear of an output; "" where there is none.
+        layout: "NCHW" or "NHWC" for a four-dimensional tensor in the graph; otherwise "UNDEFINED".
+        mean: Mean subtracted by the model, one per channel; may be empty. Of inputs alone.
+        std: Deviation divided by in the model, one per channel; may be empty.
+        stored_name: The graph's tensor of the type ``stored``: the output of a QuantizeLinear after an input, or the
+            input of an output's DequantizeLinear; "" if there is none.
     """
 
     name: str
@@ -104,15 +104,15 @@ class Metadata:
         inputs: In the graph's order.
         outputs: In the graph's order.
         name: Of the model.
-        quantized_dtype: "w8a8" and such; "" for a model of real numbers.
+        quantized_dtype: Such as "w8a8"; "" for a model of real numbers.
         rknn_batch_size: Images that one run takes.
-        dynamic_input: Shapes by set and input, the largest set first found; empty for a model of one shape.
+        dynamic_input: Shapes by set and input, the first largest set first; empty for a model with one shape.
         dynamic_output: Shapes of the outputs by set; empty for a model of one shape.
         custom_string: The program's own.
-        custom_ops: Op types that the run time must be given.
-        remove_weight: The weights were left out: they are another model's, which is shared.
+        custom_ops: Op types that must be registered at run time.
+        remove_weight: Whether the weights were left out because they are shared from another model.
         optimization_level: As configured.
-        extra: What else the toolkit wants to find again.
+        extra: Other data that the toolkit stores.
     """
 
     target_platform: str
@@ -151,7 +151,7 @@ class Container:
         """The graph, parsed anew.
 
         Raises:
-            RknnError: RKNN_ERR_MODEL_INVALID: it is no ONNX model, or not the one that is described.
+            RknnError: RKNN_ERR_MODEL_INVALID: it is not an ONNX model, or does not match the description.
         """
         from google.protobuf.message import DecodeError
         from onnx import ModelProto
@@ -201,7 +201,7 @@ class Container:
             label: What a message calls it.
 
         Raises:
-            RknnError: RKNN_ERR_MODEL_INVALID: it is no such file, is damaged or cut short; says which.
+            RknnError: RKNN_ERR_MODEL_INVALID: it is not such a file, is damaged or truncated; says which.
         """
         view = memoryview(data)
         if is_encrypted(view):
@@ -238,7 +238,7 @@ class Container:
 
 
 def written(path: Path, data: bytes) -> None:
-    """Write a model file; whoever reads meanwhile has the former one, whole.
+    """Write a model file atomically: concurrent readers see the complete old file.
 
     Raises:
         RknnError: RKNN_ERR_FAIL: it cannot be written, and why.

@@ -1,4 +1,4 @@
-"""Model files that are encrypted: by AES-256 in GCM, which notices a change, under a key that scrypt makes of a secret.
+"""Encrypted model files: AES-256-GCM, which detects changes, with a key derived from a secret by scrypt.
 
 A header, which the cipher authenticates, and the encrypted file::
 
@@ -40,11 +40,11 @@ _MOST: Final = 2**31 - 1  # bytes that the cipher takes at once
 
 
 def encrypted(data: bytes, level: int) -> bytes:
-    """Encrypt a model file, by the key of HBRT_RKNN_KEY, or the emulator's own where that is not set.
+    """Encrypt a model file with the key from HBRT_RKNN_KEY or, if unset, the emulator's own.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: no such level, or it is encrypted already; RKNN_ERR_FAIL: the key cannot be
-            read, the library is not there.
+        RknnError: RKNN_ERR_PARAM_INVALID: unknown level, or it is already encrypted; RKNN_ERR_FAIL: the key cannot be
+            read, or the library is not installed.
     """
     if level not in LEVELS or isinstance(level, bool):
         raise invalid_parameter(f"crypt_level is {level!r}; write 1, 2 or 3.")
@@ -58,7 +58,7 @@ def encrypted(data: bytes, level: int) -> bytes:
 
 
 def is_encrypted(data: bytes | memoryview) -> bool:
-    """Whether a model file is one of these."""
+    """Whether a model file is encrypted."""
     return bytes(data[: len(MAGIC)]) == MAGIC
 
 
@@ -70,7 +70,7 @@ def decrypted(data: bytes | memoryview, label: str) -> bytes:
         label: What a message calls it.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: another key, or the file was changed or cut short; says which.
+        RknnError: RKNN_ERR_MODEL_INVALID: wrong key, or the file was changed or truncated; says which.
     """
     if len(data) < _HEAD.size:
         raise invalid_model(f"{label} is damaged: it is cut short.")
@@ -116,7 +116,7 @@ def _secret(*, has_key: bool) -> bytes:
 
 @lru_cache(maxsize=4)
 def _keys(secret: bytes, salt: bytes, level: int) -> tuple[bytes, bytes]:
-    """The cipher's key, and what tells another one."""
+    """The cipher's key, and a check value that reveals a wrong one."""
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
     made = Scrypt(salt=salt, length=48, n=1 << LEVELS[level], r=8, p=1).derive(secret)

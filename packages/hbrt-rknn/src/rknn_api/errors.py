@@ -1,4 +1,4 @@
-"""What a call of RKNN returns when it is refused: a code of the C API, and the sentence that is logged."""
+"""The error of a refused RKNN call: a code of the C API, and the logged message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rknn_api.types import RknnStatus as RknnStatus
 
 
 class RknnError(StatusError):
-    """A call was refused. ``status`` is an RknnStatus, ``text`` says what was wrong and what to do."""
+    """A call was refused. ``status`` is an RknnStatus, ``text`` gives the error and the remedy."""
 
 
 def invalid_parameter(sentence: str) -> RknnError:

@@ -1,10 +1,10 @@
-"""How tensors lie in memory on each chip: NC1HWC2, strides, alignment, and which edits of an attribute are permitted.
+"""The memory layouts of tensors on each chip: NC1HWC2, strides, alignment, and the permitted changes of an attribute.
 
 Pure, but that ``rules_of`` reads a chip's profile.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.1 and 5.2; RKNN C API Reference (2.3.2), zero-copy attributes,
 https://github.com/airockchip/rknn-toolkit2
-Emulator: the lanes of C2 that hold no channel are zeros, where a board leaves anything; widths are aligned in pixels.
+Emulator: unused lanes of C2 are zeros, but undefined on a board; widths are aligned in pixels.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Rules(NamedTuple):
     """What a chip wants.
 
     Attributes:
-        c2: By type; 0 where it has no such layout.
-        width_align: What widths are rounded up to.
-        bytes_align: What sizes are rounded up to.
+        c2: By type; 0 if it has no such layout.
+        width_align: Widths are rounded up to a multiple of this.
+        bytes_align: Sizes are rounded up to a multiple of this.
         output_edits: As ``OUTPUT_EDITS``; RV1103 and RV1106 make no float32.
     """
 
@@ -79,7 +79,7 @@ def rules_of(platform: str) -> Rules:
     """The rules of a chip, such as "rk3588".
 
     Raises:
-        BadProfileError: there is no profile of that name, or it has no NPU.
+        BadProfileError: unknown profile, or it has no NPU.
 
     Source: RKNN SDK advanced guide (chapter 5), table 5-7
     """
@@ -98,8 +98,8 @@ def native_shape(shape: Sequence[int], c2: int, element_bytes: int = 0) -> tuple
     Args:
         shape: N, C, H, W.
         c2: Innermost channels.
-        element_bytes: Of the type, to have C1 as large as a chip may report it, which rounds planes up to 4 pixels and
-            tensors to 1024 bytes; 0 for the least C1.
+        element_bytes: Size of the type, for C1 as large as a chip may report it, with planes rounded up to 4 pixels and
+            tensors to 1024 bytes; 0 for the smallest C1.
     """
     n, c, h, w = shape
     c1 = -(-c // c2)
@@ -110,13 +110,13 @@ def native_shape(shape: Sequence[int], c2: int, element_bytes: int = 0) -> tuple
 
 
 def native_offset(n: int, c: int, h: int, w: int, native: Sequence[int]) -> int:
-    """Where an element lies in NC1HWC2, in elements from the tensor's start."""
+    """The index of an element in NC1HWC2, in elements from the tensor's start."""
     _, c1, height, width, c2 = native
     return (((n * c1 + c // c2) * height + h) * width + w) * c2 + c % c2
 
 
 def to_native(array: NDArray[Any], native: Sequence[int]) -> NDArray[Any]:
-    """NCHW to NC1HWC2, any number of images; what holds no channel is zero.
+    """NCHW to NC1HWC2, any number of images; unused lanes are zero.
 
     Args:
         array: N, C, H, W.
@@ -130,7 +130,7 @@ def to_native(array: NDArray[Any], native: Sequence[int]) -> NDArray[Any]:
 
 
 def from_native(array: NDArray[Any], channels: int) -> NDArray[Any]:
-    """NC1HWC2 to NCHW, any number of images; what holds no channel is dropped."""
+    """NC1HWC2 to NCHW, any number of images; unused lanes are dropped."""
     n, c1, h, w, c2 = array.shape
     return np.ascontiguousarray(array.transpose(0, 1, 4, 2, 3).reshape(n, c1 * c2, h, w)[:, :channels])
 
@@ -141,7 +141,7 @@ def stride_of(width: int, channels: int, align: int) -> int:
 
 
 def strided_bytes(shape: Sequence[int], w_stride: int, h_stride: int, element_bytes: int) -> int:
-    """Bytes of an NHWC tensor with its rows, and images, as far apart as the strides say; 0 is as the shape."""
+    """Bytes of an NHWC tensor with the given strides of rows and images; 0 means as in the shape."""
     n, h, w, c = shape
     return n * (h_stride or h) * (w_stride or w) * c * element_bytes
 
@@ -158,7 +158,7 @@ def without_strides(data: NDArray[Any], shape: Sequence[int], w_stride: int, h_s
     """The NHWC tensor in memory with padded rows and images.
 
     Args:
-        data: One dimension, the elements with what lies between.
+        data: One-dimensional: the elements and the gaps between them.
         shape: N, H, W, C without it.
         w_stride: Pixels from row to row, 0 for the width.
         h_stride: Rows from image to image, 0 for the height.

@@ -1,4 +1,4 @@
-"""What the Python API tells: lines ``E where: sentence`` on standard error, and in a file where one was named."""
+"""The log of the Python API: lines ``E where: sentence`` on standard error and, if given, in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Log:
     """Errors and warnings always; hints when it is verbose."""
 
     def __init__(self, *, verbose: bool = False, file: str | Path | None = None) -> None:
-        """Open the file, whose former content goes.
+        """Open the file, replacing its contents.
 
         Raises:
             OSError: it cannot be written.
@@ -25,7 +25,7 @@ class Log:
         self._write("E", where, sentence)
 
     def warning(self, where: str, sentence: str) -> None:
-        """Something else is done than was asked, or nothing."""
+        """Warn that a request is ignored or carried out differently."""
         self._write("W", where, sentence)
 
     def info(self, where: str, sentence: str) -> None:

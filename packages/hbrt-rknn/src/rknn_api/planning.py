@@ -1,4 +1,4 @@
-"""What a model needs of memory: bytes of its weights, and where its internal tensors lie. Pure.
+"""The memory that a model needs: bytes of its weights, and the offsets of its internal tensors. Pure.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.7
 Emulator: placement is first fit by lifetime; tensors are rounded up to 1024 bytes, as published logs have it.
@@ -33,7 +33,7 @@ class Lifetime(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A tensor with its place in the arena, bytes from its start."""
+    """A tensor with its offset in the arena, in bytes."""
 
     tensor: Lifetime
     start: int
@@ -45,12 +45,12 @@ class Placed(NamedTuple):
 
 
 def rounded(size: int, step: int = ROUND_BYTES) -> int:
-    """A size rounded up; by default as the NPU rounds those of tensors."""
+    """A size rounded up; by default to the NPU's tensor alignment."""
     return rounded_bytes(size, step)
 
 
 def place(tensors: Iterable[Lifetime]) -> list[Placed]:
-    """Place tensors in one arena so that none that live at the same time overlap: the lowest gap that fits."""
+    """Place tensors in one arena at the lowest gap that fits, so that tensors live at the same time do not overlap."""
     placed: list[Placed] = []
     for tensor in sorted(tensors, key=lambda one: (one.first, -one.size_bytes)):
         taken = sorted(
@@ -81,7 +81,7 @@ def weight_bytes(model: ModelProto) -> int:
 
 
 def internal_tensors(model: ModelProto) -> list[Lifetime]:
-    """The tensors between the layers of a model whose shapes are known; inputs and outputs are the program's.
+    """The tensors between the layers of a model whose shapes are known; inputs and outputs belong to the program.
 
     Of a quantized model they are the stored ones: a layer quantizes and dequantizes inside.
     """

@@ -1,4 +1,4 @@
-"""The chips that a model can be made for, and what the toolkit must know of each."""
+"""The chips that a model can be built for, and the toolkit's data about each."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Platform:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """What ``quantized_dtype`` may be, of what this emulator can."""
+        """The values of ``quantized_dtype`` that this emulator supports."""
         return ("w8a8", *_MORE_DTYPES.get(self.name, ()))
 
     def cores_of(self, mask: int) -> tuple[int, ...]:
         """The cores of a mask; (0,) for AUTO, which takes one.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core, or the mask is none.
+            RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core, or the mask is invalid.
 
         Source: RKNN SDK advanced guide (chapter 5), 5.3.1
         """
@@ -107,7 +107,7 @@ def platform_of(name: str) -> Platform:
     """A chip by its name, in any case; "rk3588s" is an rk3588.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: no such chip; has the nearest name.
+        RknnError: RKNN_ERR_PARAM_INVALID: unknown chip; suggests the nearest name.
     """
     wanted = "rk3588" if str(name).lower() == "rk3588s" else str(name).lower()
     if wanted not in PLATFORMS:

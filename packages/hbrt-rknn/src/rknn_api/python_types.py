@@ -1,4 +1,4 @@
-"""What Python has beside the structures of RKNN: numpy's names of types, and the types of callbacks."""
+"""Python's additions to the structures of RKNN: numpy's names of types, and the types of callbacks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""SRAM of the NPU: which pages a context gets, their bitmap, and which bytes of internal tensors lie in it. Pure.
+"""SRAM of the NPU: the pages for a context, their bitmap, and the bytes of internal tensors in it. Pure.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.7
-Emulator: a context gets one range of pages, the first that has room for all of its internal memory, else the largest;
-the traffic that it saves is counted, not timed.
+Emulator: a context gets one range of pages, the first that fits all of its internal memory, otherwise the largest; the
+    saved traffic is counted, not timed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Region(NamedTuple):
 
 
 def take(wanted_bytes: int, total_bytes: int, taken: Iterable[Region]) -> Region:
-    """Pages for a context beside those of others; of 0 bytes when none are free or wanted."""
+    """Pages for a context that are not used by others; 0 bytes if none are free or requested."""
     wanted = -(-wanted_bytes // PAGE) * PAGE
     gaps, at = [], 0
     for one in [*sorted(taken), Region(total_bytes // PAGE * PAGE, 0)]:
@@ -65,12 +65,12 @@ def bitmap(total_bytes: int, taken: Iterable[Region]) -> str:
 
 
 def hit(start: int, end: int, window: Region) -> int:
-    """Bytes of a tensor that lie in SRAM."""
+    """Bytes of a tensor in SRAM."""
     return max(0, min(end, window.end) - max(start, window.start))
 
 
 class Traffic(NamedTuple):
-    """Bytes that a run moves: all of internal tensors, each written once and read once, and those that SRAM takes."""
+    """Bytes that a run moves: the total for internal tensors, each written once and read once, and the part in SRAM."""
 
     internal: int
     in_sram: int
@@ -83,7 +83,7 @@ def traffic(placed: Sequence[tuple[int, int]], window: Region, edge_bytes: int) 
 
 
 def table(placed: Sequence[Placed], window: Region, base: int, edge_bytes: int) -> str:
-    """The internal tensors of a model with their places, as the run time logs them at level 3.
+    """The internal tensors of a model with their offsets, as the run time logs them at level 3.
 
     Args:
         placed: The tensors; the arena begins with the window.

@@ -82,7 +82,7 @@ class RknnFlag(IntFlag):
 
 
 class rknn_query_cmd(IntEnum):
-    """What rknn_query asks for."""
+    """The commands of rknn_query."""
 
     RKNN_QUERY_IN_OUT_NUM = 0
     RKNN_QUERY_INPUT_ATTR = 1
@@ -136,7 +136,7 @@ class rknn_tensor_type(IntEnum):
 
 
 class rknn_tensor_qnt_type(IntEnum):
-    """How stored numbers stand for real ones."""
+    """How stored numbers map to real ones."""
 
     RKNN_TENSOR_QNT_NONE = 0
     RKNN_TENSOR_QNT_DFP = 1
@@ -220,7 +220,7 @@ class rknn_matmul_quant_type(IntEnum):
 
 
 class rknn_matmul_layout(IntEnum):
-    """How a matrix lies in memory: row by row, in the chip's parts, or B turned."""
+    """A matrix's layout in memory: row by row, in the chip's tiles, or with B transposed."""
 
     RKNN_MM_LAYOUT_NORM = 0
     RKNN_MM_LAYOUT_NATIVE = 1
@@ -265,7 +265,7 @@ class rknn_input_output_num(CStructure):
 
 @structure
 class rknn_tensor_attr(TensorAttr, CStructure):
-    """A tensor: the caller sets index, rknn_query the rest. Sizes in bytes, strides in pixels."""
+    """A tensor: the caller sets index, rknn_query fills in the rest. Sizes in bytes, strides in pixels."""
 
     index: uint32_t
     n_dims: uint32_t
@@ -287,7 +287,7 @@ class rknn_tensor_attr(TensorAttr, CStructure):
 
 @structure
 class rknn_input_range(CStructure):
-    """The shapes that an input may have."""
+    """The possible shapes of an input."""
 
     index: uint32_t
     shape_number: uint32_t
@@ -322,7 +322,7 @@ class rknn_sdk_version(CStructure):
 
 @structure
 class rknn_mem_size(CStructure):
-    """What a model needs, in bytes."""
+    """The memory needed by a model, in bytes."""
 
     total_weight_size: uint32_t
     total_internal_size: uint32_t
@@ -354,7 +354,7 @@ class rknn_tensor_mem(TensorMem, CStructure):
 
 @structure
 class rknn_input(CStructure):
-    """An input of the general API; buf is an address, in Python such as array.ctypes.data."""
+    """An input of the general API; buf is an address, such as array.ctypes.data in Python."""
 
     index: uint32_t
     buf: void_p
@@ -377,7 +377,7 @@ class rknn_output(CStructure):
 
 @structure
 class rknn_init_extend(CStructure):
-    """What rknn_init takes beside the model."""
+    """The extended arguments of rknn_init."""
 
     ctx: uint64_t
     real_model_offset: int32_t
@@ -399,7 +399,7 @@ class rknn_run_extend(CStructure):
 
 @structure
 class rknn_output_extend(CStructure):
-    """What rknn_outputs_get takes."""
+    """An output for rknn_outputs_get."""
 
     frame_id: uint64_t
 
@@ -415,7 +415,7 @@ class rknn_gpu_op_context(CStructure):
 
 @structure
 class rknn_custom_op_context(CStructure):
-    """A node that the op computes: priv_data is the program's."""
+    """A node that the op computes; priv_data is for the program's use."""
 
     target: int32_t
     internal_ctx: uint64_t
@@ -443,7 +443,7 @@ class rknn_custom_op_attr(CStructure):
 
 @structure
 class rknn_custom_op(CStructure):
-    """An op. A callback returns 0, or what it failed with."""
+    """An op. A callback returns 0 or an error code."""
 
     version: uint32_t
     target: int32_t
@@ -461,7 +461,7 @@ class rknn_custom_op(CStructure):
 
 @structure
 class rknn_matmul_shape(CStructure):
-    """C, M by N, is A, M by K, times B, K by N; the chip says of what K and N are multiples."""
+    """C, M by N, is A, M by K, times B, K by N; the chip determines the multiples for K and N."""
 
     M: int32_t
     K: int32_t
@@ -487,7 +487,7 @@ class rknn_matmul_info(CStructure):
 
 @structure
 class rknn_matmul_tensor_attr(CStructure):
-    """A matrix of a product: its dimensions as it lies in memory."""
+    """A matrix of a product: its dimensions in memory."""
 
     name: Charx256
     n_dims: uint32_t

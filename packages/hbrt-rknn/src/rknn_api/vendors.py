@@ -1,4 +1,4 @@
-"""The vendor's own packages, which hbrt's never stand in for."""
+"""The vendor's own packages, which hbrt never replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls for a version say."""
+"""The results of the version calls."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.metadata import version
 
 
 def sdk_version() -> str:
-    """Versions of this emulator and of what it computes with."""
+    """Versions of this emulator and of its libraries."""
     return f"hbrt {version('hbrt')} (emulator), onnxruntime {version('onnxruntime')}"

@@ -1,1 +1,1 @@
-"""Behind the C names of the run time: contexts, what they tell, take and give, memory of the board."""
+"""Behind the run time's C functions: contexts, their queries, inputs and outputs, and memory of the board."""

@@ -20,7 +20,7 @@ def handle_of(context: Any) -> int:
 
 
 def handle_or_none(context: Any) -> int | None:
-    """The number of a context, also 0; None for what is none."""
+    """The number of a context, including 0; None for an invalid one."""
     found = deref(context, rknn_context)  # type: ignore[type-var]  # a number, where other handles are pointers
     return integer(context if found is None else found.value)
 

@@ -1,8 +1,8 @@
-"""What a query tells of a tensor: dimensions, layout, type, strides, sizes. Pure.
+"""The result of a query about a tensor: dimensions, layout, type, strides, sizes. Pure.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.2; RKNN C API Reference (2.3.2), rknn_tensor_attr,
 https://github.com/airockchip/rknn-toolkit2
-Emulator: an output that has no native layout on a chip keeps that of the model.
+Emulator: an output without a native layout on a chip keeps the model's layout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUANTIZED = frozenset({"int8", "uint8", "int16", "uint16"})
 
 
 class View(Enum):
-    """In which layout a query tells of a tensor."""
+    """The layout in which a query describes a tensor."""
 
     PLAIN = "plain"
     NATIVE = "native"
@@ -53,7 +53,7 @@ class Side(NamedTuple):
 
     @property
     def nchw(self) -> tuple[int, ...]:
-        """The shape of one of four dimensions as N, C, H, W."""
+        """A four-dimensional shape as N, C, H, W."""
         if self.info.layout == "NCHW":
             return self.shape
         n, h, w, c = self.shape
@@ -61,7 +61,7 @@ class Side(NamedTuple):
 
 
 def layout_of(side: Side, view: View, rules: Rules) -> str:
-    """The layout in which a query tells of a tensor."""
+    """The layout in which a query describes a tensor."""
     if not side.is_picture:
         return "UNDEFINED"
     kind, channels = side.info.stored, side.nchw[1]
@@ -87,10 +87,10 @@ def dims_in(side: Side, layout: str, c2: int) -> tuple[int, ...]:
 
 
 def fill(attr: rknn_tensor_attr, side: Side, view: View, rules: Rules) -> None:
-    """Write what a query tells; ``index`` stays the caller's.
+    """Write the result of a query; ``index`` remains the caller's.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: the structure has no such type, or not as many dimensions.
+        RknnError: RKNN_ERR_MODEL_INVALID: the structure cannot hold the type or the number of dimensions.
     """
     if side.info.stored not in python_types.DTYPES or len(side.shape) > types.RKNN_MAX_DIMS:
         raise invalid_model(

@@ -1,6 +1,6 @@
-"""A context: which of the two APIs its program uses, its inputs and outputs, and a run. Every misuse is a sentence.
+"""A context: the API that its program uses, its inputs and outputs, and a run. Every misuse is a sentence.
 
-Emulator: what stands in the wrong order answers RKNN_ERR_FAIL; the reference names no code for it.
+Emulator: calls in the wrong order return RKNN_ERR_FAIL; the reference names no code for it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Context:
     """One context.
 
     Args:
-        model: Its model, which it uses until it is closed.
+        model: Its model, in use until the context is closed.
         memory: Of the board.
         flags: Of rknn_init.
         cores: How many NPU cores the board has.
@@ -105,7 +105,7 @@ class Context:
         """One of them.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: there is no such index.
+            RknnError: RKNN_ERR_PARAM_INVALID: the index is out of range.
         """
         sides, what = self.sides(is_input=is_input), "input" if is_input else "output"
         if not 0 <= index < len(sides):
@@ -116,7 +116,7 @@ class Context:
         """Switch to a set of shapes; inputs and memory must be given anew.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: the model has no such set, or an attribute names no input.
+            RknnError: RKNN_ERR_PARAM_INVALID: the model has no such set, or an attribute does not name an input.
         """
         count = len(self.model.metadata.inputs)
         if len(attrs) != count:
@@ -198,7 +198,7 @@ class Context:
 
     @property
     def lags(self) -> bool:
-        """Whether outputs are those of the frame before, which are there: by RKNN_FLAG_ASYNC_MASK, behind the first."""
+        """Whether the previous frame's outputs are returned: with RKNN_FLAG_ASYNC_MASK, after the first frame."""
         return self._before is not None
 
     def get_outputs(self, outputs: Sequence[rknn_output]) -> int:
@@ -208,8 +208,8 @@ class Context:
             The number of the run that they are of.
 
         Raises:
-            RknnError: RKNN_ERR_OUTPUT_INVALID: an output does not fit. RKNN_ERR_FAIL: nothing was run, or the context
-                uses the other API.
+            RknnError: RKNN_ERR_OUTPUT_INVALID: an output does not fit. RKNN_ERR_FAIL: the model has not been run, or
+                the context uses the other API.
         """
         self._takes(Way.GENERAL)
         if self._before is None:
@@ -245,7 +245,7 @@ class Context:
         return frame
 
     def release_outputs(self, outputs: Sequence[rknn_output]) -> None:
-        """Free what get_outputs allocated.
+        """Free the buffers that get_outputs allocated.
 
         Raises:
             RknnError: RKNN_ERR_OUTPUT_INVALID: a buffer was not allocated by it, or was released before.
@@ -262,10 +262,10 @@ class Context:
     # -- the zero-copy API
 
     def bind(self, mem: rknn_tensor_mem, attr: rknn_tensor_attr) -> None:
-        """Have a tensor lie in memory of the board.
+        """Place a tensor in memory of the board.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: the attribute is of no tensor, or is edited in a way that is not
+            RknnError: RKNN_ERR_PARAM_INVALID: the attribute does not match a tensor, or has a change that is not
                 permitted, or the memory is too small. RKNN_ERR_FAIL: the context uses the other API.
         """
         held = self.memory.of(mem)
@@ -350,7 +350,8 @@ class Context:
         """Take weight or internal memory of the program's.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it is too small. RKNN_ERR_FAIL: rknn_init was not told, or it has run.
+            RknnError: RKNN_ERR_PARAM_INVALID: it is too small. RKNN_ERR_FAIL: rknn_init did not request it, or the
+                context has already run.
         """
         held = self.memory.of(mem)
         flags = (_OUTSIDE | _INTERNAL) if what == "internal" else _OUTSIDE
@@ -370,17 +371,18 @@ class Context:
     # -- a run
 
     def run(self, *, is_waited: bool = True) -> int:
-        """Run once, with what was set.
+        """Run once with the inputs that were set.
 
         Args:
-            is_waited: Return when the outputs are there. A run of the general API continues by itself otherwise, and
-                ``settle`` waits for it; one of the zero-copy API is waited for, since nothing would tell its end.
+            is_waited: Return when the outputs are there. Otherwise, a run of the general API continues in the
+                background and ``settle`` waits for it; a run of the zero-copy API always blocks, since nothing would
+                report its end.
 
         Returns:
             The number of the run, from 1 on.
 
         Raises:
-            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed, or the one before that continued.
+            RknnError: RKNN_ERR_FAIL: an input was not set, or the run or the previous background run failed.
         """
         self.settle()
         self._check_ready()
@@ -401,7 +403,7 @@ class Context:
         return self.frame
 
     def _run_in_place(self, inputs: Sequence[Side]) -> None:
-        """Run on the memory of the program itself; what has another form there is converted beside it."""
+        """Run on the program's own memory; tensors in another format are converted in separate memory."""
         outputs = self.sides(is_input=False)
         feeds = [self._read(index, side, self._bound[True, index]) for index, side in enumerate(inputs)]
         bounds = [self._bound[False, index] for index in range(len(outputs))]
@@ -426,12 +428,12 @@ class Context:
         return results, max(1, (perf_counter_ns() - start) // 1000)
 
     def wait(self) -> None:
-        """Wait for a run that continues, before the lock is taken: a callback of the program's may need it."""
+        """Wait for a background run before taking the lock, since a callback of the program may need the lock."""
         if (pending := self._pending) is not None:
             pending.exception()
 
     def settle(self) -> None:
-        """Wait for a run that continues; raises what it failed with."""
+        """Wait for a background run; raises its error."""
         pending, self._pending = self._pending, None
         if pending is not None:
             self._results, self.run_us = pending.result()
@@ -483,7 +485,7 @@ class Context:
         return to_graph(raw, side, bound.form, self._stage((True, index), side)) if own is None else own
 
     def _stage(self, key: tuple[bool, int], side: Side) -> NDArray[Any] | None:
-        """The graph's array of a tensor, in memory of the board; None where only a run tells its size."""
+        """The graph's array of a tensor, in memory of the board; None if only a run determines its size."""
         if min(side.shape, default=0) < 0:
             return None
         staged = self._staged.get(key)
@@ -518,7 +520,7 @@ class Context:
 
 
 def _shares(place: NDArray[Any], feeds: Sequence[NDArray[Any]]) -> bool:
-    """Whether an output lies where an input does: a layer would write over what another one still reads."""
+    """Whether an output overlaps an input: a layer would overwrite data that another one still reads."""
     return any(np.may_share_memory(place, feed) for feed in feeds)
 
 

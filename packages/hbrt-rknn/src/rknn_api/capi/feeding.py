@@ -1,4 +1,4 @@
-"""Bytes that a program gives to arrays of the graph, and back, for every layout and type. Pure."""
+"""Convert between a program's bytes and arrays of the graph, for every layout and type. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def size_of(side: Side, form: Form) -> int:
 
 
 def in_place(raw: memoryview, side: Side, form: Form) -> NDArray[Any] | None:
-    """The graph's own array over a program's bytes; None where they are of another type, order or stride.
+    """A view of a program's bytes as the graph's array; None if the type, order or stride differs.
 
     Args:
         raw: At least ``size_of`` bytes.
@@ -62,7 +62,7 @@ def in_place(raw: memoryview, side: Side, form: Form) -> NDArray[Any] | None:
 
 
 def _is_in_order(dims: tuple[int, ...], layout: str, side: Side) -> bool:
-    """Whether elements in a layout lie as in the graph: also where what is transposed has one element."""
+    """Whether elements in a layout have the graph's order; also true if the transposed dimensions have one element."""
     if layout in {"UNDEFINED", side.info.layout}:
         return True
     n, c, h, w = side.nchw
@@ -70,13 +70,13 @@ def _is_in_order(dims: tuple[int, ...], layout: str, side: Side) -> bool:
 
 
 def to_graph(raw: memoryview, side: Side, form: Form, made: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The array that the graph takes.
+    """The input array for the graph.
 
     Args:
         raw: At least ``size_of`` bytes.
         side: The input.
         form: Of the bytes.
-        made: Where it is written, of the graph's type and shape; a new one when None.
+        made: Destination, of the graph's type and shape; a new array if None.
 
     Returns:
         C-contiguous array in the graph's layout and type, a copy.
@@ -101,7 +101,7 @@ def to_graph(raw: memoryview, side: Side, form: Form, made: NDArray[Any] | None 
 
 
 def from_graph(array: NDArray[Any], side: Side, form: Form) -> NDArray[Any]:
-    """An output in a form: an array whose bytes are what the program gets."""
+    """An output in the requested format: an array with the bytes for the program."""
     stored = array if form.dtype == side.info.dtype else _stored(array, side.info, form.dtype)
     if form.layout in {"UNDEFINED", side.info.layout}:
         return np.ascontiguousarray(stored)
@@ -120,7 +120,7 @@ def _turned(array: NDArray[Any], has: str, wants: str) -> NDArray[Any]:
 
 
 def _real(stored: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
-    """What the graph must be given so that it computes with these stored numbers: it quantizes and normalizes."""
+    """The values for the graph so that it computes with these stored numbers, since it quantizes and normalizes."""
     if info.stored == info.dtype:
         return stored
     real = stored.astype(np.float64)

@@ -1,10 +1,10 @@
 """``rknn_*``: the run time in the names, argument order and codes of its C API. No call raises; each returns a code.
 
-What a C program passes by address is an object here that a call fills: ``rknn_init(ctx, model, len(model), 0, None)``
+Where a C program passes an address, pass an object that the call fills: ``rknn_init(ctx, model, len(model), 0, None)``
 with ``ctx = rknn_context()``. Buffers are addresses, as ``array.ctypes.data``.
 
 Source: RKNN C API Reference (2.3.2), functions, https://github.com/airockchip/rknn-toolkit2
-Emulator: arrays are lists, tuples or ctypes arrays; a sentence on standard error says why a call was refused.
+Emulator: arrays are lists, tuples or ctypes arrays; a message on standard error says why a call was refused.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _failed(call: str, error: Exception) -> int:
 
 
 def returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
-    """Give a function C's habit: 0, or the code of what it raised, whose sentence is said."""
+    """Make a function return like C: 0, or the code of its error, whose message is logged."""
 
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
@@ -118,7 +118,7 @@ def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID, RKNN_ERR_MODEL_INVALID, RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another
-        chip; RKNN_ERR_DEVICE_UNAVAILABLE: no board runs that has an NPU.
+        chip; RKNN_ERR_DEVICE_UNAVAILABLE: no running board has an NPU.
 
     Emulator: fences, GPU, nice values and shared SRAM have no effect.
     """
@@ -191,7 +191,7 @@ def rknn_dup_context(context_in: Any, context_out: Any) -> None:
 
 @returns_code
 def rknn_destroy(context: Any) -> None:
-    """End a context; memory that the program made stays until rknn_destroy_mem.
+    """End a context; memory that the program allocated stays until rknn_destroy_mem.
 
     Returns:
         0; RKNN_ERR_CTX_INVALID.
@@ -207,10 +207,10 @@ def rknn_destroy(context: Any) -> None:
 
 @returns_code
 def rknn_set_core_mask(context: Any, core_mask: int) -> None:
-    """Choose the NPU cores of a context: those with a bit, AUTO for an idle one, ALL.
+    """Choose the NPU cores of a context: a bit per core, AUTO for an idle one, or ALL.
 
     Returns:
-        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: there is no such core.
+        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: the chip has no such core.
     """
     here, found = _found("rknn_set_core_mask", context)
     found.schedule = found.schedule._replace(cores=here.mask(number_of("core_mask", core_mask)))
@@ -221,7 +221,7 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
     """Choose how many cores run the images of a batch.
 
     Returns:
-        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: it has not so many.
+        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: it has fewer cores.
     """
     here, found = _found("rknn_set_batch_core_num", context)
     number = number_of("core_num", core_num)
@@ -235,7 +235,7 @@ def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
 
 @returns_code
 def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
-    """Take ops for the nodes that the program computes; init is called for each node.
+    """Register ops for nodes that the program computes itself; init is called for each node.
 
     Args:
         ctx: The context.
@@ -244,7 +244,7 @@ def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: the model has no such op type, or a callback is missing; RKNN_ERR_FAIL: an init
-        returned another number than 0, or an op type is already registered.
+        returned a nonzero value, or an op type is already registered.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.4
     Emulator: a context of rknn_dup_context has the ops that its origin had, with its own init.
@@ -256,10 +256,10 @@ def rknn_register_custom_ops(ctx: Any, op: Any, custom_op_num: int) -> None:
 
 
 def rknn_custom_op_get_op_attr(op_ctx: Any, attr_name: Any, op_attr: Any) -> None:
-    """Tell of an attribute of the node that a callback is called for; "name" is the node's name.
+    """Query an attribute of the node in a callback; "name" is the node's name.
 
     Args:
-        op_ctx: What the callback was given.
+        op_ctx: The context passed to the callback.
         attr_name: Text or bytes.
         op_attr: Out: rknn_custom_op_attr; texts are RKNN_TENSOR_UINT8, whole numbers RKNN_TENSOR_INT64; n_elems is 0
             for an attribute that the node does not set.
@@ -279,7 +279,7 @@ def rknn_custom_op_get_op_attr(op_ctx: Any, attr_name: Any, op_attr: Any) -> Non
 
 @returns_code
 def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
-    """Tell of a model or a run.
+    """Query a model or a run.
 
     Args:
         context: The context.
@@ -288,16 +288,16 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
         size: ``ctypes.sizeof`` the structure.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such command or index, or a structure of another size;
-        RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such query; RKNN_ERR_FAIL: nothing was run yet, or no shapes
-        were chosen.
+        0; RKNN_ERR_PARAM_INVALID: unknown command or index, or wrong structure size;
+        RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such query; RKNN_ERR_FAIL: the model has not been run yet, or
+            no shapes were chosen.
     """
     here, found = _found("rknn_query", context)
     answer(here, found, number_of("cmd", cmd), info, number_of("size", size))
 
 
 def hbrt_rknn_sram() -> str:
-    """The pages of SRAM that contexts have, those of all programs of the board, as the driver of a board shows them.
+    """The SRAM pages that contexts of all the board's programs hold, as a board's driver shows them.
 
     Returns:
         The bitmap; empty when no rknn_init has succeeded, the board is gone, or the chip has no SRAM.
@@ -341,9 +341,9 @@ def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
 def rknn_run(context: Any, extend: Any = None) -> None:
     """Run once, and return when the outputs are there.
 
-    With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API continues by itself:
-    rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two answer what it failed with. With
-    the flag rknn_outputs_get gives the outputs of the frame before at once, from the second frame on.
+    With RKNN_FLAG_ASYNC_MASK, or non_block 1 in ``extend``, a run of the general API continues in the background:
+    rknn_outputs_get, the next rknn_run and rknn_destroy wait for it, and the first two return its error. With the flag,
+    rknn_outputs_get returns the outputs of the previous frame at once, from the second frame on.
 
     Args:
         context: The context.
@@ -352,8 +352,8 @@ def rknn_run(context: Any, extend: Any = None) -> None:
     Returns:
         0; RKNN_ERR_FAIL: an input, memory or shapes were not set, or the run failed.
 
-    Emulator: the first frame is waited for. The zero-copy API always waits, since no chip has rknn_wait; timeout_ms and
-    fence_fd have no effect.
+    Emulator: the call for the first frame blocks. The zero-copy API always waits, since no chip has rknn_wait;
+    timeout_ms and fence_fd have no effect.
     """
     _, found = _found("rknn_run", context)
     given = None if extend is None else structure_of("extend", extend, rknn_run_extend)
@@ -388,7 +388,7 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
         extend: rknn_output_extend, or None. Out: frame_id, the number of the run.
 
     Returns:
-        0; RKNN_ERR_OUTPUT_INVALID: an index or a buffer does not fit; RKNN_ERR_FAIL: nothing was run.
+        0; RKNN_ERR_OUTPUT_INVALID: an index or a buffer does not fit; RKNN_ERR_FAIL: the model has not been run.
     """
     _, found = _found("rknn_outputs_get", context)
     given = array_of("outputs", outputs, n_outputs, rknn_output)
@@ -403,10 +403,10 @@ def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = N
 
 @returns_code
 def rknn_outputs_release(context: Any, n_outputs: int, outputs: Any) -> None:
-    """Free what rknn_outputs_get allocated.
+    """Free the buffers that rknn_outputs_get allocated.
 
     Returns:
-        0; RKNN_ERR_OUTPUT_INVALID: it allocated no such buffer, or it was released before.
+        0; RKNN_ERR_OUTPUT_INVALID: it did not allocate the buffer, or the buffer was already released.
     """
     _, found = _found("rknn_outputs_release", context)
     given = array_of("outputs", outputs, n_outputs, rknn_output)
@@ -450,7 +450,7 @@ def rknn_set_input_shape(context: Any, attr: Any) -> None:
 
 @_returns_memory
 def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
-    """Cacheable memory of the board; None when there is none."""
+    """Cacheable memory of the board; None if out of memory."""
     here = _runtime_of("rknn_create_mem", context)
     return here.memory.create(number_of("size", size))
 
@@ -467,14 +467,14 @@ def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_m
 
 @_returns_memory
 def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, offset: int) -> rknn_tensor_mem:
-    """Memory by a file descriptor; the offset is a multiple of a page.
+    """Wrap memory given by a file descriptor; the offset must be a multiple of the page size.
 
     Args:
         context: Any of the process.
         fd: Of a memfd or of shared memory of another library, or the field fd of memory of rknn_create_mem.
         virt_addr: The field virt_addr of that memory, or an address in it; otherwise it has no effect.
         size: Bytes.
-        offset: Where the memory begins in the file; with such an address, how far behind it.
+        offset: Where the memory begins in the file; with such an address, the distance from it.
     """
     here = _runtime_of("rknn_create_mem_from_fd", context)
     return here.memory.from_fd(
@@ -484,7 +484,7 @@ def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, of
 
 @_returns_memory
 def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size: int) -> rknn_tensor_mem:
-    """Memory that has a physical address on the board."""
+    """Wrap memory given by a physical address on the board."""
     del virt_addr
     here = _runtime_of("rknn_create_mem_from_phys", context)
     return here.memory.from_phys(number_of("phys_addr", phys_addr), number_of("size", size))
@@ -492,10 +492,10 @@ def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size
 
 @returns_code
 def rknn_destroy_mem(context: Any, mem: Any) -> None:
-    """Free memory, or release what was wrapped, which stays the program's.
+    """Free memory, or release what was wrapped, which remains the program's.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
+        0; RKNN_ERR_PARAM_INVALID: it is not valid, or was already destroyed.
     """
     handle = handle_or_none(context)
     existing(handle or 0).memory.destroy(structure_of("mem", mem, rknn_tensor_mem))
@@ -516,13 +516,13 @@ def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
 
 @returns_code
 def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
-    """Have an input or output lie in memory of the board; the zero-copy API.
+    """Place an input or output in memory of the board; zero-copy API.
 
     Args:
         context: The context.
         mem: Memory, of the attribute's size_with_stride at least.
-        attr: As a query gave it, with permitted edits of type, fmt, pass_through, strides; its size as the query told
-            or as the edits have it.
+        attr: As returned by a query, with permitted changes of type, fmt, pass_through and strides; its size is the
+            queried one or the one after the changes.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: a size, type or layout does not fit; RKNN_ERR_FAIL: the context uses the general API.
@@ -569,7 +569,7 @@ def _found(call: str, context: Any) -> tuple[RknnRuntime, Context]:
 
 
 def _runtime_of(call: str, context: Any) -> RknnRuntime:
-    """What makes memory for a context of a model, or of a product of matrices."""
+    """The memory allocator for a context of a model or of a matrix product."""
     handle = handle_of(context)
     here = existing(handle)
     here.check_handle(handle)

@@ -1,8 +1,8 @@
 """Which functions and queries a chip has. Pure.
 
 Source: RKNN C API Reference (2.3.2), tables 4-1 and 4-2, https://github.com/airockchip/rknn-toolkit2
-Emulator: RKNN_QUERY_DEVICE_MEM_INFO is there on every chip, since the reference contradicts itself; a function that a
-chip has not answers RKNN_ERR_TARGET_PLATFORM_UNMATCH, as rknn_set_core_mask was seen to do.
+Emulator: RKNN_QUERY_DEVICE_MEM_INFO works on every chip, since the reference contradicts itself; a function that a chip
+    does not have returns RKNN_ERR_TARGET_PLATFORM_UNMATCH, as observed with rknn_set_core_mask.
 """
 
 from __future__ import annotations

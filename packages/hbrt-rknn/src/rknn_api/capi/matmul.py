@@ -1,7 +1,7 @@
-"""``rknn_matmul_*``: products of matrices in memory of the board, by the names of the C API.
+"""``rknn_matmul_*``: matrix products in memory of the board, with the C API's names.
 
 Source: RKNN C API Reference (2.3.2), matrix multiplication, https://github.com/airockchip/rknn-toolkit2
-Emulator: B lies in memory as the layout of ``info`` says at each run; iommu_domain_id has no effect.
+Emulator: B must be in memory in the layout given by ``info`` at each run; iommu_domain_id has no effect.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def rknn_matmul_create(ctx: Any, info: Any, io_attr: Any) -> None:
         io_attr: Out: rknn_matmul_io_attr: dimensions and bytes of A, B and C.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such type, layout or quantization, or sizes that the chip does not take;
+        0; RKNN_ERR_PARAM_INVALID: unsupported type, layout or quantization, or sizes that the chip does not support;
         RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such function.
     """
     _create("rknn_matmul_create", ctx, info, None, [structure_of("io_attr", io_attr, rknn_matmul_io_attr)])
@@ -76,7 +76,7 @@ def _create(call: str, ctx: Any, info: Any, shapes: list[Sizes] | None, attrs: l
 
 @returns_code
 def rknn_matmul_set_dynamic_shape(ctx: Any, shape: Any) -> None:
-    """Choose one of the sizes; memory is set anew.
+    """Choose one of the sizes; memory must be set again.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: it was not created with these.
@@ -91,12 +91,12 @@ def rknn_matmul_set_dynamic_shape(ctx: Any, shape: Any) -> None:
 
 @returns_code
 def rknn_matmul_set_io_mem(ctx: Any, mem: Any, attr: Any) -> None:
-    """Have A, B or C lie in memory of the board.
+    """Place A, B or C in memory of the board.
 
     Args:
         ctx: The product.
         mem: Memory of rknn_create_mem.
-        attr: That of the matrix, as the creation gave it: its name tells which.
+        attr: The matrix's attribute from the creation; its name selects the matrix.
 
     Returns:
         0; RKNN_ERR_PARAM_INVALID: the memory is too small, or the attribute is of no matrix.
@@ -126,7 +126,7 @@ def rknn_matmul_set_quant_params(ctx: Any, params: Any) -> None:
         params: rknn_quant_params: name, addresses of scale and zp, and how many.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such matrix, or another number of them.
+        0; RKNN_ERR_PARAM_INVALID: unknown matrix, or wrong number of them.
     """
     found, given = _found(ctx), structure_of("params", params, rknn_quant_params)
     which = given.name.decode(errors="replace")
@@ -152,7 +152,7 @@ def rknn_matmul_get_quant_params(ctx: Any, params: Any, scale: Any) -> None:
 
     Args:
         ctx: The product.
-        params: Out: rknn_quant_params: addresses, which are the product's until they are set again or it ends.
+        params: Out: rknn_quant_params: addresses, owned by the product until they are set again or it ends.
         scale: Out: the buffer or address of a float: one scale for all columns of B; times A's it estimates C's.
 
     Returns:
@@ -200,7 +200,7 @@ def rknn_B_normal_layout_to_native_layout(B_input: Any, B_output: Any, K: int, N
         info: rknn_matmul_info of the product.
 
     Returns:
-        0; RKNN_ERR_PARAM_INVALID: no such type, or sizes that the chip does not take.
+        0; RKNN_ERR_PARAM_INVALID: unsupported type, or sizes that the chip does not support.
     """
     given, here = structure_of("info", info, rknn_matmul_info), runtime()
     sizes = Sizes(1, number_of("K", K), number_of("N", N))

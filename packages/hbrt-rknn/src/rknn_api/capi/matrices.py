@@ -1,8 +1,8 @@
 """Products of matrices as the NPU computes them: types, layouts by chip, quantization. Pure.
 
 Source: RKNN API for RKNPU user guide (1.5.2), layouts of matrices, in doc of https://github.com/rockchip-linux/rknpu2
-Emulator: two numbers of int4 lie in a byte, the first in its lower half; a product of integers wraps around at 32 bits;
-the scales of groups are those of the first column, then of the next.
+Emulator: two int4 numbers share a byte, the first in its lower half; an integer product wraps around at 32 bits; group
+    scales come column by column.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KINDS: Final = {
 
 
 class Parts(NamedTuple):
-    """What a chip makes of a type: multiples that K and N are of, and the parts of native A (K), B (N by K), C (N)."""
+    """A chip's rules for a type: required multiples of K and N, and the tiles of native A (K), B (N by K), C (N)."""
 
     k: int
     n: int
@@ -76,7 +76,7 @@ _LIKE: Final = {"rk3576": "rk3588", "rk3568": "rk3566", "rv1126b": "rk3562"}
 
 
 def parts_of(chip: str, dtype: str) -> Parts:
-    """What a chip makes of numbers of a type."""
+    """A chip's rules for numbers of a type."""
     return _PARTS[_LIKE.get(chip, chip)][dtype]
 
 
@@ -100,7 +100,7 @@ PLAIN: Final = Quantized(np.ones(1, np.float32), np.zeros(1, np.int32))
 
 
 def wrong_size(kind: MatmulTypes, sizes: Sizes, chip: str) -> str:
-    """What is wrong with the sizes of a product, as a sentence; empty when nothing is."""
+    """An error message about the sizes of a product; empty if they are valid."""
     both = [parts_of(chip, dtype) for dtype in {kind.a, kind.b}]
     multiple_k, multiple_n = max(one.k for one in both), max(one.n for one in both)
     if min(sizes) >= 1 and not sizes.k % multiple_k and not sizes.n % multiple_n and sizes.k <= MAX_K:
@@ -137,7 +137,7 @@ def size_of(dims: tuple[int, ...], dtype: str) -> int:
 
 
 def to_native(which: str, matrix: NDArray[Any], dims: tuple[int, ...]) -> NDArray[Any]:
-    """A matrix in its native layout; what lies beyond it is zero."""
+    """A matrix in its native layout; padding is zero."""
     if which == "B":
         outer, inner, rows, columns = dims
         wide = np.zeros((outer * rows, inner * columns), matrix.dtype)

@@ -23,7 +23,7 @@ _MOST: Final = (1 << 32) - 1
 
 
 class Held:
-    """The block behind a rknn_tensor_mem; ``is_live`` until that is destroyed."""
+    """The block behind a rknn_tensor_mem; ``is_live`` until it is destroyed."""
 
     def __init__(self, block: Block, offset: int, size: int, way: rknn_tensor_mem_flags) -> None:
         self.block, self.offset, self.size, self.way = block, offset, size, way
@@ -51,7 +51,7 @@ class RknnMemory:
         self._next = 1
 
     def create(self, size: int, flags: int = 0) -> rknn_tensor_mem:
-        """New memory; cacheable unless the flags say otherwise.
+        """Allocate memory; cacheable unless the flags say otherwise.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID for a size or flags that cannot be. RequestRefusedError: the board's own.
@@ -79,16 +79,16 @@ class RknnMemory:
         return mem
 
     def from_fd(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
-        """Memory behind a file descriptor, which stays the program's.
+        """Wrap memory behind a file descriptor, which remains the program's.
 
         Args:
             fd: Of another library, or of memory of ``create``.
-            virt_addr: Address of memory of ``create``, whose descriptor ``fd`` is; anything else has no effect.
+            virt_addr: Address in memory from ``create`` that has the descriptor ``fd``; ignored otherwise.
             size: Bytes.
-            offset: From the address on, or in the file where the address has no effect.
+            offset: Offset from the address, or in the file if the address is ignored.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: no such file, or a range that is not in it or does not begin at a page.
+            RknnError: RKNN_ERR_PARAM_INVALID: no such file, or the range is outside it or not page-aligned.
         """
         _check_size(size)
         if offset < 0 or offset % _PAGE:
@@ -103,7 +103,7 @@ class RknnMemory:
         return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD), fd)
 
     def _of_board(self, fd: int, virt_addr: int, size: int, offset: int) -> rknn_tensor_mem:
-        """A part of memory of ``create``, by the descriptor of all such memory."""
+        """A part of memory from ``create``, given by the descriptor shared by all such memory."""
         ddr = self.session.link.ddr
         beside = ((held, virt_addr - held.address) for held in self._held.values())
         found = next(((held, at) for held, at in beside if 0 <= at < held.size), None)
@@ -120,10 +120,10 @@ class RknnMemory:
         return mem
 
     def from_phys(self, phys: int, size: int) -> rknn_tensor_mem:
-        """Memory that has a physical address on the board: of another rknn_tensor_mem, process or API.
+        """Wrap memory at a physical address on the board: from another rknn_tensor_mem, process or API.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it lies in no live block.
+            RknnError: RKNN_ERR_PARAM_INVALID: it is not in a live block.
         """
         _check_size(size)
         return self._registered(phys, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS, -1)
@@ -136,14 +136,14 @@ class RknnMemory:
         return self._filled(Held(block, offset, size, way), fd)
 
     def by_fd(self, fd: int) -> Held | None:
-        """The memory whose own descriptor it is."""
+        """The memory with this descriptor."""
         return next((held for held in self._held.values() if held.fd == fd), None)
 
     def at(self, phys: int, size: int) -> memoryview:
         """The bytes at a physical address, as a device sees them.
 
         Raises:
-            RequestRefusedError: it lies in no live block.
+            RequestRefusedError: it is not in a live block.
         """
         if (phys, size) not in self._seen:  # once: it stays registered
             block, offset = self.session.blocks.register(phys, size)
@@ -151,10 +151,10 @@ class RknnMemory:
         return self._seen[phys, size]
 
     def destroy(self, mem: rknn_tensor_mem) -> None:
-        """Free memory, or release what was wrapped; a context that has a tensor there runs no more without other.
+        """Free or unwrap memory; a context with a tensor there cannot run until it gets other memory.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it is none, or was destroyed before.
+            RknnError: RKNN_ERR_PARAM_INVALID: it is not valid, or was already destroyed.
         """
         held = self.of(mem)
         held.is_live = False
@@ -166,7 +166,7 @@ class RknnMemory:
         """The block behind memory.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it is none, or was destroyed.
+            RknnError: RKNN_ERR_PARAM_INVALID: it is not valid, or was destroyed.
         """
         held = self._held.get(int(mem.priv_data or 0))
         if held is None:
@@ -176,7 +176,7 @@ class RknnMemory:
         return held
 
     def sync(self, held: Held, mode: int) -> None:
-        """Write the CPU's cache back, or read the device's bytes again, or both.
+        """Write back the CPU's cache, or invalidate it, or both.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: no such direction.

@@ -57,9 +57,9 @@ class RknnModel:
 
         Args:
             container: The file.
-            label: What a message calls it.
+            label: Its name in messages.
             device: Makes memory for the tensors beside the program's ops.
-            is_run: Whether it is to be run, not asked about alone.
+            is_run: Whether it will be run, not only queried.
             weights_of: The model whose weights it borrows.
 
         Raises:
@@ -85,7 +85,7 @@ class RknnModel:
 
     @property
     def proto(self) -> ModelProto:
-        """Its graph, read anew: a context keeps no weights beside those of the board."""
+        """Its graph, read again: a context keeps no weights besides those on the board."""
         if self._container is not None:
             return self._container.proto()
         assert self._runner is not None  # noqa: S101 - it has taken the container's place
@@ -97,10 +97,11 @@ class RknnModel:
     # -- the program's ops
 
     def register(self, ops: Sequence[rknn_custom_op]) -> None:
-        """Take ops, all or none, and call init for each node of theirs.
+        """Register ops, all or none, and call init for each of their nodes.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: what one lacks; RKNN_ERR_FAIL: its init failed, or it already exists;
+            RknnError: RKNN_ERR_PARAM_INVALID: one is incomplete; says how; RKNN_ERR_FAIL: its init failed, or it
+                already exists;
                 RKNN_ERR_MODEL_INVALID: the model cannot be run with it.
         """
         proto = self.proto
@@ -125,7 +126,7 @@ class RknnModel:
         self.prepare()
 
     def shared(self) -> RknnModel:
-        """What another context runs: this model, or one of its own where a program's ops belong to a context."""
+        """The model for another context: this one, or a separate one if a program's ops belong to a context."""
         if self._container is None or not self.metadata.custom_ops:
             return self
         twin = RknnModel(self._container, self._label, self._device, is_run=self._is_run)
@@ -134,7 +135,7 @@ class RknnModel:
         return twin
 
     def prepare(self) -> str:
-        """Make it ready to run, as soon as all its ops are there; returns what is missing, else "".
+        """Prepare it for running once all its ops are registered; returns the missing ones, or "".
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
@@ -147,7 +148,7 @@ class RknnModel:
 
     @property
     def sets(self) -> int:
-        """How many sets of shapes it has: 0 for a model of one."""
+        """Number of sets of shapes; 0 for a model with one shape."""
         return len(self.metadata.dynamic_input)
 
     def sides(self, at: int, *, is_input: bool) -> list[Side]:
@@ -174,7 +175,7 @@ class RknnModel:
 
     @cached_property
     def placed(self) -> list[planning.Placed]:
-        """Its internal tensors, in the order in which they are made."""
+        """Its internal tensors, in the order of computation."""
         return planning.place(planning.internal_tensors(self.proto))
 
     @cached_property
@@ -200,8 +201,8 @@ class RknnModel:
         Args:
             feeds: The inputs in the graph's layout, with all images of a batch.
             workers: Images of a batch that run at the same time.
-            schedule: On which of the board's cores, and how urgently.
-            places: Where outputs are written; None, or nothing, where a new array is wanted.
+            schedule: The board's cores to run on, and the priority.
+            places: Destinations of the outputs; None or missing for a new array.
 
         Returns:
             The outputs: the arrays that were given, or new ones.
@@ -255,7 +256,7 @@ class RknnModel:
 
 
 def _by_image(arrays: Sequence[Any], batch: int) -> list[list[Any]]:
-    """What each image of a batch has of arrays; None stays."""
+    """Each batch image's part of the arrays; None is kept."""
     parts = [[None] * batch if array is None else np.split(array, batch) for array in arrays]
     return [[part[at] for part in parts] for at in range(batch)]
 

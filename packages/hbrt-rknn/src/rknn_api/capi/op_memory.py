@@ -1,4 +1,4 @@
-"""Memory of the board for the tensors beside a program's ops: they read and write them in place."""
+"""Memory of the board for the inputs and outputs of a program's ops, which access them in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLAGS = int(rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE)
 
 
 class OpMemory:
-    """A plan's blocks; each is a rknn_tensor_mem, which rknn_mem_sync takes."""
+    """A plan's blocks; each is a rknn_tensor_mem, which can be passed to rknn_mem_sync."""
 
     def __init__(self, memory: RknnMemory) -> None:
         self._memory = memory
@@ -39,7 +39,7 @@ class OpMemory:
         return mem.array(np.uint8)[: count * dtype.itemsize].view(dtype).reshape(shape)
 
     def view(self, array: NDArray[Any]) -> Placed | None:
-        """An array with its memory; None for one that lies elsewhere, which is then copied."""
+        """An array with its memory; None for an array elsewhere, which is then copied."""
         address: int = array.__array_interface__["data"][0]
         for mem in self._mems if array.flags.c_contiguous else ():
             if 0 <= (offset := address - int(mem.virt_addr or 0)) <= mem.size - array.nbytes:

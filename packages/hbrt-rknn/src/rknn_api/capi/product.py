@@ -49,7 +49,7 @@ class Matmul:
         self._runners: dict[Sizes, GraphRunner] = {}
 
     def dims(self, which: str, sizes: Sizes) -> tuple[int, ...]:
-        """Dimensions of a matrix as it lies in memory."""
+        """Dimensions of a matrix in memory."""
         if self.layout[which] == NATIVE:
             return matrices.native_dims(which, self.kind, sizes, self.chip)
         plain = matrices.plain_dims(which, sizes)
@@ -72,7 +72,7 @@ class Matmul:
             attr.type = _TYPES[self.dtype(which)]
 
     def bind(self, mem: rknn_tensor_mem, which: str) -> None:
-        """Have a matrix lie in memory."""
+        """Place a matrix in memory."""
         held, needed = self.memory.of(mem), matrices.size_of(self.dims(which, self.sizes), self.dtype(which))
         if held.size < needed:
             raise invalid_parameter(f"The memory has {held.size} bytes, and {which} takes {needed}.")
@@ -82,7 +82,7 @@ class Matmul:
         """Multiply, on an NPU core of the board.
 
         Raises:
-            RknnError: RKNN_ERR_FAIL: a matrix has no memory, or the core failed, and why.
+            RknnError: RKNN_ERR_FAIL: a matrix has no memory, or the core failed; says why.
         """
         if missing := [which for which in NAMES if which not in self.bound or not self.bound[which].is_live]:
             raise RknnError(

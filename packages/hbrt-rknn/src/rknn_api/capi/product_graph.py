@@ -19,9 +19,9 @@ _OPSET, _IR = 17, 8
 def product_graph(kind: MatmulTypes, sizes: Sizes) -> ModelProto:
     """A product's graph.
 
-    Its inputs are A and B row by row as they are stored, int4 as int8, and what ``constants`` names, in shapes that
-    broadcast over them. Its output ``sums`` is C of real numbers, whose sums are float32's; of integers it is float64:
-    exact, and multiplied much faster than integers are.
+    Its inputs are A and B row by row as stored, int4 as int8, and the inputs named by ``constants``, in shapes that
+    broadcast over them. Its output ``sums`` is C: float32 for real numbers, float64 for integers, which is exact and
+    much faster than integer multiplication.
 
     Args:
         kind: The types.
@@ -50,7 +50,7 @@ def product_graph(kind: MatmulTypes, sizes: Sizes) -> ModelProto:
 
 
 def constants(kind: MatmulTypes) -> tuple[str, ...]:
-    """The inputs beside A and B, in the order in which they are applied."""
+    """The inputs besides A and B, in the order of their use."""
     if kind.b == "float16":
         return ()
     zeros = ("b_zero",) if kind.a == "float16" else ("a_zero", "b_zero")

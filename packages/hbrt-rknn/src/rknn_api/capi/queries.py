@@ -1,4 +1,4 @@
-"""What rknn_query tells: for each command the structure that it fills, and what stands in it."""
+"""The results of rknn_query: for each command, the structure that it fills and its contents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int)
     """Fill the structure of a command.
 
     Raises:
-        RknnError: no such command or index, a structure of another size, or nothing to tell yet.
+        RknnError: unknown command or index, wrong structure size, or no result yet.
     """
     if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
         raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
@@ -81,7 +81,7 @@ def answer(here: RknnRuntime, found: Context, number: int, info: Any, size: int)
 
 
 def info_of(command: int) -> type[ctypes.Structure]:
-    """The structure that a query fills."""
+    """The structure for a query."""
     return _ANSWERS[_Q(command)][0] if command in _ANSWERS else rknn_tensor_attr
 
 

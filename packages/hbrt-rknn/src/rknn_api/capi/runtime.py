@@ -1,4 +1,4 @@
-"""What the C names of a process share: its attachment to a board, the board's chip, memory and contexts by handle."""
+"""State shared by a process's C calls: its attachment to a board, the board's chip, memory and contexts by handle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RknnRuntime:
         self._next = _FIRST_HANDLE
 
     def check_function(self, name: str) -> None:
-        """Refuse what the chip has not.
+        """Refuse a feature that the chip does not have.
 
         Raises:
             RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
@@ -93,14 +93,14 @@ class RknnRuntime:
         """The context of a handle.
 
         Raises:
-            RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
+            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or it was destroyed.
         """
         if (found := self._contexts.get(handle)) is None:
             raise self._invalid(handle, "rknn_init")
         return found
 
     def _invalid(self, handle: int, maker: str) -> RknnError:
-        """The refusal of a handle that is none of what a function makes."""
+        """The error for a handle that did not come from the expected function."""
         is_other = handle in self._matmuls or handle in self._contexts
         is_gone = _FIRST_HANDLE <= handle < self._next and not is_other
         what = "was destroyed" if is_gone else f"is none of {maker}"
@@ -122,14 +122,14 @@ class RknnRuntime:
         """The product of a handle.
 
         Raises:
-            RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
+            RknnError: RKNN_ERR_CTX_INVALID: unknown handle, or it was destroyed.
         """
         if (found := self._matmuls.get(handle)) is None:
             raise self._invalid(handle, "rknn_matmul_create")
         return found
 
     def check_handle(self, handle: int) -> None:
-        """Refuse what is neither a context's nor a product's, as ``context`` does."""
+        """Refuse a handle that is neither a context nor a product, as ``context`` does."""
         if handle not in self._matmuls:
             self.context(handle)
 
@@ -138,7 +138,7 @@ class RknnRuntime:
         del self._matmuls[handle]
 
     def sram(self) -> list[Region]:
-        """The pages of SRAM that the contexts of all programs of the board have.
+        """The SRAM pages held by the contexts of all the board's programs.
 
         Raises:
             RequestRefusedError: the board is gone.
@@ -146,7 +146,7 @@ class RknnRuntime:
         return self._ask_sram("look", Region(0, 0))
 
     def take_sram(self, wanted_bytes: int) -> Region:
-        """Pages of SRAM for a context; of 0 bytes when none are free or wanted. Raises as ``sram``."""
+        """SRAM pages for a context; 0 bytes if none are free or requested. Raises as ``sram``."""
         taken = self.sram()
         while True:
             region = take(wanted_bytes, self.sram_bytes, taken)
@@ -174,10 +174,10 @@ def runtime(target: str = "") -> RknnRuntime:
     """The run time of this process's default attachment; attaches to a board, or starts a private one.
 
     Args:
-        target: Chip of the model that is to run, which a private board gets where HBRT_PROFILE names none.
+        target: Chip of the model to run; a private board gets it if HBRT_PROFILE names no chip.
 
     Raises:
-        RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: there is no board.
+        RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: no board is available.
     """
     with _lock:
         session = board.npu_board(target)
@@ -188,10 +188,11 @@ def runtime(target: str = "") -> RknnRuntime:
 
 
 def existing(handle: int) -> RknnRuntime:
-    """The run time that a handle is of.
+    """The run time that a handle belongs to.
 
     Raises:
-        RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board is gone since, or this is a fork.
+        RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board has gone since, or this process is a
+            fork.
     """
     notice()
     session = process.default

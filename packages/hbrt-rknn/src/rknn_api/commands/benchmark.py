@@ -1,4 +1,4 @@
-"""``rknn_benchmark``: what a model file has, and how long a run of it takes on this machine."""
+"""``rknn_benchmark``: the contents of a model file, and the duration of its runs on this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("count", type=click.IntRange(1), default=10)
 @click.argument("core_mask", type=int, default=CoreMask.NPU_CORE_AUTO.value)
 def command(model: Path, inputs: str, count: int, core_mask: int) -> None:
-    """Run MODEL COUNT times, and print what it has and how long each run took on this machine.
+    """Run MODEL COUNT times; print its contents and the duration of each run on this machine.
 
     INPUTS is a picture or an .npy file for each input, with # between them; "" for zeros. CORE_MASK is 1, 2 and 4 for
     the NPU cores 0, 1 and 2, their sum for several, and 0 for any.

@@ -1,4 +1,4 @@
-"""The chip that a program asks the file system and ``platform`` for, before it chooses a model's file."""
+"""Make the file system and ``platform`` name a chip to programs that choose their model file by it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMPATIBLE = "/proc/device-tree/compatible"
 
 
 def install() -> None:
-    """Name the chip of HBRT_PROFILE, when that is one of Rockchip; says so on standard error."""
+    """Report the chip of HBRT_PROFILE if it is a Rockchip one; prints a note on standard error."""
     name = settings.text("HBRT_PROFILE")
     try:
         platform_of(name)

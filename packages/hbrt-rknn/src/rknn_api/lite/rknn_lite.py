@@ -18,10 +18,10 @@ from rknn_api.version import sdk_version
 
 
 class RKNNLite(Calls):
-    """One model file, run on the chip that it was made for.
+    """One model file, run on the chip that it was built for.
 
-    Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
-    has the sentence of the last failure.
+    Calls return 0, or -1 with a message on standard error; ``inference`` returns None if it fails. ``last_error`` has
+    the sentence of the last failure.
 
     Source: RKNN Toolkit Lite2 user guide (1.5.2), RKNNLite, https://github.com/rockchip-linux/rknn-toolkit2
     Emulator: ``last_error``.
@@ -35,7 +35,7 @@ class RKNNLite(Calls):
         self._ops = CustomOps()
 
     def load_rknn(self, path: str | Path) -> int:
-        """Read a model file; one that was ready before is no longer."""
+        """Read a model file; the runtime must be initialized again."""
 
         def read() -> None:
             self._stop()
@@ -56,7 +56,7 @@ class RKNNLite(Calls):
 
         Args:
             core_mask: NPU cores to run on; for chips of several alone.
-            target: The chip that the model is for; None for it too.
+            target: The chip that the model is for; None means the same.
             device_id: Of the device; any text is the board itself.
             async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
         """
@@ -96,14 +96,14 @@ class RKNNLite(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalized, or the array of the one input. Those of four dimensions
+            inputs: Arrays, one for each input, not normalized, or the array of the one input. Four-dimensional arrays
                 are NHWC, whatever the layout of the ONNX model.
             data_format: "nhwc" or "nchw"; or a list of them.
-            data_type: No effect: an array has its own.
-            inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
+            data_type: No effect: arrays have their own types.
+            inputs_pass_through: 1 for an input in the model's stored form, which is not supported.
 
         Returns:
-            Arrays of the outputs in the layout of the ONNX model; None where it failed.
+            Arrays of the outputs in the layout of the ONNX model; None on failure.
         """
         del data_type
         found: list[Any] = []
@@ -116,17 +116,17 @@ class RKNNLite(Calls):
         return found if self.call("inference", run) == 0 else None
 
     def get_sdk_version(self) -> str | None:
-        """Versions of what runs the model; None before ``init_runtime``."""
+        """Versions of the runtime; None before ``init_runtime``."""
         return sdk_version() if self.call("get_sdk_version", self._running) == 0 else None
 
     def list_support_target_platform(self, rknn_model: str | Path | None = None) -> dict[str, Any] | None:
         """The chips that a model file is for.
 
         Args:
-            rknn_model: The file; the model that was loaded when None.
+            rknn_model: The file; the loaded model if None.
 
         Returns:
-            {"support_target_platform": [names], "filled_target_platform": [names]}; None where it cannot be read.
+            {"support_target_platform": [names], "filled_target_platform": [names]}; None if it cannot be read.
         """
         found: list[str] = []
 

@@ -35,7 +35,7 @@ def onnx_edit(
     Args:
         model: Path of the ONNX file.
         export_path: Path of the file to write.
-        inputs_transform: Formulas such as "a,b,c,d->1,a,d,b,c", by input.
+        inputs_transform: Formulas such as "a,b,c,d->1,a,d,b,c" by input name.
         outputs_transform: Likewise, by output.
         dataset: Text file of samples for the model; a dataset for the new model is written beside ``export_path``, as
             dataset_for_NAME.txt, where NAME is the file's without its ending.

@@ -1,4 +1,4 @@
-"""The formulas of onnx_edit: what they say of a tensor's dimensions. Pure.
+"""The formulas of onnx_edit: how they map a tensor's dimensions. Pure.
 
     formula := groups [ "[" assignment ("," assignment)* "]" ] "->" groups
     groups := group ("," group)*
@@ -32,7 +32,7 @@ _ASSIGNED = re.compile(r"([a-z])=([1-9]\d*)")
 
 @dataclass(frozen=True)
 class Edit:
-    """What a formula does to a tensor: Reshape to ``split``, Transpose by ``order``, Reshape to ``new``.
+    """The effect of a formula on a tensor: Reshape to ``split``, Transpose by ``order``, Reshape to ``new``.
 
     Attributes:
         original: Sizes before.
@@ -67,9 +67,9 @@ class Formula:
     """A formula, read.
 
     Attributes:
-        text: As it was written.
-        left: Letters of each dimension; none for a dimension of size 1.
-        right: Letters of each new dimension; none for an inserted one.
+        text: The original text.
+        left: Letters of each dimension; empty for a dimension of size 1.
+        right: Letters of each new dimension; empty for an inserted one.
         assigned: Sizes by letter.
     """
 
@@ -129,10 +129,10 @@ class Formula:
                 raise _wrong(self.text, f"{_listed(letters)} {what}")
 
     def of(self, shape: Sequence[int | None]) -> Edit:
-        """What the formula does to a tensor.
+        """The effect of the formula on a tensor.
 
         Args:
-            shape: Its sizes; None where the data decides.
+            shape: Its sizes; None if they depend on the data.
 
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: the dimensions do not fit, and which.
@@ -173,7 +173,7 @@ class Formula:
 
 
 def _merged(group: str, sizes: Mapping[str, Size]) -> Size:
-    """The product of the letters' sizes; 1 for none."""
+    """The product of the letters' sizes; 1 without letters."""
     known = prod(size for letter in group if isinstance(size := sizes[letter], int))
     still_open = sorted(size for letter in group if isinstance(size := sizes[letter], str))
     return "*".join([*([] if known == 1 else [str(known)]), *still_open]) if still_open else known

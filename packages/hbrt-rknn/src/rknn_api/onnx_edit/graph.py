@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def edited(
     model: ModelProto, inputs: Mapping[str, str], outputs: Mapping[str, str]
 ) -> tuple[ModelProto, dict[str, Edit]]:
-    """A model whose inputs and outputs have the dimensions that formulas give them.
+    """Return a model whose inputs and outputs have the dimensions from formulas.
 
     Args:
         model: Is not changed.
@@ -26,7 +26,7 @@ def edited(
         outputs: Formulas by output.
 
     Returns:
-        The model, and what was done to each input.
+        The model, and the change made to each input.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: a name or a formula that does not fit, and why.
@@ -76,7 +76,7 @@ class _Steps:
         turned: Sequence[Size],
         end: Sequence[Size],
     ) -> list[NodeProto]:
-        """Reshape, Transpose, Reshape; those that do nothing are left out."""
+        """Reshape, Transpose, Reshape; no-ops are left out."""
         steps: list[tuple[str, Sequence[Size], Sequence[Size]]] = []
         is_turned = [at for at in order if split[at] != 1] != sorted(at for at in order if split[at] != 1)
         if is_turned:
@@ -104,7 +104,7 @@ class _Steps:
         return nodes
 
     def _sizes(self, before: Sequence[Size], after: Sequence[Size], name: str) -> str:
-        """A constant of sizes: 0 for one that stays at its place, -1 for the one that the data decides."""
+        """A constant of sizes: 0 for one that is kept, -1 for the one that depends on the data."""
         sizes = []
         for at, size in enumerate(after):
             stays = at < len(before) and before[at] == size

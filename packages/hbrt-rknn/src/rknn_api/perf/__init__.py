@@ -1,1 +1,4 @@
-"""What a model would cost on the chip: modelled cycles, bytes and memory of each layer. No number here is measured."""
+"""The modelled cost of a model on the chip: modelled cycles, bytes and memory of each layer.
+
+No number here is measured.
+"""

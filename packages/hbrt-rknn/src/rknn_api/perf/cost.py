@@ -1,6 +1,6 @@
 """Modelled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modelled, none measured.
 
-Cycles and bytes are what published logs of layers agree with; where they say nothing, the docstring says that it is a
+Cycles and bytes agree with published logs of layers; where those have no data, the docstring says that the number is a
 choice. Times are those of ``hbrt.accelerators``, fitted to published times of whole models, as ``hbrt estimate`` has.
 """
 
@@ -30,16 +30,16 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class Chip:
-    """What the rules need of a chip.
+    """The parameters of a chip for the rules.
 
     Attributes:
         clock_mhz: Of an NPU core.
-        int8_macs: Multiplications of int8 that a core does in a cycle.
+        int8_macs: Multiplications of int8 per core and cycle.
         float16_macs: Of float16.
         depthwise_macs: Of int8 in a convolution with a group a channel.
         ddr_mb_per_s: Throughput of the DDR.
         c2: Channels of a group of NC1HWC2, by bytes of an element.
-        times: What the time of a layer follows; None for a profile of the user's own, where cycles bound it from below.
+        times: Data for the time of a layer; None for a user's own profile, where cycles give a lower bound.
     """
 
     clock_mhz: float
@@ -68,10 +68,10 @@ class Cost(NamedTuple):
     """Modelled cost of a layer.
 
     Attributes:
-        ddr_cycles: Cycles that the DDR takes for what is read and written.
+        ddr_cycles: DDR cycles for reads and writes.
         npu_cycles: Cycles of the multiplications, on one core.
         time_us: Of the layer, on the cores that share it.
-        mac_usage: Percent of the multipliers' cycles that are used; 0 for a layer without multiplications.
+        mac_usage: Utilization of the multipliers, in percent; 0 for a layer without multiplications.
         rw_bytes: Bytes read: inputs, weights and biases.
         shares: Part of each core; all 0 for a layer on the CPU.
     """
@@ -100,7 +100,7 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
     Args:
         layer: The layer.
         chip: The chip.
-        cores: Those that the model runs on.
+        cores: Cores that the model runs on.
         count: Cores of the chip.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
@@ -127,7 +127,7 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
 
 
 def _time_us(layer: Layer, chip: Chip, share: float) -> float:
-    """The time of a layer of which a core has a share; 0 where nothing is known of the chip."""
+    """The time of a layer split between cores; 0 if nothing is known about the chip."""
     if chip.times is None:
         return 0.0
     bits = 8 * layer.element_bytes
@@ -182,7 +182,7 @@ def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cy
     """Part of each core of a layer: by rows of the result, or by groups of its channels where rows are few.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.3.2
-    Emulator: how a layer is cut, and from what size on.
+    Emulator: how a layer is split, and from what size.
     """
     shares = [0.0] * count
     is_shared = layer.op_type.startswith(_MULTICORE) and len(layer.output) == 4

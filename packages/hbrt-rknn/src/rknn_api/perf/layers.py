@@ -1,4 +1,4 @@
-"""The layers of a graph as an NPU runs them: operators with what they read, multiply and write."""
+"""The layers of a graph as an NPU runs them: operators, with the data that they read, multiply and write."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Layer:
         name: Of the node.
         dtype: "INT8", "INT16", "FLOAT16" or another type of numpy.
         target: "NPU" or "CPU".
-        inputs: Shapes of what it reads, without weights.
-        output: Shape of what it writes.
+        inputs: Shapes of its inputs, without weights.
+        output: Shape of its output.
         weights: Shapes of its weights and biases, the weights first.
         macs: Multiplications.
         is_depthwise: A convolution with a group a channel.
@@ -56,20 +56,20 @@ class Layer:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element of what it reads and writes."""
+        """Bytes per element of its inputs and outputs."""
         return np.dtype(self.dtype.lower()).itemsize
 
 
 def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Layer]:
-    """The layers, InputOperator first and OutputOperator last; QuantizeLinear and DequantizeLinear are none.
+    """The layers, InputOperator first and OutputOperator last; QuantizeLinear and DequantizeLinear are left out.
 
     Args:
         model: The graph of a model file.
         metadata: Of the file.
-        ops: The program's, which run on the CPU.
+        ops: The program's ops, which run on the CPU.
 
     Raises:
-        RknnError: it cannot be run, which is how shapes are found.
+        RknnError: the model cannot be run to find its shapes.
     """
     view = _View(model, _shapes(model, metadata, ops))
     quantized = _QUANTIZED.get(metadata.quantized_dtype, "FLOAT16")
@@ -109,7 +109,7 @@ def _edge(op_type: str, name: str, dtype: str, shape: Shape) -> Layer:
 
 
 def _shapes(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, Shape]:
-    """Shapes of the tensors: of a run on zeros; of constants, which onnxruntime does not give, as they are inferred."""
+    """Shapes of the tensors: from a run on zeros, or inferred for constants, which onnxruntime does not return."""
     constants = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type == "Constant" or (node.input and constants.issuperset(filter(None, node.input))):
@@ -179,10 +179,10 @@ class _View:
 
 
 class _Merging:
-    """Layers as an NPU has them: what follows a convolution, and is read by nothing else, is a part of its layer.
+    """Layers as on an NPU: an operator that follows a convolution and is its only reader becomes part of its layer.
 
     Attributes:
-        made: The layers so far, by the value that each writes.
+        made: The layers so far, by output value.
 
     Source: rknn_model_zoo, logs of eval_perf (ConvRelu, ConvExSwish, ConvAdd, exSwish),
     https://github.com/airockchip/rknn_model_zoo
@@ -207,7 +207,7 @@ class _Merging:
                 self._swish[node.output[0]] = source
 
     def add(self, node: NodeProto, layer: Layer) -> None:
-        """Take the layer of a node, by itself or into one before it."""
+        """Add a node as a layer of its own or to an earlier layer."""
         value, sources = node.output[0], [self._view.source(name) for name in node.input if name]
         if value in self._swish:
             return
@@ -226,7 +226,7 @@ class _Merging:
             self.made[value] = layer
 
     def _ends_in(self, value: str, readers: int) -> bool:
-        """Whether a convolution's layer makes a value that nothing else needs."""
+        """Whether a value comes from a convolution's layer and has no other reader."""
         before = self.made.get(value)
         is_alone = len(self._readers.get(value, [])) == readers and value not in self._outputs
         return before is not None and before.op_type.startswith("Conv") and is_alone

@@ -15,7 +15,7 @@ from rknn_api.planning import rounded
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes: of weights; of values inside, those that live at the same time; of inputs and outputs."""
+    """Bytes: of weights; of internal values that are live at the same time; of inputs and outputs."""
 
     weight: int
     internal: int
@@ -34,7 +34,7 @@ class Memory:
 def memory_of(model: ModelProto, layers: Sequence[Layer], chip: Chip) -> Memory:
     """What a model takes.
 
-    Emulator: values inside are those that one layer reads and writes together, at their largest.
+    Emulator: internal values are the inputs and outputs of one layer, at the maximum over layers.
     """
     weight = sum(
         helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * prod(tensor.dims)

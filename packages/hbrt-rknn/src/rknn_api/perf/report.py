@@ -47,7 +47,7 @@ def layers_text(model: ModelProto, metadata: Metadata, ops: CustomOps, platform:
 
 
 def _whole_run(model: ModelProto, platform: Platform) -> str:
-    """A line on a run of the model by published times of whole models; empty where they say nothing of it."""
+    """A line about the model's run time from published times of whole models; empty if those do not cover it."""
     if chip_named(platform.profile.chip) is None:
         return ""
     try:

@@ -1,10 +1,10 @@
-"""What libhbrt.so hands over of the 2D engine's calls: one job each, and buffers that a program imports.
+"""The 2D engine's calls as passed on by libhbrt.so: one job each, and imported buffers.
 
 native/arm/rga.c has the other side: ``struct job``, and the names of im2d.h.
 
 Source: librga, im2d, https://github.com/airockchip/librga
-Emulator: a picture at a virtual address is the CPU's, whose cache the driver writes back; one of a descriptor or a
-physical address is read and written as the device sees it. A call has ended when it returns.
+Emulator: a picture at a virtual address belongs to the CPU, and the driver writes back its cache; one given by a
+    descriptor or a physical address is accessed as the device sees it. A call has ended when it returns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _handles = count(1)
 
 
 class Source(NamedTuple):
-    """Where a buffer is: which kind of number, the number, and its bytes; 0 where the program does not say."""
+    """A buffer's location: the kind of number, the number, and the size in bytes; 0 if the program does not give it."""
 
     kind: int
     value: int
@@ -96,7 +96,7 @@ class Job(ctypes.Structure):
 
 
 class _RefusedError(Exception):
-    """A job that the engine does not take.
+    """A job that the engine does not accept.
 
     Attributes:
         status: IM_STATUS_*.
@@ -108,7 +108,7 @@ class _RefusedError(Exception):
 
 
 def hbrt_rga_do(job: int) -> int:
-    """Do a job, whose address it is; the answer is its ``status``."""
+    """Run the job at this address; the result is its ``status``."""
     given = Job.from_address(job)
     try:
         given.status = _done(given)
@@ -121,7 +121,7 @@ def hbrt_rga_do(job: int) -> int:
 
 
 def hbrt_rga_import(kind: int, value: int, size: int) -> int:
-    """Remember a buffer; returns its handle, or 0 where there is no such memory."""
+    """Import a buffer; returns its handle, or 0 if there is no such memory."""
     source = Source(kind, value, size)
     try:
         _bytes_of(source, size)
@@ -135,7 +135,7 @@ def hbrt_rga_import(kind: int, value: int, size: int) -> int:
 
 
 def hbrt_rga_release(handle: int) -> int:
-    """Forget a buffer; -1 for a handle that there is not."""
+    """Release a buffer; returns -1 for an unknown handle."""
     if _imported.pop(handle, None) is None:
         _log.error("releasebuffer_handle", f"Unknown handle {handle}: not imported, or released before.")
         return -1

@@ -1,4 +1,4 @@
-"""What the 2D engine does with pictures: crop, turn, scale, convert, blend, fill; and what it refuses. Pure.
+"""Picture operations of the 2D engine: crop, rotate, scale, convert, blend, fill; and their limits. Pure.
 
 Source: librga, developer guide, limits of the engines, https://github.com/airockchip/librga
 Emulator: OpenCV scales, bilinear unless a call says otherwise; pictures are at most 8192 pixels wide and high.
@@ -72,7 +72,7 @@ class Picture(NamedTuple):
 
 
 def whole(rect: Rect, picture: Picture) -> Rect:
-    """A rectangle; all of a picture where its sizes are 0."""
+    """A rectangle; the whole picture if its sizes are 0."""
     return rect if rect[2] or rect[3] else (0, 0, picture.width, picture.height)
 
 
@@ -107,7 +107,7 @@ def refusal(name: str, picture: Picture, rect: Rect) -> str:
 
 
 def scale_refusal(source: Rect, target: Rect, usage: int) -> str:
-    """Why the engine cannot scale so far, as a sentence; empty when it can."""
+    """An error message if the engine cannot scale by this factor; otherwise empty."""
     width, height = source[2:][::-1] if usage & (_ROT_90 | _ROT_270) else source[2:]
     ratios = (target[2] / width, target[3] / height)
     if all(1 / _MAX_SCALE <= ratio <= _MAX_SCALE for ratio in ratios):
@@ -120,12 +120,12 @@ def scale_refusal(source: Rect, target: Rect, usage: int) -> str:
 def process(
     source: Picture, target: Picture, under: Picture | None, rects: tuple[Rect, Rect, Rect], usage: int, how: int
 ) -> None:
-    """Take a rectangle of one picture to one of another.
+    """Transfer a rectangle of one picture to a rectangle of another.
 
     Args:
         source: Is read.
         target: Is written, and read where the source is blended with it.
-        under: What the source is blended with instead.
+        under: The picture to blend the source with instead.
         rects: Of source, target and ``under``.
         usage: IM_USAGE bits.
         how: IM_INTER_MODE.

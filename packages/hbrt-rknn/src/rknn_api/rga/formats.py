@@ -1,8 +1,8 @@
-"""Pixel formats of the 2D engine: where the bytes of a picture lie, and the way between RGB and YUV. Pure.
+"""Pixel formats of the 2D engine: the byte layout of pictures, and conversion between RGB and YUV. Pure.
 
 Source: librga, include/rga.h and its developer guide, https://github.com/airockchip/librga
-Emulator: chroma is repeated on the way to RGB and averaged on the way back; RGB_565 has red in its upper bits, as DRM
-has it; a gray picture is the Y of one without color.
+Emulator: chroma is repeated when converting to RGB and averaged when converting back; RGB_565 has red in its upper
+    bits, as in DRM; a gray picture has only Y.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Format(NamedTuple):
 
     Attributes:
         name: As its constant has it.
-        letters: Of what lies in memory: R, G, B, A and X of a pixel of bytes; Y, U and V; "565" and "Y" for others.
+        letters: Of the data in memory: R, G, B, A and X of a pixel of bytes; Y, U and V; "565" and "Y" for others.
         planes: How many there are.
-        down: Columns and rows that share a chroma sample, 1 and 1 where there is none.
+        down: Columns and rows that share a chroma sample, 1 and 1 without chroma.
     """
 
     name: str
@@ -98,7 +98,7 @@ FORMATS: Final = {
 
 
 def format_of(number: int) -> Format | None:
-    """The format of a constant; None for one that this emulator cannot read, and for none."""
+    """The format of a constant; None for one that this emulator cannot read, and for an invalid one."""
     return FORMATS.get(number >> 8) if not number & 0xFF else FORMATS.get(number)
 
 
@@ -153,7 +153,7 @@ def rgba_of(planes: Planes, one: Format) -> NDArray[np.uint8]:
 
 
 def write_rgba(rgba: NDArray[np.uint8], planes: Planes, one: Format) -> None:
-    """Write red, green, blue and alpha where a picture of RGB lies."""
+    """Write red, green, blue and alpha to an RGB picture."""
     (raw,) = planes
     if "565" in one.letters:
         parts = rgba[..., :3].astype(np.uint16)
@@ -166,7 +166,7 @@ def write_rgba(rgba: NDArray[np.uint8], planes: Planes, one: Format) -> None:
 
 
 def yuv_of(planes: Planes, one: Format) -> Planes:
-    """Y, U and V of a picture of YUV, each as fine as it lies there; Y alone where there is no color."""
+    """Y, U and V of a YUV picture at their stored resolution; only Y without color."""
     if not one.has_chroma:
         return [planes[0][..., 0]]
     if one.planes == 1:
@@ -178,7 +178,7 @@ def yuv_of(planes: Planes, one: Format) -> Planes:
 
 
 def write_yuv(yuv: Planes, planes: Planes, one: Format) -> None:
-    """Write Y, U and V where a picture of YUV lies, whose chroma is as fine as this one's."""
+    """Write Y, U and V to a YUV picture with the same chroma resolution."""
     if not one.has_chroma:
         planes[0][..., 0] = yuv[0]
         return
@@ -196,7 +196,7 @@ def write_yuv(yuv: Planes, planes: Planes, one: Format) -> None:
 
 
 def matrix(mode: int, *, to_rgb: bool) -> NDArray[np.float64]:
-    """Three rows of four numbers by which cv2.transform goes from YUV to RGB, or back.
+    """A 3 by 4 matrix for cv2.transform from YUV to RGB, or back.
 
     Args:
         mode: IM_COLOR_SPACE_MODE.

@@ -1,1 +1,1 @@
-"""A model file, run: what programs give becomes the graph's inputs, and the graph runs with the program's own ops."""
+"""Running a model file: converts the program's inputs for the graph, and runs the graph with the program's own ops."""

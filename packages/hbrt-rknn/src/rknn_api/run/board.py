@@ -20,10 +20,10 @@ def npu_board(target: str) -> Session:
     """This process's board; attaches, or starts a private one.
 
     Args:
-        target: Chip of the model that is to run, which a private board gets where HBRT_PROFILE names none.
+        target: Chip of the model to run; a private board gets it if HBRT_PROFILE names no chip.
 
     Raises:
-        RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: there is no board.
+        RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: no board is available.
     """
     session = attached(target or _CHOSEN)
     if "npu" not in session.profile.cores:
@@ -36,7 +36,7 @@ def npu_board(target: str) -> Session:
 
 
 def why_in_process(target: str) -> str:
-    """Why this process's board cannot run a model of the toolkit, which then runs in the process; "" when it can.
+    """Why this process's board cannot run a model of the toolkit, so that it runs in the process; "" if it can.
 
     The toolkit's objects need no board: one program may hold models for several chips.
     """

@@ -1,8 +1,8 @@
-"""Ops that a program brings as C callbacks: what is registered, a context for each node, and how a graph runs them.
+"""A program's ops as C callbacks: their registration, a context for each node, and how a graph runs them.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.5.4
-Emulator: a tensor has the type that it has in the ONNX model; callbacks of one node never run at the same time; in
-init tensors have attributes and no memory yet; callbacks of the GPU run on the CPU.
+Emulator: a tensor has its type from the ONNX model; callbacks of one node never run at the same time; in init, tensors
+    have attributes but no memory yet; GPU callbacks run on the CPU.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _nodes: Final[dict[int, _Node]] = {}  # by internal_ctx: what rknn_custom_op_get
 
 
 class Placed(NamedTuple):
-    """An array as an op sees it, ``offset`` bytes into the memory that it lies in."""
+    """An array as an op sees it, ``offset`` bytes into its memory."""
 
     array: NDArray[Any]
     mem: rknn_tensor_mem
@@ -56,7 +56,7 @@ class Placed(NamedTuple):
 
 
 def checked(op: rknn_custom_op, known: Iterable[str]) -> str:
-    """The op type of what is to be registered.
+    """The op type to register.
 
     Args:
         op: The structure.
@@ -114,11 +114,11 @@ class COp:
             op: Copied.
             op_type: As ``checked`` says.
             graph: The model's.
-            keep: What has the callbacks, such as a library.
+            keep: The owner of the callbacks, such as a library.
 
         Raises:
-            RknnError: RKNN_ERR_FAIL: init failed; what was made is destroyed. RKNN_ERR_MODEL_INVALID: the model does
-                not say what a node gives.
+            RknnError: RKNN_ERR_FAIL: init failed; contexts already created are destroyed. RKNN_ERR_MODEL_INVALID: the
+                model does not give the type of a node's output.
         """
         self.op = rknn_custom_op.from_buffer_copy(op)
         self.op_type, self._keep = op_type, (op, keep)
@@ -137,7 +137,7 @@ class COp:
             raise
 
     def layer(self, node: NodeInfo) -> _CLayer:
-        """What a plan runs a node by."""
+        """The function with which a plan runs a node."""
         return _CLayer(self._nodes.get(_key(node)), node)
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class _Node:
         return int(callback(ctypes.byref(self.context), inputs, len(inputs), outputs, len(outputs)))
 
     def tell(self, name: str, attr: rknn_custom_op_attr) -> None:
-        """Fill what is asked of an attribute; the data live as long as the node."""
+        """Fill in the requested attribute; its data lives as long as the node."""
         attr.name, attr.dtype, attr.n_elems, attr.data = (
             name.encode()[: RKNN_MAX_NAME_LEN - 1],
             element.RKNN_TENSOR_UINT8,
@@ -212,14 +212,14 @@ class _Node:
         attr.data = held.ctypes.data
 
     def close(self) -> None:
-        """Call destroy, which may still ask for attributes."""
+        """Call destroy, which may still query attributes."""
         if self._destroy is not None and (status := self._destroy(ctypes.byref(self.context))):
             _log.warning("rknn_destroy", f"destroy of {said(self.info)} returned {status}.")
         _nodes.pop(self.context.internal_ctx, None)
 
 
 def get_op_attr(context: rknn_custom_op_context, name: str, attr: rknn_custom_op_attr) -> None:
-    """Tell of an attribute of the node that a context is of; of "name" too.
+    """Return an attribute of a context's node, including "name".
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the context is of no callback.
@@ -277,7 +277,7 @@ def _described(name: str, kind: TensorType) -> rknn_custom_op_tensor:
 
 
 def tensors(made: Sequence[rknn_custom_op_tensor]) -> Any:
-    """The array that a callback gets."""
+    """The array for a callback."""
     return (rknn_custom_op_tensor * len(made))(*made)
 
 
@@ -292,11 +292,11 @@ class _CLayer:
         self._made: tuple[Any, Any] = ((), ())
 
     def decline(self) -> str:
-        """Nothing but a node inside the body of another."""
+        """Only a node inside the body of another."""
         return "it is in the body of an If, Loop or Scan" if self._info.is_nested or self._node is None else ""
 
     def set_up(self) -> None:
-        """Nothing: init has read the attributes."""
+        """Empty: init has read the attributes."""
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
         """What the model says."""
@@ -305,7 +305,7 @@ class _CLayer:
         return self._node.types
 
     def forward(self, bottom: list[Any], top: list[Any], ctrl: Any) -> None:
-        """Call prepare and compute on the tensors where they lie."""
+        """Call prepare and compute on the tensors in place."""
         del ctrl
         assert self._node is not None  # noqa: S101 - see decline
         given = [*bottom, *top]
@@ -324,7 +324,7 @@ class _CLayer:
         self._node.run(*self._made)
 
     def tear_down(self) -> None:
-        """Nothing: the op's contexts are the model's."""
+        """Does nothing: the op's contexts belong to the model."""
 
 
 def _at(name: str, view: Any) -> rknn_custom_op_tensor:

@@ -1,4 +1,4 @@
-"""Ops that a program brings, by op type; what a Python class of one must have, and how a graph runs it."""
+"""A program's ops, by op type: the required methods of a Python class, and how a graph runs it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def get_node_attr(node: NodeProto, name: str) -> Any:
     """An attribute of a custom op's node.
 
     Args:
-        node: What ``shape_infer`` and ``compute`` are given.
+        node: The node argument of ``shape_infer`` and ``compute``.
         name: Of the attribute.
 
     Returns:
-        int, float, str, lists of them, or an array; None when the node does not set it.
+        int, float, str, lists of them, or an array; None if the node does not set it.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.5.3
     """
@@ -50,7 +50,7 @@ def get_node_attr(node: NodeProto, name: str) -> Any:
 
 
 class CustomOps:
-    """The ops of one model, by op type; the registry that its plan asks."""
+    """The ops of one model, by op type; the registry for its plan."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -71,7 +71,7 @@ class CustomOps:
         """Take an op.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: it lacks something, and what.
+            RknnError: RKNN_ERR_PARAM_INVALID: a part is missing; says which.
 
         Source: RKNN SDK advanced guide (chapter 5), 5.5.3
         """
@@ -95,19 +95,19 @@ class CustomOps:
         self.add(op_type, op, lambda node: _PythonOp(op, node))
 
     def add(self, op_type: str, op: Any, creator: LayerCreator, close: Callable[[], None] | None = None) -> None:
-        """Have nodes of an op type computed by what ``creator`` makes."""
+        """Register ``creator`` for the nodes of an op type."""
         self._ops[op_type], self._creators[op_type] = op, creator
         self._closes += [close] if close is not None else []
         self.generation += 1
 
     def close(self) -> None:
-        """Release what ops hold, when nothing runs them anymore."""
+        """Release the ops' resources once nothing runs them anymore."""
         closes, self._closes = self._closes, []
         for close in closes:
             close()
 
     def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, Mapping[tuple[str, str], LayerCreator]]:
-        """What a plan asks: the creators of those op types that have one, in any domain."""
+        """For a plan: the creators of the op types that have one, in any domain."""
         return self.generation, {one: self._creators[one[1]] for one in types if one[1] in self._creators}
 
 
@@ -124,10 +124,10 @@ def _check_method(op: Any, said: str, name: str, wanted: list[str]) -> None:
 
 
 def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None]) -> list[TensorType]:
-    """What an op's shape_infer says.
+    """The result of an op's shape_infer.
 
     Raises:
-        GraphError: INCOMPATIBLE: it raises, or gives something else than lists of shapes and dtypes; says which.
+        GraphError: INCOMPATIBLE: it raises, or does not return lists of shapes and dtypes; says which.
     """
     known = [one for one in types if one is not None]
     shapes = [list(one.shape) if one.shape is not None else None for one in known]
@@ -158,7 +158,7 @@ def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None
 
 
 class _PythonOp:
-    """A node that a program's class computes."""
+    """A node computed by a program's class."""
 
     processor = "CPU"
 
@@ -171,18 +171,18 @@ class _PythonOp:
         self._where = f"{type(op).__name__}.compute (node {node.name!r})"
 
     def decline(self) -> str:
-        """Nothing but a node inside the body of another."""
+        """Only a node inside the body of another."""
         return "it is in the body of an If, Loop or Scan" if self._is_nested else ""
 
     def set_up(self) -> None:
-        """Nothing: the class reads its attributes when it is called."""
+        """Empty: the class reads its attributes when it is called."""
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
         """What shape_infer says."""
         return call_shape_infer(self._op, self._node, bottom)
 
     def forward(self, bottom: list[Any], top: list[Any], ctrl: Any) -> None:
-        """Call compute, and check what it gives."""
+        """Call compute, and check its results."""
         del ctrl
         try:
             # Copies: other nodes read the arrays too, and a class may work in place.
@@ -221,4 +221,4 @@ class HostMemory:
         return array
 
     def close(self) -> None:
-        """Nothing: the arrays go with whoever holds them."""
+        """Does nothing: the arrays are freed with their last reference."""

@@ -1,4 +1,4 @@
-"""What a program gives, as the graph takes it: layouts, shapes, types, images of a batch. Pure."""
+"""Convert a program's inputs for the graph: layouts, shapes, types, images of a batch. Pure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Shape = tuple[int, ...]
 
 
 def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> list[str]:
-    """The layout of each input that a program gives: nhwc unless it says otherwise.
+    """The layout of each of a program's inputs: nhwc by default.
 
     Raises:
-        RknnError: RKNN_ERR_INPUT_INVALID: it names another layout, or not as many as there are inputs.
+        RknnError: RKNN_ERR_INPUT_INVALID: unknown layout, or their number differs from the number of inputs.
     """
     given = list(data_format) if isinstance(data_format, (list, tuple)) else [data_format] * count
     found = ["nhwc" if one is None else str(one).lower() for one in given]
@@ -37,12 +37,12 @@ def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> li
 
 
 def as_list(inputs: Any) -> Any:
-    """What a program gives for all inputs; an array alone is that of the one input."""
+    """A program's values for all inputs; a single array is the value of the only input."""
     return [inputs] if isinstance(inputs, np.ndarray) and inputs.dtype != object else inputs
 
 
 def shape_sets(metadata: Metadata) -> list[tuple[Shape, ...]]:
-    """The sets of shapes that the inputs may have, in the graph's layout, with the images of a batch."""
+    """The sets of shapes supported for the inputs, in the graph's layout, with the images of a batch."""
     sets = metadata.dynamic_input or (tuple(one.shape for one in metadata.inputs),)
     batch = metadata.rknn_batch_size
     return [tuple(batched(shape, batch) for shape in one) for one in sets]
@@ -54,7 +54,7 @@ def batched(shape: Shape, batch: int) -> Shape:
 
 
 def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str]) -> list[NDArray[Any]]:
-    """What a program gives, checked, as views in the graph's layout: nothing is copied; ``typed`` makes feeds of them.
+    """A program's checked inputs as views in the graph's layout, without copies; ``typed`` converts them to feeds.
 
     Args:
         metadata: Of the model.
@@ -65,7 +65,7 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
         Arrays in the graph's layout, with all images of a batch; of any type that ``typed`` takes.
 
     Raises:
-        RknnError: RKNN_ERR_INPUT_INVALID: which input does not fit, and what would.
+        RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit; says which, and what would fit.
     """
     infos, inputs = metadata.inputs, as_list(inputs)
     if not isinstance(inputs, (list, tuple)):
@@ -99,7 +99,7 @@ def graph_views(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str
 
 
 def typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
-    """A C-contiguous array of the graph's type, of a view or of one image of it."""
+    """A C-contiguous array of the graph's type from a view or from one image of it."""
     with np.errstate(over="ignore"):  # infinity, as C has it
         # Pixels are turned as bytes. A scalar stays one.
         return np.ascontiguousarray(array).astype(info.dtype, copy=False).reshape(array.shape)

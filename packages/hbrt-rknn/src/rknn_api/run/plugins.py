@@ -1,4 +1,4 @@
-"""Libraries librkcst_NAME.so, each with one op: found in their folder, looked at before they are loaded.
+"""Libraries librkcst_NAME.so, each with one op: found in their folder, checked before they are loaded.
 
 Source: RKNN SDK advanced guide (chapter 5), 5.5.4.4
 Emulator: HBRT_RKNN_PLUGINS names another folder; RKNNLite uses them as well.
@@ -29,7 +29,7 @@ _ALIKE: Final = {"arm64": "aarch64", "amd64": "x86_64", "armv7l": "arm", "i686":
 
 
 def folder() -> Path:
-    """Where plug-ins are looked for."""
+    """The folder to search for plug-ins."""
     return Path(settings.text("HBRT_RKNN_PLUGINS"))
 
 
@@ -46,7 +46,7 @@ def _is_plugin(name: str) -> bool:
 
 
 def machine_of(header: bytes) -> str:
-    """The CPU that a library is built for, by its first 20 bytes; "" for what is no library."""
+    """The CPU that a library is built for, from its first 20 bytes; "" if it is not a library."""
     if len(header) < 20 or header[:4] != b"\x7fELF":
         return ""
     number = int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
@@ -117,7 +117,8 @@ def required(container: Container) -> CustomOps:
     """The plug-ins of all op types of a model.
 
     Raises:
-        RknnError: RKNN_ERR_MODEL_INVALID: which op type has none, and why each plug-in that is there is not used.
+        RknnError: RKNN_ERR_MODEL_INVALID: an op type has no plug-in; says which, and why each existing plug-in is not
+            used.
     """
     ops, wanted = CustomOps(), container.metadata.custom_ops
     problems = add(ops, container) if wanted else []

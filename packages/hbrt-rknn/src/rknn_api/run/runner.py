@@ -1,4 +1,4 @@
-"""A model file that can be run: its plan, and the images of a batch at the same time on several cores."""
+"""A runnable model file: its plan, with the images of a batch in parallel on several cores."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _CODES = {
 
 
 def refused(error: GraphError) -> RknnError:
-    """What a call returns for a graph that was refused, or whose run failed."""
+    """The return code for a graph that was refused or whose run failed."""
     return RknnError(_CODES.get(error.reason, RknnStatus.RKNN_ERR_MODEL_INVALID), str(error))
 
 
 class GraphRunner:
-    """A graph with the program's ops, by names; for one that is given whole."""
+    """A graph with the program's ops, by name, for an in-memory model."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class GraphRunner:
         """Prepare it.
 
         Args:
-            graph: Kept, to be built from again.
-            label: What a message calls it.
+            graph: Kept for rebuilding.
+            label: Its name in messages.
             ops: The program's.
-            threads: Of one run; half of the CPUs when None.
+            threads: Threads of one run; half of the CPUs if None.
             device: Makes memory for the tensors beside the ops.
             is_on_board: Run it on the NPU cores of this process's board, where they can.
 
@@ -72,7 +72,7 @@ class GraphRunner:
             raise refused(error) from error
 
     def read(self) -> ModelProto:
-        """The graph, read again from where it is kept once: its weights may be large."""
+        """The graph, read again from its single stored copy, since its weights may be large."""
         return self._plan.read() if isinstance(self._plan, Plan) else self._plan
 
     def run(
@@ -85,7 +85,7 @@ class GraphRunner:
 
         Args:
             feeds: The inputs.
-            schedule: On which of the board's cores, and how urgently; any when None.
+            schedule: The board's cores to run on, and the priority; any if None.
             places: C-contiguous arrays that outputs are written to; the others get new ones.
 
         Raises:
@@ -105,10 +105,10 @@ class GraphRunner:
 
 
 class Runner:
-    """A model file, run as a program asks.
+    """Run a model file for a program.
 
     Attributes:
-        note: Why it runs in this process although a board was meant; "" where it does not.
+        note: Why it runs in this process although a board was requested; "" if it runs on the board.
     """
 
     def __init__(self, container: Container, ops: CustomOps, cores: int = 1, mask: int | None = None) -> None:
@@ -118,8 +118,8 @@ class Runner:
             container: The model.
             ops: The program's.
             cores: Images of a batch that run at the same time.
-            mask: NPU cores of the board that run it, 0 for any; None runs it in this process, as does a board of
-                another chip.
+            mask: NPU cores of the board that run it, 0 for any; None runs it in this process, as does a board with a
+                different chip.
 
         Raises:
             RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
@@ -150,8 +150,8 @@ class Runner:
         """Run once.
 
         Args:
-            inputs: Arrays, one for each input; the images of a batch one behind the other along the first dimension.
-            data_format: "nhwc", which is meant by None, or "nchw"; or a list of them.
+            inputs: Arrays, one for each input; the images of a batch are stacked along the first dimension.
+            data_format: "nhwc" (the default for None) or "nchw", or a list of them.
 
         Returns:
             Arrays of the outputs, in the model's layout and order.
@@ -168,7 +168,7 @@ class Runner:
         return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
 
     def read(self) -> Container:
-        """The model, read again from where it is kept once; also after ``close``."""
+        """The model, read again from its single stored copy; also after ``close``."""
         return Container(self.metadata, {GRAPH: self._graph.read().SerializeToString()})
 
     def _one(self, views: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

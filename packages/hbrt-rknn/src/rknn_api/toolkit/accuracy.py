@@ -1,4 +1,4 @@
-"""How far the quantized model is from the one of real numbers, layer by layer."""
+"""The error of the quantized model relative to the real-number one, layer by layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Error(NamedTuple):
 
 
 class LayerError(NamedTuple):
-    """A layer: its op type, the value that it makes, and its errors; ``single`` is None where it has no own."""
+    """A layer: its op type, its output value, and its errors; ``single`` is None if it has no error of its own."""
 
     op_type: str
     name: str
@@ -45,7 +45,7 @@ class LayerError(NamedTuple):
 
 
 def error_between(one: NDArray[Any], other: NDArray[Any]) -> Error:
-    """How far two arrays of the same shape are apart, in float64; those of zeros are alike, of NaN or infinity not."""
+    """The distance between two arrays of the same shape, in float64; arrays with NaN or infinity are never equal."""
     a, b = one.astype(np.float64).ravel(), other.astype(np.float64).ravel()
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         return Error(float("nan"), float("nan"))
@@ -55,7 +55,7 @@ def error_between(one: NDArray[Any], other: NDArray[Any]) -> Error:
 
 
 def values_of(model: ModelProto, ops: CustomOps, feeds: Values, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """What a model makes at these values.
+    """A model's results for these values.
 
     Raises:
         RknnError: it cannot be run.
@@ -80,7 +80,7 @@ def analyze(
         runs: The ops of the quantized model; the same when None.
 
     Returns:
-        The layers in the order of the golden graph; what each value is in the golden model; and in the quantized one.
+        The layers in the order of the golden graph; each value in the golden model; and in the quantized one.
 
     Raises:
         RknnError: a model cannot be run.
@@ -107,12 +107,12 @@ def analyze(
 
 
 def fused(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> str:
-    """The op types that make a value, with those before them whose results the quantized model does not keep."""
+    """The op types that compute a value, including earlier ones whose results the quantized model does not keep."""
     return "".join(makers[one].op_type for one in merged(makers, name, kept)) or "Input"
 
 
 def merged(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> list[str]:
-    """A value that a layer makes, behind those that the quantized model does not keep; none for an input."""
+    """A layer's output value, after those that the quantized model does not keep; None for an input."""
     node = makers.get(name)
     if node is None:
         return []
@@ -138,7 +138,7 @@ def kept_values(model: ModelProto) -> dict[str, str]:
 
 
 def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden: Values) -> dict[str, NDArray[Any]]:
-    """What each layer makes of golden inputs: every value that is read is given, and every value made is checked."""
+    """Each layer's outputs for golden inputs: the values it reads are golden, the values it computes are checked."""
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
@@ -175,7 +175,7 @@ def _singles(model: ModelProto, pairs: Mapping[str, str], ops: CustomOps, golden
 
 
 def _requantized(model: ModelProto, quantizes: Mapping[str, Any], name: str, value: str) -> str:
-    """A golden value as a node reads it: through its own pair where what it read was dequantized."""
+    """A golden value as a node reads it: through its own quantize-dequantize pair if its input was dequantized."""
     graph = model.graph
     after = next((node for node in graph.node if name in node.output and node.op_type == "DequantizeLinear"), None)
     before = quantizes.get(after.input[0]) if after is not None else None
@@ -191,7 +191,7 @@ def _requantized(model: ModelProto, quantizes: Mapping[str, Any], name: str, val
 
 
 def _sort(model: ModelProto) -> None:
-    """Put nodes after those whose values they read: the added pairs stand at the end."""
+    """Sort nodes after those whose values they read: the added pairs are at the end."""
     nodes = list(model.graph.node)
     made = {name for node in nodes for name in node.output}
     done: set[str] = set()

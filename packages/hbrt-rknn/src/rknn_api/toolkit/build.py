@@ -1,4 +1,4 @@
-"""From a model that was loaded to what is exported: normalized, quantized, described."""
+"""Build a loaded model for export: normalize, quantize, describe."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Prepared:
     """A model of real numbers, ready to be quantized.
 
     Attributes:
-        model: Normalizes by itself; has the types of its values.
-        plain: The same without the types that were inferred, which onnxruntime does not always agree with.
-        inputs: What it does to each input.
+        model: The model with built-in normalization and value types.
+        plain: The same without inferred types, which onnxruntime does not always accept.
+        inputs: The processing of each input.
         config: How it is converted.
         ops: The program's.
     """
@@ -54,12 +54,12 @@ class Prepared:
 
     @cached_property
     def sparse(self) -> Sparse | None:
-        """The model with masks on its weights; None where config does not ask for them."""
+        """The model with masks on its weights; None if the config does not request them."""
         return None if self.config.sparse is None else with_masks(self.model, self.config.sparse)
 
     @property
     def to_quantize(self) -> ModelProto:
-        """The model that becomes one of integers."""
+        """The model to quantize."""
         return self.model if self.sparse is None else self.sparse.model
 
     @property
@@ -68,7 +68,7 @@ class Prepared:
         return self.config.dynamic_input or (tuple(shapes_of(self.model)),)
 
     def wanted(self, which: int = 0) -> list[Wanted]:
-        """What the inputs take of files: pictures and arrays of a set; a dataset is of the largest, the first."""
+        """How inputs are read from files for a set of shapes; a dataset uses the first, largest set."""
         flags = self.config.is_bgr
         return [
             Wanted(shape, _dtype(value), flags[at] if at < len(flags) else flags[0] if len(flags) == 1 else False)
@@ -79,7 +79,7 @@ class Prepared:
         """Arrays of each sample of a dataset; a model without inputs has one sample, without arrays, and needs none.
 
         Raises:
-            RknnError: RKNN_ERR_PARAM_INVALID: there is no dataset, or it does not fit; the second when it is read.
+            RknnError: RKNN_ERR_PARAM_INVALID: no dataset was given, or it does not fit, which is found when it is read.
         """
         if not self.inputs:
             return [[]]
@@ -104,8 +104,8 @@ class Built:
     Attributes:
         container: What is exported.
         graph: Its graph.
-        golden: The same model of real numbers.
-        ranges: Of the activations; empty for a model that is not quantized.
+        golden: The same model with real numbers.
+        ranges: Ranges of the activations; empty for a model that is not quantized.
     """
 
     container: Container
@@ -127,7 +127,7 @@ def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
 
 
 def _declare_beside_ops(plain: ModelProto, typed: ModelProto, ops: CustomOps) -> None:
-    """Keep the types of what the program's ops read and make: C callbacks have no other place to know them from."""
+    """Keep the types of the inputs and outputs of the program's ops: C callbacks have no other source for them."""
     names = {name for node in plain.graph.node if node.op_type in ops for name in (*node.input, *node.output)}
     types = {value.name: value for value in (*typed.graph.value_info, *typed.graph.output)}
     known = {value.name: value for value in (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)}
@@ -143,7 +143,7 @@ def built(
     Args:
         prepared: The model.
         name: Of it.
-        ranges: Of its activations; None to leave it in real numbers.
+        ranges: Ranges of its activations; None to leave it in real numbers.
         batch: Images that one run takes.
         exclude: Names of nodes that stay in real numbers.
 
@@ -179,7 +179,7 @@ def built(
 
 
 def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
-    """Op types of the layers that the quantizer merged others into, by the name of what their nodes make."""
+    """Op types of the layers that the quantizer merged others into, by the name of their nodes' outputs."""
     makers = {name: node for node in golden.graph.node for name in node.output}
     kept = kept_values(graph)
     # A node of the quantized graph makes a golden value under its name, or, of an output of the model, under another.
@@ -194,7 +194,7 @@ def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
 
 
 def without_weights(container: Container) -> Container:
-    """What is exported by remove_weight: tensors keep their names and sizes, and lose their elements."""
+    """The model for export with remove_weight: tensors keep their names and sizes, but not their elements."""
     model = container.proto()
     for tensor in model.graph.initializer:
         if int(np.prod(tensor.dims, dtype=np.int64)) >= _WEIGHT:
@@ -288,7 +288,7 @@ def _described(value: ValueInfoProto, shape: tuple[int, ...], batch: int) -> Ten
 
 
 def _rule(graph: Graph, inputs: Iterable[str]) -> tuple[float, int, str] | None:
-    """Scale, zero point and type that a QuantizeLinear or DequantizeLinear of a whole tensor says."""
+    """Scale, zero point and type of a per-tensor QuantizeLinear or DequantizeLinear."""
     names = list(inputs)
     scale = graph.constant(names[1])
     zero = graph.constant(names[2]) if len(names) > 2 else None
@@ -301,7 +301,7 @@ def sample_arrays(prepared: Prepared, inputs: Any) -> list[NDArray[Any]]:
     """Arrays for the model's inputs, of files; .npy files fit any set of shapes.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: not as many as there are inputs, or one that does not fit.
+        RknnError: RKNN_ERR_PARAM_INVALID: their number differs from the number of inputs, or one does not fit.
     """
     wanted = prepared.wanted()
     if not isinstance(inputs, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in inputs):

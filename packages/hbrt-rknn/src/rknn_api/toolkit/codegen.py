@@ -1,4 +1,4 @@
-"""codegen: a folder with a model file, a program in Python and one in C that run it, and what the simulator said."""
+"""codegen: a folder with a model file, a program in Python and one in C that run it, and the simulator's results."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ def write(
     Args:
         folder: Is made, or its files are overwritten.
         container: The model.
-        inputs: Arrays for the inputs in the graph's layout; None for none.
-        outputs: What the simulator makes of them.
+        inputs: Arrays for the inputs in the graph's layout; None without inputs.
+        outputs: The simulator's outputs for them.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the model is of several shapes, has custom ops, no inputs, or a type that C

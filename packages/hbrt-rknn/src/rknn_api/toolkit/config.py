@@ -50,23 +50,24 @@ class Config:
     """How a model is converted.
 
     Attributes:
-        platform: Chip that it is for.
-        mean_values: By input, a number a channel; none for no input.
+        platform: Target chip.
+        mean_values: By input, one number per channel; may be empty.
         std_values: Likewise.
         is_bgr: By input: whether pictures of the dataset become BGR.
         quantized_dtype: "w8a8", "w8a16", "w4a16" or "w16a16i".
         quantized_algorithm: "normal" (least and largest), "mmse" or "kl_divergence".
-        per_channel: Weights have a scale for each output channel, else one.
+        per_channel: Whether weights have a scale per output channel instead of one.
         optimization_level: 0 leaves the graph as it is; 1 to 3 fold constants and batch norms.
         custom_string: Kept in the model file.
         remove_weight: The model file gets no weights.
         single_core_mode: The model takes one core.
         model_pruning: Channels of zeros leave the model.
         dynamic_input: Sets of shapes, the largest first.
-        sparse: None: as any weights; "": sparse ones are told of; a mask of ``sparsity.MODES``: others get it.
-        min_cos: A layer whose own result has a smaller cosine is proposed for real numbers.
-        max_euc: So is one whose own result is further off.
-        warnings: What is taken and has no effect, a sentence each.
+        sparse: None: treated like any weights; "": sparse weights are reported; a mask of ``sparsity.MODES``: applied
+            to the others.
+        min_cos: A layer whose own result has a smaller cosine is proposed to stay in real numbers.
+        max_euc: Likewise a layer whose own result has a larger distance.
+        warnings: Messages about accepted arguments without effect.
     """
 
     platform: Platform
@@ -115,7 +116,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
     """Check the arguments of ``RKNN.config``.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: an argument that there is not, with the nearest one; a value that is wrong.
+        RknnError: RKNN_ERR_PARAM_INVALID: unknown argument, with the nearest one; invalid value.
 
     Source: RKNN-Toolkit2 API Reference (2.3.2), config, https://github.com/airockchip/rknn-toolkit2
     """
@@ -255,7 +256,7 @@ def _sparse(value: object, platform: Platform) -> str | None:
 
 
 def _dynamic(value: Any, platform: Platform) -> tuple[Shapes, ...]:
-    """Sets of shapes, the largest first; which of two of one size is first stays as it was."""
+    """Sets of shapes, the largest first; sets of the same size keep their order."""
     rule = (
         "it is a list of sets, and a set a list with a shape for each input, such as [[[1,3,224,224]],[[1,3,160,160]]]"
     )

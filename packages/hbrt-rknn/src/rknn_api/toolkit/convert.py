@@ -22,7 +22,7 @@ _SET = 13
 
 
 def from_pytorch(model: Path, input_size_list: Sequence[Sequence[int]], file: Path) -> None:
-    """Write a TorchScript file as ONNX; inputs are named x.1, x.2, ... where it names none.
+    """Write a TorchScript file as ONNX; inputs are named x.1, x.2, ... if it has no names.
 
     Args:
         model: As ``torch.jit.save`` writes it.

@@ -1,4 +1,4 @@
-"""The dataset that a model is calibrated with: a text file, a sample a line, a picture or an .npy file an input."""
+"""A model's calibration dataset: a text file with one sample per line, and a picture or .npy file per input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png"})
 
 
 class Wanted(NamedTuple):
-    """What a model takes at an input.
+    """The requirements of a model's input.
 
     Attributes:
         shape: In the model's layout, which is NCHW for four dimensions.
@@ -97,7 +97,7 @@ def samples(dataset: str | Path, wanted: Sequence[Wanted]) -> Iterator[list[NDAr
 
 
 def read(file: Path, wanted: Wanted) -> NDArray[Any]:
-    """An array for an input, from a picture, which is resized, or from an .npy file, which has to fit.
+    """An array for an input, from a picture, which is resized, or from an .npy file, which must have the right shape.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the file cannot be read, or does not fit.
@@ -117,7 +117,7 @@ def read(file: Path, wanted: Wanted) -> NDArray[Any]:
 
 
 def file_stems(values: Iterable[str]) -> dict[str, str]:
-    """A name of a file for each value, without its ending: other characters are _, and no two have the same."""
+    """A unique file name for each value, without suffix; special characters become _."""
     found: dict[str, str] = {}
     for value in dict.fromkeys(values):
         stem = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)[:_MAX_STEM]

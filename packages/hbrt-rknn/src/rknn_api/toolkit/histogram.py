@@ -1,7 +1,7 @@
 """The range of an activation that its quantized numbers lose least with: by squares ("mmse"), by entropy. Pure.
 
-Emulator: a histogram of 4096 bins, whatever a dataset has; of 64 evenly spaced ends one is chosen: by squares first
-the upper and then the lower one, by entropy one for both sides.
+Emulator: a histogram of 4096 bins for any dataset; one of 64 evenly spaced ends is chosen: by squares, first the upper
+    and then the lower one; by entropy, one for both sides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MIN_COUNT: Final = 1e-4
 
 
 class Histogram:
-    """How often numbers were seen. Its range doubles when one lies outside: its size stays."""
+    """How often numbers were seen. Its range doubles for a value outside it; its size stays the same."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(_BINS)

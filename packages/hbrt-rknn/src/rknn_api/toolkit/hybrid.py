@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Stored(NamedTuple):
-    """What the files of the first step say beside the model."""
+    """The contents of the first step's files besides the model."""
 
     inputs: list[Normalization]
     ranges: dict[str, tuple[float, float]]
@@ -71,7 +71,7 @@ def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
     """Read the three files.
 
     Raises:
-        RknnError: one cannot be read, or names a layer that the model has not.
+        RknnError: one cannot be read, or names a layer that is not in the model.
     """
     try:
         proto = read_file(model).proto
@@ -122,14 +122,14 @@ def config_of(read: Mapping[str, Any]) -> Config:
 
 
 def _tuples(read: Any) -> Any:
-    """What JSON holds, with tuples for lists, as a Config has them."""
+    """Convert JSON values for a Config: lists become tuples."""
     if isinstance(read, dict):
         return {name: _tuples(value) for name, value in read.items()}
     return tuple(map(_tuples, read)) if isinstance(read, list) else read
 
 
 def _mapping(read: Any) -> dict[str, Any]:
-    """What a file has under a name; nothing is an empty mapping."""
+    """A file's entry under a name; an empty entry is an empty mapping."""
     if read is not None and not isinstance(read, dict):
         raise ValueError(f"{read!r} found where 'name: value' is expected")
     return read or {}
@@ -139,7 +139,7 @@ def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
     """Names of the values that nodes make on the ways from one value to another, for each pair.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: a pair has no such value, or there is no way.
+        RknnError: RKNN_ERR_PARAM_INVALID: a pair names an unknown value, or no path connects them.
     """
     graph = Graph(model)
     found: list[str] = []
@@ -156,7 +156,7 @@ def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _reached(graph: Graph, name: str) -> list[int]:
-    """Nodes that a value goes into, and the one that makes it."""
+    """The nodes that read a value, and the node that computes it."""
     todo = [name]
     found = [graph.producers[name]] if name in graph.producers else []
     while todo:
@@ -173,7 +173,7 @@ def _leads_to(graph: Graph, at: int, last: str) -> bool:
 
 
 def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) -> list[str]:
-    """Values of the layers whose own error is larger than config has it, on the first samples of a dataset.
+    """Outputs of the layers whose own error exceeds the config's threshold, on the first samples of a dataset.
 
     Raises:
         RknnError: the dataset or the model cannot be read or run.
@@ -191,7 +191,7 @@ def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) 
 
 
 def _normalized_name(model: ModelProto, name: str) -> str:
-    """What an input is called after its mean and deviation."""
+    """The name of an input after its mean and deviation."""
     for node in model.graph.node:
         if node.name.startswith(NORMALIZED) and node.input[0] == name:
             name = node.output[0]

@@ -1,7 +1,7 @@
-"""Lossless pruning: channels whose weights and bias are all zero leave a model, and what reads them loses its weights.
+"""Lossless pruning: removes channels with all-zero weights and bias, and the matching weights of their readers.
 
-A zero channel is followed through operators that keep zeros, and through convolutions of a group a channel whose bias
-is zero there, to the convolution that reads it. Everything on the way has one reader.
+A zero channel is followed through operators that keep zeros, and through depthwise convolutions with zero bias at that
+channel, to the convolution that reads it. Every value on the path has a single reader.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Pruned(NamedTuple):
 
 
 def pruned(model: ModelProto) -> Pruned:
-    """The model without the channels that are zero; the same object when there is none.
+    """The model without all-zero channels; the same object if there are none.
 
     Args:
         model: Batch norms are in its convolutions already. Is not changed.
 
     Source: RKNN SDK advanced guide (chapter 5), 5.8
-    Emulator: which channels go; the vendor's rule is not public.
+    Emulator: the choice of channels, since the vendor's rule is not public.
     """
     before = sum(prod(tensor.dims) for tensor in model.graph.initializer)
     if any(any(bodies(node)) for node in model.graph.node):
@@ -54,7 +54,7 @@ def pruned(model: ModelProto) -> Pruned:
 
 
 class _Edit:
-    """A model whose weights are cut in place."""
+    """A model whose weights are pruned in place."""
 
     def __init__(self, model: ModelProto) -> None:
         self._graph = Graph(model)
@@ -71,7 +71,7 @@ class _Edit:
         return next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
 
     def prune(self, node: NodeProto) -> None:
-        """Take the zero channels of a convolution out, with what depends on them."""
+        """Remove the zero channels of a convolution, with everything that depends on them."""
         zero = ~self._weights(node.input[1]).reshape(self._tensors[node.input[1]].dims[0], -1).any(1)
         zero &= self._zero_bias(node)
         passed = []
@@ -113,7 +113,7 @@ class _Edit:
         return node.op_type in _KEEP_ZEROS
 
     def _only_reader(self, node: NodeProto) -> NodeProto | None:
-        """The node that reads all that a node makes; None when there are several, or the model hands it out."""
+        """The only reader of a node's outputs; None if there are several, or if one is an output of the model."""
         readers = self._graph.consumers.get(node.output[0], [])
         is_alone = len(readers) == 1 and len(node.output) == 1 and node.output[0] not in self._graph.outputs
         return self._graph.nodes[readers[0]] if is_alone else None

@@ -1,6 +1,6 @@
-"""A model of real numbers becomes one of integers, by onnxruntime's static quantizer: QuantizeLinear, DequantizeLinear.
+"""Quantize a model with onnxruntime's static quantizer: QuantizeLinear, DequantizeLinear.
 
-The ranges are gathered here, by the program's own ops where the model has some, which onnxruntime cannot run.
+The ranges are computed here, since onnxruntime cannot run the program's own ops in a model.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def ranges_of(
         model: Of real numbers, with the types of its values.
         ops: The program's.
         samples: Arrays for the inputs, in the graph's layout.
-        algorithm: "normal": the least and the largest number; "kl_divergence" and "mmse": the range that loses
-            least, by entropy and by the mean of the squares.
+        algorithm: "normal": the minimum and maximum; "kl_divergence" and "mmse": the range with the smallest loss, by
+            entropy and by mean square.
         levels: Steps of the quantized numbers.
 
     Returns:
-        The ranges; values that are not finite on some sample, or have no elements, have none.
+        The ranges; values that are not finite on some sample, or that have no elements, have no range.
 
     Raises:
         RknnError: RKNN_ERR_FAIL: the model cannot be run; RKNN_ERR_PARAM_INVALID: an input is not finite, as given or
@@ -100,12 +100,12 @@ def ranges_of(
 
 
 def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequence[str] = ()) -> ModelProto:
-    """The model with QuantizeLinear and DequantizeLinear around what is quantized.
+    """The model with QuantizeLinear and DequantizeLinear around the quantized parts.
 
     Args:
         model: Of real numbers, with the types of its values; is not changed.
-        config: Says types, and whether weights have a scale a channel.
-        ranges: Of the activations. What reads or makes one without a range stays in real numbers.
+        config: Gives the types, and whether weights have a scale per channel.
+        ranges: Of the activations. Nodes that read or compute a value without a range stay in real numbers.
         exclude: Names of other nodes that do.
 
     Raises:
@@ -167,9 +167,9 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
 
 
 def with_weights_of_four_bits(model: ModelProto, config: Config, exclude: Sequence[str]) -> ModelProto:
-    """The model with weights of four bits behind a DequantizeLinear; what nodes make stays in real numbers.
+    """The model with four-bit weights before a DequantizeLinear; activations stay in real numbers.
 
-    Emulator: four bits lie in a byte each. Operator sets below 13 have one scale for all channels.
+    Emulator: each four-bit number takes a byte. Operator sets below 13 have one scale for all channels.
     """
     graph = model.graph
     tensors = {one.name: one for one in graph.initializer if one.data_type == TensorProto.FLOAT and len(one.dims) > 1}
@@ -203,7 +203,7 @@ def with_weights_of_four_bits(model: ModelProto, config: Config, exclude: Sequen
 
 
 def _flatten_biases(model: ModelProto) -> None:
-    """Give the biases of Gemm a number a column, which onnxruntime's quantizer wants of them and ONNX does not."""
+    """Expand Gemm biases to one number per column, which onnxruntime's quantizer requires although ONNX does not."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node, bias in _biases(model):
         is_turned = any(one.name == "transB" and one.i for one in node.attribute)
@@ -233,7 +233,7 @@ def biased_by_row(model: ModelProto) -> list[str]:
 
 
 def _culprit(model: ModelProto, error: BaseException) -> str:
-    """What was being quantized when it failed: the node, by the variables of the frames that the error went through."""
+    """The node whose quantization failed, found in the variables of the error's stack frames."""
     found = "the model"
     readers = {name: node for node in reversed(model.graph.node) for name in (*node.input, *node.output)}
     frame = error.__traceback__
@@ -248,7 +248,7 @@ def _culprit(model: ModelProto, error: BaseException) -> str:
 
 
 def with_initializers(model: ModelProto) -> ModelProto:
-    """A copy whose constants are initializers, as onnxruntime's quantizer wants its weights."""
+    """A copy whose constants are initializers, as onnxruntime's quantizer requires for weights."""
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
@@ -262,7 +262,7 @@ def with_initializers(model: ModelProto) -> ModelProto:
 
 
 def _constant(attribute: AttributeProto) -> TensorProto | None:
-    """What a Constant makes; None for texts and sparse tensors."""
+    """The value of a Constant; None for texts and sparse tensors."""
     value = helper.get_attribute_value(attribute)
     if attribute.name == "value":
         tensor = TensorProto()

@@ -59,8 +59,8 @@ class _Ready(NamedTuple):
 class RKNN(Calls):
     """One model, from its conversion to its run.
 
-    Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
-    has the sentence of the last failure.
+    Calls return 0, or -1 with a message on standard error; ``inference`` returns None if it fails. ``last_error`` has
+    the sentence of the last failure.
 
     Source: RKNN-Toolkit2 API Reference (2.3.2), RKNN, https://github.com/airockchip/rknn-toolkit2
     Emulator: ``last_error``.
@@ -83,10 +83,10 @@ class RKNN(Calls):
         self._ready: _Ready | None = None
 
     def config(self, **arguments: Any) -> int:
-        """Say how the model is converted; before a load.
+        """Set how to convert the model; call it before a load.
 
         Args:
-            **arguments: mean_values, std_values: a list of numbers for each input, one a channel. quant_img_RGB2BGR,
+            **arguments: mean_values, std_values: a list of numbers for each input, one per channel. quant_img_RGB2BGR,
                 quantized_dtype, quantized_algorithm, quantized_method, float_dtype, optimization_level,
                 target_platform, custom_string, remove_weight, single_core_mode, model_pruning, dynamic_input,
                 sparse_infer, auto_hybrid_cos_thresh, auto_hybrid_euc_thresh; others have no effect.
@@ -137,10 +137,10 @@ class RKNN(Calls):
 
         Args:
             model: Path of the file.
-            inputs: Values that become its inputs; its own when None.
+            inputs: Values to use as its inputs; its own if None.
             input_size_list: A shape for each of them.
-            input_initial_val: An array that one of them always has; None for those that programs give.
-            outputs: Values that become its outputs; its own when None.
+            input_initial_val: Constant arrays for some of them; None for inputs that programs provide.
+            outputs: Values to use as its outputs; its own if None.
         """
 
         def read() -> None:
@@ -186,7 +186,7 @@ class RKNN(Calls):
         return self._foreign("load_tflite", model, from_tflite)
 
     def _foreign(self, call: str, given: str | Path, convert: Callable[[Path, Path], None]) -> int:
-        """Load a model of another framework: ``convert`` writes one file as ONNX into the other."""
+        """Load a model of another framework: ``convert`` converts the first file to ONNX in the second."""
 
         def read() -> None:
             path = path_of(given, "model")
@@ -228,7 +228,7 @@ class RKNN(Calls):
         return found.model
 
     def __getattr__(self, name: str) -> Callable[..., int]:
-        """The other loads, which say what to do instead."""
+        """The unsupported load methods, which explain the alternative."""
         if name not in _CONVERT:
             raise AttributeError(f"RKNN has no attribute {name!r}.")
         sentence = f"This emulator loads ONNX models; {_CONVERT[name]}, and call load_onnx."
@@ -244,11 +244,11 @@ class RKNN(Calls):
         """Convert the model that was loaded.
 
         Args:
-            do_quantization: Make it one of integers; else it stays one of real numbers.
+            do_quantization: Quantize it; otherwise it stays in real numbers.
             dataset: Text file of samples to quantize by.
             rknn_batch_size: Images that one run takes.
-            auto_hybrid: Leave the layers in real numbers that lose more than config's auto_hybrid_cos_thresh and
-                auto_hybrid_euc_thresh say, by the first sample of the dataset.
+            auto_hybrid: Leave layers in real numbers if their loss on the first sample of the dataset exceeds config's
+                auto_hybrid_cos_thresh or auto_hybrid_euc_thresh.
         """
 
         def make() -> None:
@@ -267,7 +267,7 @@ class RKNN(Calls):
         return self.call("build", make)
 
     def _auto_hybrid(self, prepared: Prepared, one: Built, dataset: str | Path, batch: int) -> Built:
-        """The model again, with the layers in real numbers that lose most."""
+        """The model again, with the layers of the largest loss in real numbers."""
         if not (lost := hybrid.proposed(prepared, one, dataset, 1)):
             return one
         self._log.info("build", f"auto_hybrid: in real numbers: {', '.join(lost)}.")
@@ -276,7 +276,7 @@ class RKNN(Calls):
         return built(prepared, self._name, one.ranges, batch=batch, exclude=exclude)
 
     def _keep(self, call: str, one: Built) -> None:
-        """What was built is the model now."""
+        """Use the built model from now on."""
         self._built, self._container = one, one.container
         is_meant = bool(one.container.metadata.quantized_dtype)
         lost = [f"{name!r}" for name in without_ranges(one.golden, one.ranges)] if is_meant else []
@@ -324,7 +324,7 @@ class RKNN(Calls):
         proposal_dataset_size: int = 1,
         custom_hybrid: Sequence[Sequence[str]] | None = None,
     ) -> int:
-        """Write what ``hybrid_quantization_step2`` reads: NAME.model, NAME.data, NAME.quantization.cfg.
+        """Write the files for ``hybrid_quantization_step2``: NAME.model, NAME.data, NAME.quantization.cfg.
 
         Args:
             dataset: Text file of samples to quantize by.
@@ -351,9 +351,9 @@ class RKNN(Calls):
         return self.call("hybrid_quantization_step1", write)
 
     def hybrid_quantization_step2(self, model_input: str, data_input: str, model_quantization_cfg: str) -> int:
-        """Convert with the layers in real numbers that the file names; see ``hybrid_quantization_step1``.
+        """Convert with the layers named in the file kept in real numbers; see ``hybrid_quantization_step1``.
 
-        Without a ``config`` of its own it is that of the first step.
+        Without a call of ``config``, the first step's config is used.
         """
 
         def make() -> None:
@@ -376,12 +376,12 @@ class RKNN(Calls):
         """Encrypt a model file; calls that read it are as before.
 
         Args:
-            input_model: What ``export_rknn`` wrote.
-            output_model: Path of the new file; NAME.crypt.rknn beside the first when None.
-            crypt_level: 1, 2 or 3: the higher, the longer a program takes to read it.
+            input_model: A file from ``export_rknn``.
+            output_model: Path of the new file; NAME.crypt.rknn next to the first if None.
+            crypt_level: 1, 2 or 3; a higher level takes a program longer to read.
 
         Source: RKNN SDK advanced guide (chapter 5), 5.9
-        Emulator: the key is what HBRT_RKNN_KEY names; without it the file is hidden from viewers, and not protected.
+        Emulator: the key comes from HBRT_RKNN_KEY; without it the file is obscured from viewers but not protected.
         """
 
         def write() -> None:
@@ -400,7 +400,7 @@ class RKNN(Calls):
         return self.call("export_encrypted_rknn_model", write)
 
     def export_rknn(self, export_path: str | Path, cpp_gen_cfg: Any = None) -> int:
-        """Write the model file, which is of this emulator's own kind.
+        """Write the model file, in this emulator's own format.
 
         Args:
             export_path: Where to.
@@ -443,8 +443,8 @@ class RKNN(Calls):
         """Make the model ready to run.
 
         Args:
-            target: Chip to run on, which is emulated; None for the simulator of the toolkit.
-            device_id: Of the device; any text is the board, whose own is in ``list_devices``.
+            target: Chip to emulate; None for the toolkit's simulator.
+            device_id: Id of the device; any text selects the board, whose id is in ``list_devices``.
             perf_debug: Let ``eval_perf`` print each layer.
             eval_mem: Let ``eval_memory`` be called.
             async_mode: Have ``inference`` return the outputs of the frame before, but for the first frame.
@@ -494,14 +494,15 @@ class RKNN(Calls):
         """Run the model once.
 
         Args:
-            inputs: Arrays, one for each input, not normalized, or the array of the one input. Those of four dimensions
-                are NHWC, whatever the layout of the ONNX model; one of three is taken for one image, with a warning.
+            inputs: Arrays, one for each input, not normalized, or the array of the one input. Four-dimensional arrays
+                are NHWC, whatever the layout of the ONNX model; a three-dimensional one is treated as one image, with a
+                warning.
             data_format: "nhwc" or "nchw"; or a list of them.
-            inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
+            inputs_pass_through: 1 for an input in the model's stored form, which is not supported.
             data_type: No effect: an array has its own.
 
         Returns:
-            Arrays of the outputs in the layout of the ONNX model; None where it failed.
+            Arrays of the outputs in the layout of the ONNX model; None on failure.
         """
         del data_type
         found: list[Any] = []
@@ -516,7 +517,7 @@ class RKNN(Calls):
         return found if self.call("inference", run) == 0 else None
 
     def _expanded(self, inputs: Any, container: Container) -> Any:
-        """The inputs with one image made a batch of one where the model takes four dimensions."""
+        """The inputs, with a single image made a batch of one if the model takes four dimensions."""
         given = as_list(inputs)
         if not isinstance(given, (list, tuple)):
             return given
@@ -532,15 +533,15 @@ class RKNN(Calls):
         return whole
 
     def eval_perf(self, is_print: bool = True, fix_freq: bool = True, inputs: Any = None) -> str | None:  # noqa: FBT001, FBT002 - theirs
-        """Say what the model would cost on the chip, which is modelled, and what it takes here, which is measured.
+        """Report the model's modelled cost on the chip, and its measured time here.
 
         Args:
             is_print: Print it.
-            fix_freq: No effect: there is no clock to fix.
-            inputs: No effect: the cost is that of any numbers. Earlier toolkits had it.
+            fix_freq: No effect: there is no clock to lock.
+            inputs: No effect: the cost does not depend on the numbers. Earlier toolkits had it.
 
         Returns:
-            The text: with perf_debug a table of the layers; None where it failed.
+            The text: with perf_debug, a table of the layers; None on failure.
         """
         del fix_freq, inputs
         found: list[str] = []
@@ -560,13 +561,13 @@ class RKNN(Calls):
         return found[0]
 
     def eval_memory(self, is_print: bool = True) -> dict[str, int] | None:  # noqa: FBT001, FBT002 - theirs
-        """Say what memory the model would take on the chip, which is modelled.
+        """Report the memory that the model would take on the chip, as modelled.
 
         Args:
             is_print: Print it.
 
         Returns:
-            Bytes: weight_memory, internal_memory, other_memory, total_memory; None where it failed.
+            Bytes: weight_memory, internal_memory, other_memory, total_memory; None on failure.
         """
         found: dict[str, int] = {}
 
@@ -590,13 +591,13 @@ class RKNN(Calls):
         target: str | None = None,
         device_id: str | None = None,
     ) -> int:
-        """Compare the quantized model with the one of real numbers, layer by layer.
+        """Compare the quantized model with the real-number one, layer by layer.
 
         Args:
             inputs: Paths of a picture or an .npy file for each input.
-            output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made: arrays as .npy, and
-                their numbers one a line as .txt. None is ./snapshot.
-            target: Chip; results are those of the simulator, with the custom ops of plug-ins.
+            output_dir: Folder for error_analysis.txt, golden/ and simulator/ with each layer's outputs: arrays as .npy,
+                and their numbers one per line as .txt. None is ./snapshot.
+            target: Chip; results come from the simulator, with the custom ops of plug-ins.
             device_id: As of ``init_runtime``.
         """
 
@@ -634,9 +635,9 @@ class RKNN(Calls):
 
         Args:
             output_path: The folder.
-            inputs: Paths of a picture or an .npy file for each input: the programs then say how far they are from the
-                simulator.
-            overwrite: Write into a folder that is there.
+            inputs: Paths of a picture or an .npy file for each input: the programs then report their difference from
+                the simulator.
+            overwrite: Write to an existing folder.
         """
 
         def write() -> None:
@@ -657,17 +658,17 @@ class RKNN(Calls):
         return self.call("codegen", write)
 
     def get_sdk_version(self) -> str:
-        """Versions of what runs the model."""
+        """Versions of the runtime."""
         return sdk_version()
 
     def release(self) -> None:
-        """Release everything; the object can be configured anew."""
+        """Release everything; the object can be configured again."""
         self._stop()
         self._log.close()
         self._discard()
 
     def _unbuild(self) -> None:
-        """Drop what was built and made ready: a call that fails leaves nothing of another model behind."""
+        """Drop everything built and prepared, so that a failing call leaves no trace of another model."""
         self._stop()
         self._built = self._prepared = self._container = None
         self._is_exported = False
@@ -678,7 +679,7 @@ class RKNN(Calls):
             self._ready = self._before = None
 
     def _ops_on(self, chip: Platform | None, container: Container) -> CustomOps:
-        """The program's ops in the simulator; on a board those of plug-ins, and the classes where there are none."""
+        """In the simulator, the program's ops; on a board, the plug-ins' ops or, without plug-ins, the classes."""
         names = container.metadata.custom_ops
         if chip is None or not names:
             return self._ops
@@ -722,7 +723,8 @@ def _checked_target(target: str | None, device_id: str | None, container: Contai
     """The chip to run on; None for the simulator.
 
     Raises:
-        RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another; RKNN_ERR_PARAM_INVALID: there is none.
+        RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another chip; RKNN_ERR_PARAM_INVALID: unknown
+            chip.
     """
     if not isinstance(device_id, str | None):
         raise invalid_parameter(f"Invalid device_id {device_id!r}: must be text, as of list_devices, or None.")

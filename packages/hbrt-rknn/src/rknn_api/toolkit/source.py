@@ -1,4 +1,4 @@
-"""An ONNX model as it is given, and made ready to convert: cut, its shapes fixed, normalization in front."""
+"""Prepare an ONNX model for conversion: cut it, fix its shapes, prepend normalization."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def load(
 
     Args:
         path: The file.
-        inputs: Names of the values that become the inputs; the model's own when None.
+        inputs: Names of the values to use as inputs; the model's own if None.
         input_size_list: A shape for each of them.
-        input_initial_val: For each of them an array that it always has, or None.
-        outputs: Names of the values that become the outputs; the model's own when None.
+        input_initial_val: For each of them a constant array, or None.
+        outputs: Names of the values to use as outputs; the model's own if None.
         ops: The program's.
 
     Raises:
@@ -81,7 +81,7 @@ def load(
 
 
 def _of_later_set(model: ModelProto) -> ModelProto:
-    """The model in an operator set that has integers, where it is of an older one and onnx can convert it."""
+    """The model in an operator set with integers, if it has an older one that onnx can convert."""
     if max((one.version for one in model.opset_import if one.domain in {"", "ai.onnx"}), default=_SET) >= _MIN_SET:
         return model
     try:
@@ -161,7 +161,7 @@ def _set_shape(value: ValueInfoProto, shape: Sequence[int | str]) -> None:
 
 
 def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
-    """Shape of a value; -1 where a size is open, and (-1,) when nothing is known."""
+    """Shape of a value; -1 for an open size, and (-1,) if nothing is known."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         return (-1,)
@@ -174,7 +174,7 @@ def shapes_of(model: ModelProto) -> list[tuple[int, ...]]:
 
 
 def with_shapes(model: ModelProto, config: Config) -> ModelProto:
-    """The model whose inputs have known sizes, or those of dynamic_input: open where the sets differ.
+    """The model whose inputs have known sizes, or those of dynamic_input: open if the sets differ.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: a size is open, or a set does not fit the model.
@@ -213,8 +213,8 @@ def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
 
     Args:
         model: Is not changed.
-        ops: Of a model with ops of the program's nothing is folded, as onnxruntime does not know them; and of one with
-            control flow, which onnxruntime 1.31 may write so that it cannot read it.
+        ops: Nothing is folded in a model with the program's own ops, which onnxruntime does not know, or with control
+            flow, which onnxruntime 1.31 may write in a form that it cannot read.
         level: 0 changes nothing.
 
     Raises:
@@ -250,7 +250,7 @@ def _folded(model: ModelProto) -> ModelProto:
 
 
 def _settle_casts(graph: GraphProto) -> None:
-    """Keep the casts of float16 that onnxruntime added: by names that it does not use again, and of weights done."""
+    """Keep onnxruntime's float16 casts, under names that it does not reuse; casts of weights are already applied."""
 
     def new(name: str) -> str:
         return f"{name.removeprefix(_CAST)}{_SETTLED}" if name.startswith(_CAST) else name
@@ -273,12 +273,12 @@ def _settle_casts(graph: GraphProto) -> None:
 
 
 def _same_edges(one: ModelProto, other: ModelProto) -> bool:
-    """Whether two models have the same inputs and outputs: what reads nothing may lose an input."""
+    """Whether two models have the same inputs and outputs: an unused input may be dropped."""
     return [value.name for value in graph_inputs(one.graph)] == [value.name for value in graph_inputs(other.graph)]
 
 
 class Normalization(NamedTuple):
-    """What is done to an input: ``mean`` is subtracted, ``std`` divided by, one a channel; ``name`` is the result."""
+    """The processing of an input: ``mean`` is subtracted, ``std`` divided by, one a channel; ``name`` is the result."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -286,10 +286,10 @@ class Normalization(NamedTuple):
 
 
 def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalization]]:
-    """The model that subtracts the mean and divides by the deviation itself.
+    """The model with mean subtraction and division by the deviation built in.
 
     Returns:
-        The model, and what it does to each input.
+        The model, and its processing of each input.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the numbers do not fit the inputs.
@@ -341,7 +341,7 @@ def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
 
 
 def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
-    """The model with the type of each value that can be inferred, behind the program's ops as well.
+    """The model with the type of each value that can be inferred, including those after the program's ops.
 
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: onnx or a shape_infer refuses it, and why.
@@ -379,7 +379,7 @@ def _declared(value: ValueInfoProto | None) -> TensorType | None:
 
 
 def _is_typed(value: ValueInfoProto | None) -> bool:
-    """Whether every size is known: what a file gives a name only may be known to the op."""
+    """Whether every size is known: a size with only a name in the file may be known to the op."""
     one = _declared(value)
     return one is not None and one.shape is not None and min(one.shape, default=0) >= 0
 

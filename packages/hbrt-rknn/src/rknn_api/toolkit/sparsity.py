@@ -1,8 +1,8 @@
 """Sparse weights: of 4 that follow each other 2 are zero (4:2), or of a tile of 4 by 4 all but 4 (16:4).
 
 Source: RKNN SDK advanced guide (chapter 5), 5.11
-Emulator: the weights of least magnitude become zero, of equal ones the first; at 16:4 a tile keeps its 4 largest that
-the first direction left, at most 2 a row and column; a mask is applied by config, without training.
+Emulator: the weights of least magnitude become zero, the first among equals; at 16:4 a tile keeps the 4 largest left by
+    the first direction, at most 2 per row and column; config applies a mask without training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHANNELS: Final = 32  # Cin and Cout of a convolution that runs sparse are mult
 
 
 class Sparse(NamedTuple):
-    """A model with its masks; names of convolutions: those that are sparse by themselves, by a mask, or cannot be."""
+    """A model with its masks; names of convolutions: sparse by themselves, masked, or impossible to mask."""
 
     model: ModelProto
     already: list[str]
@@ -62,7 +62,7 @@ def _two_of_four(size: NDArray[Any], axis: int) -> NDArray[np.bool_]:
 
 
 def _four_of_sixteen(tiles: NDArray[Any]) -> NDArray[np.bool_]:
-    """Of each row of 16, a tile of 4 by 4: the 4 largest that are not negative, at most 2 a row and a column."""
+    """For each row of 16, as a tile of 4 by 4: the 4 largest nonnegative ones, at most 2 per row and column."""
     found, every = np.zeros(tiles.shape, bool), np.arange(len(tiles))
     rows, columns = (np.zeros((len(tiles), _RUN), int) for _ in range(2))
     # From the largest on, of equal ones from the last: the first become zero.

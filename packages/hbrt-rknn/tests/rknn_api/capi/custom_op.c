@@ -1,4 +1,4 @@
-/* Ops of a program's: program MODEL registers cstScale, and prints what comes of it; another code is the line that failed. */
+/* A program's own ops: program MODEL registers cstScale and prints its results; exit code: the line that failed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A model by both APIs: program MODEL; the picture comes by standard input, the outputs go out as numbers. */
+/* Run a model with both APIs: program MODEL; picture from standard input, outputs printed as numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Pictures by the 2D engine in C: crop, scale, turn, convert, fill and blend, and what it refuses. */
+/* The 2D engine in C: crop, scale, rotate, convert, fill and blend pictures, and its errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""For ops that a program brings: ``from rknn.api.custom_op import get_node_attr``."""
+"""For a program's own ops: ``from rknn.api.custom_op import get_node_attr``."""
 
 from rknn_api.run.custom_ops import get_node_attr
 

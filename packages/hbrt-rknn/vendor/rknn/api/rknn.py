@@ -1,4 +1,4 @@
-"""The module in which the vendor's package has the class: ``from rknn.api.rknn import RKNN``."""
+"""The module of the class in the vendor's package: ``from rknn.api.rknn import RKNN``."""
 
 from rknn.api import RKNN
 

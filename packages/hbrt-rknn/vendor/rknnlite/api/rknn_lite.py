@@ -1,4 +1,4 @@
-"""The module in which the vendor's package has the class: ``from rknnlite.api.rknn_lite import RKNNLite``."""
+"""The module of the class in the vendor's package: ``from rknnlite.api.rknn_lite import RKNNLite``."""
 
 from rknnlite.api import RKNNLite
 
