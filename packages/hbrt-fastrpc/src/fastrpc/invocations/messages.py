@@ -167,7 +167,7 @@ class Messages:
         return made
 
     def _places(self, spans: Sequence[Span], head: int) -> tuple[list[tuple[int, int]], Statistics, int]:
-        """Each buffer's physical address or, if negative, the offset of its copy, and its size; and the end of them all."""
+        """Each buffer's physical address or, if negative, its copy's offset, and its size; and the end of them all."""
         places: list[tuple[int, int]] = []
         copied = copied_bytes = shared_bytes = 0
         end = head

@@ -1,4 +1,4 @@
-/* Saturating sums and a dot product by HVX; threads; and ways to end. It has no main(): the skeleton offers itself. */
+/* Saturating sums and a dot product by HVX; threads; and ways to end. No main(): the skeleton registers itself. */
 #include "hvx.h"
 
 #define FARF_HIGH 1

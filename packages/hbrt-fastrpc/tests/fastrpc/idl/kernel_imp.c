@@ -1,4 +1,4 @@
-/* Threads, what they wait by, the vector memory, clocks, power and the log, as images of Hexagons use them. */
+/* Threads and their synchronization, vector memory, clocks, power and the log, as images of Hexagons use them. */
 #define FARF_HIGH 1
 #include "kernel.h"
 
@@ -142,7 +142,7 @@ static void inner_job(void *argument) {
 
 static void outer_job(void *argument) {
   work_of_pool_t *all = argument;
-  worker_pool_submit(all->pool, (worker_pool_job_t){inner_job, all}); /* of a worker: run at once, so that nobody waits for itself */
+  worker_pool_submit(all->pool, (worker_pool_job_t){inner_job, all}); /* runs at once: no worker waits for itself */
 }
 
 static int workers(int32_t *line) {

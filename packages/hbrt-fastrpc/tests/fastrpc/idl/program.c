@@ -26,7 +26,7 @@ int main(void) {
   MUST(all_forward(h, shared, 100, shared + 128, 160, shared + 4096, 8, 2, 3) == 0);
   MUST(shared[4096] == (uint8_t)266 && shared[4103] == (uint8_t)273);
   MUST(all_forward(h, shared, 100, shared + 128, 160, outside, 7, 2, 3) == 0 && outside[6] == (uint8_t)272);
-  /* The same invocation again and again, with its block in shared memory too; and one that fails on the short way. */
+  /* Repeat the same invocation, also with its block in shared memory; and one that fails on the fast path. */
   uint32_t *block = (uint32_t *)(shared + 8192);
   remote_arg again[4] = {{.buf = {block, 20}}, {.buf = {shared, 4}}, {.buf = {shared, 4}}, {.buf = {shared + 4096, 2}}};
   for (int round = 0; round < 20; round++) {

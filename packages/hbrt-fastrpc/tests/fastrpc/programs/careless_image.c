@@ -1,4 +1,4 @@
-/* A skeleton by hand that does what it may not: method 2 changes its input, method 3 writes behind its output, 4 behaves. */
+/* A skeleton that breaks rules: method 2 changes its input, 3 writes past the end of its output, 4 is correct. */
 #include <string.h>
 
 #include "AEEStdErr.h"

@@ -1,4 +1,4 @@
-/* What the programs of this folder check by. */
+/* The assertion that the programs of this folder use. */
 #pragma once
 
 #include <stdio.h>

@@ -55,7 +55,7 @@ static void memory(remote_handle64 handle) {
     fastrpc_async_descriptor_t called = {.type = FASTRPC_ASYNC_CALLBACK, .cb = {ended, &told}};
     IS(remote_handle_invoke_async((remote_handle)handle, &called, REMOTE_SCALARS_MAKE(20, 0, 0), NULL), 0);
     fastrpc_async_jobid job = called.jobid;
-    memset(&called, 0xff, sizeof called); /* the library has what it needs of it */
+    memset(&called, 0xff, sizeof called); /* the library has copied what it needs */
     wait_for(&told, 1);
     IS(last_result, HBRT_FASTRPC_ON_DSP(AEE_EUNSUPPORTED));
     IS(fastrpc_release_async_job(job), 0);

@@ -159,7 +159,7 @@ int main(int count, char **arguments) {
   uint64_t id;
   IS(dspqueue_create(CDSP_DOMAIN_ID, 0, 0, 0, NULL, failed, &packets, &queue), 0);
   IS(dspqueue_export(queue, &id), 0);
-  IS(dspqueue_write_noblock(queue, 0, 0, NULL, 1, (const uint8_t *)"x"), 0); /* of a queue that nobody has imported */
+  IS(dspqueue_write_noblock(queue, 0, 0, NULL, 1, (const uint8_t *)"x"), 0); /* not imported yet */
   wait_for(&errors, 1);
   IS(error_code != 0, 1);
   IS(dspqueue_close(queue), 0);

@@ -1,4 +1,4 @@
-/* Vectors in print: a program that asks for no board. */
+/* Print vectors: a program that needs no board. */
 #include <dlfcn.h>
 #include <string.h>
 
