@@ -7,7 +7,15 @@ import time
 from collections import deque
 from typing import NamedTuple, TypeAlias
 
-from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_GONE, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.ddr.layout import (
+    CLIENT_CHECKS,
+    CLIENT_COUNT,
+    CLIENT_GONE,
+    CLIENT_NUMBER,
+    CLIENT_PID,
+    CLIENT_RECORD_BYTES,
+    SLOT_COUNT,
+)
 from hbrt.findings.checks import Check
 from hbrt.findings.record import Place
 from hbrt.mailbox.doorbell import has_room, ring
@@ -31,8 +39,9 @@ class Recording(NamedTuple):
 class Client:
     """One attached process."""
 
-    def __init__(self, client_id: int, pid: int, name: str, doorbell: int) -> None:
+    def __init__(self, client_id: int, number: int, pid: int, name: str, doorbell: int) -> None:
         self.id = client_id
+        self.number = number  # of its attachment: an id is used again, and a core may hear of that late
         self.pid = pid
         self.name = name
         self.doorbell = doorbell
@@ -60,6 +69,7 @@ class Clients:
         self._checks = checks
         # The longest-unused id is given next: so a late message does not reach another client.
         self._free_ids = deque(range(1, CLIENT_COUNT))
+        self._attachments = 0  # how many there were
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
         self.names: dict[int, str] = {}  # of the processes that attached last, also of those that are gone
@@ -74,8 +84,9 @@ class Clients:
         if not self._free_ids:
             raise NoRoomError(f"The board serves {CLIENT_COUNT - 1} clients and all are attached; end some.")
         doorbell = os.eventfd(0, os.EFD_CLOEXEC)  # blocking: its owner may sleep in a read of it
-        client = Client(self._free_ids[0], pid, name, doorbell)
+        client = Client(self._free_ids[0], self._attachments + 1, pid, name, doorbell)
         self._free_ids.popleft()
+        self._attachments += 1
         self.lease_slots(client, FIRST_SLOTS)
         self.by_id[client.id] = client
         self.names.pop(pid, None)
@@ -89,6 +100,7 @@ class Clients:
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
         self._mailbox.map[record + CLIENT_CHECKS] = self._checks
         self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = pid.to_bytes(4, "little")
+        self._mailbox.map[record + CLIENT_NUMBER : record + CLIENT_NUMBER + 4] = client.number.to_bytes(4, "little")
         return client
 
     def check(self, check: int, *, is_on: bool) -> None:

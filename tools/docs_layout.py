@@ -153,6 +153,7 @@ _CLIENT = (
     Field(layout.CLIENT_ASKED, "uint8", "asked", "1 when the daemon asks where the client waits: see the verb `waits`"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it is gone"),
     Field(layout.CLIENT_GONE, "uint8", "gone", "1 when the client's lease has ended: models that run for it end"),
+    Field(layout.CLIENT_NUMBER, "uint32", "number", "which attachment to the board this is: an id is used again"),
 )
 _HISTORY = (
     (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
-from hbrt.ddr.layout import CLIENT_COUNT
+from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_NUMBER
 from hbrt.mailbox.doorbell import ring
 from hbrt.mailbox.native import LOCKED, native
 from hbrt.mailbox.schedule import may_run
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from dsp_server.registry import Registration
     from hbrt.ddr.file import Ddr
 
+_NUMBER = struct.Struct("<I")
 _ENDING = struct.Struct("=2I2i4Q")  # hbrt_ending
+
+
+def attachment_number(ddr: Ddr, client: int) -> int:
+    """Which attachment to the board an id's present owner is."""
+    number: int = _NUMBER.unpack_from(ddr.map, ddr.layout.client(client) + CLIENT_NUMBER)[0]
+    return number
 
 
 class CoreMailbox:
@@ -41,7 +48,7 @@ class CoreMailbox:
         doorbells: Every core's doorbell, an eventfd each.
         control_fd: Readable when the supervisor has sent a message.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
-        client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
+        client_doorbells: Doorbells of the attached clients by the numbers of their attachments; ``listen`` fills it.
     """
 
     def __init__(
@@ -133,14 +140,17 @@ class CoreMailbox:
 
         Where the daemon could not send it, as this core's socket was full, the heartbeat rings.
         """
-        while owner not in self.client_doorbells and self.listen():
+        while (doorbell := self.doorbell_of(owner)) is None and self.listen():
             pass
-        doorbell = self.client_doorbells.get(owner)
         if doorbell is None:
             self.unrung.add(owner)
             return
         ring(doorbell)
-        self.lib.hbrt_core_client(self.core, owner, doorbell)
+        self.lib.hbrt_core_client(self.core, owner, attachment_number(self.ddr, owner), doorbell)
+
+    def doorbell_of(self, client: int) -> int | None:
+        """The doorbell of an id's present owner; None while its message is still to be read."""
+        return self.client_doorbells.get(attachment_number(self.ddr, client))
 
     def take_unrung(self) -> set[int]:
         """Owners that seemed awake when one of their tasks ended, or had no doorbell here, since the last time."""
@@ -150,11 +160,11 @@ class CoreMailbox:
         return {*self.ffi.unpack(found, count), *owners}
 
     def discard_client(self, client: int) -> None:
-        """Forget the doorbell of a client that is gone, or whose id has a new owner: it is about to be closed.
+        """Forget the doorbell of a client that is gone, which is about to be closed.
 
-        ``unrung`` stays: the new owner may wait already, and a ring too many wakes a client for nothing.
+        ``unrung`` stays: the id's new owner may wait already, and a ring too many wakes a client for nothing.
         """
-        self.lib.hbrt_core_client(self.core, client, -1)
+        self.lib.hbrt_core_client(self.core, client, 0, -1)
 
     def close(self) -> None:
         """Close what this object opened."""

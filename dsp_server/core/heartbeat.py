@@ -135,7 +135,7 @@ class Repairs:
             preemption.interrupt()
         with doorbells_in_use:
             for owner in mailbox.take_unrung():
-                bell = mailbox.client_doorbells.get(owner)
+                bell = mailbox.doorbell_of(owner)
                 if bell is None:
                     mailbox.unrung.add(owner)  # its message is still to be read
                 # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from dsp_server import runtime
 from dsp_server.core import forked
+from dsp_server.core.core_mailbox import attachment_number
 from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
 from dsp_server.hardware import cycles, descriptors
@@ -81,11 +82,12 @@ class InlineCore:
         self._engines_before = cycles.current(), descriptors.current()
         cycles.install(CycleCounter())
         client_id, doorbell = client
+        number = attachment_number(ddr, client_id)
         if recording is not None:
             from dsp_server.detectors.recording import Recorder
 
             runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
-        self._core = Core(index, ddr, doorbells, self._control, lambda: False, {client_id: doorbell}, self)
+        self._core = Core(index, ddr, doorbells, self._control, lambda: False, {number: doorbell}, self)
         self._core.count_apart()
 
     @property

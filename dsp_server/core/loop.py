@@ -53,7 +53,7 @@ class Core:
         doorbells: Every core's doorbell, an eventfd each.
         control_fd: Readable when the supervisor has sent a message.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
-        client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
+        client_doorbells: Doorbells of the attached clients by the numbers of their attachments; ``listen`` fills it.
         faults: Takes the exceptions of ops.
 
     Attributes:

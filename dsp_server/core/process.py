@@ -129,9 +129,10 @@ class CoreProcess:
         event = message.get("event")
         if event == "client":
             self._discard(message["client"])
-            (self.client_doorbells[message["client"]],) = fds
+            (self.client_doorbells[message["number"]],) = fds
         elif event == "gone":
             self._discard(message["client"])
+            self._close_doorbell(message["client"], message["number"])
         elif event == "inject":
             runtime.context.faults = {number: Trigger(parse(text)) for number, text in message["faults"]}
         elif event == "record":
@@ -158,9 +159,11 @@ class CoreProcess:
             memory.known.discard()  # another program may get the same addresses
         self._reports.discard(client)
         runtime.context.recorders.pop(client, None)
+
+    def _close_doorbell(self, client: int, number: int) -> None:
         if self.core is not None:
             self.core.mailbox.discard_client(client)
-        doorbell = self.client_doorbells.pop(client, None)
+        doorbell = self.client_doorbells.pop(number, None)
         if doorbell is not None:
             with doorbells_in_use:
                 os.close(doorbell)

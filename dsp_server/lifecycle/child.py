@@ -43,7 +43,7 @@ def name_in(ops: Iterable[OpRow], cmd: int) -> str:
 
 class _Unsent(NamedTuple):
     raw: bytes
-    client_id: int
+    number: int  # of the attachment whose doorbell it is; 0 for none
     doorbell: int | None
 
 
@@ -77,17 +77,23 @@ class CoreChild:
         """Send a message; it waits while the process does not read. A message to a dead process is dropped."""
         self._send(_Unsent(wire.pack(**fields), 0, None))
 
-    def send_doorbell(self, client_id: int, doorbell: int) -> None:
-        """Send a client's doorbell; it must stay open until ``discard_client``."""
-        self._send(_Unsent(wire.pack(event="client", client=client_id), client_id, doorbell))
+    def send_doorbell(self, client_id: int, number: int, doorbell: int) -> None:
+        """Send a client's doorbell; it must stay open until ``discard_client``.
 
-    def discard_client(self, client_id: int) -> None:
+        Args:
+            client_id: The client's id.
+            number: Of its attachment.
+            doorbell: An eventfd.
+        """
+        self._send(_Unsent(wire.pack(event="client", client=client_id, number=number), number, doorbell))
+
+    def discard_client(self, client_id: int, number: int) -> None:
         """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
-        unsent = [message for message in self._unsent if message.client_id == client_id]
+        unsent = [message for message in self._unsent if message.number == number]
         for message in unsent:
             self._unsent.remove(message)
         if not unsent:
-            self.send(event="gone", client=client_id)
+            self.send(event="gone", client=client_id, number=number)
 
     def _send(self, message: _Unsent) -> None:
         self._unsent.append(message)

@@ -81,7 +81,7 @@ class CoreProcesses:
         self.children[number] = child
         for client in self._clients.by_id.values():
             if not client.has_gone:
-                child.send_doorbell(client.id, client.doorbell)
+                child.send_doorbell(client.id, client.number, client.doorbell)
                 _send_recording(child, client)
         if faults := self.faults_of(index):
             child.send(event="inject", faults=faults)
@@ -90,7 +90,7 @@ class CoreProcesses:
     def add_client(self, client: Client) -> None:
         """Send a new client's doorbell to every process."""
         for child in self.children.values():
-            child.send_doorbell(client.id, client.doorbell)
+            child.send_doorbell(client.id, client.number, client.doorbell)
 
     def record_client(self, client: Client) -> None:
         """Have every process record the calls of a client."""
@@ -100,7 +100,7 @@ class CoreProcesses:
     def remove_client(self, client: Client) -> None:
         """Remove a client from every process; its doorbell may be closed then."""
         for child in self.children.values():
-            child.discard_client(client.id)
+            child.discard_client(client.id, client.number)
 
     def ring(self, *, all_but: int) -> None:
         """Ring the doorbell of every core but one."""

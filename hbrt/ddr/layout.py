@@ -64,6 +64,7 @@ CLIENT_CHECKS = 2  # u8: what is watched in its tasks, a Check of hbrt.findings.
 CLIENT_ASKED = 3  # u8: 1 when the daemon asks where the client waits; a sleeping client answers by the verb "waits"
 CLIENT_PID = 4  # u32
 CLIENT_GONE = 8  # u8: 1 when its lease has ended: a model that still runs for it is to end
+CLIENT_NUMBER = 12  # u32: which attachment to the board this is; an id is used again, a number is not
 CLIENT_COUNT = 1024
 
 SLOT_RECORD_BYTES = 4096

@@ -49,6 +49,7 @@ struct hbrt_core {
     uint64_t deferred_ns; /* when the first one was */
     int core_doorbells[HBRT_MAX_CORES];
     int client_doorbells[HBRT_CLIENTS];
+    uint32_t client_numbers[HBRT_CLIENTS]; /* of the attachments that have these doorbells */
     uint64_t aging_ns; /* 0 for none */
     hbrt_core_record *record;
     uint64_t *counts, own_counts[3]; /* tasks, busy ns and cycles: of the record, or apart */
@@ -89,8 +90,17 @@ void hbrt_core_free(hbrt_core *core) {
     free(core);
 }
 
-void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell) {
-    if (client < HBRT_CLIENTS) __atomic_store_n(&core->client_doorbells[client], doorbell, __ATOMIC_RELEASE);
+void hbrt_core_client(hbrt_core *core, uint32_t client, uint32_t number, int doorbell) {
+    if (client >= HBRT_CLIENTS) return;
+    __atomic_store_n(&core->client_numbers[client], number, __ATOMIC_RELAXED);
+    __atomic_store_n(&core->client_doorbells[client], doorbell, __ATOMIC_RELEASE);
+}
+
+/* The doorbell of the present owner of an id, or -1: what is kept may be of an owner before. */
+static int doorbell_of(const hbrt_core *core, uint32_t client) {
+    int doorbell = __atomic_load_n(&core->client_doorbells[client], __ATOMIC_ACQUIRE);
+    uint32_t number = __atomic_load_n(&core->client_numbers[client], __ATOMIC_RELAXED);
+    return number == HBRT_GET(hbrt_client_at(&core->file, client)->number) ? doorbell : -1;
 }
 
 void hbrt_core_apart(hbrt_core *core) {
@@ -239,7 +249,7 @@ static void flush(hbrt_core *core) {
         uint32_t owner = core->deferred[at];
         core->is_deferred[owner] = 0;
         hbrt_store(&hbrt_client_at(&core->file, owner)->asleep, 0);
-        int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
+        int doorbell = doorbell_of(core, owner);
         if (doorbell >= 0) hbrt_ring(doorbell);
     }
 }
@@ -350,7 +360,7 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
         hbrt_store(&core->unrung[owner], 1);
         return 1;
     }
-    int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
+    int doorbell = doorbell_of(core, owner);
     if (doorbell >= 0 && core->is_alone && core->count && !is_nested) { /* an interrupted op may be long */
         defer(core, owner, end->done_ns);
         return 1;

@@ -55,6 +55,8 @@ typedef struct {
 typedef struct {
     uint8_t asleep, sleeps, checks, asked;
     uint32_t pid;
+    uint8_t gone, reserved[3];
+    uint32_t number;
 } hbrt_client_record;
 
 typedef struct {

@@ -174,8 +174,8 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
                          int epoll_fd, int control_fd, int is_alone);
 void hbrt_core_free(hbrt_core *core);
 
-/* The doorbell of a client, -1 when it is gone. */
-void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
+/* The doorbell of a client, by its id and the number of its attachment; -1 when it is gone. */
+void hbrt_core_client(hbrt_core *core, uint32_t client, uint32_t number, int doorbell);
 
 /* From now on, tasks are not counted in the core's record: for a program that runs its own ops. */
 void hbrt_core_apart(hbrt_core *core);

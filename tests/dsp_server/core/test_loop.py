@@ -15,7 +15,7 @@ from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.loop import Core
 from dsp_server.hardware import cycles, descriptors
 from hbrt.ddr.file import Ddr, DdrTables
-from hbrt.ddr.layout import CLIENT_ASLEEP, CORE_ACTIVITY, CORE_TASKS, PAGE_BYTES
+from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_NUMBER, CORE_ACTIVITY, CORE_TASKS, PAGE_BYTES
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, RUNNING
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.status import Status
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Start = Callable[..., Running]
 
-CLIENT = 3
+CLIENT, NUMBER = 3, 1030  # of its attachment
 GOOD, BAD, RAISES, LEAVES_TCM = range(0x1000, 0x1004)
 
 
@@ -55,6 +55,7 @@ class Bench:
     def __init__(self) -> None:
         self.ddr = Ddr.create(8 * PAGE_BYTES, 2)
         self.mailbox = Mailbox(self.ddr)
+        struct.pack_into("<I", self.ddr.map, self.ddr.layout.client(CLIENT) + CLIENT_NUMBER, NUMBER)
         self.block = self.ddr.layout.phy_base
         DdrTables(self.ddr).add(1, self.block, 256, PAGE_BYTES, CLIENT)
         self.bells = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(3)]
@@ -68,7 +69,7 @@ class Bench:
             self.bells[:2],
             self.control.fileno(),
             lambda: False,
-            {CLIENT: self.client_bell},
+            {NUMBER: self.client_bell},
             FaultLog(lambda _: None),
         )
         self.sequence = 0
@@ -351,7 +352,7 @@ def test_owner_whose_doorbell_has_not_come_is_rung_by_the_heartbeat_when_it_has(
     for _ in range(2):  # beats before the message
         bench.core._repairs.rescan()
     assert not bench.is_rung(bench.client_bell)
-    bench.core.mailbox.client_doorbells[CLIENT] = bench.client_bell
+    bench.core.mailbox.client_doorbells[NUMBER] = bench.client_bell
     bench.core._repairs.rescan()
     assert bench.is_rung(bench.client_bell)
     bench.core._repairs.rescan()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,11 +18,12 @@ from dsp_server.core.loop import Core
 from dsp_server.core.views import RangeRefused, Views
 from dsp_server.hardware import cycles, descriptors
 from hbrt.ddr.file import Ddr, DdrTables
-from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_CHECKS, PAGE_BYTES
+from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_CHECKS, CLIENT_NUMBER, PAGE_BYTES
 from hbrt.mailbox.native import native
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 
 CLIENT, OTHER, CMD, SLOT = 3, 4, 0x1000, 7
+NUMBER = 1030  # of the client's attachment
 PAGES = 16
 RAN = -9
 INTERRUPTED = -3
@@ -33,6 +35,7 @@ class CoreInC:
     def __init__(self) -> None:
         self.ddr = Ddr.create(PAGES * PAGE_BYTES, 1)
         self.base = self.ddr.layout.phy_base
+        struct.pack_into("<I", self.ddr.map, self.ddr.layout.client(CLIENT) + CLIENT_NUMBER, NUMBER)
         self.tables = DdrTables(self.ddr)
         for block, (pages, size_bytes, owner) in enumerate(
             [(2, PAGE_BYTES + 100, CLIENT), (1, 64, OTHER), (1, 8, OTHER), (1, 200, CLIENT)], 1
@@ -49,7 +52,7 @@ class CoreInC:
             self.bells[:1],
             self.control.fileno(),
             lambda: False,
-            {CLIENT: self.bells[2]},
+            {NUMBER: self.bells[2]},
             FaultLog(lambda _: None),
         )
         self.blocks: list[tuple[int, int]] = []
@@ -60,7 +63,7 @@ class CoreInC:
         self._call = self.ffi.callback("hbrt_call", self.call)
         self.lib.hbrt_core_calls(self.core.mailbox.core, self._call, self.ffi.from_buffer(self.is_core))
         self.lib.hbrt_core_op(self.core.mailbox.core, CMD, self.ffi.cast("void *", 1))
-        self.lib.hbrt_core_client(self.core.mailbox.core, CLIENT, self.bells[2])
+        self.lib.hbrt_core_client(self.core.mailbox.core, CLIENT, NUMBER, self.bells[2])
 
     def call(self, _code: Any, input: Any, output: Any, *given: Any) -> int:
         *_, result, spent = given

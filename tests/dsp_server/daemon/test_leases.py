@@ -395,10 +395,13 @@ def _come_and_go(running: Running) -> None:
 
 
 def test_a_client_whose_doorbell_a_core_gets_after_its_task_is_woken(start: Start) -> None:
-    """The core's socket was full when the client came, and the daemon has not sent the rest when the core answers."""
+    """The core's socket was full when the client came, and the daemon has not sent the rest when the core answers.
+
+    What the socket holds is of a client before that had the same id.
+    """
     running = start()
     held = running.hold(running.attach(), core=2)
-    for _ in range(600):
+    for _ in range(CLIENT_COUNT + 20):
         _come_and_go(running)
     late = running.attach()
     link = late.session.link

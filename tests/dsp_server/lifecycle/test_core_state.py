@@ -99,15 +99,16 @@ def test_process_that_does_not_read_keeps_nobody_waiting_and_gets_all_in_order(s
     child, peer = stage.child()
     bells = [os.eventfd(0) for _ in range(3)]
     for client in range(1, 2001):
-        child.send_doorbell(client, bells[client % 3])
-    child.discard_client(5)  # it was told of long ago
-    child.discard_client(2000)  # not yet: it never hears of this one
+        child.send_doorbell(client, 3000 + client, bells[client % 3])
+    child.discard_client(5, 3005)  # it was told of long ago
+    child.discard_client(2000, 5000)  # not yet: it never hears of this one
     child.send(event="stop")
     heard: list[tuple[str, int]] = []
     while not heard or heard[-1][0] != "stop":
         raw, fds, _, _ = socket.recv_fds(peer, 4096, 1)
         message = control.unpack_map(raw, 4096)
         heard.append((message["event"], message.get("client", 0)))
+        assert message.get("number", 3000) == 3000 + message.get("client", 0)
         assert len(fds) == (message["event"] == "client")
         for fd in fds:
             os.close(fd)
@@ -132,7 +133,7 @@ def test_process_that_has_ended_is_told_nothing(stage: Stage) -> None:
     child, peer = stage.child()
     peer.close()
     child.send(event="go")
-    child.send_doorbell(1, 0)
+    child.send_doorbell(1, 1, 0)
     while (heard := child.receive()) is None:
         pass  # a process that was just started has the other end for a moment, until it is another program
     assert heard == {}

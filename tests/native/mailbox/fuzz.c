@@ -180,7 +180,7 @@ int main(int count, char **arguments) {
     if (core == NULL || client == NULL) return 2;
     hbrt_core_calls(core, call, &is_core);
     for (uintptr_t cmd = 0; cmd < 4; cmd++) hbrt_core_op(core, FIRST_CMD + (uint32_t)cmd, (void *)(cmd + 1));
-    hbrt_core_client(core, 2, doorbell);
+    hbrt_core_client(core, 2, 0, doorbell);
     hbrt_core_age(core, draw(2) * 1000);
     uint32_t slots[SLOTS];
     for (uint32_t slot = 0; slot < SLOTS; slot++) slots[slot] = slot;

@@ -81,7 +81,7 @@ static void *core_main(void *given) {
     epoll_ctl(epoll, EPOLL_CTL_ADD, core_bells[index], &on);
     hbrt_core *core = hbrt_core_new(file.map, file.at.file_bytes, file.map, index, core_bells, epoll, -1, 0);
     assert(core != NULL);
-    for (uint32_t client = 0; client < CLIENTS; client++) hbrt_core_client(core, client + 1, client_bells[client]);
+    for (uint32_t client = 0; client < CLIENTS; client++) hbrt_core_client(core, client + 1, 0, client_bells[client]);
     hbrt_core_calls(core, call, &is_core);
     for (uintptr_t cmd = 0x1002; cmd < 0x1004; cmd++) hbrt_core_op(core, (uint32_t)cmd, (void *)cmd);
     pthread_t beat;
