@@ -65,6 +65,8 @@ int main(int, char **argv) {
     CHECK(hbUCPMemFlush(&inputs[at].sysMem, HB_SYS_MEM_CACHE_CLEAN));
   }
   CHECK(hbDNNGetOutputTensorProperties(&outputs[0].properties, model, 0));
+  const hbDNNQuantiType quanti = outputs[0].properties.quantiType;
+  CHECK(quanti != (outputs[0].properties.scale.scaleLen > 0 ? SCALE : NONE));
   CHECK(hbUCPMallocCached(&outputs[0].sysMem, outputs[0].properties.alignedByteSize, 0));
   if (Run(model, inputs, outputs, 1) || Run(model, inputs, outputs, 2)) return 1;
   CHECK(hbDNNInferV2(nullptr, outputs.data(), inputs.data(), model));

@@ -47,12 +47,17 @@ struct hbrtUcpScale {
   };
 };
 
+#ifndef HBRT_BOTH_GENERATIONS
+/** How stored numbers stand for real ones. */
+typedef enum { NONE, SCALE } hbDNNQuantiType;
+#endif
+
 /** What a tensor looks like in memory. A caller may change stride and tensorType, and sizes of -1. */
 struct hbrtUcpProperties {
   struct hbrtUcpShape validShape;
   int32_t tensorType; /* hbDNNDataType */
   struct hbrtUcpScale scale;
-  int32_t quantiType; /* hbDNNQuantiType */
+  hbDNNQuantiType quantiType;
   int32_t quantizeAxis;
   int64_t alignedByteSize;
   int64_t stride[HBRT_UCP_MAX_DIMENSIONS]; /* bytes; -1 where the caller decides */
@@ -89,9 +94,6 @@ typedef enum {
   HB_DNN_TENSOR_TYPE_BOOL8,
   HB_DNN_TENSOR_TYPE_MAX
 } hbDNNDataType;
-
-/** How stored numbers stand for real ones. */
-typedef enum { NONE, SCALE } hbDNNQuantiType;
 
 typedef struct hbrtUcpShape hbDNNTensorShape;
 typedef struct hbrtUcpScale hbDNNQuantiScale;
