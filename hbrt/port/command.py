@@ -49,7 +49,8 @@ def command(root: Path) -> Report:
 def _compile(root: Path, unit: str, folders: list[str]) -> str:
     """The first error of one unit; "" when it builds."""
     line = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *(f"-I{folder}" for folder in folders), unit]
-    done = subprocess.run([*line, "-o", os.devnull], cwd=root, check=False, capture_output=True, text=True)
+    line += ["-o", os.devnull]
+    done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:
         return ""
     errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()

@@ -129,6 +129,13 @@ def test_what_is_missing_is_named_and_fails(tree: Path) -> None:
     assert (document["missing"], list(document["failed"])) == (["hbDNNTeleport"], ["src/more.c"])
 
 
+def test_a_source_that_is_not_utf_8_is_compiled(tree: Path) -> None:
+    (tree / "src" / "main.cc").write_bytes(b'int main() { return "\xc9"; }\n')
+    answer = CliRunner().invoke(command, [str(tree), "--json"])
+    assert answer.exit_code == 1, answer.output
+    assert "const char" in json.loads(answer.stdout)["failed"]["src/main.cc"]
+
+
 def test_a_tree_that_builds_is_good(tree: Path) -> None:
     (tree / "run.py").unlink()
     answer = CliRunner().invoke(command, [str(tree)])
