@@ -7,8 +7,11 @@
 #define HBRT_FASTRPC_HAP_FARF_H
 
 /* Programs have these by this header. */
+#ifndef __hexagon__
 #include <malloc.h>
+#endif
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "HAP_debug.h"

@@ -1,6 +1,10 @@
 /* Print vectors: a program that needs no board. */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define malloc(size) is forbidden /* as programs do whose memory is their own: a later header declares it no more */
+#include "HAP_farf.h"
 
 #include "hexagon_protos.h"
 #include "hvx_hexagon_protos.h"
