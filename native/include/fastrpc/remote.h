@@ -347,6 +347,13 @@ int remote_session_control(uint32_t req, void *data, uint32_t datalen);
 
 /* Types of domains. */
 typedef enum { ALL_DOMAINS, NSP, LPASS, SDSP, MODEM, HPASS } fastrpc_domain_type;
+/* Their later names. */
+#define FASTRPC_ALL_DOMAINS ALL_DOMAINS
+#define FASTRPC_NSP NSP
+#define FASTRPC_LPASS LPASS
+#define FASTRPC_SDSP SDSP
+#define FASTRPC_MODEM MODEM
+#define FASTRPC_HPASS HPASS
 /* A domain of a system. */
 typedef struct fastrpc_domain {
   int id;

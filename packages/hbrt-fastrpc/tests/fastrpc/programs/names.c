@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "AEEStdErr.h"
+#include "domain_default.h"
+#include "os_defines.h"
 #include "remote.h"
 #include "rpcmem.h"
 #include "is.h"
@@ -199,7 +200,8 @@ static void lives(void) {
 int main(void) {
   rpcmem_init();
   char whole[160];
-  snprintf(whole, sizeof whole, "%s%s", URI, CDSP_DOMAIN);
+  IS(supported_domains[3].id, CDSP_DOMAIN_ID);
+  snprintf(whole, sizeof whole, "%s%s", URI, supported_domains[3].uri);
   remote_handle64 handle;
   IS(remote_handle64_open(whole, &handle), 0);
   memory(handle);

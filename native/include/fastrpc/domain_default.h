@@ -1,0 +1,2 @@
+/* A part of domain.h. */
+#include "domain.h"
