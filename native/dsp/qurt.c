@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "qurt.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,6 +336,27 @@ EXPORT int qurt_pipe_is_empty(qurt_pipe_t *pipe) {
   return is_empty;
 }
 
+/* -- values of threads: a key is one more than the host's, so that 0 is none; a C library may not check its own */
+
+static _Atomic unsigned char is_key[PTHREAD_KEYS_MAX + 1];
+static int has_key(int key) { return key > 0 && key <= PTHREAD_KEYS_MAX && is_key[key]; }
+EXPORT int qurt_tls_create_key(int *key, void (*destructor)(void *)) {
+  pthread_key_t made;
+  if (!key) return QURT_EINVALID;
+  if (pthread_key_create(&made, destructor)) return QURT_ETLSAVAIL;
+  is_key[*key = (int)made + 1] = 1;
+  return QURT_EOK;
+}
+EXPORT int qurt_tls_delete_key(int key) {
+  if (!has_key(key)) return QURT_ETLSENTRY;
+  is_key[key] = 0;
+  return pthread_key_delete((pthread_key_t)(key - 1)) ? QURT_ETLSENTRY : QURT_EOK;
+}
+EXPORT int qurt_tls_set_specific(int key, const void *value) {
+  return has_key(key) && !pthread_setspecific((pthread_key_t)(key - 1), value) ? QURT_EOK : QURT_EINVALID;
+}
+EXPORT void *qurt_tls_get_specific(int key) { return has_key(key) ? pthread_getspecific((pthread_key_t)(key - 1)) : NULL; }
+
 /* -- vector units, caches, memory, clocks */
 
 static __thread int hvx_mode = -1;
@@ -362,9 +384,21 @@ EXPORT void qurt_free(void *ptr) { free(ptr); }
 
 EXPORT unsigned long long qurt_sysclock_get_hw_ticks(void) { return HAP_perf_get_qtimer_count(); }
 EXPORT unsigned long long qurt_timer_get_ticks(void) { return HAP_perf_get_qtimer_count(); }
+EXPORT unsigned long long qurt_timer_timetick_to_us(unsigned long long ticks) { return HAP_perf_qtimer_count_to_us(ticks); }
+EXPORT unsigned long long qurt_timer_timetick_from_us(unsigned long long us) { return us * 192 / 10; }
 EXPORT unsigned long long qurt_get_core_pcycles(void) { return HAP_perf_get_pcycles(); }
 EXPORT int qurt_sysenv_get_max_hw_threads(qurt_sysenv_max_hthreads_t *mhwt) {
   if (!mhwt) return QURT_EVAL;
   mhwt->max_hthreads = 4;
+  return QURT_EOK;
+}
+EXPORT int qurt_sysenv_get_arch_version(qurt_arch_version_t *vers) {
+#ifdef __HEXAGON_ARCH__
+  const unsigned version = __HEXAGON_ARCH__;
+#else
+  const unsigned version = 66;
+#endif
+  if (!vers) return QURT_EVAL;
+  vers->arch_version = version / 10 * 16 + version % 10;
   return QURT_EOK;
 }

@@ -27,10 +27,12 @@ typedef uint64_t qurt_paddr_64_t;
 #define QURT_EINVALID 4
 #define QURT_EFAILED 12
 #define QURT_ENOTALLOWED 13
-#define QURT_ENOTHREAD 17
-#define QURT_ECANCEL 24
+#define QURT_ETLSAVAIL 23
+#define QURT_ETLSENTRY 24
+#define QURT_ENOTHREAD 30
+#define QURT_ECANCEL 37
+#define QURT_ETIMEDOUT 47
 #define QURT_EFATAL (-1)
-#define QURT_ETIMEDOUT 36
 
 /* -- threads */
 
@@ -41,6 +43,8 @@ typedef unsigned int qurt_thread_t;
 #define QURT_THREAD_ATTR_CREATE_LEGACY 0
 #define QURT_THREAD_ATTR_CREATE_JOINABLE 1
 #define QURT_THREAD_ATTR_CREATE_DETACHED 2
+#define QURT_THREAD_BUS_PRIO_DISABLED 0
+#define QURT_THREAD_BUS_PRIO_ENABLED 1
 #define QURT_THREAD_AUTOSTACK_DISABLED 0
 #define QURT_THREAD_AUTOSTACK_ENABLED 1
 #define QURT_THREAD_ATTR_TCB_PARTITION_RAM 0
@@ -74,6 +78,12 @@ void qurt_thread_yield(void);
 void qurt_sleep(unsigned long long duration);
 int qurt_timer_sleep(unsigned long long duration);
 
+/* A value of each thread; destructor, unless NULL, gets that of a thread that ends. A thread's first value is NULL. */
+int qurt_tls_create_key(int *key, void (*destructor)(void *));
+int qurt_tls_delete_key(int key);
+int qurt_tls_set_specific(int key, const void *value);
+void *qurt_tls_get_specific(int key);
+
 /* -- what threads wait by */
 
 typedef struct {
@@ -90,6 +100,12 @@ void qurt_rmutex_destroy(qurt_mutex_t *lock);
 void qurt_rmutex_lock(qurt_mutex_t *lock);
 void qurt_rmutex_unlock(qurt_mutex_t *lock);
 int qurt_rmutex_try_lock(qurt_mutex_t *lock);
+/* These raise no priority of who holds the lock. */
+#define qurt_pimutex_init qurt_rmutex_init
+#define qurt_pimutex_destroy qurt_rmutex_destroy
+#define qurt_pimutex_lock qurt_rmutex_lock
+#define qurt_pimutex_unlock qurt_rmutex_unlock
+#define qurt_pimutex_try_lock qurt_rmutex_try_lock
 
 typedef struct {
   pthread_cond_t changed;
@@ -236,11 +252,22 @@ unsigned int qurt_pmu_get(int red_id);
 /* Ticks of 19.2 MHz. */
 unsigned long long qurt_sysclock_get_hw_ticks(void);
 unsigned long long qurt_timer_get_ticks(void);
+#define qurt_sysclock_timetick_to_us(ticks) qurt_timer_timetick_to_us(ticks)
+#define QURT_TIMER_TIMETICK_TO_US(ticks) qurt_timer_timetick_to_us(ticks)
+#define qurt_sysclock_timetick_from_us(us) qurt_timer_timetick_from_us(us)
+#define QURT_TIMER_TIMETICK_FROM_US(us) qurt_timer_timetick_from_us(us)
+unsigned long long qurt_timer_timetick_to_us(unsigned long long ticks);
+unsigned long long qurt_timer_timetick_from_us(unsigned long long us);
 unsigned long long qurt_get_core_pcycles(void);
 typedef struct {
   unsigned int max_hthreads;
 } qurt_sysenv_max_hthreads_t;
 int qurt_sysenv_get_max_hw_threads(qurt_sysenv_max_hthreads_t *mhwt);
+typedef struct {
+  unsigned int arch_version;
+} qurt_arch_version_t;
+/* The version that the image was compiled for, 0x73 for v73; for this machine that of the Snapdragon 865, 0x66. */
+int qurt_sysenv_get_arch_version(qurt_arch_version_t *vers);
 
 #ifdef __cplusplus
 }

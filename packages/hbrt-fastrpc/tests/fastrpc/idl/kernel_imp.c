@@ -13,9 +13,16 @@
 #include "HAP_power.h"
 #include "HAP_vtcm_mgr.h"
 #include "qurt.h"
+#include "qurt_atomic_ops.h"
 #include "sysmon_cachelock.h"
 #include "verify.h"
 #include "worker_pool.h"
+
+#ifdef __hexagon__
+#define ARCH 0x67
+#else
+#define ARCH 0x66
+#endif
 
 #define MUST(is_so) \
   do {              \
@@ -192,6 +199,43 @@ static int clocks(int32_t *line) {
   return 1;
 }
 
+static void end_of(void *value) { qurt_atomic_add(value, 1); }
+
+static void keeps(void *argument) {
+  void **keys = argument;
+  const int key = *(int *)keys[0];
+  if (!qurt_tls_get_specific(key)) qurt_tls_set_specific(key, keys[1]);
+}
+
+static int values_of_threads(int32_t *line) {
+  unsigned ended = 0;
+  int key, status;
+  void *argument[] = {&key, &ended};
+  qurt_thread_t made;
+  qurt_thread_attr_t attributes;
+  MUST(qurt_tls_create_key(NULL, NULL) == QURT_EINVALID && qurt_tls_create_key(&key, end_of) == QURT_EOK);
+  MUST(!qurt_tls_get_specific(key) && qurt_tls_set_specific(key, &key) == QURT_EOK && qurt_tls_get_specific(key) == &key);
+  qurt_thread_attr_init(&attributes);
+  MUST(qurt_thread_create(&made, &attributes, keeps, argument) == QURT_EOK && qurt_thread_join(made, &status) == QURT_EOK);
+  MUST(ended == 1 && qurt_tls_get_specific(key) == &key && qurt_tls_delete_key(key) == QURT_EOK);
+  MUST(qurt_tls_delete_key(key) == QURT_ETLSENTRY && qurt_tls_delete_key(-1) == QURT_ETLSENTRY && qurt_tls_set_specific(0, line) == QURT_EINVALID);
+  return 1;
+}
+
+static int atomics(int32_t *line) {
+  unsigned words[2] = {0, 0}, *word32 = words;
+  unsigned long long word64 = 1ull << 40;
+  MUST(qurt_atomic_set(word32, 5) == 5 && qurt_atomic_inc_return(word32) == 6 && qurt_atomic_sub_return(word32, 2) == 4);
+  MUST(qurt_atomic_compare_and_set(word32, 4, 8) && !qurt_atomic_compare_and_set(word32, 4, 9) && *word32 == 8);
+  MUST(qurt_atomic_add_unless(word32, 1, 7) && !qurt_atomic_add_unless(word32, 1, 9) && qurt_atomic_and_return(word32, 1) == 1);
+  qurt_atomic_set_bit(words, 33);
+  qurt_atomic_clear_bit(words, 0);
+  qurt_atomic_change_bit(words, 34);
+  MUST(words[0] == 0 && words[1] == 6 && qurt_atomic64_dec_return(&word64) == (1ull << 40) - 1);
+  qurt_atomic_barrier();
+  return 1;
+}
+
 static int checked(int value) {
   int nErr = 0;
   VERIFYC(value, AEE_EBADPARM);
@@ -230,6 +274,7 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   *line = 0;
   MUST(strchr(found, '?') == text + 40);
   if (!threads(line) || !vector_memory(line) || !workers(line) || !standard(line) || !cache(line)) return 0;
+  if (!values_of_threads(line) || !atomics(line)) return 0;
   MUST(HAP_user_etm_enable() == AEE_EUNSUPPORTED && qurt_pmu_get(QURT_PMUCNT0) == 0);
   const uint64_t begin = HAP_perf_get_time_us(), cycles = HAP_perf_get_pcycles(), ticks = HAP_perf_get_qtimer_count();
   qurt_sleep(2000);
@@ -245,6 +290,9 @@ int kernel_check(remote_handle64 h, int32_t *line) {
   request.type = (HAP_Power_request_type)99;
   MUST(HAP_power_set(NULL, &request) == HAP_POWER_ERR_INVALID_PARAM);
   MUST(HAP_mem_available_stack() > 1024);
+  qurt_arch_version_t version;
+  MUST(qurt_sysenv_get_arch_version(&version) == QURT_EOK && version.arch_version == ARCH && qurt_sysenv_get_arch_version(NULL) == QURT_EVAL);
+  MUST(qurt_timer_timetick_to_us(192) == 10 && qurt_timer_timetick_from_us(10) == 192);
   FARF(ERROR, "a record with %d and %s", 7, "text");
   FARF(LOW, "not compiled %d", 1);
   FARF(RUNTIME_HIGH, "not allowed yet");

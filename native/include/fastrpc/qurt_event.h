@@ -1,0 +1,2 @@
+/* A part of qurt.h. */
+#include "qurt.h"
