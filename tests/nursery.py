@@ -2,10 +2,11 @@
 
 A test process has such processes beside it. What forks from one is the test process's own child, with the session or
 process group, environment, directory and descriptors that it would have had as a new interpreter. What a fork cannot
-change, such as another limit of descriptors, has a new interpreter started; so has a user's program, whose findings and
-stacks name the lines that led to it: in a fork there are some of this file.
+change, such as another limit of descriptors, has a new interpreter started; so has a program whose findings or stacks
+name all lines that led to it: in a fork there are some of this file.
 A daemon and a client find the product imported, a relay the libraries alone: it imports the product itself. A core that
-forks from the daemon finds numpy, which loads for each core of a board else, 70 ms.
+forks from the daemon finds numpy, which loads for each core of a board else, 70 ms. A client's private board forks from
+the client, while that is as a new interpreter.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -41,8 +43,14 @@ _OF_A_PROCESS = (
 _IMPORTED = {
     "daemon": ("dsp_server.daemon.daemon", "dsp_server.daemon.control_socket", "dsp_server.core.process", "numpy"),
     "program": ("numpy", "zmq", "msgpack", "click", "concurrent.futures.thread", "tomllib", "tempfile"),
-    "client": ("numpy", "arm_client.client", "arm_client.session.session", "arm_client.transport.choose"),
+    "client": (
+        *("numpy", "arm_client.client", "arm_client.session.session", "arm_client.transport.choose"),
+        *("dsp_server.daemon.daemon", "dsp_server.daemon.control_socket", "dsp_server.core.process"),
+    ),
 }
+_INSTALLED = (sys.prefix, sys.base_prefix)
+_daemons: dict[str, types.ModuleType] = {}  # that a client's fork finds imported
+_kept: list[object] = []  # by a program's fork, which is to end none of it
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
 _LIMITS = [getattr(resource, name) for name in sorted(dir(resource)) if name.startswith("RLIMIT_")]
 _PROGRAM = f"import sys; sys.path.append({str(ROOT)!r}); from tests.nursery import serve; serve(sys.argv[1])"
@@ -134,6 +142,9 @@ class Program(subprocess.Popen[str]):
         ends = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*map(call.get, ends))  # type: ignore[attr-defined]
 
+    def _may_fork(self, way: str) -> bool:
+        return way in self.ways or (".py" in self.ways and way.endswith(".py"))
+
     def _fork(self, call: Mapping[str, Any]) -> int | None:
         unusual = ("executable", "preexec_fn", "pass_fds", "startupinfo", "shell", "gid", "gids", "uid")
         places = {
@@ -152,7 +163,7 @@ class Program(subprocess.Popen[str]):
             return None
         interpreter, *arguments = map(os.fsdecode, call["args"])
         directory = os.path.abspath(os.fsdecode(call["cwd"] or "."))  # noqa: PTH100 - of any kind of path
-        if interpreter != sys.executable or not arguments or arguments[0] not in self.ways:
+        if interpreter != sys.executable or not arguments or not self._may_fork(arguments[0]):
             return None
         group = "session" if call["start_new_session"] else "group" if call["process_group"] == 0 else ""
         environment = os.environ if call["env"] is None else call["env"]
@@ -162,17 +173,21 @@ class Program(subprocess.Popen[str]):
 class Server(Program):
     """A relay: it has neither a user's lines nor its own daemon, and forks."""
 
-    ways = ("-m", "-c")
+    ways: ClassVar[tuple[str, ...]] = ("-m", "-c")
 
 
 class Client(Server):
-    """A verb of ``hbrt``, or a program of a test's own whose lines nobody names; the product is imported as well."""
+    """A verb of ``hbrt``, or a program of a test's own whose callers nobody names; the product is imported as well.
 
+    Its private board forks from it.
+    """
+
+    ways = (*Server.ways, ".py")
     warm = "client"
 
 
 def run_program(
-    arguments: Sequence[object], timeout: float, kind: type[Program] = Program, **options: Any
+    arguments: Sequence[object], timeout: float, kind: type[Program] = Client, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a ``Program`` of these arguments to its end; returns what it printed, as ``subprocess.run`` does."""
     command = [sys.executable, *map(str, arguments)]
@@ -216,6 +231,8 @@ def serve(kind: str) -> None:
     for module in _IMPORTED[kind]:
         with contextlib.suppress(Exception):  # as without a DSP core: a fork that needs it hears the same
             importlib.import_module(module)
+    if kind == "client":
+        _forget_daemons()
     gc.freeze()
     channel = socket.socket(fileno=_SOCKET_FD)
     while True:
@@ -239,6 +256,8 @@ def serve(kind: str) -> None:
     arguments = _become(raw, fds, between, write)
     if kind == "daemon":
         _run_daemon(arguments)
+    if kind == "client":
+        _be_a_client(arguments)
     gc.enable()
     _run(arguments)
 
@@ -257,13 +276,7 @@ def _become(raw: bytes, fds: Sequence[int], parent: int, answer: int) -> list[st
         while os.getppid() == parent:  # a program may ask whose child it is
             time.sleep(0.0001)
         os.write(answer, str(os.getpid()).encode())
-        import fcntl
-
-        sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in fds]
-        os.closerange(_SOCKET_FD, _HIGH_FD)
-        for source, place in zip(sources, request.places, strict=True):
-            os.dup2(source, int(place))
-        os.closerange(_HIGH_FD, max(sources) + 1)
+        _place(fds, [int(place) for place in request.places])
         del sys.path[-1]
         for name in ("tests", "tests.nursery"):
             sys.modules.pop(name, None)
@@ -282,13 +295,92 @@ def _end_with_traceback() -> NoReturn:
 
 
 def _run_daemon(arguments: list[str]) -> NoReturn:
-    """Be what ``python -P -c program arguments`` is."""
+    """Be what ``python -P -c program arguments`` is, whose later cores fork as its first ones do."""
     try:
+        from dsp_server.lifecycle import child
+
+        vars(child)["is_young"] = lambda: threading.active_count() == 1  # ZeroMQ's hold nothing that a core uses
         sys.argv = ["-c", *arguments[2:]]
         exec(arguments[1], {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - as -c does
     except BaseException:  # noqa: BLE001 - its standard error gets any error, and this process ends here
         _end_with_traceback()
     os._exit(1)
+
+
+def _forget_daemons() -> None:
+    """Leave it to a program to load what reads the profile as it is loaded: it may set another one before."""
+    from hbrt.profiles.profile import active
+
+    active.cache_clear()
+    _daemons.update({name: sys.modules.pop(name) for name in sorted(sys.modules) if name.startswith("dsp_server")})
+
+
+def _be_a_client(arguments: Sequence[str]) -> None:
+    """Begin the run of a program, and have its private board fork from it: a daemon finds the product imported here."""
+    from arm_client.session.process import process
+    from hbrt.board import launch
+
+    if arguments[0] != "-m":  # a verb begins its own
+        process.begin_run()
+    known, before, places_of_modules, new = (
+        set(sys.modules),
+        _read_at_start(os.environ),
+        sys.path[1:],
+        launch.start_process,
+    )
+
+    def start(argv: list[str], environment: Mapping[str, str], places: Mapping[int, int]) -> int:
+        is_alone = len([*Path("/proc/self/task").iterdir()]) == 1 and not process.all()
+        if not is_alone or _read_at_start(environment) != before:
+            return new(argv, environment, places)
+        pid = os.fork()
+        if pid == 0:
+            _become_daemon(argv, environment, places, known, places_of_modules)
+        return pid
+
+    launch.start_process = start
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_OF_A_PROCESS)}
+
+
+def _become_daemon(
+    argv: Sequence[str], environment: Mapping[str, str], places: Mapping[int, int], known: set[str], path: Sequence[str]
+) -> NoReturn:
+    """Be, in a program's fork, the new interpreter that ``hbrt.board.launch.start_process`` starts."""
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        os.environ.clear()
+        os.environ.update(environment)
+        _place(list(places.values()), list(places))
+        # What the program has not written is the program's to write, and what it holds is not to end here.
+        _kept.extend((sys.stdin, sys.stdout, sys.stderr, dict(sys.modules)))
+        _open_streams()
+        for name, module in list(sys.modules.items()):
+            if name not in known and not str(getattr(module, "__file__", None) or sys.prefix).startswith(_INSTALLED):
+                del sys.modules[name]
+        sys.modules.update(_daemons)
+        sys.path[1:] = path
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    except BaseException:  # noqa: BLE001 - its standard error gets any error, and this process ends here
+        _end_with_traceback()
+    _run_daemon(list(argv[2:]))
+
+
+def _place(fds: Sequence[int], places: Sequence[int]) -> None:
+    """Have descriptors at these numbers, and close all others."""
+    import fcntl
+
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in fds]
+    os.closerange(_SOCKET_FD, min(sources))
+    for source, place in zip(sources, places, strict=True):
+        os.dup2(source, place)
+    os.closerange(_HIGH_FD, os.sysconf("SC_OPEN_MAX"))
 
 
 def _run(arguments: list[str]) -> None:
@@ -298,15 +390,18 @@ def _run(arguments: list[str]) -> None:
     names = vars(sys.modules["__main__"])
     for name in [name for name in names if not name.startswith("__")]:
         del names[name]
-    way, what, *others = arguments
-    sys.argv = [way, *others]
+    way = arguments[0]
+    sys.argv = [way, *arguments[2:]] if way in {"-c", "-m"} else arguments
     if not sys.flags.safe_path:
-        sys.path[0] = "" if way == "-c" else str(Path.cwd())
+        sys.path[0] = {"-c": "", "-m": str(Path.cwd())}.get(way, str(Path(way).resolve().parent))
     try:
         if way == "-m":
-            getattr(runpy, "_run_module_as_main")(what)  # noqa: B009 - what -m calls, which has no public name
+            getattr(runpy, "_run_module_as_main")(arguments[1])  # noqa: B009 - what -m calls: it has no public name
         else:
-            exec(compile(what, "<string>", "exec", dont_inherit=True), names)  # noqa: S102 - as -c does
+            is_file = way != "-c"
+            text = Path(way).read_bytes() if is_file else arguments[1]
+            names.update({"__file__": way} if is_file else {})
+            exec(compile(text, way if is_file else "<string>", "exec", dont_inherit=True), names)  # noqa: S102 - as -c
     except SystemExit:
         raise
     except BaseException as error:  # what an interpreter says has no line of this file

@@ -236,10 +236,6 @@ def build_c(*arguments: object) -> None:
     assert answer.exit_code == 0, answer.output
 
 
-def _kind_of(arguments: tuple[object, ...]) -> type[Program]:
-    return Client if arguments[:2] == ("-m", "hbrt") else Program
-
-
 class Shell:
     """The ``hbrt`` command as a user has it: real processes, with their own home for boards."""
 
@@ -312,13 +308,11 @@ class Shell:
 
     def python(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the interpreter with these arguments to its end."""
-        return run_program(
-            arguments, PATIENCE_S, _kind_of(arguments), cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL
-        )
+        return run_program(arguments, PATIENCE_S, cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start the interpreter with these arguments, in its own process group, as a terminal would."""
-        process = _kind_of(arguments)(
+        process = Client(
             [sys.executable, *map(str, arguments)],
             cwd=self.cwd,
             env=self.environment,

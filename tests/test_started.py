@@ -140,11 +140,57 @@ def test_what_a_fork_cannot_be_is_a_new_interpreter(
 
 
 @pytest.mark.parametrize("arguments", [["-c", LOADED], ["looks.py"]], ids=["-c", "a file"])
-def test_a_program_of_a_user_is_a_new_interpreter(warm: Nursery, tmp_path: Path, arguments: list[str]) -> None:
+def test_a_program_whose_callers_are_named_is_a_new_interpreter(
+    warm: Nursery, tmp_path: Path, arguments: list[str]
+) -> None:
     (tmp_path / "looks.py").write_text(LOADED)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "nursery", warm)
-        assert run_program(arguments, PATIENCE_S, cwd=tmp_path).stdout == "False\n"
+        assert run_program(arguments, PATIENCE_S, Program, cwd=tmp_path).stdout == "False\n"
+
+
+SEES = """
+import json, os, signal, sys
+from dsp_server import hb_dsp_env_init, hb_dsp_start
+with open(os.path.join(os.path.dirname(__file__), "seen.json"), "w") as file:
+    json.dump({
+        "argv": sys.argv[:3], "path": sys.path[1:], "group": os.getpgid(0) == os.getpid(),
+        "environment": dict(os.environ), "directory": os.getcwd(), "fds": sorted(os.listdir("/proc/self/fd")),
+        "signals": [str(signal.getsignal(number)).split(" at ")[0] for number in sorted(signal.valid_signals())],
+        "daemon": os.getsid(os.getppid()) == os.getppid(), "modules": "beside" in sys.modules,
+        "streams": [[s.encoding, s.errors, s.write_through] for s in (sys.stdout, sys.stderr)],
+    }, file)
+print("a core loads")
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_start()
+"""
+STARTS = """
+import os, signal, sys
+import beside
+from arm_client import connect
+sys.path.insert(0, "elsewhere")
+signal.signal(signal.SIGUSR1, lambda *_: None)
+print("unwritten", end=" ")
+with connect() as board:
+    log = (board.path / "log").read_text()
+    print(log.count("a core loads"), "unwritten" in log)
+"""
+
+
+def test_a_board_that_forks_from_its_program_finds_what_a_new_interpreter_finds(warm: Nursery, tmp_path: Path) -> None:
+    (tmp_path / "image.py").write_text(SEES)
+    (tmp_path / "beside.py").touch()
+    environment = {**os.environ, "HBRT_IMAGE": str(tmp_path / "image.py"), "HBRT_CORES": "1"}
+    seen = []
+    for nursery in (None, warm, warm):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Program, "nursery", nursery)
+            done = run_program(["-c", STARTS], PATIENCE_S, cwd=tmp_path, env=environment)
+        assert (done.returncode, done.stdout) == (0, "unwritten 1 False\n"), done.stderr
+        seen.append(json.loads((tmp_path / "seen.json").read_text()))
+    assert seen[2] == seen[0]
 
 
 def test_a_program_that_forks_is_waited_for_and_killed_as_a_new_interpreter(warm: Nursery) -> None:

@@ -15,7 +15,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.ddr.layout import PAGE_BYTES
 from tests.limits import PATIENCE_S
-from tests.nursery import run_program
+from tests.nursery import Program, run_program
 from tests.waiting import until
 from tests.watched import shared_board
 
@@ -42,7 +42,7 @@ def paths() -> Iterator[BoardPaths]:
 
 def stray(paths: BoardPaths, at: int, way: str, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HBRT_BOARD": str(paths.path), **settings}
-    return run_program(["-c", STRAY, at, way], PATIENCE_S, env=environment)
+    return run_program(["-c", STRAY, at, way], PATIENCE_S, Program, env=environment)
 
 
 def found_on(paths: BoardPaths) -> list[str]:

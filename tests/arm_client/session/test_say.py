@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.limits import PATIENCE_S
-from tests.nursery import run_program
+from tests.nursery import Program, run_program
 
 ADVICE = """
 import arm_client as hb
@@ -22,7 +22,7 @@ OWN_LOGGING = "import logging\nlogging.basicConfig(format='%(name)s|%(levelname)
 
 
 def said(source: str, **environment: str) -> list[str]:
-    done = run_program(["-c", source], PATIENCE_S, env={**os.environ, **environment})
+    done = run_program(["-c", source], PATIENCE_S, Program, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return [line for line in done.stderr.splitlines() if "private one" not in line]
 

@@ -16,6 +16,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.trace.timeline import MODELLED
 from tests.hbrt.trace.reader import Trace, read
 from tests.limits import PATIENCE_S, full_disk
+from tests.nursery import Program, run_program
 from tests.remote_relay import RemoteRelay
 from tests.shared import Shell
 from tests.waiting import until
@@ -81,7 +82,7 @@ def check(trace: Trace, count: int) -> None:
 
 
 def run(shell: Shell, calls: Path, count: int) -> None:
-    answer = shell.python(calls, count)
+    answer = run_program([calls, count], PATIENCE_S, Program, cwd=shell.cwd, env=shell.environment)
     assert answer.returncode == 0, answer
 
 
