@@ -94,6 +94,72 @@ def mobilenet_v1(size: int = 224) -> Net:
     return _end(net, mobilenet_v1_stages(net, Tensor(3, size, size))[-1])
 
 
+def mobilenet_v3(size: int = 224) -> Net:
+    """MobileNetV3 large at width 1."""
+    net, hard = Net(), "hardswish"
+    x = net.conv(Tensor(3, size, size), 16, 3, 2, act=hard)
+    for kernel, inner, channels, has_attention, act, stride in (
+        (3, 16, 16, False, "relu", 1), (3, 64, 24, False, "relu", 2), (3, 72, 24, False, "relu", 1),
+        (5, 72, 40, True, "relu", 2), (5, 120, 40, True, "relu", 1), (5, 120, 40, True, "relu", 1),
+        (3, 240, 80, False, hard, 2), (3, 200, 80, False, hard, 1), (3, 184, 80, False, hard, 1),
+        (3, 184, 80, False, hard, 1), (3, 480, 112, True, hard, 1), (3, 672, 112, True, hard, 1),
+        (5, 672, 160, True, hard, 2), (5, 960, 160, True, hard, 1), (5, 960, 160, True, hard, 1),
+    ):  # fmt: skip
+        y = net.conv(x, inner, act=act) if inner != x.channels else x
+        y = net.conv(y, inner, kernel, stride, groups=inner, act=act)
+        if has_attention:
+            squeezed = net.conv(net.mean(y), -(-inner // 32) * 8, act="relu")
+            y = net.add(y, net.conv(squeezed, inner, act="hardsigmoid"))
+        y = net.conv(y, channels, act="")
+        x = net.add(x, y) if stride == 1 and x.channels == channels else y
+    return _two_at_end(net, x, hard)
+
+
+def _two_at_end(net: Net, x: Tensor, act: str) -> Net:
+    x = net.mean(net.conv(x, 960, act=act))
+    net.linear(net.conv(x, 1280, act=act), 1000)
+    return net
+
+
+def _universal(net: Net, x: Tensor, *blocks: tuple[int, int, int, int, int]) -> Tensor:
+    """Blocks of MobileNetV4: channels, kernels of two depthwise convolutions (0: none), stride, ratio."""
+    for channels, first, middle, stride, ratio in blocks:
+        y = net.conv(x, x.channels, first, 1 if middle else stride, groups=x.channels, act="") if first else x
+        y = net.conv(y, ratio * x.channels, act="relu")
+        if middle:
+            y = net.conv(y, y.channels, middle, stride, groups=y.channels, act="relu")
+        y = net.conv(y, channels, act="")
+        x = net.add(x, y) if stride == 1 and x.channels == channels else y
+    return x
+
+
+def mobilenet_v4_small(size: int = 224) -> Net:
+    """MobileNetV4, of convolutions alone, small."""
+    net = Net()
+    x = Tensor(3, size, size)
+    for channels, kernel, stride in ((32, 3, 2), (32, 3, 2), (32, 1, 1), (96, 3, 2), (64, 1, 1)):
+        x = net.conv(x, channels, kernel, stride, act="relu")
+    blocks = (
+        (96, 5, 5, 2, 3), *((96, 0, 3, 1, 2),) * 4, (96, 3, 0, 1, 4), (128, 3, 3, 2, 6), (128, 5, 5, 1, 4),
+        (128, 0, 5, 1, 4), (128, 0, 5, 1, 3), (128, 0, 3, 1, 4), (128, 0, 3, 1, 4),
+    )  # fmt: skip
+    return _two_at_end(net, _universal(net, x, *blocks), "relu")
+
+
+def mobilenet_v4_medium(size: int = 224) -> Net:
+    """MobileNetV4, of convolutions alone, medium."""
+    net = Net()
+    x = net.conv(Tensor(3, size, size), 32, 3, 2, act="relu")
+    x = net.conv(net.conv(x, 128, 3, 2, act="relu"), 48, act="")
+    blocks = (
+        (80, 3, 5, 2, 4), (80, 3, 3, 1, 2), (160, 3, 5, 2, 6), (160, 3, 3, 1, 4), (160, 3, 3, 1, 4), (160, 3, 5, 1, 4),
+        (160, 3, 3, 1, 4), (160, 3, 0, 1, 4), (160, 0, 0, 1, 2), (160, 3, 0, 1, 4), (256, 5, 5, 2, 6),
+        (256, 5, 5, 1, 4), (256, 3, 5, 1, 4), (256, 3, 5, 1, 4), (256, 0, 0, 1, 4), (256, 3, 0, 1, 4),
+        (256, 3, 5, 1, 2), (256, 5, 5, 1, 4), (256, 0, 0, 1, 4), (256, 0, 0, 1, 4), (256, 5, 0, 1, 2),
+    )  # fmt: skip
+    return _two_at_end(net, _universal(net, x, *blocks), "relu")
+
+
 def repvgg(counts: Sequence[int], narrow: float, wide: float, groups: int = 1) -> Net:
     """RepVGG as it is deployed: one 3 x 3 convolution a block; with ``groups`` each second one is grouped."""
     net = Net()

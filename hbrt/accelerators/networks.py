@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from hbrt.accelerators import classifiers, transformers, yolo
+from hbrt.accelerators import classifiers, transformers, yolo, yolo_later
 from hbrt.accelerators.layer import Layer, Net
 
 _V5: Final = {"n": (0.33, 0.25), "s": (0.33, 0.5), "m": (0.67, 0.75), "l": (1.0, 1.0), "x": (1.33, 1.25)}
@@ -33,6 +33,9 @@ def _of_yolo() -> dict[str, Callable[[], Net]]:
             found[f"yolo11{scale}{suffix}"] = partial(
                 yolo.yolo11, depth, width, most, is_large=scale in "mlx", head=head, size=size
             )
+    found |= {f"yolov9{scale}": partial(yolo_later.yolov9, scale) for scale in "tsmc"}
+    found |= {f"yolo12{scale}": partial(yolo_later.yolo12, scale) for scale in "nsmlx"}
+    found["yolov9c-seg"] = partial(yolo_later.yolov9, "c", head="seg")
     found |= {f"yolov10{scale}": partial(yolo.yolov10, scale) for scale in "nsmblx"}
     found |= {f"yolov6{scale}": partial(yolo.yolov6, scale) for scale in "nsm"}
     found |= {f"yolox_{scale}": partial(yolo.yolox, *_V5[scale]) for scale in "sm"}
@@ -51,6 +54,9 @@ def _of_classifiers() -> dict[str, Callable[[], Net]]:
         "resnext50_32x4d": partial(c.resnet, (3, 4, 6, 3), has_bottleneck=True, groups=32, base=4),
         "mobilenetv1": c.mobilenet_v1,
         "mobilenetv2": c.mobilenet_v2,
+        "mobilenetv3_large_100": c.mobilenet_v3,
+        "mobilenetv4_conv_small": c.mobilenet_v4_small,
+        "mobilenetv4_conv_medium": c.mobilenet_v4_medium,
         "googlenet": c.googlenet,
         "squeezenet1_1": c.squeezenet,
         "inception_v3": c.inception_v3,

@@ -168,13 +168,14 @@ def yolov8(depth: float, width: float, most: int, *, head: str = "detect", size:
     o3 = x = c2f(net, net.concat(net.up(x), p3), c(256), d(3), plain)
     o4 = x = c2f(net, net.concat(net.conv(x, c(256), 3, 2), n4), c(512), d(3), plain)
     o5 = c2f(net, net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), d(3), plain)
-    _heads(net, (o3, o4, o5), head)
+    heads(net, (o3, o4, o5), head)
     if head == "seg":
         proto(net, o3, c(256))
     return net
 
 
-def _heads(net: Net, features: Sequence[Tensor], head: str, *, is_light: bool = False) -> None:
+def heads(net: Net, features: Sequence[Tensor], head: str, *, is_light: bool = False) -> None:
+    """The heads of YOLOv8 and of what came after it; ``head`` is detect, seg, pose or obb."""
     classes = {"pose": 1, "obb": 15}.get(head, COCO)
     detect_v8(net, features, classes, {"seg": 32, "pose": 51, "obb": 1}.get(head, 0), is_light=is_light)
 
@@ -214,7 +215,7 @@ def yolo11(depth: float, width: float, most: int, *, is_large: bool, head: str =
     o3 = x = c3k2(net.concat(net.up(x), p3), c(256), has_c3k=False)
     o4 = x = c3k2(net.concat(net.conv(x, c(256), 3, 2), n4), c(512), has_c3k=False)
     o5 = c3k2(net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), has_c3k=True)
-    _heads(net, (o3, o4, o5), head, is_light=True)
+    heads(net, (o3, o4, o5), head, is_light=True)
     if head == "seg":
         proto(net, o3, c(256))
     return net

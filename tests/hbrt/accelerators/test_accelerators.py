@@ -47,12 +47,24 @@ CHIP = Chip(1000, 100, 50, 64, 32, 16, 0.5, 1, 2, 5, 32, 16)
         ("densenet121", 2.83, 8.0),
         ("regnet_x_3_2gf", 3.18, 15.3),
         ("clip_images", 4.4, 87.8),
+        ("mobilenetv3_large_100", 0.22, 5.5),
+        ("mobilenetv4_conv_small", 0.19, 3.8),
+        ("mobilenetv4_conv_medium", 0.84, 9.7),
+        ("yolov9t", 4.1, 2.1),
+        ("yolov9s", 13.4, 7.2),
+        ("yolov9m", 38.4, 20.1),
+        ("yolov9c", 51.4, 25.5),
     ],
 )
 def test_a_network_has_the_size_that_its_authors_publish(name: str, gigamacs: float, megaweights: float) -> None:
     layers = layers_of(name)
     assert sum(one.macs for one in layers) / 1e9 == pytest.approx(gigamacs, rel=0.05)
     assert sum(one.weights for one in layers) / 1e6 == pytest.approx(megaweights, rel=0.05)
+
+
+@each("name, megaweights", [("yolo12n", 2.6), ("yolo12m", 20.2), ("yolo12x", 59.1)])
+def test_yolo12_has_the_weights_that_its_authors_publish(name: str, megaweights: float) -> None:
+    assert sum(one.weights for one in layers_of(name)) / 1e6 == pytest.approx(megaweights, rel=0.01)
 
 
 def test_the_longer_of_computing_and_moving_decides_where_they_overlap() -> None:
