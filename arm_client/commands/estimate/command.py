@@ -22,6 +22,8 @@ from hbrt.settings import BadSettingError, rounded
 if TYPE_CHECKING:
     from arm_client.commands.estimate.calls import Known
 
+PUBLISHED: Final = "j5"
+"""The board whose DSP has published times: with another one's profile, a check of them would say nothing."""
 AT_END: Final = 0.02
 """As near to the end of its range, as a share, a constant of a fit would go further."""
 
@@ -110,8 +112,9 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
         raise click.UsageError("Name a program or a command number, or use --self-check.")
     from arm_client.commands.estimate.self_check import self_check
 
+    used = active()
     try:
-        return self_check(active(), plot)
+        return self_check(used if used.chip == PUBLISHED else find(PUBLISHED), plot)
     except ImportError as error:
         raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
 
