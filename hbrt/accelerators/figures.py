@@ -33,6 +33,7 @@ class Figure(NamedTuple):
         precision: int8 or fp16.
         published_us: Time of a run on one core, in microseconds.
         source: Where it was published, with version and date.
+        clock: Of the core, as the source says.
     """
 
     model: str
@@ -40,6 +41,7 @@ class Figure(NamedTuple):
     precision: str
     published_us: float
     source: str
+    clock: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -80,7 +82,7 @@ def _rows(file: Path) -> Iterator[Figure]:
         for chip, value in zip(table["chips"], values, strict=True):
             if value:  # 0 where none is published
                 us = 1_000_000 / value if table["unit"] == "fps" else 1000 * value
-                yield Figure(model, chip, precision, us, source)
+                yield Figure(model, chip, precision, us, source, table["clock"])
 
 
 class Judged(NamedTuple):

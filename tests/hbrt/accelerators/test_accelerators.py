@@ -99,6 +99,7 @@ def test_the_tables_have_rows_enough_and_each_has_a_source() -> None:
     assert len(known) >= 150
     assert len({one.model for one in known}) >= 40
     assert all(one.published_us > 0 and " 20" in one.source.replace("(", " ") for one in figures())
+    assert all(one.clock for one in figures())
     assert len({(one.model, one.chip) for one in figures()}) == len(figures())
     held_out = sum(one.is_held_out for one in known)
     assert 0.4 < held_out / len(known) < 0.6
