@@ -156,6 +156,28 @@ static int copy_rest(void *rest, uint64_t bytes, const void *input, uint64_t inp
   return 1;
 }
 
+/* The numbers of MAJOR.MINOR.PATCH as one; what is left out is 0. -1 for another text. */
+static long version_of(const char *text) {
+  long all = 0;
+  for (int at = 0; at < 3; ++at) {
+    long one = 0;
+    const char *end = text;
+    while (*end >= '0' && *end <= '9' && one <= 999) one = one * 10 + *end++ - '0';
+    if (one > 999 || (end == text && (!at || *text == '.'))) return -1;
+    all = all * 1000 + one;
+    text = end + (*end == '.' && at < 2);
+  }
+  return *text && *text != '&' ? -1 : all;
+}
+
+EXPORT int hbrt_fastrpc_is_newer(const char *uri, const char *version) {
+  const char *found = strstr(uri, "&_idlver=");
+  const long asked = found ? version_of(found + strlen("&_idlver=")) : -1;
+  const int is_newer = asked < 0 || asked > version_of(version);
+  if (is_newer) hb_dsp_log(HB_DSP_LOG_ERROR, "The skeleton has version %s of its IDL file, the URI '%s' asks for a newer one or none; build both of the same file.", version, uri);
+  return is_newer;
+}
+
 static int open_interface(const struct head *head, const void *input, const struct frame *task, void *answer) {
   char uri[MAX_URI + 1], text[MAX_URI + 256];
   if (head->count > MAX_URI || task->output_bytes < sizeof(uint64_t) || !copy_rest(uri, head->count, input, task->input_bytes))

@@ -18,6 +18,9 @@ int hbrt_fastrpc_register(const char *symbol, hbrt_fastrpc_invoke invoke, int ha
 void hbrt_fastrpc_offer(int (*register_interface)(void));
 int hbrt_fastrpc_main(void);
 
+/* Whether the URI of a stub asks for a newer version of its IDL file than a skeleton's, or for none; generated skeletons ask. */
+int hbrt_fastrpc_is_newer(const char *uri, const char *version);
+
 /* The bytes behind a descriptor of the program; generated skeletons ask for a dmahandle. Returns 0, or -1 for none. */
 int adsp_mmap_fd_getinfo(int fd, uint32_t *len);
 

@@ -34,12 +34,15 @@ class Interface:
     INTERFACE: ClassVar[str]
     LIBRARY: ClassVar[str] = ""
     """That of its IDL file; empty for the interface's own name."""
+    VERSION: ClassVar[str] = ""
+    """IDL_VERSION of its IDL file; empty without one."""
 
     def __init__(self, domain: str = "cdsp", session: int = 0) -> None:
         if domain not in uri.DOMAINS:
             raise AeeError(Aee.AEE_EBADPARM, f"Unknown domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
         self._runtime = runtime()
-        self.uri = uri.of_interface(self.INTERFACE, self.LIBRARY) + uri.suffix(uri.DOMAINS.index(domain), session)
+        named = uri.of_interface(self.INTERFACE, self.LIBRARY, self.VERSION)
+        self.uri = named + uri.suffix(uri.DOMAINS.index(domain), session)
         self.handle = self._runtime.open(self.uri)
 
     def close(self) -> None:

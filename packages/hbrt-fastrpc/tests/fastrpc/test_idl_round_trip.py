@@ -158,6 +158,24 @@ floats = st.floats(-1e3, 1e3, width=32)
 
 
 @pytest.mark.parametrize("skeleton", ["Python", "C"])
+def test_a_skeleton_refuses_a_newer_stub(made: SimpleNamespace, skeleton: str, dsp_board_factory: Any) -> None:
+    mismatch = Aee.AEE_ESTUBSKELVERMISMATCH
+    asked = {"1.2.3": 0, "1.2": 0, "0.999.999": 0, "1.1.4": 0, "1.2.4": mismatch, "1.3.0": mismatch, "2": mismatch}
+    asked |= {"": mismatch, "x": mismatch, "1..3": mismatch, "1.2.3.4": mismatch, "0.1000": mismatch}
+    with dsp_board_factory(image=made.images[skeleton]), made.all_.All() as one:
+        written = one.uri.partition("&_idlver=1.2.3")
+        assert written[1]
+        told = {}
+        for version in asked:
+            handle = fastrpc.remote_handle64()
+            told[version] = fastrpc.remote_handle64_open(f"{written[0]}&_idlver={version}{written[2]}", handle)
+            if told[version] == 0:
+                fastrpc.remote_handle64_close(handle)
+        assert told == asked
+        assert fastrpc.remote_handle64_open(written[0] + written[2], fastrpc.remote_handle64()) == mismatch
+
+
+@pytest.mark.parametrize("skeleton", ["Python", "C"])
 def test_a_stub_in_python(made: SimpleNamespace, skeleton: str, dsp_board_factory: Any) -> None:
     some = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
     types = made.types

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from dsp_server import runtime
 from fastrpc.dsp.parts import Answer, Parts, elements, write_text
@@ -361,11 +361,19 @@ class Skeleton:
 
     INTERFACE: ClassVar[str]
     METHODS: ClassVar[dict[int, marshal.Method]]
+    VERSION: ClassVar[str] = ""
+    """IDL_VERSION of its IDL file: a newer stub cannot open it. Empty without one."""
 
     @classmethod
     def register(cls) -> int:
         """Serve the interface by this class: each open makes an object of it. As ``register_interface``."""
-        return register_interface(uri.symbol_of(cls.INTERFACE), lambda _: cls())
+        return register_interface(uri.symbol_of(cls.INTERFACE), cls._opened)
+
+    @classmethod
+    def _opened(cls, written: str) -> Self:
+        if cls.VERSION:
+            uri.check_version(written, cls.VERSION)
+        return cls()
 
     def close(self) -> None:
         """The handle is closed, or its program has ended."""

@@ -57,7 +57,7 @@ def _header(file: File) -> str:
     for one in file.types:
         lines += ["", f"#ifndef HBRT_IDL_TYPE_{one.c}", f"#define HBRT_IDL_TYPE_{one.c}", *header_of(one), "#endif"]
     for interface in file.interfaces:
-        lines += ["", *_declared(interface, file.name)]
+        lines += ["", *_declared(interface, file)]
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
 
@@ -75,9 +75,10 @@ def _shown(constant: Constant) -> str:
     return f"({constant.text})" if constant.text.startswith("-") else constant.text
 
 
-def _declared(interface: Interface, file: str) -> list[str]:
+def _declared(interface: Interface, file: File) -> list[str]:
     name = interface.c
-    lines = [f"#ifndef {name}_URI", f'#define {name}_URI "{uri.of_interface(name, file)}"', "#endif"]
+    named = uri.of_interface(name, file.name, file.version if interface.has_handle else "")
+    lines = [f"#ifndef {name}_URI", f'#define {name}_URI "{named}"', "#endif"]
     if interface.has_handle:
         lines += [
             f"{_function('HEADER', 'int', f'{name}_open', 'const char *uri, remote_handle64 *h')};",
@@ -310,11 +311,11 @@ def _skeleton(file: File) -> str:
     for interface in file.interfaces:
         for one in interface.operations:
             lines += ["", *_skeleton_of(interface, one)]
-        lines += ["", *_dispatch(interface)]
+        lines += ["", *_dispatch(interface, file.version)]
     return "\n".join([*lines, ""])
 
 
-def _dispatch(interface: Interface) -> list[str]:
+def _dispatch(interface: Interface, version: str) -> list[str]:
     name, symbol = interface.c, uri.symbol_of(interface.c)
     lines = [
         f"int {symbol}(remote_handle64 _h, uint32_t _sc, remote_arg *_pra) {{",
@@ -331,6 +332,11 @@ def _dispatch(interface: Interface) -> list[str]:
             "    case 0: {",
             "      remote_handle64 _made = 0;",
             f"      if ((_sc & {_WORD_OF:#x}) != REMOTE_SCALARS_MAKE(0, 2, 1)) return _BAD;",
+            *(
+                [f'      if (hbrt_fastrpc_is_newer(_pra[1].buf.pv, "{version}")) return AEE_ESTUBSKELVERMISMATCH;']
+                if version
+                else []
+            ),
             f"      const int _err = __QAIC_IMPL({name}_open)((const char *)_pra[1].buf.pv, &_made);",
             "      memcpy(_pra[2].buf.pv, &_made, sizeof _made);",
             "      return _err;",

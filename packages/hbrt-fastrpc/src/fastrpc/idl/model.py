@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any, NamedTuple, cast
 
 from fastrpc.wire.marshal import (
@@ -227,6 +228,12 @@ class File(NamedTuple):
     constants: tuple[Constant, ...]
     types: tuple[Enum | Struct | Array | Sequence | Alias, ...]
     interfaces: tuple[Interface, ...]
+
+    @property
+    def version(self) -> str:
+        """Its constant IDL_VERSION, when that has the form 1.2.3; empty without one."""
+        written = next((one.text for one in self.constants if one.name == "IDL_VERSION"), "")
+        return written[1:-1] if re.fullmatch(r'"[0-9]{1,3}(\.[0-9]{1,3}){0,2}"', written) else ""
 
 
 class Alias(NamedTuple):

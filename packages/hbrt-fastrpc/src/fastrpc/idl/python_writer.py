@@ -149,6 +149,8 @@ def _stub(file: File) -> str:
         ]
         if interface.c != file.name:
             lines.append(f'    LIBRARY = "{file.name}"')
+        if interface.has_handle and file.version:
+            lines.append(f'    VERSION = "{file.version}"')
         for one in interface.operations:
             given = [each for each in one.parameters if each.is_in or not _is_value(each)]
             parameters = "".join(f", {python_name(each.name)}: {_given_type(each)}" for each in given)
@@ -199,6 +201,7 @@ def _skeleton(file: File) -> str:
             "",
             f'    INTERFACE = "{interface.c}"',
             f"    METHODS = _idl.METHODS_{interface.c}",
+            *([f'    VERSION = "{file.version}"'] if interface.has_handle and file.version else []),
         ]
         for one in interface.operations:
             given = [each for each in one.parameters if each.is_in or not (_is_value(each) or _is_text(each))]

@@ -14,6 +14,7 @@ SESSIONS: Final = 4
 """Sessions that a process may have with a domain."""
 _STEP: Final = 8
 _FORM = re.compile(r"(?:file:///)?(?P<file>[^?]*)\?(?P<symbol>[^&?]*)(?P<rest>.*)", re.DOTALL)
+_VERSION = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){0,2}")
 _FIELD = re.compile(r"&(\w+)=([^&]*)")
 
 
@@ -38,16 +39,43 @@ class Uri(NamedTuple):
         return effective_domain(self.domain, self.session)
 
 
-def of_interface(name: str, library: str = "") -> str:
+def of_interface(name: str, library: str = "", version: str = "") -> str:
     """The URI of an interface, without a domain, as the IDL compiler writes it.
 
     Args:
         name: The interface's name in C.
         library: The name of its IDL file, as in the skeleton's library; empty for the interface's name.
+        version: The IDL file's constant IDL_VERSION; empty without one.
 
     Source: qualcomm/fastrpc, generated stubs, https://github.com/qualcomm/fastrpc
     """
-    return f"file:///lib{library or name}_skel.so?{symbol_of(name)}&_modver=1.0"
+    known = f"&_idlver={version}" if version else ""
+    return f"file:///lib{library or name}_skel.so?{symbol_of(name)}&_modver=1.0{known}"
+
+
+def check_version(uri: str, version: str) -> None:
+    """Refuse the URI of a stub that is newer than a skeleton, or of no version.
+
+    Args:
+        uri: As ``of_interface``.
+        version: Of the skeleton, as MAJOR.MINOR.PATCH.
+
+    Raises:
+        AeeError: AEE_ESTUBSKELVERMISMATCH.
+
+    Source: a skeleton that the vendor's compiler wrote, https://github.com/zhouwg/ggml-hexagon
+    """
+    asked = dict(_FIELD.findall(uri)).get("_idlver", "")
+    if not _VERSION.fullmatch(asked) or _numbers(asked) > _numbers(version):
+        raise AeeError(
+            Aee.AEE_ESTUBSKELVERMISMATCH,
+            f"The skeleton has version {version} of its IDL file, the URI {uri!r} asks for {asked or 'none'}; "
+            "build both of the same file.",
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [*map(int, version.split(".")), 0, 0][:3]
 
 
 def symbol_of(name: str) -> str:
