@@ -1,7 +1,7 @@
 """The ARM side: the vendor's C names (``import arm_client as hb``) and ``connect()`` for Python habits.
 
-``__init__.pyi`` lists the names. What needs numpy, onnx or concurrent.futures is loaded when it is first used: memory
-and DSP calls need none of them.
+``__init__.pyi`` lists the names. Parts that need numpy, onnx or concurrent.futures are loaded on first use: memory and
+DSP calls do not need them.
 """
 
 # Loaded here, so that a first call loads nothing: another thread's fork could come in the middle of it.

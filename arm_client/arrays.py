@@ -30,7 +30,7 @@ T = TypeVar("T")
 class BoardArray(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array in device memory. ``phy_addr`` is the physical address of its first element.
 
-    A view of one (a slice, a reshape) knows its own address. What numpy computes from one is an ordinary array.
+    A view of one (a slice, a reshape) knows its own address. The results of numpy operations are ordinary arrays.
     """
 
     board_buffer: Buffer | None = None
@@ -56,7 +56,7 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
         """Physical address of the first element.
 
         Raises:
-            CallerError: the array does not lie in device memory (a copy, for one).
+            CallerError: the array is not in device memory (for example, a copy).
         """
         if self.board_buffer is None:
             raise CallerError(
@@ -74,7 +74,7 @@ class WatchedArray(BoardArray):
     """A board array in cached memory under the check ``coherence``: it notes the line that writes into it.
 
     Noted are assignments to a part in one piece, results that numpy puts into the array (``a += 1``, ``out=a``), and
-    ``fill``. Writes by a pointer, a memoryview or compiled code are not seen here.
+    ``fill``. Writes through a pointer, a memoryview or compiled code are not detected.
     """
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -108,15 +108,15 @@ class WatchedArray(BoardArray):
 
 
 class Buffer:
-    """A block of device memory that is freed when it is closed, or when nothing looks at it anymore.
+    """A block of device memory that is freed when it is closed, or when nothing refers to it anymore.
 
-    An array that knows nothing of the board looks at it too, such as ``np.asarray`` makes of one.
+    References include plain arrays, such as those from ``np.asarray``.
     """
 
     def __init__(
         self, session: Session, size_bytes: int, *, is_cached: bool, make: Callable[[], Block] | None = None
     ) -> None:
-        """``make`` gives a block that already exists, which this buffer then releases."""
+        """``make`` returns an existing block, which this buffer then releases."""
         block: Block = asked(make or (lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True)))
         try:
             block.is_managed = True
@@ -169,25 +169,25 @@ class Buffer:
         return array
 
     def clean(self) -> None:
-        """Cached memory: what the CPU wrote goes to the device."""
+        """Cached memory: write the CPU's changes back to the device."""
         asked(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_CLEAN))
 
     def invalidate(self) -> None:
-        """Cached memory: the CPU sees what the device wrote."""
+        """Cached memory: make the device's writes visible to the CPU."""
         asked(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_INVALIDATE))
 
     def note_write(self, address: int, size_bytes: int) -> None:
-        """Note that the program's line that calls has written bytes at an address of the CPU's, which lie in here."""
+        """Record that the calling line of the program wrote bytes at a CPU address inside this buffer."""
         if self._block.writes is not None:
             self._block.writes.note(address - self._block.address, size_bytes, call_site(MAX_SITE))
 
     def holds(self, array: NDArray[Any]) -> bool:
-        """Whether an array's first element lies in this buffer."""
+        """Whether an array's first element is in this buffer."""
         start: int = array.__array_interface__["data"][0]
         return self.address <= start < self.address + max(self.size_bytes, 1)
 
     def free(self) -> None:
-        """Free the memory now; arrays over it keep the bytes that they have, and are no device memory anymore."""
+        """Free the memory now; arrays over it keep their bytes, but are no longer device memory."""
         self._is_freed = True
         try:
             if self._free.detach() is not None:
@@ -201,7 +201,7 @@ class Buffer:
         """Physical address and bytes, for a task on the board of ``session``.
 
         Raises:
-            CallerError: the buffer was freed, or lies on another board.
+            CallerError: the buffer was freed, or is on another board.
         """
         if self._is_freed:
             self._check_alive()
@@ -224,7 +224,7 @@ class Buffer:
             )
 
     def __repr__(self) -> str:
-        """Where it lies and how long it is."""
+        """Its address and size."""
         return f"<Buffer {self.phy_addr:#x}, {self.size_bytes} bytes{'' if self.is_live else ', freed'}>"
 
     def __enter__(self) -> Self:
@@ -238,7 +238,7 @@ class Buffer:
 
 
 def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
-    """Whether an array lies in device memory; a copy of a board array does not."""
+    """Whether an array is in device memory; a copy of a board array does not."""
     try:
         return isinstance(values, BoardArray) and values.phy_addr > 0
     except CallerError:
@@ -249,7 +249,7 @@ def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, .
     """Dimensions and bytes of an array; exact, whatever the shape.
 
     Raises:
-        CallerError: a negative dimension, or a type that is none or cannot lie in device memory.
+        CallerError: a negative dimension, or a type that is invalid or cannot be stored in device memory.
     """
     dims = tuple(index(dim) for dim in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
     kind = dtype_of(dtype)
@@ -266,7 +266,7 @@ def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     """The type of numpy's that something names.
 
     Raises:
-        CallerError: it names none.
+        CallerError: the name is unknown.
     """
     try:
         return np.dtype(given)
@@ -278,10 +278,10 @@ def dtype_of(given: DTypeLike) -> np.dtype[Any]:
 
 
 def place(block: object, what: str, session: Session) -> tuple[int, int]:
-    """Physical address and bytes of what is given as ``what`` of a task; 0 and 0 for none.
+    """Physical address and size in bytes of a task's ``what`` argument; 0 and 0 if missing.
 
     Raises:
-        CallerError: it is not in device memory, was freed, lies on another board, or is not in C order.
+        CallerError: it is not in device memory, was freed, is on another board, or is not in C order.
     """
     if block.__class__ is Buffer:
         return block.place(session)
@@ -309,7 +309,7 @@ def place(block: object, what: str, session: Session) -> tuple[int, int]:
 
 
 def asked(request: Callable[[], T]) -> T:
-    """What a request to the daemon gives.
+    """The result of a request to the daemon.
 
     Raises:
         HbrtError: it was refused.

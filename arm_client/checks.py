@@ -19,14 +19,14 @@ def refusal(sentence: str) -> CallerError:
 
 
 def need_known(options: Mapping[str, object], kind: type) -> None:
-    """Refuse a keyword argument that is not an option: a misspelt one would be left out in silence.
+    """Refuse a keyword argument that is not an option: a misspelled one would be ignored silently.
 
     Args:
-        options: What the caller gave.
+        options: The caller's arguments.
         kind: The TypedDict of the options that there are.
 
     Raises:
-        CallerError: names it, and those that there are.
+        CallerError: names it and the existing ones.
     """
     known = kind.__annotations__
     for name in options:
@@ -35,13 +35,13 @@ def need_known(options: Mapping[str, object], kind: type) -> None:
 
 
 def need_whole(name: str, value: Any) -> None:
-    """Refuse what is no int; raises CallerError."""
+    """Refuse a value that is not an int; raises CallerError."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise refusal(f"{name} is {value!r}: give a whole number.")
 
 
 def seconds_of(timeout: float) -> float:
-    """A time limit as a float; raises CallerError for what is no number."""
+    """A time limit as a float; raises CallerError if it is not a number."""
     try:
         seconds = float(timeout)
     except (TypeError, ValueError, OverflowError):
@@ -52,5 +52,8 @@ def seconds_of(timeout: float) -> float:
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """When what begins now has to end, by time.monotonic(); None for no limit. Raises CallerError as `seconds_of`."""
+    """The deadline of an operation that starts now, by time.monotonic(); None for no limit.
+
+    Raises CallerError as `seconds_of`.
+    """
     return None if timeout is None else time.monotonic() + seconds_of(timeout)

@@ -75,7 +75,7 @@ class Board:
         return Buffer(self._live(), size_bytes, is_cached=cached)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False) -> BoardArray:
-        """New array in device memory, C order, zeroed; freed when the last view of it goes."""
+        """New array in device memory, C order, zeroed; freed with the last view of it."""
         dims, size_bytes = extent(shape, dtype)
         return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, dims)
 
@@ -85,7 +85,7 @@ class Board:
         return self.empty(model.shape, model.dtype, cached=cached)
 
     def from_array(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
-        """Copy of an array in device memory; what the CPU cache holds of it is cleaned."""
+        """Copy of an array in device memory; the CPU cache is cleaned."""
         model = np.asarray(array)
         mine = self.empty(model.shape, model.dtype, cached=cached)
         mine[...] = model
@@ -96,9 +96,9 @@ class Board:
     def from_fd(
         self, fd: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8, *, offset: int = 0
     ) -> BoardArray:
-        """Array over memory that another library made, such as a camera's buffer: no copy, on neither side.
+        """Array over memory from another library, such as a camera's buffer, without a copy on either side.
 
-        It is cached memory, and is unregistered when the last view of it goes.
+        It is cached memory, and is unregistered with the last view of it.
 
         Args:
             fd: Of a memfd, of shared memory or of a file, open for reading and writing; it may be closed afterwards.
@@ -107,8 +107,8 @@ class Board:
             offset: Where it begins in the file, a multiple of 4096.
 
         Raises:
-            CallerError: no such memory, or it is smaller; or the board is on another machine. OutOfMemoryError: no room
-                in the DDR's address space.
+            CallerError: there is no such memory, or it is smaller, or the board is on another machine.
+                OutOfMemoryError: no room in the DDR's address space.
         """
         dims, size_bytes = extent(shape, dtype)
         session = self._live()
@@ -134,7 +134,7 @@ class Board:
 
         Args:
             cmd: Command number.
-            params: The input block: a board array or buffer as it is; bytes or a ctypes structure are copied.
+            params: The input block: a board array or buffer is used directly; bytes or a ctypes structure are copied.
             output: The output block; ``result()`` returns it.
             priority: 0..255, larger first.
             core: HB_DSP_CORE_ANY (0), HB_DSP_CORE_0 (1) or HB_DSP_CORE_1 (2): bit i is core i.
@@ -165,14 +165,14 @@ class Board:
         """Submit and wait; returns ``output``. On TimeoutError the task is released. Arguments as for ``submit``.
 
         Args:
-            cmd: As for ``submit``, like all that is not named here.
+            cmd: As for ``submit``, like all other arguments.
             params: The input block.
             output: The output block.
             priority: 0..255.
             core: Core mask.
             custom_id: Smaller first.
             timeout: Seconds; None waits forever.
-            keep: What must stay alive for as long as a core may touch it, even when this call ends before.
+            keep: Objects to keep alive as long as a core may access them, even if this call ends earlier.
 
         Raises:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
@@ -205,7 +205,7 @@ class Board:
         custom_id: int = 0,
         keep: object = None,
     ) -> PendingCall:
-        """Queue a task that its poster alone waits for. Arguments as for ``call``, errors as for ``submit``."""
+        """Queue a task that only the caller waits for. Arguments as for ``call``, errors as for ``submit``."""
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         try:
             return PendingCall(session, handle, int(cmd), output, (held, keep), submit_ns)
@@ -241,7 +241,7 @@ class Board:
         """Seconds that one PING took, there and back.
 
         Raises:
-            BoardLostError: nobody answers.
+            BoardLostError: the board does not answer.
         """
         import time
 
@@ -263,22 +263,22 @@ class Board:
         return {row["cmd"]: row["name"] for row in rows}
 
     def status(self) -> dict[str, Any]:
-        """What ``hbrt status --json`` prints."""
+        """The document that ``hbrt status --json`` prints."""
         status: dict[str, Any] = asked(lambda: self._live().link.request("status"))
         return status
 
     def inject(self, *faults: str, clear: bool = False) -> list[dict[str, Any]]:
-        """Have faults come, as ``hbrt inject``: for tests of error paths.
+        """Inject faults, like ``hbrt inject``, to test error paths.
 
         Args:
-            faults: Each an action and words, such as "kill-core core=1 call=3", "refuse-alloc call=2", "fail-copy".
-            clear: Whether to forget first what is still to come.
+            faults: Each is an action with words, such as "kill-core core=1 call=3", "refuse-alloc call=2", "fail-copy".
+            clear: Whether to drop pending faults first.
 
         Returns:
-            What is still to come: a dict for each, with ``fault`` and ``came``, how often it came.
+            The pending faults: a dict for each, with ``fault`` and ``came``, the number of times it occurred.
 
         Raises:
-            CallerError: one is no fault, or names a core that there is not; nothing was added.
+            CallerError: an entry is not a fault, or names a nonexistent core; nothing was added.
         """
         left: list[dict[str, Any]] = asked(
             lambda: self._live().link.request("inject", faults="\n".join(faults), clear=int(clear))
@@ -301,7 +301,7 @@ class Board:
     # -- life ---------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let the connection go; the last one of a process detaches, and a private board ends."""
+        """Close the connection; closing the last one detaches the process and ends a private board."""
         if not self.is_closed:
             self.is_closed = True
             self._parameters.close()
@@ -348,21 +348,22 @@ def connect(
     """Attach to a board.
 
     Args:
-        board: Name or directory of a running board. None takes the board that the C names use, which is the first one
-            that this process attached to; with none yet that of HBRT_BOARD, and when it does not run a private one for
-            this process's life (HBRT_AUTOSTART=0 turns that off).
-        check: What is watched in this program: words of HBRT_CHECK, such as "memory,dma"; None takes HBRT_CHECK.
+        board: Name or directory of a running board. None for the board of the C names, which is the first that this
+            process attached to; before that, the board of HBRT_BOARD or, if it is not running, a private one for this
+            process's lifetime (HBRT_AUTOSTART=0 turns that off).
+        check: The checks for this program: words of HBRT_CHECK, such as "memory,dma"; None for HBRT_CHECK.
         inline: Whether this process is the core of a private board (HBRT_INLINE=1): each op runs in the thread that
             submits it, where ``breakpoint()`` and a debugger work. There is no watchdog and no second core.
-        route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None takes
+        route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None for
             HBRT_ROUTE.
-        compare: Whether each task of a route runs on both boards, and the first difference is a finding; None takes
-            HBRT_ROUTE_COMPARE.
+        compare: Whether each task of a route runs on both boards, with the first difference reported as a finding; None
+            for HBRT_ROUTE_COMPARE.
 
     Raises:
-        BoardError: no such board runs, or the private one does not start, or the board of a route cannot be reached;
+        BoardError: the board is not running, or the private one does not start, or the board of a route cannot be
+            reached;
             says why. WrongUseError: this process is already attached, with other checks or routes. BadSettingError:
-            ``check`` has a word that is none, or ``route`` an entry that is none.
+            ``check`` has an unknown word, or ``route`` has an invalid entry.
     """
     return Board(sessions.acquire(board, check, is_inline=inline, routing=sessions.routing_of(route, compare=compare)))
 
@@ -380,22 +381,22 @@ def private_board(
     route: str | None = None,
     compare: bool | None = None,
 ) -> Iterator[Board]:
-    """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
+    """A private board for this block, used by the C names in the meantime; removed at the end with everything on it.
 
     Args:
-        image: Image file; None takes the default image.
-        cores: DSP cores; None takes HBRT_CORES, else as many as the profile has.
+        image: Image file; None for the default image.
+        cores: DSP cores; None for HBRT_CORES or, if unset, the profile's number.
         ddr_bytes: DDR; None takes HBRT_DDR.
-        directory: Where; None makes its own directory.
+        directory: Its directory; None for a temporary one.
         check: As for ``connect``.
         inline: As for ``connect``.
-        profile: What board is modelled, a name such as "sd865" or a file; empty takes HBRT_PROFILE.
+        profile: The board to model, a name such as "sd865" or a file; empty for HBRT_PROFILE.
         route: As for ``connect``.
         compare: As for ``connect``.
 
     Raises:
-        BadSettingError: ``check`` has a word that is none, or there is no such profile. BoardError: it does not start,
-            for one because the image does not load; has the traceback.
+        BadSettingError: ``check`` has an unknown word, or the profile is unknown. BoardError: it does not start, for
+            one because the image does not load; has the traceback.
     """
     from hbrt.board.paths import private_directory
 

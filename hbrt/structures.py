@@ -1,6 +1,6 @@
 """The bases of every C structure and handle of the public API.
 
-They are ctypes' own, except that a misspelt field is an error and that a print shows the values.
+They are ctypes' own, except that a misspelled field is an error and that a print shows the values.
 """
 
 from __future__ import annotations

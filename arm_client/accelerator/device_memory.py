@@ -1,4 +1,4 @@
-"""Device memory of a model's run: blocks for its values, and where an array lies."""
+"""Device memory of a model's run: blocks for its values, and the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class DeviceMemory:
-    """This process's device memory, as it was attached when this was made.
+    """This process's device memory, as attached when the object was created.
 
-    Blocks are uncached: what another processor writes is seen without a flush. They are freed by ``close``.
+    Blocks are uncached: another processor's writes are visible without a flush. They are freed by ``close``.
     """
 
     def __init__(self, use: str = "") -> None:
@@ -31,7 +31,7 @@ class DeviceMemory:
             use: The model that the runtime keeps the blocks for; empty for those that the program sees as its own.
 
         Raises:
-            GraphError: NO_MEMORY: there is no board to have memory on; says why.
+            GraphError: NO_MEMORY: no board provides memory; says why.
         """
         try:
             self.session: Session = attached()

@@ -1,4 +1,4 @@
-"""A model's file in a board's directory: there once for all programs, each of which locks it while it uses it."""
+"""A model's file in a board's directory: stored once for all programs, each of which locks it while in use."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ModelFile:
 
 
 def _remove_unused(path: Path, fd: int) -> None:
-    """Remove a model's file that no program uses but by this descriptor, which may have a lock on it."""
+    """Remove a model's file that no program uses except through this descriptor, which may hold a lock on it."""
     with contextlib.suppress(OSError):  # another program uses it, or it is gone
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(path, fd):

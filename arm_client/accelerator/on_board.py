@@ -66,16 +66,16 @@ def load(
     is_segment: bool = False,
     schedule: Callable[[Any], Schedule] = lambda ctrl: ctrl,
 ) -> Session:
-    """Load a model, or a segment of one, on the board's accelerator cores; in this process where ``placement`` says so.
+    """Load a model, or a segment of one, on the board's accelerator cores; in this process if ``placement`` says so.
 
-    Also where the cores cannot serve: without a board of this machine, with HBRT_BPU=inline, in a program that is its
-    own core or that uses a relay.
+    In this process, too, if the cores cannot serve it: without a board of this machine, with HBRT_BPU=inline, in a
+    program that is its own core or that uses a relay.
 
     Args:
         proto: The model.
         label: What to call it in a message.
-        threads: Of its session; None for the runtime's own choice.
-        is_segment: Whether it is what layers leave of a model.
+        threads: Threads of its session; None for the runtime's choice.
+        is_segment: Whether it is the part of a model left by layers.
         schedule: Of a run, from the ``ctrl`` of its API.
 
     Raises:
@@ -92,7 +92,7 @@ def load(
 
 
 def _name_of(label: str, proto: ModelProto) -> str:
-    """What a list calls a model: the name in its label, of a file or in quotes, else that of its graph."""
+    """A model's name in lists: the name in its label, from a file or in quotes, otherwise its graph's name."""
     whole, _, quoted = label.partition(", segment ")[0].partition("'")
     name = quoted.rstrip("'") or (Path(whole).name if Path(whole).suffix else proto.graph.name)
     return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file's may have any bytes
@@ -127,7 +127,7 @@ class OnBoard:
         """Have a core load it.
 
         Raises:
-            GraphError: what the core refuses it for.
+            GraphError: the core's reason for refusing it.
         """
         self._label = label
         self._name = _name_of(label, proto)
@@ -200,7 +200,7 @@ class OnBoard:
             raise GraphError(Reason.NO_MEMORY, f"{self._label} cannot be handed to the board: {error}") from None
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
-        """What a core says of the model when it has loaded it."""
+        """A core's description of the model after loading it."""
         device = DeviceMemory(self._label)
         try:
             asked = _Asked(device, _ANSWER_BYTES)
@@ -212,7 +212,7 @@ class OnBoard:
 
 
 class _Asked:
-    """The blocks of one task at a time: what is asked, and what is answered."""
+    """The request and answer blocks of one task at a time."""
 
     def __init__(self, device: DeviceMemory, answer_bytes: int = 4096) -> None:
         self._device = device
@@ -235,10 +235,10 @@ class _Asked:
         self._blocks = (_phy(self._device, self._asked), size, _phy(self._device, self._answer), len(self._answer))
 
     def run(self, stop: Stop, cores: int, priority: int, custom_id: int, label: str) -> list[Any]:
-        """Queue the task and wait for its end; the fields of the answer, where there is one.
+        """Queue the task and wait for its end; the fields of the answer, if there is one.
 
         Raises:
-            GraphError: RUN_FAILED: the core died, the board went, or the run was ended; else what the core says.
+            GraphError: RUN_FAILED: the core died, the board went, or the run was ended; otherwise the core's error.
         """
         self.begin(stop, cores, priority, custom_id)
         return self.finish(label)
@@ -247,7 +247,7 @@ class _Asked:
         """Queue the task; ``finish`` or ``release`` follows.
 
         Raises:
-            GraphError: RUN_FAILED: no core serves, the board went, or the run was ended before.
+            GraphError: RUN_FAILED: no core serves, the board went, or the run was already ended.
         """
         self._asked[STOP_AT] = 0
         LENGTH.pack_into(self._answer.data, 0, 0)
@@ -271,7 +271,7 @@ class _Asked:
         return handle
 
     def waiter(self) -> Callable[[float], bool]:
-        """What waits for the end of the task that was begun; ``finish`` follows all the same."""
+        """A function that waits for the started task; ``finish`` must still be called."""
         wait, handle = self._tasks.wait, self._handle
         return lambda timeout_ms: wait(handle, timeout_ms) != Status.HB_DSP_TIMEOUT
 
@@ -282,7 +282,7 @@ class _Asked:
         return self._tasks.answer(handle).done_ns if state is not None and state >= FIRST_END else 0
 
     def finish(self, label: str) -> list[Any]:
-        """Wait for the end of what was begun; returns and raises as ``run``."""
+        """Wait for the started task; returns and raises as ``run``."""
         tasks = self._tasks
         try:
             status = tasks.finish(self._handle)
@@ -303,7 +303,7 @@ class _Asked:
         raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
     def release(self) -> None:
-        """End and release the task that was queued, if any: nobody may write to the tensors after this."""
+        """End and release the task that was queued, if any: the tensors are not written after this."""
         tasks = self._tasks
         self._stop.hook = None
         for handle in tasks.live_handles():
@@ -315,14 +315,14 @@ class _Asked:
                 tasks.release(handle)
 
     def _end(self) -> None:
-        """End the run: at once where no core has it yet, else at the next node."""
+        """End the run: at once if no core has started it, otherwise at the next node."""
         self._asked[STOP_AT] = 1
         if self._handle and self._tasks.state(self._handle) is State.READY:
             self._tasks.cancel(self._handle)
 
 
 class _Output(NamedTuple):
-    """What is known of an output before a run; its sizes are None where only the run tells all of them."""
+    """The facts about an output before a run; its sizes are None if only the run determines them."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...] | None
@@ -340,7 +340,7 @@ class _Begun(NamedTuple):
 
 
 class BoundOnBoard:
-    """A model with its tensors, as a core is told of them. What does not lie in device memory is copied there."""
+    """A model with its tensors, as described to a core. Tensors outside device memory are copied there."""
 
     def __init__(
         self,
@@ -463,7 +463,7 @@ class BoundOnBoard:
         return told
 
     def _place_of(self, name: str, array: NDArray[Any]) -> Tensor | None:
-        """What a core is told of an array; None for one that does not lie in the DDR."""
+        """The description of an array for a core; None if it is not in the DDR."""
         seen = self._places.get(name)
         if seen is not None and seen[0] is array:
             return seen[1]
@@ -479,7 +479,7 @@ class BoundOnBoard:
         return self._bytes(name, size)[:size].view(dtype).reshape(shape)
 
     def _bytes(self, name: str, size: int) -> NDArray[np.uint8]:
-        """Device memory of a value's own, which grows when it has to."""
+        """A value's own device memory, which grows as needed."""
         have = self._rooms.get(name)
         if have is None or len(have) < size:
             size = max(size, 64, 2 * len(have) if have is not None else 0)
@@ -502,7 +502,7 @@ def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
 
 
 def _kind_of(entry: ValueInfoProto, declared: ValueInfoProto | None) -> _Output | None:
-    """What is known of an output; None for one that is not a tensor of numbers, or of four bits."""
+    """The facts about an output; None if it is not a tensor of numbers, or has four-bit elements."""
     kind = entry.type.tensor_type.elem_type
     if kind not in NUMPY_TYPES or kind in FOUR_BITS:
         return None

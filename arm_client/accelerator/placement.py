@@ -21,12 +21,12 @@ def runs_on_core(proto: ModelProto, *, is_segment: bool) -> bool:
     """Whether a core runs a piece of a model, where the board has one.
 
     A core moves tensors of numbers of whole bytes. A whole model always goes there: its tasks are ordered among those
-    of all programs. A segment between layers goes there for its weights' sake alone: without them it takes less time
-    than handing it over, and is what a real run time keeps on the CPU.
+    of all programs. A segment between layers goes there only for its weights: without weights it takes less time than
+    the transfer, and a real run time keeps it on the CPU.
 
     Args:
         proto: The piece.
-        is_segment: Whether it is what layers leave of a model.
+        is_segment: Whether it is the part of a model left by layers.
     """
     for value in (*graph_inputs(proto.graph), *proto.graph.output):
         kind = value.type.tensor_type

@@ -1,7 +1,7 @@
-"""The line of a C program that made a call, looked up in the debugging information once an address.
+"""The line of a C program that made a call, looked up once per address in the debugging information.
 
-Each file that calls has a symbolizer, which starts at its first call and ends with the process. A place without
-debugging information is ``program+0x1234``.
+Each calling file has a symbolizer, which starts with its first call and ends with the process. Without debugging
+information, a call site is ``program+0x1234``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LOCKS = {
 
 
 class CallSites:
-    """The calling places of C code, as text.
+    """The call sites of C code, as text.
 
     Args:
-        address: Gives ``path+0x1234`` of the call that this thread is in, or of the fault that it handles; empty for
-            none.
+        address: Returns ``path+0x1234`` for this thread's current call, or for the fault that it handles; empty if
+            there is none.
     """
 
     def __init__(self, address: Callable[[], bytes | None]) -> None:
@@ -74,10 +74,10 @@ class CallSites:
 
 
 class WaitInC(NamedTuple):
-    """A thread that waits for the board.
+    """A thread waiting for the board.
 
     Attributes:
-        handle: The task's; 0 for one that only Python's frames know.
+        handle: The task's handle; 0 for a wait known only from Python's frames.
         place: Of the program's call, as ``path+0x1234``.
         thread: The thread, as the kernel numbers it.
         ident: The thread, as Python does.
@@ -97,8 +97,8 @@ def install(
     """Have messages and ``hbrt why`` name the lines of a C program.
 
     Args:
-        address: As of ``CallSites``.
-        waits: The threads that wait for the board.
+        address: As in ``CallSites``.
+        waits: The threads waiting for the board.
         place_in_program: Gives ``path+0x1234`` of the call that returns to an address; empty for a call of a C library.
     """
     sites = CallSites(address)
@@ -112,7 +112,7 @@ def _waits(
     of_frames: Mapping[int, int],
     place_in_program: Callable[[int], bytes | None],
 ) -> list[Wait]:
-    """The waits for the board, and then those for a mutex."""
+    """The waits for the board, followed by the waits for a mutex."""
     slots = {one.thread: slot_of(one.handle) if one.handle else of_frames.get(one.ident, -1) for one in in_c}
     blocked = {one.thread: one for one in mutexes.blocked()}
     found = [Wait(slots[one.thread], _stack(sites.line_of(one.place))) for one in in_c]

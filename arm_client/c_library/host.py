@@ -1,4 +1,4 @@
-"""libhbrt.so's Python side: makes a C function of each of the C names, when a program first calls it.
+"""libhbrt.so's Python side: makes a C function of each of the C names, on a program's first call.
 
 The other side is native/arm/host.c, which has started Python, or runs inside a Python process. No exception leaves a
 function: it becomes a sentence on standard error and a status.
@@ -92,7 +92,7 @@ class Guest(Protocol):
         """Return the function of a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
 
     def refusal(self, name: str, status: int) -> tuple[str, str] | None:
-        """Return what programs call a C name, and the name of its status; None when there is nothing to print."""
+        """Return the C name as programs write it, and the name of its status; None if there is nothing to print."""
 
 
 _kept: list[Any] = []  # objects whose addresses C has
@@ -140,7 +140,7 @@ def connect(address: int) -> None:
 
 
 def _waits(host: _Host) -> Iterator[call_sites.WaitInC]:
-    """Each thread that waits for the board in C."""
+    """Each thread waiting for the board in C."""
     wait, at = _Shown(), 0
     while (place := host.wait_at(at, ctypes.byref(wait))) is not None:
         if place:
@@ -194,7 +194,7 @@ def _find(host: _Host, at: int) -> None:
 
 
 def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call``, and then the library makes the most frequent calls by itself, while no check needs their steps."""
+    """``call``, after which the library makes the most frequent calls by itself unless a check needs their steps."""
 
     def made(*given: Any) -> int:
         status = call(*given)
@@ -211,7 +211,7 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The Python function of a C name that is not a guest's: the client's, or one of the emulator's own."""
+    """The Python function for a C name that does not belong to a guest: the client's, or one of the emulator's own."""
     if name == "hbrt_last_error":
         return last_error
     if name == "hbrt_register_layer":
@@ -238,7 +238,7 @@ def guest_of(name: str) -> Guest | None:
 
 
 def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call`` for a wait that began in C: it waits for the rest of the time, and its sentence has the whole time."""
+    """``call`` for a wait that began in C: it waits for the remaining time, and its message has the whole time."""
 
     def made(task: Any, timeout: int) -> int:
         left_ms = host.left()
@@ -252,9 +252,9 @@ def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: tuple[Any, ...]) -> Callable[..., int]:
-    """A C name as C calls it: pointers become the arguments of the Python call, NULL becomes None, nothing is raised.
+    """Wrap a Python call for C: pointers become its arguments, NULL becomes None, and nothing is raised.
 
-    It returns the status by ``answer``: ctypes returns garbage when a signal's handler raises at its start.
+    It returns the status through ``answer``, since ctypes returns garbage if a signal handler raises at its start.
     """
     converts = [_conversion(kind) for kind in kinds]
     answer = host.answer
@@ -307,7 +307,10 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 
 
 def _report(name: str, status: int) -> None:
-    """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
+    """Print the reason for a refusal, once a line of the program: C gets a number alone.
+
+    An op's value does not need one.
+    """
     guest = guest_of(name)
     refusal = guest.refusal(name, status) if guest else (name, name_of(status))
     if refusal is None:

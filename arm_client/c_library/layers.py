@@ -1,4 +1,4 @@
-"""Layers of a plan whose methods are function pointers (hbrt_layer.h), as the C++ classes of plugins have them."""
+"""Layers of a plan whose methods are function pointers (hbrt_layer.h), as in plugins' C++ classes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FunctionLayer(Layer):
 
     Args:
         functions: Of its type.
-        context: What ``create`` is called with.
+        context: The argument of ``create``.
 
     Raises:
         RuntimeError: ``create`` returns NULL.
@@ -99,7 +99,7 @@ class FunctionLayer(Layer):
 
 
 def _attribute(name: str, value: Any) -> tuple[hbrtAttribute, Any]:
-    """An attribute, and what its pointers point to."""
+    """An attribute, and the objects that its pointers refer to."""
     if isinstance(value, (str, bytes)):
         text = value.encode() if isinstance(value, str) else value
         return hbrtAttribute(name=name.encode(), text=text), text
@@ -126,7 +126,7 @@ def _shaped(shape: Sequence[int], dtype: np.dtype[Any]) -> hbrtArray:
 
 
 def _array_of_type(given: TensorType | None) -> hbrtArray:
-    """The type and shape that are known before the model runs; a tensor of unknown rank counts as left out."""
+    """The type and shape known before the model runs; a tensor of unknown rank counts as missing."""
     return hbrtArray(numDimensions=-1) if given is None or given.shape is None else _shaped(given.shape, given.dtype)
 
 

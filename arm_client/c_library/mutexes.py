@@ -1,7 +1,7 @@
-"""Threads of this process that wait for a mutex in C, and who holds it: for ``hbrt why``.
+"""Threads of this process waiting for a mutex in C, and its holder, for ``hbrt why``.
 
-The kernel tells which word a thread sleeps on, and glibc's mutex has its owner beside that word. The line is that of
-the first return address on the thread's stack that lies in the program.
+The kernel reports the word that a thread sleeps on; in glibc's mutex, the owner is next to that word. The line comes
+from the first return address on the thread's stack that is in the program.
 
 By futex(2); proc_pid_syscall(5); glibc 2.36, sysdeps/nptl/bits/struct_mutex.h and lowlevellock.h.
 """
@@ -24,13 +24,13 @@ _THREADS: Final = Path("/proc/self/task")
 
 
 class Blocked(NamedTuple):
-    """A thread that waits for a mutex.
+    """A thread waiting for a mutex.
 
     Attributes:
         thread: As the kernel numbers it.
         mutex: Its address.
         holder: The thread that holds it.
-        callers: Return addresses into files that have code, the innermost first.
+        callers: Return addresses in code files, innermost first.
     """
 
     thread: int
@@ -40,7 +40,7 @@ class Blocked(NamedTuple):
 
 
 def blocked() -> list[Blocked]:
-    """The threads that wait for a mutex now; none where the kernel does not tell."""
+    """The threads now waiting for a mutex; empty if the kernel does not report them."""
     if _FUTEX is None:
         return []
     try:
@@ -80,7 +80,7 @@ def _words(stack: bytes) -> Iterator[int]:
 
 
 def _code() -> Callable[[int], bool]:
-    """Whether an address lies in the code of a file."""
+    """Whether an address is in the code of a file."""
     ranges = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, access, _, _, _, *path = line.split(maxsplit=5)

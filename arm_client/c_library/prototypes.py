@@ -1,7 +1,7 @@
-"""Types of C functions by their signatures, and calls whose pointers come from C as numbers.
+"""Types of C functions from their signatures, and calls whose pointers arrive from C as numbers.
 
-A signature has the type of the result, then those of the parameters, as native/arm/calls.h has it: a name of ctypes or
-of the API, with a star for each pointer, or with the place of the parameter that counts them, ``rknn_input[1]``.
+A signature has the result type followed by the parameter types, as in native/arm/calls.h: a name from ctypes or the
+API, with a star for each pointer, or with the index of the parameter that counts the elements, ``rknn_input[1]``.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ made: dict[int, ctypes.Structure] = {}
 
 
 class Several(NamedTuple):
-    """A parameter that is the address of structures; the one at ``count_at`` says how many."""
+    """A parameter that is the address of structures; the parameter at ``count_at`` is their number."""
 
     kind: type[ctypes.Structure]
     count_at: int
 
 
 class Prototype(NamedTuple):
-    """The types of a function's result, None for none, and of its parameters."""
+    """The types of a function's result (None for void) and of its parameters."""
 
     result: Any
     kinds: tuple[Any, ...]
 
 
 def prototype(signature: str, names: Mapping[str, Any]) -> Prototype:
-    """The types that a signature names, which are ctypes' or among ``names``."""
+    """The types in a signature, from ctypes or ``names``."""
     result, *kinds = (None if one == "None" else _kind(one, names) for one in signature.split())
     return Prototype(result, tuple(kinds))
 
@@ -43,7 +43,7 @@ def by_numbers(given: Prototype) -> Prototype:
 
 
 def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[..., int]:
-    """A call whose arguments of these kinds come as numbers; a structure that it returns is kept for C."""
+    """A call with arguments of these kinds given as numbers; a structure that it returns is kept for C."""
 
     def called(*given: int) -> int:
         answer = call(*(_argument(kind, value, given) for kind, value in zip(kinds, given, strict=True)))
@@ -57,12 +57,12 @@ def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[...
 
 
 def without_body(name: str, refuse: Callable[[str], int]) -> Callable[..., int]:
-    """The function of a name that is declared, and has no body: it returns what ``refuse`` does with a sentence."""
+    """The function for a declared name without a body: it returns the result of ``refuse`` for a message."""
     return lambda *_: refuse(f"{name} is declared, but not supported: hbrt has no body for it.")
 
 
 def read(kind: Any, address: int) -> Any:
-    """The value at an address: that which Python made, or what the program has there; None for NULL."""
+    """The value at an address: Python's own object, or the program's data there; None for NULL."""
     found = made.get(address)
     return found if isinstance(found, kind) else kind.from_address(address) if address else None
 

@@ -1,4 +1,4 @@
-"""What stands behind an argument, as a C compiler would see it: structures, integers, bytes. Nothing here raises."""
+"""Interpret an argument as a C compiler would: structures, integers, bytes. Nothing here raises."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NULL = "None"
 
 
 def deref(given: object, kind: type[_Structure]) -> _Structure | None:
-    """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
+    """The structure in a caller's argument: itself, ``byref(x)``, a pointer, or an array's first element.
 
-    None for anything else, a null pointer for one. ``byref()`` of a plain c_void_p is a ``void **``, which will do for
-    that of a handle.
+    None for anything else, including a null pointer. ``byref()`` of a plain c_void_p is a ``void **``, which also
+    serves as a pointer to a handle.
     """
     try:
         if isinstance(given, kind):
@@ -43,10 +43,10 @@ def deref(given: object, kind: type[_Structure]) -> _Structure | None:
 
 
 def referent(given: Any) -> Any:
-    """What ``byref()`` refers to: an object, or a pointer to the element of ``byref(array, offset)``; else what came.
+    """The target of ``byref()``: an object, or a pointer for ``byref(array, offset)``; otherwise the argument itself.
 
     Raises:
-        Whatever an object's own code raises.
+        Any error from the object's own code.
     """
     found = getattr(given, "_obj", given)
     if found is given or not isinstance(found, ctypes.Array) or not _offset(given, found):
@@ -82,7 +82,7 @@ def is_function(given: object) -> bool:
 
 
 def takes(function: object, userdata: object) -> bool:
-    """Whether a callback can be called with its user data: a function pointer of C takes what its type says alone."""
+    """Whether a callback can be called with its user data: a C function pointer takes only what its type lists."""
     kinds = getattr(function, "argtypes", None) if issubclass(type(function), CFuncPtr) else None
     if not kinds:
         return True
@@ -95,14 +95,14 @@ def takes(function: object, userdata: object) -> bool:
 
 
 def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
-    """Bytes of a CPU buffer: of an object with the buffer protocol, or behind an address or a pointer.
+    """Bytes of a CPU buffer: an object with the buffer protocol, an address or a pointer.
 
     Args:
         buffer: As hbSysWriteMem and hbSysReadMem take it.
-        size_bytes: Bytes that are meant; how many an address has, only the caller knows.
+        size_bytes: Size in bytes; only the caller knows it for an address.
 
     Raises:
-        TypeError, ValueError, BufferError: it has no bytes, or lie in pieces; or what its own code raises.
+        TypeError, ValueError, BufferError: it has no bytes, or is not contiguous; or any error from its own code.
     """
     if buffer is None:
         raise TypeError("it is a null pointer")
@@ -132,7 +132,7 @@ def short_repr(value: object) -> str:
 
 
 def _address(buffer: Any) -> int | None:
-    """Address that a number or a pointer says; None for what has its own bytes, 0 for a null pointer."""
+    """Address in a number or a pointer; None for an object with its own bytes, 0 for a null pointer."""
     is_pointer = type(buffer) in {ctypes.c_void_p, ctypes.c_char_p} or isinstance(buffer, ctypes._Pointer)  # noqa: SLF001
     if is_pointer or hasattr(buffer, "_obj"):  # byref
         return ctypes.cast(buffer, ctypes.c_void_p).value or 0

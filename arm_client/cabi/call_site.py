@@ -41,8 +41,8 @@ def tell_callers() -> None:
 def call_site(most: int | None = None) -> str:
     """File and line of the program that called the runtime, as text that can be sent.
 
-    After ``tell_callers`` with up to MAX_CALLERS lines of the program that led there, the innermost first; a file of
-    the same directory has its name alone: ``/mine/calls.py:12 (called from main.py:63, main.py:80)``.
+    After ``tell_callers``, up to MAX_CALLERS lines of the program that led there, innermost first; a file in the same
+    directory is given by name only: ``/mine/calls.py:12 (called from main.py:63, main.py:80)``.
 
     Args:
         most: Bytes, for which callers are left out, and then the beginning. None for no limit.
@@ -83,7 +83,7 @@ def _is_programs(file: str) -> bool:
 
 
 def _callers_of(frame: Any) -> list[tuple[str, int]]:
-    """The lines of the program that led to a frame; what a library called has none before it."""
+    """The lines of the program that led to a frame; none precede a callback from a library."""
     found: list[tuple[str, int]] = []
     last = frame.f_code.co_filename, frame.f_lineno
     while (frame := frame.f_back) is not None and len(found) < MAX_CALLERS:

@@ -1,4 +1,4 @@
-"""What C has of the DNN runtime as macros that initialize, and C++ as the creator of a layer.
+"""The DNN runtime's initializer macros from C, and the layer creator from C++.
 
 Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3,
 https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
@@ -24,7 +24,7 @@ _GivesObject = ctypes.PYFUNCTYPE(ctypes.py_object)
 
 
 class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made by a call
-    """``Layer *(*)()``: no arguments, gives a layer, a Python object. A class or a function will do as it is.
+    """``Layer *(*)()``: no arguments, gives a layer, a Python object. A class or a function can be used directly.
 
     Emulator: the signature, which is not public.
     """
@@ -52,7 +52,7 @@ _initialize_resize = initializer(
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
     """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here.
 
-    Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
+    Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left unchanged.
     """
     if (target := deref(ctrl, hbDNNInferCtrlParam)) is not None:
         _initialize_infer(target)

@@ -1,4 +1,4 @@
-"""A refusal: its status and its sentence; and the sentence behind the last status that a thread got."""
+"""An error: its status and message; and the message for the last status in each thread."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def returning_status(
     status_of: Callable[[Any, str], tuple[int, str]],
     report: Callable[[int, str], int] = note,
 ) -> Callable[[Callable[_P, None]], Callable[_P, int]]:
-    """A decorator that gives a function C's habit: it returns 0, or the status of what was raised.
+    """A decorator that makes a function return like C: 0, or the status of the raised error.
 
     Args:
-        caught: What is turned into a status; other errors pass through.
+        caught: Errors to turn into a status; others pass through.
         status_of: Status and sentence of an error, and of the name that was called.
         report: Keeps the sentence for last_error(); returns the status.
     """
@@ -51,7 +51,7 @@ def returning_status(
 
 
 def last_error() -> str:
-    """Sentence of the last call that failed in this thread: what was wrong, with the value, and what to do.
+    """Message of the last failed call in this thread: the error, with the value, and the remedy.
 
     Emulator: the board has no such call; its library prints to the console.
     """

@@ -1,6 +1,6 @@
-"""What this process says by itself, a line each: ``hbrt: severity: kind: sentence`` on standard error.
+"""This process's own messages, one line each: ``hbrt: severity: kind: sentence`` on standard error.
 
-It goes by the logger ``hbrt``. A program that has set up logging gets it there, in its own form.
+They go through the logger ``hbrt``. A program that has set up logging gets them there, in its own format.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _logger.addHandler(_StandardError())
 
 
 def warn(sentence: str, *values: object) -> None:
-    """Say what is no finding, and that the user should know; ``values`` as of logging."""
+    """Log something that the user should know but that is not a finding; ``values`` as in logging."""
     _logger.warning(sentence, *values)
 
 
 def warn_once(sentence: str, about: str = "") -> None:
-    """As ``warn``; the same sentence, or one about the same matter, is not said a second time."""
+    """Like ``warn``, but the same message, or one about the same subject, is logged only once."""
     if (about or sentence) not in _said:
         _said.add(about or sentence)
         warn("%s", sentence)

@@ -67,10 +67,10 @@ def command(good: str, words: tuple[str, ...], bad: str) -> Report:
 
 
 def _git(folder: Path, *words: str, must: bool = True) -> str:
-    """Run git in a folder; returns what it says.
+    """Run git in a folder; returns its output.
 
     Raises:
-        BoardError: there is no git. WrongUseError: it fails, and ``must`` not.
+        BoardError: git is not installed. WrongUseError: it fails, and ``must`` not.
     """
     try:
         ran = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S607

@@ -389,7 +389,7 @@ def _attach(
 
 
 def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
-    """Warn about the private board: a user who misspelt a board's name would search that board's log."""
+    """Warn about the private board: a user who misspelled a board's name would search that board's log."""
     from arm_client.cabi.say import warn
 
     warn(

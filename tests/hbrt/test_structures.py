@@ -1,4 +1,4 @@
-"""The base of the C structures: misspelt fields, other spellings, what a print shows."""
+"""The base of the C structures: misspelled fields, other spellings, what a print shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.each import each
 
 
 @each(
-    "structure, misspelt, nearest",
+    "structure, misspelled, nearest",
     [
         (hbDSPRpcCtrlParam(), "rpcCMD", "rpcCmd"),
         (hbDSPRpcCtrlParam(), "dsp_core_id", "dspCoreId"),
@@ -32,16 +32,16 @@ from tests.each import each
         (remote_arg(), "buffer", "buf"),
     ],
 )
-def test_a_misspelt_field_is_refused_with_the_nearest_name(
-    structure: CStructure | CUnion, misspelt: str, nearest: str
+def test_a_misspelled_field_is_refused_with_the_nearest_name(
+    structure: CStructure | CUnion, misspelled: str, nearest: str
 ) -> None:
     kind = type(structure)
-    sentence = f"{kind.__name__} has no field '{misspelt}'; did you mean '{nearest}'?"
+    sentence = f"{kind.__name__} has no field '{misspelled}'; did you mean '{nearest}'?"
     with pytest.raises(AttributeError) as caught:
-        setattr(structure, misspelt, 1)
+        setattr(structure, misspelled, 1)
     assert str(caught.value) == sentence
     with pytest.raises(AttributeError) as caught:
-        kind(**{misspelt: 1})
+        kind(**{misspelled: 1})
     assert str(caught.value) == sentence
 
 

@@ -1,1 +1,1 @@
-"""``hbrt estimate``: what calls take on the board, by the cost model."""
+"""``hbrt estimate``: the time of calls on the board, by the cost model."""

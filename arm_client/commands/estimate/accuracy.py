@@ -1,6 +1,6 @@
 """The accelerators' part of ``--self-check``: the published figures that no parameter was fitted to.
 
-The tables are in hbrt/profiles/published; docs/accuracy.md says how they are split, and what the band is.
+The tables are in hbrt/profiles/published; docs/accuracy.md describes their split and the band.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MAX_SECONDS: Final = 2
 
 
 def held_out() -> tuple[Judged, ...]:
-    """The rows for judging, those of a chip together, the best first."""
+    """The held-out rows, grouped by chip, best first."""
     rows = (one for one in judged() if one.figure.is_held_out)
     return tuple(sorted(rows, key=lambda one: (one.figure.chip, abs(one.ratio - 1))))
 
 
 class Goal(NamedTuple):
-    """A goal of docs/accuracy.md, what was found, and whether that meets it."""
+    """A goal from docs/accuracy.md, the result, and whether it meets the goal."""
 
     what: str
     goal: str
@@ -35,7 +35,7 @@ class Goal(NamedTuple):
 
 
 def goals(rows: tuple[Judged, ...]) -> list[Goal]:
-    """The goals that held-out rows are to meet."""
+    """The goals for held-out rows."""
     band, models, boards = band_of(rows), order_of(rows, "chip"), order_of(rows, "model")
     mean = band.geometric_mean
     return [
@@ -48,7 +48,7 @@ def goals(rows: tuple[Judged, ...]) -> list[Goal]:
 
 
 def of_speed() -> list[Goal]:
-    """The goal of the estimate's own time, measured here: of a large ONNX model, for every chip; none without onnx."""
+    """The goal of the estimate's own time, measured here: of a large ONNX model, for every chip; empty without onnx."""
     try:
         from onnx import ModelProto, TensorProto, helper
 
@@ -71,7 +71,7 @@ def of_speed() -> list[Goal]:
 
 
 def document(found: list[Goal]) -> dict[str, Any]:
-    """All rows and how the held-out ones lie, for JSON."""
+    """All rows and the distribution of the held-out ones, for JSON."""
     rows = held_out()
 
     def as_dicts(rows: tuple[Judged, ...]) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ _GOALS: Final = (
 
 
 def parts_shown(found: list[Goal]) -> Iterator[object]:
-    """Each held-out row, how they lie, and each goal, as tables and lines."""
+    """Each held-out row, their distribution, and each goal, as tables and lines."""
     rows, wide = held_out(), judged_wide()
     yield _of_models("HELD OUT", rows)
     known = len(judged())
@@ -138,10 +138,10 @@ def _of_chip(name: str, rows: tuple[Judged, ...]) -> tuple[object, ...]:
 
 
 def write_plot(file: Path) -> None:
-    """Draw modelled against published times, those that were fitted to and those that were held out.
+    """Draw modelled against published times, both fitted and held-out ones.
 
     Raises:
-        ImportError: there is no matplotlib.
+        ImportError: matplotlib is not installed.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Drawing

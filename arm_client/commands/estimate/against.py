@@ -19,7 +19,7 @@ class BadEstimateError(ValueError):
 
 
 class Change(NamedTuple):
-    """A time before and now, in modelled microseconds; None where it is in one of the documents alone."""
+    """A time before and now, in modelled microseconds; None if only one of the documents has it."""
 
     what: str
     before_us: float | None
@@ -34,10 +34,10 @@ class Change(NamedTuple):
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Read what ``hbrt estimate --json`` printed.
+    """Read output of ``hbrt estimate --json``.
 
     Raises:
-        BadEstimateError: it is none.
+        BadEstimateError: it is not such a document.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The calls that an estimate is of: those of a program on its own board, or those that a board remembers."""
+"""The calls to estimate: a program's calls on its own board, or the calls that a board remembers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MOST = 1_000_000
 
 
 class Known(NamedTuple):
-    """What a board remembers: it keeps the newest tasks of each core.
+    """The calls that a board remembers: it keeps the newest tasks of each core.
 
     Attributes:
-        calls: Those of DSP ops and of models that ended well.
-        unknown_runs: How many runs of models ended well of which no time is known.
+        calls: Successful calls of DSP ops and models.
+        unknown_runs: Number of successful model runs without a known time.
         forgotten: How many tasks it no longer remembers.
     """
 
@@ -41,7 +41,7 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
     """The profile of a running board, and the calls of a command that it remembers.
 
     Raises:
-        click.UsageError: it remembers none.
+        click.UsageError: it remembers no such calls.
     """
     profile = from_answer(ask(board, "profile"))
     known = _known(board)

@@ -23,18 +23,18 @@ _LATE: Final = 0.05
 
 
 def measurements_of(directory: Path, image: str | None, base: Profile) -> tuple[list[Measurement], list[str]]:
-    """Run the calls of a capture on a private board, and pair the work of each with the time that it took there.
+    """Run the calls of a capture on a private board, and pair each call's work with its recorded time.
 
     Args:
         directory: The recording.
-        image: File of the image whose ops run; None for the packaged ops.
+        image: Image file with the ops; None for the packaged ops.
         base: The profile to run with.
 
     Returns:
-        The measurements, and sentences on what is left out.
+        The measurements, and messages about omitted calls.
 
     Raises:
-        BadMeasurementsError: it was not made on a board, or has no call whose time can be used.
+        BadMeasurementsError: it was not made on a board, or has no call with a usable time.
         BadRecordingError: it is not a recording.
     """
     calls, notes = read(directory)
@@ -67,7 +67,7 @@ def measurements_of(directory: Path, image: str | None, base: Profile) -> tuple[
 
 
 def usable(calls: Sequence[Recorded]) -> tuple[list[Recorded], dict[str, int]]:
-    """The calls whose times are those of the op alone, and how many are left out, by why."""
+    """The calls whose times cover only the op, and the number of omitted calls by reason."""
     left_out = dict.fromkeys(
         ("failed, or did not end", "ran beside another call", "the program may have waited after its end"), 0
     )

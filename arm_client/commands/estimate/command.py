@@ -1,4 +1,4 @@
-"""``hbrt estimate``: what a program, or a command, takes on the board."""
+"""``hbrt estimate``: the time of a program or a command on the board."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class _Estimate(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; what is no subcommand is of ``of``."""
+        """Like click, but passes anything other than a subcommand to ``of``."""
         if args and args[0] in self.commands:
             return super().resolve_command(ctx, args)
         return super().resolve_command(ctx, ["of", *args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the group's own options, those of ``of``, which has no name to ask for its help by, and subcommands."""
+        """Write the group's own options, those of ``of``, which has no help of its own, and subcommands."""
         with click.Context(self.commands["of"], parent=ctx) as inner:
             options = [one for one in inner.command.params if isinstance(one, click.Option)]
             rows = [row for one in options if (row := one.get_help_record(inner))]
@@ -99,9 +99,9 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 @reports
 @click.pass_context
 def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Report | None:
-    """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
+    """Estimate the time on the board of PROGRAM's calls, or of the calls of command CMD that a running board remembers.
 
-    A MODEL.onnx is estimated by its layers, for the NPUs and BPUs with published figures.
+    A MODEL.onnx is estimated layer by layer, for the NPUs and BPUs with published figures.
 
     All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
     assumed constants at their best to all at their worst.
@@ -239,7 +239,7 @@ def _calls(
 
 
 def _answer(document: dict[str, Any], parts: Iterator[object], against: dict[str, Any] | None, allow: float) -> Report:
-    """An estimate, or what has changed since a former one, which decides the exit code."""
+    """An estimate, or the changes since an earlier one, which determine the exit code."""
     if against is None:
         return Report(document, *parts)
     from arm_client.commands.estimate.against import changes_of, report
@@ -288,9 +288,10 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
 def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | None) -> Report:
     """Fit the assumed constants of a profile to measurements, each within its range, and write a profile.
 
-    CAPTURE is a directory that samples/c/recorder.c wrote on the board: its calls are run here for what they compute.
-    CSV has lines of 'hbrt tasks --csv' with one more column: board_op_us, what the op took on its core of the board, or
-    board_call_us, what the whole call took. Constants that the measurements hardly move stay where they were.
+    CAPTURE is a directory that samples/c/recorder.c wrote on the board: its calls are rerun here to determine their
+    work. CSV has lines of 'hbrt tasks --csv' with one more column: board_op_us, the time of the op on its core of the
+    board, or board_call_us, the time of the whole call. Constants that the measurements hardly affect keep their
+    values.
     """
     from arm_client.commands.estimate.capture import measurements_of
     from arm_client.commands.estimate.fit import fit, held_out_errors, read, sizes_of
@@ -347,7 +348,7 @@ def _is_at_end(value: float, one: Constant) -> bool:
 
 
 def _held_out_text(held_out: dict[str, float]) -> str:
-    """How well a fit to the other ops meets each op."""
+    """How well a fit to the other ops predicts each op."""
     if not held_out:
         return "They are of one op: how far another op is off is not known."
     in_order = sorted(held_out.values())
@@ -388,7 +389,7 @@ def offload(
     *,
     is_relayed: bool,
 ) -> Report:
-    """Compare the op of CMD with a function of the CPU: from which size a call is worth its cost.
+    """Compare the op of CMD with a function on the CPU, and find the size from which a call pays off.
 
     The function is measured here; the board's CPU is taken to be cpu.host_ratio times slower, an assumed constant. The
     op's time is modelled. One call is set against many, and one buffer with offsets against many.

@@ -22,11 +22,11 @@ PRIOR: Final = 0.02
 
 
 class BadMeasurementsError(BadSettingError):
-    """The file has no measurements that can be used; names the line, the column and what it needs."""
+    """The file has no usable measurements; names the line, the column and the requirement."""
 
 
 class Measurement(NamedTuple):
-    """A call, and what it took on the board."""
+    """A call and its time on the board."""
 
     call: Call
     board_us: float
@@ -34,7 +34,7 @@ class Measurement(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The constants that a fit has moved, and the errors of the model: root mean square of its logarithmic errors."""
+    """The constants changed by a fit, and the errors of the model: root mean square of its logarithmic errors."""
 
     values: dict[str, float]
     before: float
@@ -42,10 +42,10 @@ class Fitted(NamedTuple):
 
 
 def read(file: Path) -> list[Measurement]:
-    """Measurements: lines of ``hbrt tasks --csv`` with a column of what each took on the board.
+    """Measurements: lines of ``hbrt tasks --csv`` with a column for the time on the board.
 
     Raises:
-        BadMeasurementsError: a line has none, or columns are missing.
+        BadMeasurementsError: a line has no measurement, or columns are missing.
     """
     try:
         with file.open(encoding="utf-8", newline="") as lines:
@@ -129,11 +129,11 @@ def held_out_errors(measurements: Sequence[Measurement], base: Profile) -> dict[
     """Fit to all ops but one, for each in turn: how far the model is then off for that one.
 
     Args:
-        measurements: Of one op or more.
+        measurements: Measurements of one or more ops.
         base: The profile to begin with.
 
     Returns:
-        By op, the error as a share, root mean square of its measurements; empty where there is one op alone.
+        By op, the error as a share, root mean square over its measurements; empty for a single op.
 
     Raises:
         ImportError: scipy is not installed.

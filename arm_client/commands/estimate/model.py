@@ -1,4 +1,4 @@
-"""``hbrt estimate MODEL.onnx``: what a run of a model takes on accelerators, by layers. Nothing is run."""
+"""``hbrt estimate MODEL.onnx``: the time of a model's run on accelerators, layer by layer. Nothing is run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_LAYERS: Final = 10
 
 
 def boards_of(names: str | None) -> list[str]:
-    """The boards that an estimate is for: those that are named, else that of the profile, else all with figures.
+    """The boards to estimate: the named ones, otherwise the profile's, otherwise all with figures.
 
     Raises:
-        click.UsageError: nothing is known of one.
+        click.UsageError: one has no figures.
     """
     if names is None:
         name = active().chip
@@ -40,11 +40,11 @@ def boards_of(names: str | None) -> list[str]:
 
 
 def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
-    """Estimate what a run of a model takes on boards, as plain data.
+    """Estimate the time of a model's run on boards, as plain data.
 
     Args:
         file: The ONNX model.
-        names: Of the boards, with commas between; None for the profile's, else all.
+        names: Boards, separated by commas; None for the profile's or, without one, all.
 
     Raises:
         click.UsageError: it cannot be read, has open sizes, or a board is not known.
@@ -63,7 +63,7 @@ def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
 
 
 def parts_shown(document: dict[str, Any]) -> Iterator[object]:
-    """The tables and the lines of what ``document_of_model`` made."""
+    """The tables and lines for a document from ``document_of_model``."""
     boards = document["boards"]
     yield Table(_BOARDS, boards)
     slowest = boards[0]
@@ -131,7 +131,7 @@ def _estimate(layers: Sequence[Layer], name: str) -> dict[str, Any]:
 
 
 def _all_cores(name: str, run_us: float, bytes_per_us: float) -> dict[str, Any]:
-    """How many cores the board has, and the frames a second of all of them, which share its DDR as is assumed."""
+    """How many cores the board has, and the frames per second of all of them, assuming that they share its DDR."""
     if name not in packaged():
         return {"cores": 1, "all_cores_per_s": 1_000_000 / run_us}
     profile = find(name)

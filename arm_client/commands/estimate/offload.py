@@ -1,4 +1,4 @@
-"""``hbrt estimate offload``: from which size an op is worth a call, by the constants of the profile."""
+"""``hbrt estimate offload``: the size from which an op is worth a call, by the profile's constants."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_RUNS: Final = 200
 
 
 class Choice(NamedTuple):
-    """One size: the CPU's time on the board and those of the DSP, all modelled, in microseconds.
+    """One size: the times on the board's CPU and on the DSP, all modelled, in microseconds.
 
     Attributes:
         elements: Of the array.
         host_us: The CPU function's median on this machine, measured.
-        cpu: The same on the board's CPU: by the profile's ``cpu.host_ratio``.
+        cpu: The same on the board's CPU, scaled by the profile's ``cpu.host_ratio``.
         one_call: The whole array in one call.
         many_calls: The same in several calls, one after another.
-        many_buffers: One call with several buffers for the one.
-        gain: The CPU's time less that of one call: above 0 the DSP wins.
+        many_buffers: One call with several buffers instead of one.
+        gain: The CPU's time minus one call's time: above 0, the DSP wins.
     """
 
     elements: int
@@ -70,9 +70,9 @@ def choice_of(
         part: The op over a ``calls``-th of them.
         cpu_us: The CPU function's time on this machine.
         profile: Of the board.
-        calls: How many calls stand against one.
-        buffers: How many buffers stand against one with offsets.
-        is_relayed: Whether calls go by a relay.
+        calls: Number of calls to compare with one.
+        buffers: Number of buffers to compare with one buffer and offsets.
+        is_relayed: Whether calls go through a relay.
     """
 
     def dsp(sample: Sample, other: Profile) -> float:
@@ -95,7 +95,7 @@ def choice_of(
 
 
 def first_win(choices: Sequence[Choice], pick: Callable[[Choice], float]) -> float | None:
-    """Elements from which on a gain is above 0, between two sizes by a line; None when it never is."""
+    """The number of elements from which a gain is above 0, interpolated between sizes; None if it never is."""
     for at in range(len(choices)):
         if all(pick(one) > 0 for one in choices[at:]):
             if at == 0:

@@ -32,14 +32,14 @@ UNSHARED: Final = 1e9
 
 
 def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_relayed: bool) -> dict[str, Any]:
-    """Estimate what calls take on the board, as plain data.
+    """Estimate the time of calls on the board, as plain data.
 
     Args:
         what: Whose they are.
         known: The calls.
         base: The profile that they ran with.
         profile: The profile to estimate with.
-        is_relayed: Whether they go by a relay.
+        is_relayed: Whether they go through a relay.
     """
     calls = known.calls
     kinds: dict[tuple[int, bool], list[Call]] = {}
@@ -74,7 +74,7 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
 
 
 def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
-    """The table and the lines of what ``document_of`` made with a profile."""
+    """The table and lines for a document that ``document_of`` made with a profile."""
     each, total, left_out = document["calls"], document["total"], ""
     if document["unknown_runs"]:
         left_out = (
@@ -117,7 +117,7 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
 
 
 def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:
-    """What a profile that was fitted to a board's times says beyond them; empty for one that was not."""
+    """A note on extrapolation for a profile fitted to a board's times; empty for other profiles."""
     if not profile.measured:
         return []
     of_ops: dict[str, list[Call]] = {}
@@ -164,7 +164,7 @@ _WORDS: Final = {
 
 
 def shares_of(total: dict[str, Any]) -> list[str]:
-    """What moves a time of ``range_as_dict``, the most first: constants and their shares of its spread; one line."""
+    """One line about the causes of a time's spread in ``range_as_dict``, largest first: constants and their shares."""
     shares = [f"{one['key']} {one['share']:.0%}" for one in total["spread"][:MAX_SHARES] if one["share"] >= 0.005]
     return [f"The range comes from {', '.join(shares)}."] if shares else []
 

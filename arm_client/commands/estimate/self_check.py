@@ -1,7 +1,7 @@
 """``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing beside the model's.
 
-A check of consistency: one profile, no factor of its own for any op. What was not published is assumed here and said in
-docs/cycles.md: how many points a frame has, and what the CPU does with each.
+A check of consistency: one profile, no separate factor for any op. Unpublished numbers are assumed here and stated in
+    docs/cycles.md: the points per frame, and the CPU's work for each.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.6, for the times of the CPU and of the two plans.
 """
@@ -28,7 +28,7 @@ from hbrt.profiles.profile import Profile
 
 
 class Frame(NamedTuple):
-    """The published times of a frame, in microseconds: on the CPU alone, and by the two plans with the DSP."""
+    """The published times of a frame, in microseconds: on the CPU alone, and with the two plans that use the DSP."""
 
     what: str
     cpu_us: float
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Points inside the range, assumed: the CPU's time goes with them, and the slowest frame is full."""
+        """Points inside the range, assumed: the CPU's time is proportional to them, and the slowest frame is full."""
         return round(POINTS * self.cpu_us / SLOWEST.cpu_us)
 
 
@@ -60,7 +60,7 @@ class Point(NamedTuple):
 
     @property
     def error(self) -> float | None:
-        """How far the model is off, as a share of the published time; None for an interval."""
+        """The model's error, as a share of the published time; None for an interval."""
         return None if self.published_most_us else self.modelled_us / self.published_us - 1
 
     @property
@@ -72,7 +72,7 @@ class Point(NamedTuple):
 
 
 class Cpu(NamedTuple):
-    """What a step does on one core of the CPU."""
+    """A step's work on one core of the CPU."""
 
     accesses: float = 0  # that miss the near caches
     operations: float = 0
@@ -90,9 +90,9 @@ class Cpu(NamedTuple):
 
 
 def cpu_steps(config: PillarConfig, points: int, kept: int) -> dict[str, Cpu]:
-    """What each implementation does on the CPU.
+    """Each implementation's work on the CPU.
 
-    Of a point: two accesses far apart (its cell in the table of pillars, its place in the features). Where the CPU
+    Per point: two distant accesses (its cell in the table of pillars, its slot in the features). Where the CPU
     finds the cell: six comparisons and two divisions; where it encodes: two divisions and four operations a number.
     Where it transposes: an access a number.
     """
@@ -113,7 +113,7 @@ def cpu_steps(config: PillarConfig, points: int, kept: int) -> dict[str, Cpu]:
 
 
 def dsp_calls(config: PillarConfig, points: int, kept: Iterable[int], profile: Profile) -> dict[tuple[int, int], Call]:
-    """What the packaged op charges, by its steps: all points, the pillars that the kept ones fill, all places.
+    """The packaged op's charges by step: all points, the pillars filled by the kept points, all slots.
 
     Args:
         config: Of the op.
@@ -122,7 +122,7 @@ def dsp_calls(config: PillarConfig, points: int, kept: Iterable[int], profile: P
         profile: Of the board.
 
     Returns:
-        The calls by their step and, where the step depends on it, the frame's points inside the range, else 0.
+        The calls by their step and, if the step depends on it, the frame's points inside the range, otherwise 0.
     """
     steps: list[tuple[int, int, dict[str, int]]] = [
         (POINTCLOUD_ENCODE_POINTS, 0, {"count": points}),
@@ -171,12 +171,12 @@ def points_of(profile: Profile) -> list[Point]:
 
 
 def _without_flush(call: Call) -> Call:
-    """A call whose data stay where they are: the CPU's own reading and clearing of them is counted with its step."""
+    """A call whose data stays in place: the CPU's reading and clearing of it is counted with its step."""
     return call._replace(block_bytes=0)
 
 
 def self_check(profile: Profile, plot: Path | None) -> Report:
-    """The published figures beside the model's; the exit code is 1 when one is not within what is stated.
+    """The published figures next to the model's; the exit code is 1 if one is outside the stated range.
 
     Args:
         profile: Of the board with the DSP.
@@ -208,7 +208,7 @@ def self_check(profile: Profile, plot: Path | None) -> Report:
 
 
 def _of_dsp(points: list[Point]) -> accuracy.Goal:
-    """The goal of the published times of the DSP: the one that is off the most."""
+    """The goal for the DSP's published times: the one with the largest error."""
     worst = max(abs(one.error) for one in points if one.error is not None and one.goal is not None)
     return accuracy.Goal("published times of the DSP, the worst", f"{GOAL:.0%} at most", f"{worst:.1%}", worst <= GOAL)
 

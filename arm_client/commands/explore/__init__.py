@@ -1,1 +1,1 @@
-"""``hbrt explore``: a program in many orders, until it fails, and the shortest order in which it does."""
+"""``hbrt explore``: run a program in many orders until it fails, and find the shortest order in which it does."""

@@ -68,12 +68,12 @@ def command(
 ) -> Report:
     """Run PROGRAM, a Python file or an executable file, in many orders, and stop at the first run that fails.
 
-    Every other run goes through the orders by their number of preemptions: lines of the program and of its ops at
-    which another thread continues. In the runs between, a seed decides where that happens, in which order copies move,
-    and what the cache writes back by itself. A run fails if its exit code is not 0, if there is a finding, or if it
-    takes longer than --timeout. A failed run of a seed is then repeated with fewer such decisions; 'hbrt run --seed N
-    PROGRAM' repeats it as it was. All cores are in the program's process. The exit code is 1 if a run failed. --farm
-    finds the same run.
+    Every other run goes through the orders by number of preemptions: lines of the program and of its ops at which
+    another thread continues. In the runs between, a seed decides where that happens, the order of copies, and the
+    cache's write-backs. A run fails if its exit code is not 0, if there is a finding, or if it takes longer than
+    --timeout. A failed run of a seed is then repeated with fewer such decisions; 'hbrt run --seed N PROGRAM' repeats it
+    unchanged. All cores are in the program's process. The exit code is 1 if a run failed. --farm finds the same run,
+    faster.
     """
     settings.check()
     if not is_farmed and was_given("address", "boards"):
@@ -133,7 +133,7 @@ def _search(runner: Runner, runs: Runs) -> tuple[list[int], str, tuple[int | Non
 
 @contextmanager
 def runs_memory() -> Iterator[str]:
-    """A board whose memory the runs use one after another; its cores have nothing to do."""
+    """A board whose memory the runs use one after another; its cores are idle."""
     os.environ["HBRT_QUARANTINE"] = "0"  # so that each run gets the addresses of the one before
     with private_daemon() as board:
         yield str(board.path)

@@ -1,4 +1,4 @@
-"""The runs of a search on a farm: each board's process forks for the settings that it gets."""
+"""The runs of a search on a farm: each board's process forks for each set of settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Work:
         program: Its file.
         arguments: Its arguments.
         seconds: How long a run may take.
-        folder: Where files of the runs may lie.
+        folder: Directory for the runs' files.
     """
 
     def __init__(self, program: str, arguments: Sequence[str], seconds: float, folder: Path) -> None:
@@ -58,10 +58,10 @@ class Work:
 
 @contextmanager
 def runs_on_farm(work: Work, boards: int, address: str | None) -> Iterator[RunAll]:
-    """Runs of a program with settings, in their order, whichever board has which.
+    """Runs of a program with settings, in order, regardless of the board.
 
     Raises:
-        BoardError: there is no farm, or a run came to no end.
+        BoardError: no farm is available, or a run did not end.
     """
     with Farm(boards, address=address) as farm:
 

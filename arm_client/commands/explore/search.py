@@ -25,10 +25,10 @@ class Run(NamedTuple):
     Attributes:
         settings: With which.
         code: Its exit code, negative for a signal, 124 for one that took too long.
-        output: What it printed, errors too.
+        output: Its output, including errors.
         choices: Its first steps, and all its preemptions.
-        step_count: Steps at which more than one could continue; 0 when the program did not come to its end.
-        digest: The same for the same steps.
+        step_count: Steps at which more than one thread could continue; 0 if the program did not finish.
+        digest: Equal for equal steps.
     """
 
     settings: Mapping[str, str]
@@ -40,12 +40,12 @@ class Run(NamedTuple):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The same for the same failure: exit code, kinds of findings, and the exception."""
+        """Equal for the same failure: exit code, kinds of findings, and the exception."""
         return self.code, tuple(sorted(set(_FINDING.findall(self.output)))), tuple(_ERROR.findall(self.output)[-1:])
 
     @property
     def preemptions(self) -> tuple[Choice, ...]:
-        """The steps at which another one continued than does by itself."""
+        """The steps at which a different thread than the default one continued."""
         return tuple(one for one in self.choices if one.is_preemption)
 
 
@@ -56,7 +56,7 @@ RunAll = Callable[[Iterable[Mapping[str, str]]], Generator[Run, None, None]]
 
 
 class Runner:
-    """Runs a program, with these settings or those; a context manager.
+    """Runs a program with different settings; a context manager.
 
     Args:
         program: A Python file.
@@ -114,14 +114,14 @@ def _read_log(file: Path) -> tuple[tuple[Choice, ...], int, str]:
 def runs_of(run_all: RunAll, first_seed: int, most: int, given: Mapping[str, str]) -> Runs:
     """Runs of a program, each with another order.
 
-    From seed 0 on, every other run has chosen preemptions: all orders with one, then all with two, and so on. Those
-    between have the order, the copies and the cache of a seed.
+    From seed 0, every other run has chosen preemptions: all orders with one, then all with two, and so on. The runs
+    between take the order, the copies and the cache from a seed.
 
     Args:
         run_all: Runs it.
-        first_seed: The first seed. Another one than 0 continues with seeds alone, behind an earlier search.
+        first_seed: The first seed. Any other value continues an earlier search with seeds only.
         most: How many runs.
-        given: Settings of the user's own, which stay.
+        given: The user's own settings, which are kept.
     """
     seeds = iter(range(first_seed, first_seed + most))
     orders: list[dict[str, str]] = []

@@ -1,1 +1,1 @@
-"""``hbrt model``: ONNX files in the place of a board's models."""
+"""``hbrt model``: ONNX files that replace a board's models."""

@@ -15,7 +15,7 @@ from hbrt.cli.report import Report, reports
     epilog="Example: hbrt model new yolov5s.onnx --as yolov5s.bin --input nv12",
 )
 def command() -> None:
-    """Put an ONNX file in the place of a model that was compiled for a board."""
+    """Replace a model that was compiled for a board by an ONNX file."""
 
 
 @command.command(
@@ -52,9 +52,9 @@ def command() -> None:
 )
 @reports
 def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: str, output: str) -> Report:
-    """Write NAME.bin, an ONNX file under the name that a program loads, and NAME.yaml, which describes its inputs.
+    """Write NAME.bin, an ONNX file with the name that a program loads, and NAME.yaml, which describes its inputs.
 
-    Also prints what most board programs would not expect of this model.
+    Also prints the properties of this model that most board programs would not expect.
     """
     need("dnn")
     from google.protobuf.message import DecodeError

@@ -1,4 +1,4 @@
-"""An ONNX file under a board's name, with the description beside it that a compiled model would have."""
+"""An ONNX file with a board's file name, next to the description that a compiled model would have."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _RANK = 4  # of pictures and of a detector's heads
 
 @dataclass(frozen=True)
 class NewModel:
-    """What the program takes for its model.
+    """The files that the program uses as its model.
 
     Attributes:
         source: The ONNX file.
-        target: The file that the program loads; its YAML file stands beside it.
-        given: What the program gives for a picture: nv12, rgb, bgr, yuv444, gray, or featuremap for the numbers.
-        trained: What the graph was trained on, for pictures.
-        mean: Of each channel, subtracted first; "" for none.
-        scale: Of each channel, multiplied next; "" for none.
+        target: The file that the program loads; its YAML file is next to it.
+        given: The program's format for a picture: nv12, rgb, bgr, yuv444, gray, or featuremap for the numbers.
+        trained: The graph's training format, for pictures.
+        mean: Mean per channel, subtracted first; "" for none.
+        scale: Scale per channel, multiplied next; "" for none.
         is_nhwc: Outputs of four dimensions become NHWC.
     """
 
@@ -48,8 +48,8 @@ def write(new: NewModel) -> None:
     """Write the model and its YAML file.
 
     Raises:
-        FileExistsError: one of them is there. OSError: they cannot be written, or the source cannot be read.
-        DecodeError: the source is no ONNX file.
+        FileExistsError: one of them exists. OSError: they cannot be written, or the source cannot be read.
+        DecodeError: the source is not an ONNX file.
     """
     for file in (new.target, new.description):
         if file.exists():
@@ -83,7 +83,7 @@ def describe(new: NewModel, inputs: list[tuple[str, tuple[int, ...]]]) -> str:
 
 
 def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> list[str]:
-    """What of a model differs from what the board's public programs expect: one sentence each."""
+    """The differences between a model and the expectations of the board's public programs: one message each."""
     told = [
         f"The input {spec.name} looks like a picture and takes {spec.graph_dtype.name} numbers; most programs of a "
         "board give NV12: --input nv12."
@@ -109,12 +109,12 @@ def _is_picture(shape: tuple[int, ...], channels: int) -> bool:
 
 
 def _is_nhwc(shape: tuple[int, ...]) -> bool:
-    """Whether sizes that lie like a square come first, as those of a head in NHWC."""
+    """Whether the sizes of a square come first, as in a head in NHWC."""
     return shape[1] == shape[2] != shape[3] or shape[2] == shape[3] == 1
 
 
 def _transpose(graph: GraphProto, value: ValueInfoProto) -> None:
-    """Make an output of four dimensions NHWC: in front of its DequantizeLinear, which stays the last node."""
+    """Make an output of four dimensions NHWC: before its DequantizeLinear, which stays the last node."""
     shape = shape_of(value)
     if len(shape) != _RANK or _is_nhwc(shape):
         return

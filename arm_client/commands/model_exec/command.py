@@ -1,6 +1,6 @@
-"""``hrt_model_exec``: look at a model, run it, measure it; with the flags of the board's tool.
+"""``hrt_model_exec``: inspect, run and measure a model, with the flags of the board's tool.
 
-docs/hrt-model-exec.md lists the flags and what is the emulator's choice.
+docs/hrt-model-exec.md lists the flags and the emulator's choices.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ task_timeout = flag("task_timeout", click.IntRange(0), 0, "Time limit of a task 
 
 
 class _Group(click.Group):
-    """The subcommands; what fails becomes a sentence and an exit code, as of hbrt's verbs."""
+    """The subcommands; failures become a message and an exit code, as for hbrt's verbs."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
@@ -87,7 +87,7 @@ def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> 
     help="Print the version of the DNN runtime.",
 )
 def group() -> None:
-    """Look at a model, run it, measure it.
+    """Inspect, run and measure a model.
 
     Flags are written as on the board: --flag=value or --flag value. Exit codes: 0 good; 1 the model or its run failed;
     2 wrong usage; 3 the tool or its environment is broken; 124 a time limit was reached.
@@ -99,7 +99,7 @@ def group() -> None:
 @model_name
 @reports
 def model_info(model_file: str, model_name: str) -> Report:
-    """Show the models of files: their inputs and outputs, and what runs where."""
+    """Show the models of files: their inputs and outputs, and where each part runs."""
     from arm_client.commands.model_exec.models import Models, document_of, text_of
 
     models = Models(model_file, are_run=False)
@@ -136,7 +136,7 @@ def model_info(model_file: str, model_name: str) -> Report:
 @task_timeout
 @reports
 def infer(**flags: Any) -> Report:
-    """Run an input, and show how long it took and what came out."""
+    """Run an input, and show its time and results."""
     from arm_client.commands.model_exec import infer as run
     from arm_client.commands.model_exec.dump import Dumps
     from arm_client.commands.model_exec.models import Models
@@ -204,7 +204,7 @@ def infer(**flags: Any) -> Report:
 @task_timeout
 @reports
 def perf(**flags: Any) -> Report:
-    """Run a model again and again, on random input by default, and show its latency and frame rate."""
+    """Run a model repeatedly, on random input by default, and show its latency and frame rate."""
     from arm_client.commands.model_exec.models import Models, modelled_run, modelled_text, plan_of
     from arm_client.commands.model_exec.perf import perf
     from arm_client.commands.model_exec.stats import progress_line, summary_block
@@ -319,7 +319,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> Report:
 def compare(**flags: Any) -> Report:
     """Compare a model layer by layer with a reference, and name the first layer that differs.
 
-    Layers are matched by the names of their results; those that onnxruntime's quantizer gives are understood. The exit
+    Layers are matched by the names of their results; names given by onnxruntime's quantizer are recognized. The exit
     code is 1 when one differs. The input is random unless --input_file names one.
     """
     from arm_client.commands.model_exec.compare import compare, limits_for, reference_values

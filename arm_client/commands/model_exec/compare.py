@@ -38,17 +38,17 @@ class Likeness(NamedTuple):
     """How a layer's result is like the reference's.
 
     Attributes:
-        node: Name of the node, or its kind where it has none.
+        node: Name of the node, or its kind if it has no name.
         op: Its kind.
         value: Name of the reference's value.
-        cosine: Cosine of the angle between both, 1 for the same direction; NaN where one has a NaN.
+        cosine: Cosine of the angle between both, 1 for the same direction; NaN if one contains a NaN.
         largest_error: Largest absolute error.
         share: The same as a share of the reference's largest absolute value.
         where: Index of that element.
         here: Its value.
         reference: The reference's.
-        differs: Whether a limit is passed, or the shapes are not the same.
-        shapes: Both shapes, where they are not the same.
+        differs: Whether a limit is exceeded or the shapes differ.
+        shapes: Both shapes, if they differ.
     """
 
     node: str
@@ -76,7 +76,7 @@ class Likeness(NamedTuple):
         )
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``; what is no number is null."""
+        """For ``--json``; non-numbers become null."""
         data = {**self._asdict(), "where": list(self.where)}
         return {key: None if isinstance(one, float) and not np.isfinite(one) else one for key, one in data.items()}
 
@@ -89,7 +89,7 @@ def likeness(node: str, op: str, value: str, here: NDArray[Any], reference: NDAr
         op: Its kind.
         value: Name of the reference's value.
         here: Result of the model, real numbers of any shape.
-        reference: That of the reference.
+        reference: The reference's value.
         limits: From where on they differ.
     """
     nan = float("nan")
@@ -127,7 +127,7 @@ def compare(
     reference: Mapping[str, NDArray[Any]],
     limits: Limits,
 ) -> list[Likeness]:
-    """Every layer whose result the reference has, in the order of the model's nodes.
+    """Every layer whose result is in the reference, in the order of the model's nodes.
 
     A result that a side quantizes is compared as the next layer gets it.
 
@@ -154,13 +154,13 @@ def _as_passed_on(values: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]
 def limits_for(
     nodes: Sequence[NodeProto], reference: Iterable[str], cosine: float | None, share: float | None
 ) -> Limits:
-    """The limits that were asked for, else those that fit both: a quantized one has errors by design.
+    """The requested limits, otherwise the defaults for both models: a quantized one has errors by design.
 
     Args:
         nodes: The model's.
         reference: Names of the reference's values.
-        cosine: The least; None for the usual one.
-        share: The largest error, as a share; None for the usual one.
+        cosine: The smallest cosine; None for the default.
+        share: The largest error, as a share; None for the default.
     """
     is_quantized = any(node.op_type in QUANTIZERS for node in nodes) or any(one.endswith(_AFTER) for one in reference)
     usual = Limits(QUANTIZED_COSINE, float("inf")) if is_quantized else Limits(COSINE, LARGEST_SHARE)
@@ -168,11 +168,11 @@ def limits_for(
 
 
 def reference_values(file: Path, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The values of a reference by name: of an archive of arrays, or of a model that onnxruntime runs by itself.
+    """The values of a reference by name: from an archive of arrays, or from a model run by plain onnxruntime.
 
     Args:
         file: ``.npz`` or ``.onnx``.
-        fed: What the model's graph gets, by the names of its inputs.
+        fed: The inputs of the model's graph, by name.
 
     Raises:
         click.UsageError: it is neither, or takes other inputs than the model. OSError: it cannot be read.

@@ -1,4 +1,4 @@
-"""What ``hrt_model_exec infer`` writes of tensors: their bytes, or their numbers as text."""
+"""Write tensors for ``hrt_model_exec infer``: as bytes, or as numbers in text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_text(values: NDArray[Any], axis: int, precision: int) -> str:
     Args:
         values: Any shape.
         axis: Where lines break: numbers that differ only in dimensions from ``axis`` on share a line. 0 puts all of
-            them on one line; the number of dimensions, or more, each on its own.
+            them on one line; the number of dimensions or more puts each on its own line.
         precision: Decimals of real numbers.
     """
     lines = values.reshape(int(np.prod(values.shape[:axis])), -1) if values.size else values.reshape(0, 0)
@@ -40,7 +40,7 @@ def real_values(buffer: TensorBuffer) -> NDArray[Any]:
 
 
 def file_name(*parts: object) -> str:
-    """Parts joined to a file's name; what a file system or a shell might mind becomes ``_``."""
+    """Parts joined to a file's name; characters that may trouble a file system or a shell become ``_``."""
     return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "_", str(part)).strip("_") for part in parts)
 
 
@@ -51,14 +51,14 @@ def write_text(file: Path, values: NDArray[Any], axis: int, precision: int) -> N
 
 
 def write_bytes(file: Path, data: bytes) -> None:
-    """Write a tensor's bytes as they lie in memory."""
+    """Write a tensor's bytes as they are in memory."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
 
 
 @dataclass(frozen=True)
 class Dumps:
-    """What is written, and how; see the flags of ``infer``."""
+    """The outputs to write and their format; see the flags of ``infer``."""
 
     enable_dump: bool
     dump_intermediate: int

@@ -15,8 +15,8 @@ _WORDS |= {"false": False, "f": False, "no": False, "n": False, "0": False}
 def as_click(arguments: list[str], booleans: Collection[str]) -> list[str]:
     """Arguments as gflags takes them, in the form that click takes.
 
-    One dash before a long name becomes two, ``--noname`` of a boolean becomes ``--name=false``, and a boolean with
-    nothing behind it ``--name=true``. What is no flag is left alone.
+    One dash before a long name becomes two, ``--noname`` of a boolean becomes ``--name=false``, and a boolean without a
+    value becomes ``--name=true``. Anything other than a flag is left unchanged.
 
     Args:
         arguments: Behind the subcommand.
@@ -51,7 +51,7 @@ def _to_bool(_ctx: click.Context, _param: click.Parameter, value: Any) -> bool:
 
 
 class FlagCommand(click.Command):
-    """A command whose flags are written as gflags writes them. The last of several wins, as there."""
+    """A command whose flags follow gflags syntax. The last of several wins, as there."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Translate, then parse."""

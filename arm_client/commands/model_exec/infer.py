@@ -1,4 +1,4 @@
-"""``hrt_model_exec infer``: some frames of one input, the classes they are, and what is written of the tensors."""
+"""``hrt_model_exec infer``: some frames of one input, their classes, and the tensor dumps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def infer(
     Args:
         file: The model's file.
         model: The model.
-        frame: What it is given.
+        frame: Its inputs.
         frames: How often.
         ctrl: How tasks are scheduled.
         timeout_ms: Time limit of a task; 0 for none.
@@ -77,7 +77,7 @@ def classes_of(values: NDArray[Any], count: int = TOP) -> list[list[dict[str, An
     """The classes of the highest scores, for each picture the highest first; of equal scores the smaller number.
 
     Args:
-        values: Scores: (N, ...) of N pictures, or (n,) of one. The rest's order is the classes'.
+        values: Scores: (N, ...) of N pictures, or (n,) of one. The order of the rest matches the classes.
         count: How many classes.
     """
     pictures = values.reshape(values.shape[0] if values.ndim > 1 else 1, -1).astype(np.float64)
@@ -89,7 +89,7 @@ def classes_of(values: NDArray[Any], count: int = TOP) -> list[list[dict[str, An
 
 
 def text_of(document: dict[str, Any]) -> str:
-    """What ``infer`` prints: lines as users of the board know them."""
+    """The output of ``infer``, in the lines known from the board."""
     lines = []
     for result in document["frames"]:
         lines += [f"-----Frame {result['frame']} begin-----", f"Infer time: {result['infer_time_ms']:.3f} ms"]

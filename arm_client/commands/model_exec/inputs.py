@@ -1,4 +1,4 @@
-"""What ``hrt_model_exec`` feeds a model: pictures, regions of them, .npy, .bin, .txt files, or random numbers."""
+"""The inputs of ``hrt_model_exec``: pictures, regions of them, .npy, .bin, .txt files, or random numbers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SEED = 0
 
 @dataclass
 class Frame:
-    """Everything that one run of a model is given.
+    """All inputs of one run of a model.
 
     Attributes:
-        values: An array for each tensor, in order, as TensorBuffer.put takes it; bytes are what is to lie in memory.
-        shapes: Sizes of each of the model's inputs whose sizes the data decides; None for the others.
+        values: An array for each tensor, in order, as for TensorBuffer.put; bytes are the memory's contents.
+        shapes: Sizes for each of the model's inputs with data-dependent sizes; None for the others.
         rois: Regions of the pictures, for resizer inputs.
         pictures: Rows and columns of these pictures.
     """
@@ -38,7 +38,7 @@ class Frame:
     pictures: list[tuple[int, int]] = field(default_factory=list)
 
     def runner(self, model: Model) -> Runner:
-        """Tensors of their own that hold the frame."""
+        """New tensors that hold the frame."""
         from arm_client.dnn.python.runner import Runner
 
         runner = Runner(
@@ -62,7 +62,7 @@ class Frame:
 
 
 def frame_of(model: Model, files: str, roi: str, valid_shape: str, *, roi_infer: bool) -> Frame:
-    """What the flags say, as a frame.
+    """Build a frame from the flags.
 
     Args:
         model: The model.
@@ -103,7 +103,7 @@ def frame_of(model: Model, files: str, roi: str, valid_shape: str, *, roi_infer:
 
 
 def _elements(model: Model) -> list[Tensor]:
-    """The inputs as hbDNNRoiInfer takes them: of one element of the batch each."""
+    """The inputs for hbDNNRoiInfer: one batch element each."""
     from arm_client.dnn.python.easy import Tensor
     from arm_client.dnn.python.runner import beside_regions
 
@@ -111,7 +111,7 @@ def _elements(model: Model) -> list[Tensor]:
 
 
 def _batches(model: Model, rois: list[hbDNNRoi], *, roi_infer: bool) -> int:
-    """How many times all inputs are given: once, or as many regions as there are a resizer input."""
+    """Number of repetitions of all inputs: one, or the number of regions per resizer input."""
     resizers = sum(map(is_resizer, model.inputs))
     if roi_infer != bool(resizers):
         raise click.UsageError(
@@ -134,7 +134,7 @@ def rois_of(text: str) -> list[hbDNNRoi]:
     """Regions: ``left,top,right,bottom`` with semicolons between them; corners are inclusive.
 
     Raises:
-        click.UsageError: something else; names the region.
+        click.UsageError: invalid syntax; names the region.
     """
     rois = []
     for part in filter(None, (part.strip() for part in text.split(";"))):
@@ -173,10 +173,11 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
 
 
 def _checked(path: Path, tensor: Tensor) -> Path:
-    """A file that is there, and whose name says that it fits.
+    """An existing file with a suitable suffix.
 
     Raises:
-        click.UsageError: another suffix than those of pictures for a region, of numbers for a tensor; no file.
+        click.UsageError: the suffix is not that of a picture (for a region) or of numbers (for a tensor), or there is
+            no such file.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -196,12 +197,12 @@ def _checked(path: Path, tensor: Tensor) -> Path:
 
 
 def value_of(path: Path, tensor: Tensor, shape: tuple[int, ...] | None = None) -> NDArray[Any] | bytes:
-    """What a file holds for a tensor, as ``forward`` takes it; bytes are those of the tensor's memory.
+    """A file's value for a tensor, as for ``forward``; bytes are the contents of the tensor's memory.
 
     Args:
         path: A picture, .npy, .bin or .txt.
-        tensor: What it is for.
-        shape: Sizes of an input whose sizes the data decides.
+        tensor: The tensor.
+        shape: Sizes of an input with data-dependent sizes.
 
     Raises:
         click.UsageError: it does not fit. OSError: it cannot be read.
@@ -276,7 +277,7 @@ def _whole(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _fitted(picture: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """A picture resized, each side for itself: by area when it shrinks, else bilinear."""
+    """A picture resized separately in each direction: by area when shrinking, otherwise bilinear."""
     import cv2
 
     if picture.shape[:2] == (height, width):
@@ -297,9 +298,9 @@ def _encoded(picture: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _random(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...] | None) -> NDArray[Any]:
-    """Numbers to measure with: bytes of a picture, every stored integer of a quantized input, reals of 0..1, else 0, 1.
+    """Random measurement data: bytes of a picture, any integer of a quantized input, reals in 0..1, otherwise 0 or 1.
 
-    0 and 1 will do as indices, sizes and truth values, which other integers mostly are.
+    0 and 1 are valid as indices, sizes and truth values, the usual meanings of other integers.
     """
     spec = tensor.spec
     if spec.image:
@@ -321,6 +322,6 @@ def _random(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...] | N
 
 
 def _random_picture(rng: np.random.Generator, roi: hbDNNRoi) -> NDArray[np.uint8]:
-    """A picture that just holds a region."""
+    """A picture just large enough for a region."""
     height, width = (max(side, 1) // 2 * 2 + 2 for side in (roi.bottom, roi.right))
     return rng.integers(0, 256, (height, width, 3), np.uint8)

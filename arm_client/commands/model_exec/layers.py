@@ -1,4 +1,4 @@
-"""``--dump_intermediate``: inputs and outputs of every node, from a run that has all of them as its outputs."""
+"""``--dump_intermediate``: inputs and outputs of every node, from a run that outputs all of them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ AS_FED = "@fed"
 def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlParam, dumps: Dumps) -> list[Path]:
     """Run the model once more with each node's results as outputs, and write them.
 
-    Layers run where they run else, so the numbers are those of the model itself; only what onnxruntime would have
+    Layers run in their usual place, so the numbers are those of the model itself; only what onnxruntime would have
     fused into one node is computed node by node.
 
     Args:
         file: The model's file.
         model: The model.
-        frame: What it is given.
+        frame: Its inputs.
         ctrl: How the task is scheduled.
         dumps: Where to, and how.
 
@@ -42,7 +42,7 @@ def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlPara
         The files: of each node its inputs and outputs, numbered in the order of the nodes. Constants are left out.
 
     Raises:
-        HbrtError, ModelError: the model cannot be run so.
+        HbrtError, ModelError: the model cannot be run this way.
         OSError: a file cannot be written.
     """
     values, nodes = all_values(file, model, frame, ctrl)
@@ -65,12 +65,12 @@ def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlPara
 def all_values(
     file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlParam, timeout_ms: int = 0
 ) -> tuple[dict[str, NDArray[Any]], list[NodeProto]]:
-    """Every value of a run by its name, as it lies in memory, and the nodes of the model.
+    """Every value of a run by name, as stored in memory, and the nodes of the model.
 
-    What the graph gets of an input, after pictures and scales, is under the input's name and ``AS_FED``.
+    The graph's input after picture conversion and scaling is under the input's name and ``AS_FED``.
 
     Raises:
-        HbrtError, ModelError, TimeoutError: the model cannot be run so, or takes too long.
+        HbrtError, ModelError, TimeoutError: the model cannot be run this way, or takes too long.
     """
     from arm_client import dnn
     from arm_client.dnn.errors import refusals
@@ -99,7 +99,7 @@ def all_values(
 
 
 def _as_taken(frame: Frame, model: Model, whole: Model) -> Frame:
-    """The frame for the model with all outputs, whose inputs are real where a QuantizeLinear was at the boundary."""
+    """The frame for the model with all outputs; its inputs are real numbers after a QuantizeLinear was removed."""
     kept = [
         one.spec.graph_dtype == other.spec.graph_dtype for one, other in zip(model.inputs, whole.inputs, strict=True)
     ]
@@ -115,9 +115,9 @@ def _as_taken(frame: Frame, model: Model, whole: Model) -> Frame:
 
 
 def with_all_outputs(proto: ModelProto) -> ModelProto:
-    """A copy of a model that has every node's results as outputs, those that the API can carry.
+    """A copy of a model with every node's results as outputs, as far as the API supports them.
 
-    What depends on no input is left out: onnxruntime folds it, and refuses a folded value as an output.
+    Values that depend on no input are left out: onnxruntime folds them, and refuses a folded value as an output.
     """
     import onnx
 
@@ -140,7 +140,7 @@ def with_all_outputs(proto: ModelProto) -> ModelProto:
 
 
 def with_inputs_as_outputs(proto: ModelProto) -> ModelProto:
-    """The model itself, now with what its graph gets of each input as an output more."""
+    """The model itself, with its graph's inputs added as outputs."""
     import onnx
 
     graph = proto.graph

@@ -1,4 +1,4 @@
-"""The models that ``hrt_model_exec`` is given: loaded, chosen by name, what it shows of their tensors, and of a run."""
+"""The models for ``hrt_model_exec``: loading, choosing by name, and showing their tensors and runs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Models:
 
     Args:
         files: Paths with commas between them.
-        are_run: Whether they are to be run. Else they are loaded in this process, and no board is asked for.
+        are_run: Whether they are to be run. Otherwise they are loaded in this process, and no board is needed.
 
     Attributes:
         models: In the order of the files.
         load_ms: What loading took.
 
     Raises:
-        HbrtError: a file cannot be read, or is no model that the runtime can carry.
+        HbrtError: a file cannot be read, or is not a model that the runtime supports.
     """
 
     def __init__(self, files: str, *, are_run: bool = True) -> None:
@@ -55,7 +55,7 @@ class Models:
         """The model of that name; all when it is empty.
 
         Raises:
-            click.UsageError: none has it; says which there are.
+            click.UsageError: no model has this name; lists the existing ones.
         """
         found = [model for model in self.models if name in {"", model.name}]
         if not found:
@@ -66,7 +66,7 @@ class Models:
         """The model to run.
 
         Raises:
-            click.UsageError: there are several and none was named, or none has the name.
+            click.UsageError: there are several and no name was given, or no model has the name.
         """
         found = self.chosen(name)
         if len(found) > 1:
@@ -78,7 +78,7 @@ class Models:
         return self._files[model.name]
 
     def heading(self) -> str:
-        """What is said first: how long loading took, and the models' names."""
+        """The first lines: the loading time, and the models' names."""
         count = len(self.models)
         names = "".join(f"[{model.name}]" for model in self.models)
         return (
@@ -109,14 +109,14 @@ def text_of(model: Model) -> str:
 
 
 def plan_of(model: Model) -> Plan:
-    """What runs a model, step by step."""
+    """Where a model runs, step by step."""
     from arm_client.dnn.capi.api import model_behind
 
     return model_behind(model.handle).model.plan
 
 
 def document_of(model: Model) -> dict[str, Any]:
-    """What ``model_info --json`` says of one model."""
+    """The entry of ``model_info --json`` for one model."""
     plan = plan_of(model)
     return {
         "name": model.name,
@@ -183,7 +183,7 @@ def _values(values: Any) -> str:
 
 
 def modelled_run(model: ModelProto) -> dict[str, Any]:
-    """A run on one core of this process's board, in milliseconds, by the model's layers; ``why_not`` where none is."""
+    """A run on one core of this process's board, in milliseconds, by the model's layers, or ``why_not``."""
     board = attached().profile.chip
     if chip_named(board) is None:
         return {"board": board, "why_not": f"no parameters of {board} are fitted or assumed"}

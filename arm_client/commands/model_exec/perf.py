@@ -1,4 +1,4 @@
-"""``hrt_model_exec perf``: many frames, by several threads at once, and how long each took."""
+"""``hrt_model_exec perf``: many frames in several threads, and the time of each."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Load:
     Attributes:
         frames: How many frames, of all threads together; where ``seconds`` is 0.
         seconds: How long; wins over ``frames``.
-        threads: How many run frames at once.
-        warms_up: Whether each thread runs a frame that is not counted first.
-        cycle: After so many frames ``on_cycle`` is called.
+        threads: Number of concurrent threads.
+        warms_up: Whether each thread first runs one frame that is not counted.
+        cycle: Call ``on_cycle`` after this many frames.
         timeout_ms: Time limit of a task; 0 for none.
-        rate: Frames a second that are due, of all threads together; 0 for as many as can be. A frame's latency then
-            counts from when it is due, so that one that waits for a thread is not taken for a quick one.
+        rate: Target frames per second of all threads together; 0 for the maximum. A frame's latency then counts from
+            its due time, so that waiting for a thread is included.
         spread: Percent; not 0: run rounds of ``frames`` until the average latency is known as well, see ``Rounds``.
     """
 
@@ -57,13 +57,13 @@ def perf(
     started: Callable[[], None] = lambda: None,
     shows_progress: bool = False,
 ) -> list[Summary]:
-    """Run one input of each model again and again, all models at once; the first that has run enough ends all.
+    """Run one input of each model repeatedly, all models at once; the first to finish its runs ends all.
 
     Args:
-        targets: Models, each with what it is given; each thread has its own tensors that hold it.
+        targets: Models, each with its inputs; each thread has its own tensors for them.
         ctrl: How tasks are scheduled.
         load: How much is run of each model.
-        on_cycle: Gets the summary so far after every ``load.cycle`` frames.
+        on_cycle: Receives the summary so far after every ``load.cycle`` frames.
         started: Called when all threads have warmed up, before the first frame that counts.
         shows_progress: Whether standard error, when it is a terminal, shows how far it is.
 
@@ -116,8 +116,8 @@ class _Run:
         runners: Tensors of the model, a set a thread.
         ctrl: How tasks are scheduled.
         load: How much is run.
-        on_cycle: Gets the summary so far.
-        over: Ends this measurement and those of the models beside it.
+        on_cycle: Receives the summary so far.
+        over: Ends this measurement and those of the other models.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class _Run:
             self._over.set()
 
     def _takes_one(self) -> float | None:
-        """When the frame is due that this thread runs next; None when none is left."""
+        """The due time of this thread's next frame; None if none is left."""
         with self._lock:
             load = self._load
             if self._over.is_set() and self._taken:  # one frame at least, of a model beside a quick one too
@@ -191,7 +191,7 @@ class _Run:
             return due if is_left else None
 
     def _await(self, due: float) -> float:
-        """Wait until a frame is due; returns by how many milliseconds it is late."""
+        """Wait until a frame is due; returns its delay in milliseconds."""
         while (left := due - time.perf_counter()) > 0 and not self._over.wait(min(left, POLL_S)):
             pass
         return max(0.0, -left) * 1e3
@@ -210,7 +210,7 @@ class _Run:
 
 @contextmanager
 def _bar(load: Load, *, is_shown: bool) -> Iterator[Callable[[int, float], None]]:
-    """A bar on the terminal; the function gets the frames and the seconds so far."""
+    """A progress bar on the terminal; the function takes the frames and seconds so far."""
     if not is_shown or not sys.stderr.isatty():
         yield lambda _frames, _seconds: None
         return

@@ -1,4 +1,4 @@
-"""Latencies of many runs: what the summary of ``hrt_model_exec perf`` says of them. Pure."""
+"""Latencies of many runs: the data for the summary of ``hrt_model_exec perf``. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Summary:
     """Times in milliseconds.
 
     Attributes:
-        thread_num: How many threads ran frames at once.
+        thread_num: Number of concurrent threads.
         frame_count: Frames of all threads.
         run_time: From the first frame's start to the last one's end.
-        total_latency: Sum of the latencies of all frames, so with n threads up to n times ``run_time``.
+        total_latency: Sum of the latencies of all frames; with n threads, up to n times ``run_time``.
         average, minimum, maximum: Of a frame's latency: submit, wait and release, as a program sees them.
-        percentiles: Latency by percent: so many of the frames took no longer.
+        percentiles: Latency by percentage of frames that took no longer.
         fps: Frames a second of ``run_time``.
         rounds: How many rounds were run until the average was known well enough; 0 where that was not wanted.
         spread_percent: How well it is known then, see ``Rounds``.
@@ -69,7 +69,7 @@ class Rounds:
 
     Args:
         frames: Of a round.
-        wanted_percent: The spread that ends the measurement; so do MAX_ROUNDS rounds.
+        wanted_percent: The spread at which the measurement ends; MAX_ROUNDS rounds also end it.
     """
 
     def __init__(self, frames: int, wanted_percent: float) -> None:
@@ -111,8 +111,8 @@ class Latencies:
     """Latencies of many frames, in memory that does not grow without end. For one thread at a time.
 
     Args:
-        most_kept: Frames that the percentiles are exact for. Beyond it they are those of a sample of that size, in
-            which each frame is as likely as any other (reservoir sampling, algorithm R).
+        most_kept: Maximum number of frames with exact percentiles. Beyond that number, they come from a uniform sample
+            of that size (reservoir sampling, algorithm R).
     """
 
     def __init__(self, most_kept: int = MAX_KEPT) -> None:
@@ -142,7 +142,7 @@ class Latencies:
             is_last: Whether percentiles are wanted; they take longer, the longer the run was.
 
         Raises:
-            ValueError: there is no frame.
+            ValueError: there are no frames.
         """
         if not self.count:
             raise ValueError("No frame ran: there is nothing to sum up.")
@@ -161,7 +161,7 @@ class Latencies:
 
 
 def progress_line(summary: Summary) -> str:
-    """The line after every so many frames."""
+    """The line after every cycle of frames."""
     return (
         f"Frame count: {summary.frame_count},  Thread Average: {summary.average:.6f} ms,  "
         f"thread max latency: {summary.maximum:.6f} ms,  thread min latency: {summary.minimum:.6f} ms,  "

@@ -33,14 +33,14 @@ COLUMNS = (
 
 
 class Point(NamedTuple):
-    """What was measured of one model at one load."""
+    """The measurements of one model at one load."""
 
     model: str
     load: Load
     summary: Summary
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``; a rate of null is as many frames as can be."""
+        """For ``--json``; a rate of null is the maximum rate."""
         return {"model_name": self.model, "rate": self.load.rate or None, **self.summary.document()}
 
 
@@ -49,8 +49,8 @@ def loads(load: Load, threads: Sequence[int] | None, rates: Sequence[float] | No
 
     Args:
         load: Everything else.
-        threads: How many; None for that of ``load``.
-        rates: Frames a second; None for as many as can be.
+        threads: Numbers of threads; None for that of ``load``.
+        rates: Frames per second; None for the maximum.
     """
     return [
         replace(load, threads=count, rate=rate)

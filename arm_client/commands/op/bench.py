@@ -26,14 +26,14 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether one is faster, as far as the measurements tell."""
+        """Which is faster, as far as the measurements show."""
         if self.low > 1:
             return "slower"
         return "faster" if self.high < 1 else "no difference"
 
 
 class Dot(NamedTuple):
-    """An op at one size in a roofline plot: VLIW instructions for each byte that it moves, and a modelled us."""
+    """An op at one size in a roofline plot: VLIW instructions per byte moved, and per modelled µs."""
 
     elements: int
     intensity: float
@@ -45,8 +45,8 @@ def ratio_of(new_ns: Sequence[int], old_ns: Sequence[int], seed: int = 0) -> Rat
     """The median ratio of pairs, with a bootstrap's interval: the pairs are drawn anew, with repetition, many times.
 
     Args:
-        new_ns: Times of one.
-        old_ns: Those of the other, each measured next to that of its place in ``new_ns``.
+        new_ns: Times of the first.
+        old_ns: Times of the second, each measured next to the same index in ``new_ns``.
         seed: Of the draws.
     """
     pairs = np.asarray(new_ns, float) / np.maximum(np.asarray(old_ns, float), 1)
@@ -57,7 +57,7 @@ def ratio_of(new_ns: Sequence[int], old_ns: Sequence[int], seed: int = 0) -> Rat
 
 
 def dot_of(sample: Sample, profile: Profile) -> Dot:
-    """Where an op stands in a roofline plot."""
+    """An op's position in a roofline plot."""
     cost, work = op_cost(sample.call, profile, profile), sample.call.work
     instructions = cost.vector / profile.number("vector.schedule")
     moved = work.dma_bytes + work.ddr_loads * profile.whole("ddr.load_bytes")
@@ -68,10 +68,9 @@ def dot_of(sample: Sample, profile: Profile) -> Dot:
 
 
 def roofs(profile: Profile) -> dict[str, tuple[float, float]]:
-    """Of each limit its bytes per µs, and the instructions a us that no op goes beyond.
+    """For each limit, its bytes per µs; and the maximum instructions per µs.
 
-    A vector instruction a cycle; TCM by the loads and stores that an instruction holds; DDR by iDMA, and by loads
-    that the core waits for.
+    One vector instruction per cycle; TCM by an instruction's loads and stores; DDR by iDMA, and by blocking loads.
     """
     mhz, number = profile.number("cores.dsp.clock_mhz"), profile.number
     return {

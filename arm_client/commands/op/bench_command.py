@@ -46,7 +46,7 @@ def sizes_of(_ctx: click.Context, param: click.Parameter, value: str) -> list[in
 
 
 def of_an_op(function: Any) -> Any:
-    """Add the options that say how an op is called: ``--sizes``, ``--params``, ``--dtype``, ``--output-dtype``."""
+    """Add the options for calling an op: ``--sizes``, ``--params``, ``--dtype``, ``--output-dtype``."""
     for option in reversed(
         (
             click.option(
@@ -71,7 +71,7 @@ def of_an_op(function: Any) -> Any:
 
 
 def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tuple[Any, tuple[Any, Any]]:
-    """What makes the input block, and the types of both arrays.
+    """The function that makes the input block, and the types of both arrays.
 
     Raises:
         BadNameError: a name is unknown.
@@ -121,7 +121,7 @@ def bench(
     """Call the op of CMD with arrays of several sizes.
 
     HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against both
-    images take turns, call by call; the ratio of their host times is the median of such pairs, with a 95% interval
+    images take turns, call by call; the ratio of their host times is the median over such pairs, with a 95% interval
     (bootstrap). Modelled times repeat exactly.
     """
     from arm_client.client import connect, private_board

@@ -1,4 +1,4 @@
-"""A parser of others' text in its own process: what hangs, crashes or eats memory there ends there."""
+"""Run a parser of foreign text in its own process, to contain hangs, crashes and excessive memory use."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _T = TypeVar("_T")
 
 
 def bounded(call: Callable[[], _T], what: str) -> _T:
-    """Return what ``call`` returns in a fork of this process, or raise what it raises there.
+    """Return the result of ``call`` in a fork of this process, or raise its exception.
 
     Args:
-        call: What is called; its result and its exceptions can be pickled.
-        what: What it reads, for messages.
+        call: The function to call; its result and exceptions must be picklable.
+        what: Name of its input, for messages.
 
     Raises:
         LayoutError: it took more than MAX_SECONDS of a CPU or MAX_BYTES of further memory, or its process crashed.
@@ -57,7 +57,7 @@ def bounded(call: Callable[[], _T], what: str) -> _T:
 
 
 def _answer(call: Callable[[], object], writer: int) -> None:
-    """In the fork: call, and write what came of it."""
+    """In the fork: call the function, and write its outcome."""
     result, error = None, None
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -77,12 +77,12 @@ def _answer(call: Callable[[], object], writer: int) -> None:
 
 
 def _mapped_bytes() -> int:
-    """What this process has mapped already, as its caller had: a board's memory, say."""
+    """Memory already mapped by this process and its caller, such as a board's memory."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * mmap.PAGESIZE
 
 
 def _read(reader: int, deadline: float) -> bytes:
-    """What the fork writes; nothing when it does not come to its end."""
+    """The fork's output; empty if it does not finish."""
     parts: list[bytes] = []
     while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
         part = os.read(reader, _CHUNK_BYTES)

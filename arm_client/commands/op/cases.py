@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     sides: tuple[Side, ...]
 
     def of(self, number: int, rng: np.random.Generator) -> tuple[int, ...]:
-        """The shape of its so-many-th input: the least sides, then the greatest, then at random."""
+        """The shape of the n-th input: the smallest sides, then the largest, then random ones."""
         if number == 0:
             return tuple(side.least for side in self.sides)
         if number == 1:
@@ -52,7 +52,7 @@ def to_shape(text: str) -> Shape:
     """Shape from its text: sides with x between them, each a length, LEAST-MOST or LEAST-MOST/STEP.
 
     Raises:
-        ValueError: it is none, or has too many elements; the message is a sentence.
+        ValueError: invalid syntax, or too many elements.
     """
     matches = [_SIDE.fullmatch(side) for side in text.split("x")]
     sides = []
@@ -98,14 +98,14 @@ class Difference(NamedTuple):
 def cases(
     count: int, dtype: np.dtype[Any], seed: int, *, special: bool = False, shapes: Sequence[Shape] = ()
 ) -> Iterator[Case]:
-    """Generated inputs, the same for the same seed: every size, or shape, and kind in turn, then at random.
+    """Generated inputs, the same for the same seed: every size or shape with every kind in turn, then random ones.
 
     Args:
         count: How many.
         dtype: A floating-point or integer type.
         seed: Of the generator.
         special: Put NaN and infinities into some floating-point cases.
-        shapes: What the inputs have in turn, instead of the sizes of SIZES and one dimension.
+        shapes: Shapes for the inputs in turn, instead of one dimension with SIZES.
     """
     for number in range(count):
         rng = np.random.default_rng((seed, number))
@@ -126,7 +126,7 @@ def first_difference(
 ) -> tuple[Difference | None, int]:
     """The first element that differs by more than is allowed, or None; and the largest difference in ulp.
 
-    Allowed is what is at most ``most_ulp`` representable values apart, and what differs by at most ``atol``.
+    Allowed are differences of at most ``most_ulp`` representable values, or of at most ``atol``.
 
     NaN equals NaN. Integers are compared as they are: one apart is one ulp.
     """
@@ -151,14 +151,14 @@ def first_difference(
 
 
 def written_type(got: NDArray[Any], expected: NDArray[Any], usual: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The type that an op wrote, when its bytes say that it is another than the reference's; else None.
+    """The type that an op wrote if its bytes show that it differs from the reference's; otherwise None.
 
-    They do when most elements are near those of the reference once the block is read as that type, from its start on,
-    and few as it stands.
+    They show it if most elements match the reference when the block is read as that type from its start, but few match
+    otherwise.
 
     Args:
         got: The output block, read as the reference's type.
-        expected: What the reference returned.
+        expected: The reference's result.
         usual: The type to try first.
     """
     reference = expected.ravel()
@@ -175,9 +175,9 @@ def written_type(got: NDArray[Any], expected: NDArray[Any], usual: np.dtype[Any]
 
 
 def _share_near(values: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Share of the reference's elements that the values are near to: within 2%, integers also within 1.
+    """Share of the reference's elements that the values match: within 2%, integers also within 1.
 
-    Left out are elements that 0 is near to: a block that nobody has written holds 0.
+    Elements close to 0 are left out, since an unwritten block contains 0.
     """
     least = 0.0 if values.dtype.kind == "f" else 1.0
     with np.errstate(all="ignore"):  # NaN and infinities, which are near to nothing
@@ -188,9 +188,9 @@ def _share_near(values: NDArray[Any], reference: NDArray[Any]) -> float:
 
 
 def ulp_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
-    """How many representable values lie between two arrays' elements; -1 where one of them only is NaN.
+    """The number of representable values between two arrays' elements; -1 if only one is NaN.
 
-    Of types of up to 8 bytes. More than an int64 holds is the most that it holds.
+    Of types of up to 8 bytes. Larger numbers are clamped to the int64 maximum.
     """
     one, other = _places(left), _places(right.astype(left.dtype))
     apart = np.minimum(np.where(one > other, one - other, other - one), np.uint64(_MAX_APART)).astype(np.int64)
@@ -202,7 +202,7 @@ def ulp_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _places(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Where each value stands on one line of all values of its type, the lowest first."""
+    """Each value's rank among all values of its type, lowest first."""
     if values.dtype.kind == "u":
         return values.astype(np.uint64)
     ordered = values.astype(np.int64) if values.dtype.kind == "i" else _ordered(values)

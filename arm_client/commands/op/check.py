@@ -1,4 +1,4 @@
-"""``hbrt op check``: run a registered op and a reference on the same inputs, on a board, and say where they differ."""
+"""``hbrt op check``: run an op and a reference on the same inputs, on a board, and report where they differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Params = Callable[[Any, Any], Any]
 
 
 class CheckFailedError(Exception):
-    """The caller's own function failed, or returned what cannot be compared; the message has its traceback."""
+    """The caller's own function failed, or returned a value that cannot be compared; the message has its traceback."""
 
 
 class Checked(NamedTuple):
@@ -38,7 +38,7 @@ def load_function(what: str) -> Callable[..., Any]:
     """Function named as ``module:function`` or ``file.py:function``.
 
     Raises:
-        BadNameError: no such module, file or function; an import that fails says how.
+        BadNameError: no such module, file or function, or an import failed, with its error.
     """
     function: Callable[..., Any] = load_named(what, "function")
     if not callable(function):
@@ -62,12 +62,12 @@ def to_dtype(name: str) -> np.dtype[Any]:
 
 
 def _is_comparable(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a type of numbers that a DSP may have, and whose differences are counted in ulp."""
+    """Whether it is a numeric type of a DSP whose differences are counted in ulp."""
     return dtype.kind in "fiu" and dtype.itemsize <= 8
 
 
 def load_params(what: str) -> Params:
-    """Function that makes the input block: of the input array alone, or, when it asks for it, of the output, too.
+    """Function that makes the input block: from the input array or, if it takes two arguments, also from the output.
 
     Raises:
         BadNameError: as `load_function`, or it can be called with neither one array nor two.
@@ -88,7 +88,7 @@ def load_params(what: str) -> Params:
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Whether a function can be called with this many arguments."""
     try:
         signature.bind(*range(count))
     except TypeError:
@@ -120,8 +120,8 @@ def check(
     """Compare case by case; stops at the first difference.
 
     Raises:
-        HbrtError: the op failed; a note says in which case.
-        CheckFailedError: the reference, or what makes the parameters, failed; or the reference returned another type
+        HbrtError: the op failed; a note names the case.
+        CheckFailedError: the reference or the parameter function failed, or the reference returned a different type
             than the op writes.
     """
     largest = 0
@@ -160,7 +160,7 @@ def check(
 
 
 def _result_of(what: str, case: Case, function: Callable[..., Any], *arguments: object) -> Any:
-    """What the caller's function returns."""
+    """The result of the caller's function."""
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller's function may raise anything

@@ -1,4 +1,4 @@
-"""``hbrt op check-layout``: the structures that are named, and what is said of them, as text or as data."""
+"""``hbrt op check-layout``: the named structures and their findings, as text or as data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIDES = ("A", "B")
 
 
 class Side(NamedTuple):
-    """A structure, and what the user called it."""
+    """A structure, and its name as given by the user."""
 
     what: str
     structure: Structure
@@ -39,7 +39,7 @@ def read_side(what: str, include: Sequence[Path], define: Sequence[str]) -> Side
     """The structure that is named as FILE.h:STRUCT, FILE.py:CLASS or MODULE:CLASS.
 
     Raises:
-        BadNameError: it is none, or cannot be read; the message is a sentence.
+        BadNameError: it does not exist or cannot be read.
         OSError: a C file cannot be read.
     """
     where, _, name = what.rpartition(":")
@@ -69,7 +69,7 @@ def _read_c(file: Path, name: str, include: Sequence[Path], define: Sequence[str
 
 
 def remarks_of(sides: Sequence[Side]) -> list[Remark]:
-    """What is wrong, first where two differ; what is to say of both is said once, with the line of the first."""
+    """The findings, differences between two first; a finding for both is reported once, with the line of the first."""
     remarks = differences(sides[0].structure, sides[1].structure, SIDES) if len(sides) == 2 else []
     known = set()
     for side in sides:

@@ -1,4 +1,4 @@
-"""``hbrt op``: ops of one's own."""
+"""``hbrt op``: your own ops."""
 
 from __future__ import annotations
 
@@ -234,12 +234,12 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
 @click.option("--define", "-D", metavar="NAME[=VALUE]", multiple=True, help="A macro of C files.")
 @reports
 def check_layout(sides: tuple[str, ...], include: tuple[Path, ...], define: tuple[str, ...], *, strict: bool) -> Report:
-    """Show how a parameter structure lies in memory, and what the ARM and the DSP read differently in it.
+    """Show the memory layout of a parameter structure, and any differences between the ARM and the DSP.
 
     A and B are each FILE.h:STRUCT (also .c, .hpp, .cc, .cpp), FILE.py:CLASS or MODULE:CLASS; a class is a
-    ctypes.Structure or a numpy dtype. Of a FILE.py only the declarations that the class needs are run, so it may be a
-    program. Two are compared field by field. The exit code is 1 for an error: a difference, a
-    pointer, a long. Holes, enums, bools and bit fields are warnings.
+    ctypes.Structure or a numpy dtype. Only the declarations that the class needs are run from a FILE.py, so it may be a
+    program. Two are compared field by field. The exit code is 1 for an error: a difference, a pointer, a long. Holes,
+    enums, bools and bit fields are warnings.
     """
     from arm_client.commands.op import check_layout as layout
     from hbrt.findings.record import Severity
@@ -256,7 +256,7 @@ def check_layout(sides: tuple[str, ...], include: tuple[Path, ...], define: tupl
 
 
 def _explain(error: Exception, *, has_params: bool) -> None:
-    """Say, before the error itself, what the op was called with."""
+    """Print the op's arguments before the error itself."""
     if not has_params:
         show_text(
             "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another one needs "
@@ -284,14 +284,14 @@ def _as_text(cmd: int, name: str, against: str, found: Any, modelled: dict[str, 
 
 
 def _hint(generated: Any, returned: Any) -> str:
-    """What may be wrong when the reference returned the type that numpy computes in by itself."""
+    """A hint if the reference returned numpy's default type."""
     if returned == generated or str(returned) not in {"float64", "int64"}:
         return ""
     return f" The reference returned {returned}: if the op writes another type, return that."
 
 
 def _modelled(rows: list[dict[str, Any]], cmd: int) -> dict[str, Any]:
-    """The least and the most that a call of a command takes on the board, of the newest tasks; nothing for none."""
+    """The shortest and longest call of a command on the board, among the newest tasks; empty if there are none."""
     own = [row for row in rows if row["cmd"] == cmd and row["state"] == "done"]
     if not own:
         return {}

@@ -1,4 +1,7 @@
-"""What a Python file needs for one of its names: a program declares its structures beside what it does. Pure."""
+"""The statements of a Python file that one of its names needs: a program declares its structures among its other code.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Iterable, Iterator
 def needed_for(name: str, source: str, file: str) -> ast.Module | None:
     """The statements at the top of a file that bind a name, and those that bind what they read, and so on.
 
-    The others are what a program does: calls, loops, ``if __name__ == "__main__"``. Entries of ``sys.path`` are made.
+    The others are the program's actions: calls, loops, ``if __name__ == "__main__"``. Entries of ``sys.path`` are made.
 
     Args:
         name: What is wanted.
@@ -17,10 +20,10 @@ def needed_for(name: str, source: str, file: str) -> ast.Module | None:
         file: Its name, for errors.
 
     Returns:
-        Them, in their order; None when none of them binds the name.
+        The statements, in order; None if none of them binds the name.
 
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: it is not valid Python.
     """
     tree = ast.parse(source, file)
     binds = [set(_bound(node)) for node in tree.body]
@@ -37,7 +40,7 @@ def needed_for(name: str, source: str, file: str) -> ast.Module | None:
 
 
 def _is_for_all(node: ast.stmt) -> bool:
-    """Whether a statement concerns every other: what the future or a star brings, and where modules are found."""
+    """Whether a statement affects all others: a future or star import, or a change of the module path."""
     if isinstance(node, ast.ImportFrom):
         return node.module == "__future__" or any(alias.name == "*" for alias in node.names)
     return isinstance(node, ast.Expr) and ast.unparse(node).startswith("sys.path.")
@@ -75,7 +78,7 @@ def _is_main(node: ast.stmt) -> bool:
 
 
 def _read(node: ast.AST) -> set[str]:
-    """The names that a statement reads; what the methods of a class read, they read when they are called."""
+    """The names that a statement reads; methods of a class read their names only when they are called."""
     parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.ClassDef):
         inner = [part for part in node.body if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]

@@ -1,7 +1,7 @@
-"""What ``hbrt op new`` can write: kinds of ops, types of elements, ways to compute, and the words that templates take.
+"""The choices of ``hbrt op new``: kinds of ops, element types, ways to compute, and the words for templates.
 
 A kind is one file of template/kinds, in sections that begin with ``===``. A file of an op is one skeleton of template/
-with the sections of its kind; what depends on the type of its elements are words in both.
+with the sections of its kind; parts that depend on the element type are words in both.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class NewOp(NamedTuple):
     Attributes:
         name: Of the op, and in the names of its files.
         cmd: Its command number.
-        way: What the image is written in, of WAYS; the program and the test are Python either way.
-        kind: What it computes, of KINDS.
+        way: The image's language, from WAYS; the program and the test are always Python.
+        kind: Its computation, from KINDS.
         dtype: Of its elements, of DTYPES.
-        halo: Rows and columns of neighbors that an element of an image needs on each side.
+        halo: Rows and columns of neighbors that an image element needs on each side.
     """
 
     name: str
@@ -87,7 +87,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
 
 
 def operations_of(op: NewOp) -> dict[str, int]:
-    """What the op does on each vector, as ``hb_dsp_charge`` takes it."""
+    """The op's work per vector, as for ``hb_dsp_charge``."""
     if op.kind == "elementwise":  # whole numbers are narrowed and clipped
         return {"load": 1, "mul": 1, **({} if op.dtype == "float32" else {"alu": 2, "pack": 1}), "store": 1}
     if op.kind == "rows":  # once for the largest, once for the differences
@@ -111,7 +111,7 @@ def rendered(file: Path, words: dict[str, str]) -> str:
 
 
 def words_of(op: NewOp) -> dict[str, str]:
-    """What stands for each word of the skeletons, for one op."""
+    """The value of each template word for one op."""
     words = {
         "name": op.name,
         "NAME": op.name.upper(),

@@ -1,4 +1,4 @@
-"""What the user names as MODULE:NAME or FILE.py:NAME: finding it, and the traceback of what fails in it."""
+"""Load what the user names as MODULE:NAME or FILE.py:NAME, with a traceback if it fails."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hbrt.errors import WrongUseError
 
 
 class BadNameError(WrongUseError):
-    """What was given as MODULE:NAME names nothing that will do; the message says what is wrong."""
+    """The given MODULE:NAME is not usable; the message says why."""
 
 
 def load_named(what: str, noun: str, *, is_declared: bool = False) -> Any:
-    """What is named as ``module:name`` or ``file.py:name``; modules are looked for here first.
+    """The object named ``module:name`` or ``file.py:name``; modules are searched for in the current directory first.
 
     Args:
         what: The name.
-        noun: What it is to be, as "function", for the messages.
-        is_declared: Whether a declaration is wanted: of a file only what that needs is run, and nothing of what a
-            program does. A file that brings the name about in another way is run as a whole.
+        noun: The expected kind, such as "function", for messages.
+        is_declared: Whether a declaration is wanted: then only the statements that it needs are run, not the rest of
+            the program. A file that brings the name about in another way is run as a whole.
 
     Raises:
-        BadNameError: no such module, file or name; an import that fails says how.
+        BadNameError: no such module, file or name; or an import failed, with its error.
     """
     where, _, name = what.rpartition(":")
     if not where or not name:

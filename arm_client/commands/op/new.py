@@ -1,4 +1,4 @@
-"""Writing an op from the template: what its files are called, which names and numbers it may have."""
+"""Writing an op from the template: its file names, and valid names and numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIRST_CUSTOM = HB_DSP_RPC_CMD_CV_E + 1
 
 
 class OpError(WrongUseError):
-    """An op cannot be written like that; the message says why, and nothing was written."""
+    """An op cannot be created with these choices; the message says why, and nothing was written."""
 
 
 def check_op(op: NewOp) -> None:
-    """Refuse names that are none, and numbers that are not for custom ops.
+    """Refuse invalid names, and numbers that are not for custom ops.
 
     Raises:
         OpError: as said.
@@ -75,7 +75,7 @@ def _names_used(op: NewOp) -> set[str]:
 
 
 def write_op(op: NewOp, directory: Path) -> list[Path]:
-    """Write the files of an op; makes the directory. Either all are written or none.
+    """Write the files of an op; makes the directory. All are written, or none.
 
     Raises:
         OpError: the name, the number, or a file that already exists. OSError: the directory cannot be written.

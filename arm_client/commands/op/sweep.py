@@ -1,4 +1,4 @@
-"""An op over a range of sizes: what each call takes here, measured, and what it charges, for the model."""
+"""An op over a range of sizes: each call's measured time here, and its charges for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MeasuredOp:
         cmd: Its command.
         block: Its input block.
         output: Its output block.
-        keep: What the input block refers to.
+        keep: Objects that the input block refers to.
 
     Attributes:
         host_ns: Host time in the op of each call, in nanoseconds.
@@ -47,12 +47,12 @@ class MeasuredOp:
 def measure(ops: Sequence[MeasuredOp], repeats: int, timeout_s: float) -> None:
     """Call each op a number of times, after one call that warms it up and is not in ``host_ns``.
 
-    They take turns, call by call, so that a machine that becomes slower or faster meanwhile does so for all: the calls
-    of one number are neighbors. The first turn is taken in turns as well.
+    They take turns, call by call, so that a change in the machine's speed affects all of them: calls with the same
+    index are neighbors. The first turn is taken in turns as well.
 
     Args:
         ops: On boards of their own.
-        repeats: Calls of each that are measured.
+        repeats: Number of measured calls of each.
         timeout_s: Of a call.
 
     Raises:
@@ -93,7 +93,7 @@ def sweep(
         params: Makes the input block of the input and the output array.
         sizes: Elements of the arrays.
         dtypes: Of the input and of the output.
-        repeats: Calls of a size that are measured.
+        repeats: Number of measured calls per size.
         timeout_s: Of a call.
 
     Returns:
@@ -129,10 +129,10 @@ def _size_of(block: Any) -> int:
 
 
 def to_sizes(text: str) -> list[int]:
-    """Sizes of ``1K,10K,1M`` or, each twice the one before, of ``1K-1M``; in elements.
+    """Sizes in elements from ``1K,10K,1M`` or, doubling each time, from ``1K-1M``.
 
     Raises:
-        ValueError: it is no such list; says what one is.
+        ValueError: it is not such a list; describes the syntax.
     """
     from hbrt.settings import BadSettingError, parse_size
 

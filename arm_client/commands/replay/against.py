@@ -12,7 +12,7 @@ _TITLES: Final = {"cycles": "cycles", "ddr_bytes": "DDR bytes", "tcm_bytes": "TC
 
 
 class Quantity(NamedTuple):
-    """What the calls of an op took before and now; None where a recording does not have it of each."""
+    """The times of an op's calls before and now; None if a recording lacks some."""
 
     before: int | None
     now: int | None
@@ -34,7 +34,7 @@ class Quantity(NamedTuple):
 
 
 class OpChange(NamedTuple):
-    """An op before and now: its calls, how many of them differ in status or bits, and what they took."""
+    """An op before and now: its calls, the number that differ in status or bits, and their times."""
 
     op: str
     calls: int
@@ -44,7 +44,7 @@ class OpChange(NamedTuple):
     tcm_bytes: Quantity
 
     def grown(self, allow: float) -> list[str]:
-        """The quantities that have grown by more than a share."""
+        """The quantities that grew by more than a given share."""
         return [name for name in QUANTITIES if (growth := getattr(self, name).growth) is not None and growth > allow]
 
     def document(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def changes_of(pairs: Sequence[tuple[Call, Call, bool]]) -> list[OpChange]:
     """Compare calls by op.
 
     Args:
-        pairs: Of each call the recorded one, the one that was run now, and whether status and bits are the same.
+        pairs: For each call: the recorded one, the new one, and whether status and bits are equal.
     """
     by_op: dict[str, list[tuple[Call, Call, bool]]] = {}
     for pair in pairs:
@@ -81,7 +81,7 @@ def _quantity(some: Sequence[tuple[Call, Call, bool]], name: str, total: Any) ->
 
 
 def table(changes: Sequence[OpChange], allow: float) -> list[str]:
-    """The lines of a Markdown table, and a sentence on what is not good; none where all is."""
+    """The lines of a Markdown table, and a line for each problem, if any."""
     heads = [part for name in QUANTITIES for part in (f"{_TITLES[name]}, before", "now")]
     lines = [f"| op | calls | bits | {' | '.join(heads)} |", "|---|---|---|" + "---|" * len(heads)]
     for one in changes:

@@ -26,14 +26,14 @@ _SETTINGS = {"HBRT_QUARANTINE": "0", "HB_DSP_RPC_MODE": "direct", "HBRT_CACHE": 
 
 
 class Handles(Protocol):
-    """What a guest's calls of a recording have of the board that recorded them: its entry point in ``hbrt.replays``.
+    """Data of a guest's recorded calls that depends on the recording board: its entry point in ``hbrt.replays``.
 
-    An entry point has the name of a command, such as ``0xfa57``, and is called with all calls of the recording, also
-    those that are not replayed.
+    An entry point has the name of a command, such as ``0xfa57``, and is called with all calls of the recording,
+    including those that are not replayed.
     """
 
     def open_of(self, recorded: Recorded) -> Recorded | None:
-        """Return the call that has to run before a call and has not run; None for none."""
+        """Return the call that must run before a call and has not run yet, or None."""
 
     def replace(self, recorded: Recorded, message: memoryview) -> None:
         """Write the board's values into the message of a call."""
@@ -49,7 +49,7 @@ def _handles_of(calls: Sequence[Recorded]) -> list[Handles]:
 
 
 def blocks_for(ranges: Sequence[Range]) -> list[tuple[int, int]]:
-    """Blocks that hold all ranges, as starts and ends: whole pages, each with room for the guard behind it."""
+    """Blocks that hold all ranges, as starts and ends: whole pages, each followed by room for the guard."""
     found: list[tuple[int, int]] = []
     for one in sorted(ranges):
         start, end = one.phy_addr // PAGE_BYTES * PAGE_BYTES, -(-one.end // PAGE_BYTES) * PAGE_BYTES
@@ -64,7 +64,7 @@ def span_of(calls: Sequence[Recorded]) -> tuple[int, int]:
     """Base and bytes of a DDR whose heap holds the ranges of all calls.
 
     Raises:
-        BadRecordingError: no DDR can; says why.
+        BadRecordingError: no DDR can hold them; says why.
     """
     ranges = [used for one in calls for used in one.call.ranges]
     if not ranges:
@@ -85,9 +85,9 @@ def board_for(calls: Sequence[Recorded], image: str | None, record_into: Path | 
     """A board for these calls.
 
     Args:
-        calls: The calls of a recording, all that may be run or that those need.
+        calls: The calls of a recording: those to run and those that they need.
         image: File of the image; None for the packaged ops. Under HBRT_INLINE its ops run in this process.
-        record_into: A directory for a recording of what is run; None for none.
+        record_into: A directory for a recording of the replay, or None.
 
     Raises:
         BoardError: it does not start, or the image does not load. BadRecordingError: as ``span_of``.
@@ -130,11 +130,11 @@ class Board:
         """Names of the calls so far; the custom id of each on the board is its place, by which a recording tells it."""
 
     def run(self, recorded: Recorded, timeout_ms: float) -> tuple[int, str]:
-        """Run a call on the memory that it had; returns its status, and the sentence of a failure.
+        """Run a call on the memory that it had; returns its status, and an error message if it failed.
 
         Raises:
-            BadRecordingError: a file of the recording is not as it must be. TimeoutError: the call does not end.
-            RequestRefusedError: there is no memory at these addresses.
+            BadRecordingError: a file of the recording is invalid. TimeoutError: the call does not end.
+            RequestRefusedError: no memory is available at these addresses.
         """
         call, session = recorded.call, self._session
         for opened in (one.open_of(recorded) for one in self._handles):
@@ -165,12 +165,12 @@ class Board:
         return status, text
 
     def ended(self) -> list[dict[str, Any]]:
-        """The task that has ended last, as the daemon's verb ``tasks`` tells it."""
+        """The task that has ended last, as reported by the daemon's verb ``tasks``."""
         rows: list[dict[str, Any]] = self._session.link.request("tasks", last=1)
         return rows
 
     def bytes_of(self, used: Range) -> bytes:
-        """What is in a range of the call that ran last."""
+        """The contents of a range of the last call."""
         return bytes(self._view(used))
 
     def _view(self, used: Range) -> memoryview:

@@ -1,4 +1,4 @@
-"""``hbrt replay``: run the calls of a recording again, and compare what they wrote."""
+"""``hbrt replay``: rerun the calls of a recording, and compare their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RangeDifference(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of one call."""
+    """The outcome of one call."""
 
     recorded: Recorded
     status: int
@@ -141,7 +141,7 @@ def command(
     is_gate: bool,
     has_diff: bool,
 ) -> Report:
-    """Run the calls of the recording DIR, or only those named, without the program that made them.
+    """Run the calls of the recording DIR, or only the named ones, without their program.
 
     'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
     that it had, at the same physical addresses, on a private board with the image FILE. What it writes and its status

@@ -81,7 +81,7 @@ def installation() -> Iterator[Check]:
 
 
 def environment() -> Iterator[Check]:
-    """The settings that are given; a name that is misspelt would otherwise go unnoticed."""
+    """The settings that are given; a name that is misspelled would otherwise go unnoticed."""
     known = [setting.name for setting in settings.TABLE]
     for name in sorted(name for name in os.environ if name.startswith("HBRT_") and name not in known):
         near = difflib.get_close_matches(name, known, 1, cutoff=0.8)

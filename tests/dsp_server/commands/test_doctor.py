@@ -64,14 +64,14 @@ def test_few_descriptors_are_told_and_too_few_fail(shell: Shell, limit: int, lev
     assert (answer.returncode, found["level"], found["found"]) == (code, level, f"{limit} a process")
 
 
-def test_settings_are_shown_and_a_misspelt_one_is_told(shell: Shell) -> None:
+def test_settings_are_shown_and_a_misspelled_one_is_told(shell: Shell) -> None:
     shell.environment |= {"HBRT_CORES": "1", "HBRT_CAHCE": "strict", "HBRT_SOMETHING_ELSE": "1"}
     found = checks(shell)
     assert found["settings"]["level"] == "ok"
     assert f"HBRT_HOME={shell.home}, " in found["settings"]["found"]
     assert "HBRT_CORES=1" in found["settings"]["found"]
-    misspelt, unknown = found["setting HBRT_CAHCE"], found["setting HBRT_SOMETHING_ELSE"]
-    assert (misspelt["level"], misspelt["advice"]) == ("warn", "Did you mean HBRT_CACHE?")
+    misspelled, unknown = found["setting HBRT_CAHCE"], found["setting HBRT_SOMETHING_ELSE"]
+    assert (misspelled["level"], misspelled["advice"]) == ("warn", "Did you mean HBRT_CACHE?")
     assert (unknown["level"], unknown["advice"]) == ("warn", "docs/settings.md lists those that there are.")
     shell.environment["HBRT_CORES"] = "many"
     assert shell.hbrt("doctor").returncode == 3
