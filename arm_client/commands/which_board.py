@@ -1,7 +1,7 @@
-"""One rule for the board of a verb: the running one that --board or HBRT_BOARD names, else a private one.
+"""The rule for a verb's board: the running one named by --board or HBRT_BOARD, otherwise a private one.
 
-A verb whose board has to be its own, for other constants, chosen orders or recorded addresses, gives it the DSP image
-of the running one. Each says in its first line where it runs what.
+A verb that needs a board of its own, for different constants, chosen orders or recorded addresses, gives it the running
+board's DSP image. Each verb prints its board and DSP image in its first line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKAGED = "/dsp_server/images/default.py"
 
 
 def say_where(board: BoardRef) -> None:
-    """Say which board a verb uses, which is private unless it runs, or is elsewhere."""
+    """Print the board that a verb uses: a running or remote one, otherwise a private one."""
     if settings.flag("HBRT_INLINE"):
         _say("in this process (HBRT_INLINE)")
     elif isinstance(board, RemoteBoard) or daemon_pid(board) is not None:
@@ -33,11 +33,11 @@ def say_where(board: BoardRef) -> None:
 
 
 def say_private(image: str | Path | None, profile: str = "") -> None:
-    """Say that a verb uses its own board.
+    """Print that a verb uses its own board.
 
     Args:
-        image: Its DSP image; nothing for the packaged ops.
-        profile: Name of its profile; nothing for that of HBRT_PROFILE.
+        image: Its DSP image; empty for the packaged ops.
+        profile: Name of its profile; empty for that of HBRT_PROFILE.
     """
     is_packaged = not image or str(image).endswith(PACKAGED)
     ops = "the packaged ops" if is_packaged else image
@@ -45,7 +45,7 @@ def say_private(image: str | Path | None, profile: str = "") -> None:
 
 
 def private_image(image: str | Path | None) -> str:
-    """The DSP image of a verb's own board: the one given, else the running board's, else that of HBRT_IMAGE.
+    """The DSP image of a verb's own board: the given one, otherwise the running board's, otherwise that of HBRT_IMAGE.
 
     Args:
         image: What --image has.

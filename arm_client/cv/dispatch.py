@@ -1,4 +1,4 @@
-"""What the wrappers of the CV ops share: options, names of choices, kernels, and the call itself."""
+"""Shared code of the CV ops' wrappers: options, names of choices, kernels, and the call itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
     """Keyword arguments that all CV functions share.
 
     Attributes:
-        out: Where the result goes: a board array, or an Nv12 of two, that fits; None, the default, for a new one.
+        out: Destination: a matching board array or an Nv12 of two; None, the default, for a new one.
         priority: 0..255, larger first; 0 by default.
         core: Core mask; 0, the default, for any core.
         timeout: Seconds; None, the default, for no limit.
@@ -81,7 +81,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
 
 
 def pair(name: str, values: object) -> tuple[int, int]:
-    """Two whole numbers, such as width and height; raises CallerError for anything else."""
+    """Two integers, such as width and height; raises CallerError for anything else."""
     try:
         first, second = (index(value) for value in values)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
@@ -90,7 +90,7 @@ def pair(name: str, values: object) -> tuple[int, int]:
 
 
 def floats(name: str, values: ArrayLike) -> NDArray[Any]:
-    """The values as an array of floats; raises CallerError when they are no real numbers."""
+    """The values as an array of floats; raises CallerError if they are not real numbers."""
     try:
         given = np.asarray(values)
     except (TypeError, ValueError):
@@ -102,14 +102,14 @@ def floats(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
-    """What a choice stands for; raises CallerError when it is none."""
+    """The value of a choice; raises CallerError if it is unknown."""
     if value not in list(choices):  # a list, as a value may be of any type
         raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
     return choices[value]
 
 
 def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options: Options, *used: object) -> Picture:
-    """Hold the structure to its rules, call the op, and wait.
+    """Validate the structure, call the op, and wait.
 
     Args:
         board: Connection to a board.
@@ -117,7 +117,7 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
         param: Its input block, filled.
         result: Image that `param.dst` describes; its memory is the output block.
         options: See Options.
-        *used: What must stay alive while a core may touch it: the source, kernels, maps.
+        *used: Objects to keep alive while a core may access them: the source, kernels, maps.
 
     Returns:
         `result`.
@@ -139,7 +139,7 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
 
 
 def _checked(param: CvParam) -> bytes:
-    """The bytes of a structure that keeps its rules: those of the frame before are held to them once."""
+    """The bytes of a valid structure; a structure equal to the previous frame's is not validated again."""
     raw = bytes(param)
     if (type(param), raw) not in _known_good:
         try:

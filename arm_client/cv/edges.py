@@ -28,7 +28,7 @@ def canny(
     overlap: int = 64,
     **options: Unpack[Options],
 ) -> Array:
-    """Edges one pixel wide, by the op at 0x802.
+    """Find edges one pixel wide with the op at 0x802.
 
     Args:
         board: Connection to a board.
@@ -37,12 +37,12 @@ def canny(
         threshold2: An edge begins where the gradient is above this; at least threshold1.
         kernel_size: Of the derivatives: 3, 5 or 7.
         norm: "l1" |dx| + |dy|, "l2" sqrt(dx^2 + dy^2).
-        overlap: Halo of a tile on the chip; changes nothing here.
+        overlap: Halo of a tile on the chip; has no effect here.
         **options: See Options.
 
     Returns:
-        Board array (height, width) uint8: 255 on an edge, 0 elsewhere. Exact, but for kernel_size 5 under "l2", where
-        of two gradients above 4096 whose squares are within 2^-22 of each other either may count as the larger.
+        Board array (height, width) uint8: 255 on an edge, 0 elsewhere. Exact, except for kernel_size 5 with "l2": of
+        two gradients above 4096 whose squares are within 2^-22 of each other, either may count as the larger.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -72,7 +72,7 @@ def corner_harris(
     dtype: DTypeLike = np.int32,
     **options: Unpack[Options],
 ) -> Array:
-    """How much of a corner each pixel is, by the op at 0x803: det(A) - sensitivity * trace(A)^2.
+    """Compute the corner response of each pixel with the op at 0x803: det(A) - sensitivity * trace(A)^2.
 
     Args:
         board: Connection to a board.
@@ -115,7 +115,7 @@ def sobel(
     border: Border = "replicate",
     **options: Unpack[Options],
 ) -> Array:
-    """A derivative, smoothed across, by the op at 0x814.
+    """Compute a derivative, smoothed in the other direction, with the op at 0x814.
 
     Args:
         board: Connection to a board.

@@ -49,11 +49,11 @@ def bilateral_filter(
     border: Border = "replicate",
     **options: Unpack[Options],
 ) -> Array:
-    """A mean of the pixels nearby that counts those of a similar value, by the op at 0x800.
+    """Average nearby pixels of similar value with the op at 0x800.
 
     Args:
         board: Connection to a board.
-        src: (height, width) or (height, width, 3), uint8. A board array whose rows are whole is used where it is.
+        src: (height, width) or (height, width, 3), uint8. A board array with contiguous rows is used in place.
         kernel_size: Diameter of the disc, odd, 3..31.
         sigma_color: Standard deviation over differences of value, above 0.
         sigma_space: Standard deviation over distances in pixels, above 0.
@@ -89,13 +89,13 @@ def box_filter(
     dtype: DTypeLike = np.uint8,
     **options: Unpack[Options],
 ) -> Array:
-    """The mean, or the sum, of a window, by the op at 0x801.
+    """Compute the mean or the sum of a window with the op at 0x801.
 
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
         size: Width and height of the window, 1..127.
-        anchor: Column and row of the window that lie on the pixel; -1 for its middle.
+        anchor: Column and row of the window at the pixel; -1 for its middle.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
         normalize: The mean, within 1 of the exact one; otherwise the sum.
         dtype: Of the result: uint8, where a sum saturates, or int32 for the sum of a (height, width).
@@ -124,12 +124,12 @@ def box_filter(
 
 
 def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant", **options: Unpack[Options]) -> Array:
-    """The largest pixel under a mask, by the op at 0x805.
+    """Take the largest pixel under a mask with the op at 0x805.
 
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
-        mask: (rows, columns), 1..31 both; not 0 takes part. Its element (rows // 2, columns // 2) lies on the pixel.
+        mask: (rows, columns), 1..31 both; not 0 takes part. Its element (rows // 2, columns // 2) is at the pixel.
         border: What lies outside: "constant" never wins, "replicate" is the last pixel.
         **options: See Options.
 
@@ -148,9 +148,9 @@ def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant
 
 
 def erode(board: Board, src: Array, mask: ArrayLike, border: Border = "constant", **options: Unpack[Options]) -> Array:
-    """The smallest pixel under a mask, by the op at 0x807.
+    """Take the smallest pixel under a mask with the op at 0x807.
 
-    As `dilate`, but the mask's element ((rows - 1) // 2, (columns - 1) // 2) lies on the pixel.
+    Like `dilate`, but the mask's element ((rows - 1) // 2, (columns - 1) // 2) is at the pixel.
 
     Source: VP operator manual (J6 OE 3.0.17), Erode.
     """
@@ -171,13 +171,13 @@ def filter2d(
     dtype: DTypeLike = np.uint8,
     **options: Unpack[Options],
 ) -> Array:
-    """A weighted sum of a window, by the op at 0x808: a correlation, the kernel is not turned over.
+    """Compute the weighted sum of a window with the op at 0x808: a correlation, the kernel is not flipped.
 
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
         kernel: (rows, columns), 1..31 both; float32.
-        anchor: Column and row of the kernel that lie on the pixel; -1 for its middle.
+        anchor: Column and row of the kernel at the pixel; -1 for its middle.
         delta: Added to each sum.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
         dtype: Of the result: uint8, or for a (height, width) also int16 or float32. Integers saturate.
@@ -208,7 +208,7 @@ def filter2d(
 def gaussian_blur(
     board: Board, src: Array, kernel_size: int = 3, border: Border = "replicate", **options: Unpack[Options]
 ) -> Array:
-    """A mean with weights 1 2 1 or 1 4 6 4 1 both ways, by the op at 0x80a.
+    """Blur with weights 1 2 1 or 1 4 6 4 1 in both directions with the op at 0x80a.
 
     Args:
         board: Connection to a board.
@@ -230,7 +230,7 @@ def gaussian_blur(
 
 
 def median_blur(board: Board, src: Array, mask_width: int = 3, **options: Unpack[Options]) -> Array:
-    """The median of a square, by the op at 0x80c; the border is replicated.
+    """Take the median of a square with the op at 0x80c; the border is replicated.
 
     Args:
         board: Connection to a board.
@@ -262,14 +262,14 @@ def sep_filter2d(
     dtype: DTypeLike = np.uint8,
     **options: Unpack[Options],
 ) -> Array:
-    """A weighted sum along rows, then along columns, by the op at 0x813.
+    """Compute weighted sums along rows, then along columns, with the op at 0x813.
 
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
         kernel_x: Weights along a row, 1..31 of them: (n,), (1, n) or (n, 1).
         kernel_y: Weights along a column, likewise.
-        anchor: Which of them lie on the pixel; -1 for the middle one.
+        anchor: Index of the weight at the pixel; -1 for the middle one.
         delta: Added to each sum.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
         dtype: Of the result, as for `filter2d`.
@@ -301,7 +301,7 @@ def sep_filter2d(
 
 
 def _taps(name: str, values: ArrayLike) -> Array:
-    """Weights along one axis; raises CallerError for what is neither a list of them nor one row or column."""
+    """Weights along one axis; raises CallerError unless they are a list, one row or one column."""
     taps = floats(name, values)
     if taps.ndim not in {1, 2} or not 0 < taps.size == max(taps.shape):
         raise refusal(f"The {name} has shape {taps.shape}: give its weights along one axis, (n,), (1, n) or (n, 1).")
@@ -309,7 +309,7 @@ def _taps(name: str, values: ArrayLike) -> Array:
 
 
 def _hold(rule: Callable[[str, list[Any]], object], name: str, held: Array) -> None:
-    """Hold the elements of a kernel, as they are on the board, to a rule; raises CallerError."""
+    """Validate the elements of a kernel as stored on the board; raises CallerError."""
     try:
         rule(name, held.reshape(-1).tolist())
     except CvRuleError as error:

@@ -28,7 +28,7 @@ HALF_TURN = 180
 def flip(
     board: Board, src: Picture, direction: Literal["vertical", "horizontal", "both"], **options: Unpack[Options]
 ) -> Picture:
-    """Upside down ("vertical"), left to right ("horizontal") or both, by the op at 0x809.
+    """Flip upside down ("vertical"), left to right ("horizontal") or both with the op at 0x809.
 
     Args:
         board: Connection to a board.
@@ -51,7 +51,7 @@ def flip(
 
 
 def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options: Unpack[Options]) -> Picture:
-    """Turned clockwise, by the op at 0x812.
+    """Rotate clockwise with the op at 0x812.
 
     Args:
         board: Connection to a board.
@@ -74,7 +74,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
 
 
 def transpose(board: Board, src: Picture, **options: Unpack[Options]) -> Picture:
-    """Rows become columns, by the op at 0x816.
+    """Transpose rows and columns with the op at 0x816.
 
     Args:
         board: Connection to a board.

@@ -1,4 +1,4 @@
-"""Images as arrays, on their way to a CV op and back: which descriptor fits one, and when it can be used as it lies."""
+"""Images as arrays for CV ops: the descriptor of each, and whether it can be used in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, I
 
 
 class Nv12(NamedTuple):
-    """An NV12 image as two arrays, which may lie anywhere.
+    """An NV12 image as two arrays, at any addresses.
 
     Attributes:
         y: (height, width) uint8, both even.
@@ -36,7 +36,7 @@ COLOR_CHANNELS = 3
 
 
 def first_plane(image: NDArray[Any] | Nv12) -> Any:
-    """The array itself, or Y; `Any`, because only what lies on the board has an address."""
+    """The array itself, or Y; `Any`, because only arrays on the board have an address."""
     return image.y if isinstance(image, Nv12) else image
 
 
@@ -47,10 +47,10 @@ def size_of(image: NDArray[Any] | Nv12) -> tuple[int, int]:
 
 
 def kind_of(image: NDArray[Any] | Nv12, channels: ImageKind = RGB) -> ImageKind:
-    """Format and type of an image; `channels` says the order of a color image's.
+    """Format and type of an image; `channels` is a color image's order.
 
     Raises:
-        CallerError: it has no pixels, or a shape or type that no image has.
+        CallerError: it has no pixels, or an invalid shape or type.
     """
     if isinstance(image, Nv12):
         for plane in image:
@@ -78,7 +78,7 @@ def kind_of(image: NDArray[Any] | Nv12, channels: ImageKind = RGB) -> ImageKind:
 
 
 def kind_of_array(image: NDArray[Any]) -> ImageKind:
-    """As `kind_of`, for an op that takes images of one plane only; an Nv12 is a CallerError, too."""
+    """Like `kind_of`, for an op that takes only single-plane images: an Nv12 is a CallerError, too."""
     given: object = image
     if isinstance(given, Nv12):
         raise refusal(
@@ -88,7 +88,7 @@ def kind_of_array(image: NDArray[Any]) -> ImageKind:
 
 
 def to_board(board: Board, image: Picture) -> Picture:
-    """The image in device memory: board arrays whose rows are whole are used where they are, others are copied."""
+    """The image in device memory: board arrays with contiguous rows are used in place, others are copied."""
     if isinstance(image, Nv12):
         return Nv12(_array_to_board(board, image.y), _array_to_board(board, image.uv))
     return _array_to_board(board, image)
@@ -101,7 +101,7 @@ def _array_to_board(board: Board, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def has_whole_rows(array: NDArray[Any]) -> bool:
-    """Whether the pixels of a row lie side by side, and the rows in order and apart: what a stride can describe."""
+    """Whether a stride can describe the image: contiguous pixels in each row, and rows in order without overlap."""
     pixel_bytes = array.itemsize * math.prod(array.shape[2:])
     inner = array.strides[1:] if array.shape[1] > 1 else array.strides[2:]
     expected = (pixel_bytes, array.itemsize)[: len(array.strides) - 1][-len(inner) :] if inner else ()
@@ -128,7 +128,7 @@ def describe(image: NDArray[Any] | Nv12, kind: ImageKind) -> hbVPImage:
 
 
 def _stride(array: NDArray[Any]) -> int:
-    """Bytes between rows; numpy's own is any number when there is only one row."""
+    """Bytes between rows; numpy's own is arbitrary if there is only one row."""
     if array.shape[0] > 1:
         return array.strides[0]
     return array.nbytes
@@ -148,7 +148,10 @@ def new_image(board: Board, like: Picture, height: int, width: int, out: Any) ->
 
 
 def planes_of(out: Any) -> tuple[Any, Any]:
-    """Where the two planes of an Nv12 go: those of `out`, or None for new ones. Another `out` is a CallerError."""
+    """Destinations of the two planes of an Nv12: the planes of `out`, or None for new ones.
+
+    Another `out` is a CallerError.
+    """
     if out is None:
         return None, None
     try:

@@ -65,7 +65,7 @@ def cvt_color(
     channels: Order = "rgb",
     **options: Unpack[Options],
 ) -> Array | Nv12:
-    """NV12, RGB, BGR and Y into one another, by the op at 0x804.
+    """Convert between NV12, RGB, BGR and Y with the op at 0x804.
 
     Args:
         board: Connection to a board.
@@ -103,7 +103,7 @@ def cvt_color(
 
 
 def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array:
-    """Gray values spread so that each is about as frequent as the next, by the op at 0x806.
+    """Equalize the histogram of gray values with the op at 0x806.
 
     Args:
         board: Connection to a board.
@@ -125,7 +125,7 @@ def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array
 
 
 def integral(board: Board, src: Array, **options: Unpack[Options]) -> Array:
-    """Sums of all pixels above and to the left, by the op at 0x80b.
+    """Sum all pixels above and to the left with the op at 0x80b.
 
     Args:
         board: Connection to a board.
@@ -155,14 +155,14 @@ def threshold(
     type: ThresholdType = "binary",
     **options: Unpack[Options],
 ) -> Array:
-    """Pixels above a value, and the others, by the op at 0x815.
+    """Apply a threshold with the op at 0x815.
 
     Args:
         board: Connection to a board.
         src: (height, width) uint8, int16 or float32.
-        thresh: What a pixel has to be above.
-        max_val: What "binary" and "binary_inv" write.
-        type: What is written above thresh, and otherwise: "binary" max_val, 0; "binary_inv" 0, max_val; "trunc"
+        thresh: The threshold, which a pixel must exceed.
+        max_val: The value that "binary" and "binary_inv" write.
+        type: The values written above thresh and otherwise: "binary" max_val, 0; "binary_inv" 0, max_val; "trunc"
             thresh, the pixel; "tozero" the pixel, 0; "tozero_inv" 0, the pixel.
         **options: See Options; `out` may be `src`.
 

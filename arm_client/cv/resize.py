@@ -42,7 +42,7 @@ def resize(
     interpolation: Interpolation = "linear",
     **options: Unpack[Options],
 ) -> Picture:
-    """Another width and height, by the op at 0x810.
+    """Resize to another width and height with the op at 0x810.
 
     Args:
         board: Connection to a board.
@@ -80,7 +80,7 @@ def roi_resize(
     interpolation: Interpolation = "linear",
     **options: Unpack[Options],
 ) -> Picture:
-    """Several regions of an image, all to one size, by the op at 0x811.
+    """Resize several regions of an image to one size with the op at 0x811.
 
     Args:
         board: Connection to a board.
@@ -152,7 +152,7 @@ def _first_of(results: Any) -> tuple[Any, tuple[int, int]]:
 
 
 def _stack(board: Board, shape: tuple[int, ...], out: Any) -> Any:
-    """An array for all results; one of the caller's has to be in C order."""
+    """An array for all results; the caller's array must be in C order."""
     if out is not None and not isinstance(out, np.ndarray):
         raise refusal(f"out is a {type(out).__name__}: make it with board.empty().")
     if out is not None and not out.flags.c_contiguous:
@@ -166,7 +166,7 @@ def _stack(board: Board, shape: tuple[int, ...], out: Any) -> Any:
 def pyr_down(
     board: Board, src: Picture, interpolation: PyramidFilter = "gaussian", **options: Unpack[Options]
 ) -> Picture:
-    """Half the size, smoothed, by the op at 0x80d.
+    """Smooth and halve the size with the op at 0x80d.
 
     Args:
         board: Connection to a board.
@@ -189,7 +189,7 @@ def pyr_down(
 def pyr_up(
     board: Board, src: Picture, interpolation: PyramidFilter = "gaussian", **options: Unpack[Options]
 ) -> Picture:
-    """Twice the size, smoothed, by the op at 0x80e; as `pyr_down` otherwise."""
+    """Double the size and smooth with the op at 0x80e; otherwise like `pyr_down`."""
     param = filled(hbDSPCvPyrUpParam, interpolation=chosen("interpolation", interpolation, PYRAMID_FILTERS))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_UP, param, src, options)
 

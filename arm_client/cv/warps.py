@@ -44,7 +44,7 @@ def remap(
     border_value: int = 0,
     **options: Unpack[Options],
 ) -> Picture:
-    """Each pixel from where a map says, by the op at 0x80f: result[y, x] = src at (map[y, x, 0], map[y, x, 1]).
+    """Remap pixels with the op at 0x80f: result[y, x] = src at (map[y, x, 0], map[y, x, 1]).
 
     Args:
         board: Connection to a board.
@@ -98,13 +98,13 @@ def warp_affine(
     border_value: int = 0,
     **options: Unpack[Options],
 ) -> Picture:
-    """Scaled, turned, sheared, moved, by the op at 0x817.
+    """Scale, rotate, shear and move with the op at 0x817.
 
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8, or an Nv12.
         matrix: 2 x 3; takes a point of `src` to the result. It has an inverse.
-        size: Width and height of the result; None for those of `src`.
+        size: Width and height of the result; None for the size of `src`.
         interpolation: "nearest" or "linear".
         border: What lies outside: "constant" border_value, "replicate" the last pixel.
         border_value: 0..255, in every channel; UV of an Nv12 is 128 outside.
@@ -132,7 +132,7 @@ def warp_perspective(
     border_value: int = 0,
     **options: Unpack[Options],
 ) -> Picture:
-    """Seen from elsewhere, by the op at 0x818.
+    """Change the perspective with the op at 0x818.
 
     As `warp_affine`, but `matrix` is 3 x 3 and takes a point of the result to `src`; it needs no inverse.
 

@@ -1,8 +1,8 @@
 """The DNN runtime: models on virtual BPU cores, with layers that may run on the DSP.
 
-The C names (hbDNN*) are those of ``arm_client``; ``load`` gives models with Python's habits, and a layer of
-a program's own begins with ``Layer`` or ``DspLayer``. ``__init__.pyi`` lists the names; what loads onnxruntime is
-loaded when it is first used.
+The C names (hbDNN*) are those of ``arm_client``; ``load`` returns models with a Python interface; derive your own
+layers from ``Layer`` or ``DspLayer``. ``__init__.pyi`` lists the names; modules that need onnxruntime are loaded on
+first use.
 """
 
 import hbrt.models  # noqa: F401 - before onnxruntime, which reads the environment when it is loaded

@@ -1,4 +1,4 @@
-"""The board's environment variables for models: a table of what each means there and does here; and the log.
+"""The board's environment variables for models: their meaning on the board and their effect here; and the log.
 
 docs/dnn-layers.md has the table, made from this one. A variable that is set and has no effect costs one warning line.
 """
@@ -22,7 +22,7 @@ from hbrt.status import Status, name_of
 
 
 class Level(IntEnum):
-    """Levels of the log; the three that the manual names, and two below them, of which there are no records."""
+    """Levels of the log; the three that the manual names, and two below them, which are never used."""
 
     DEBUG = 1
     INFO = 2
@@ -35,11 +35,11 @@ class Variable(NamedTuple):
     """One variable of the board's runtime.
 
     Attributes:
-        name: As it is written.
+        name: Its name.
         meaning: On the board.
-        here: What becomes of it here.
-        is_honored: Else it is answered with a warning line that says ``here``.
-        right_value: One that asks for what is done anyway, whatever the case of its letters: it is no reason to warn.
+        here: Its effect here.
+        is_honored: Otherwise it gives a warning line with ``here``.
+        right_value: A value, in any case, that requests the default behavior and gives no warning.
     """
 
     name: str
@@ -130,10 +130,10 @@ _lock = threading.Lock()
 
 
 def check() -> None:
-    """Warn of each variable that is set and has no effect, once a process.
+    """Warn about each variable that is set but has no effect, once per process.
 
     Raises:
-        ModelError: HB_DNN_INVALID_ARGUMENT: one that is honored has a value that it cannot have.
+        ModelError: HB_DNN_INVALID_ARGUMENT: an honored variable has an invalid value.
     """
     log_level()
     threads = os.environ.get("HB_MAX_THREAD_NUM")
@@ -172,7 +172,7 @@ def is_dsp_enabled() -> bool:
 
 
 def trace_file() -> Path | None:
-    """The file of the trace that HB_DNN_ENABLE_PERFETTO asks for; None for no trace.
+    """The file of the trace requested by HB_DNN_ENABLE_PERFETTO; None for no trace.
 
     Raises:
         ModelError: HB_DNN_INVALID_ARGUMENT: it is not a yes or no, or the configuration cannot be read.
@@ -211,7 +211,7 @@ def warn(text: str) -> None:
 
 
 def warn_once(text: str) -> None:
-    """A warning that a process gives once."""
+    """A warning given once per process."""
     with _lock:
         if text in _warned:
             return
@@ -226,7 +226,7 @@ def _bad(name: str, value: str, wanted: str) -> ModelError:
 def refused(status: int, sentence: str) -> int:
     """End a C name with a status: its sentence is an error of the log, and last_error()'s. For C names to call.
 
-    Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
+    An expired wait is not logged, since it is a normal result, nor are this package's own calls, since they raise.
     """
     caller = sys._getframe(1).f_back  # noqa: SLF001 - who called the C name; none where the interpreter did, as at exit
     module = "" if caller is None else str(caller.f_globals.get("__name__"))

@@ -1,4 +1,4 @@
-"""Refusals of the DNN runtime: a status and its sentence, raised inside, returned by the C names."""
+"""Refusals of the DNN runtime: a status and its message, raised internally, returned by the C names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bad_argument(sentence: str) -> ModelError:
 
 
 def invalid(sentence: str) -> ModelError:
-    """HB_DNN_INVALID_MODEL: the bytes are damaged or are no model."""
+    """HB_DNN_INVALID_MODEL: the bytes are damaged or not a model."""
     return ModelError(Status.HB_DNN_INVALID_MODEL, sentence)
 
 
@@ -46,7 +46,7 @@ def incompatible(sentence: str) -> ModelError:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What a model is refused for inside has this API's code; also a decorator.
+    """Translate errors about a model into this API's codes; also a decorator.
 
     Raises:
         ModelError: instead of a GraphError.

@@ -1,6 +1,6 @@
 """Tables of opaque handles. A handle is a kind and a serial, so that a stale one differs from a foreign one.
 
-Serials never come back, also not in a fork's child: a handle that the child inherited is known as its parent's.
+Serials are never reused, not even in a forked child: a handle inherited by the child is recognized as its parent's.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ class Handles(Generic[_Value]):
         return found
 
     def find(self, handle: int | None) -> _Value | None:
-        """What a handle stands for, or None."""
+        """The object of a handle, or None."""
         return self._live.get(handle) if handle else None
 
     def remove(self, handle: int) -> _Value | None:
-        """Take a handle out; None when another thread did before."""
+        """Remove a handle; returns None if another thread already did."""
         return self._live.pop(handle, None)
 
     def values(self) -> list[_Value]:
-        """What all live handles stand for, the oldest first."""
+        """The objects of all live handles, oldest first."""
         return list(self._live.values())
 
     def detach_in_child(self) -> None:
-        """In a fork's child: what is live is the parent's."""
+        """In a forked child: the live handles belong to the parent."""
         # Kept for good: a session of onnxruntime waits at its end for threads that did not survive the fork.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._live))
         self._live = {}

@@ -143,9 +143,9 @@ def command(
 ) -> Report:
     """Run the calls of the recording DIR, or only the named ones, without their program.
 
-    'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
-    that it had, at the same physical addresses, on a private board with the image FILE. What it writes and its status
-    are compared with the recording; the exit code is 1 when one differs. --timeout applies to each call.
+    'hbrt run --record DIR PROGRAM' makes a recording, as does the recorder for boards. Each call gets the memory that
+    it had, at the same physical addresses, on a private board with the image FILE. Its results and status are compared
+    with the recording; the exit code is 1 if any differ. --timeout applies to each call.
 
     --against makes it a gate for a pull request: 'hbrt replay --against DIR --image new_ops.py'.
 

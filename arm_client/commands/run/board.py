@@ -35,7 +35,7 @@ INLINE = "inline"
 def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tuple[str, bool]]:
     """Directory of a board that runs while the samples of a group run, and whether it is private.
 
-    A private board has the image of HBRT_IMAGE, else the one that the group needs.
+    A private board has the image of HBRT_IMAGE or, if unset, the one that the group needs.
 
     Raises:
         BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is wrong.
@@ -86,7 +86,7 @@ def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tu
 
 
 def profile_of(group: str) -> AbstractContextManager[None]:
-    """Have the daemon and the samples of a group model the board that the group is about, unless HBRT_PROFILE says."""
+    """Make the daemon and the samples of a group model the group's board unless HBRT_PROFILE is set."""
     is_ours = group in _PROFILES and not os.environ.get("HBRT_PROFILE")
     return settings.set_to("HBRT_PROFILE", _PROFILES[group]) if is_ours else nullcontext()
 
@@ -114,19 +114,19 @@ def image_of(group: str) -> Iterator[None]:
 
 
 def board_to_trace(board: BoardRef) -> BoardRef | None:
-    """A board that runs, here or elsewhere; None when each program has a private one."""
+    """A running board, local or remote; None if each program has a private one."""
     return board if isinstance(board, RemoteBoard) else running_here(board)
 
 
 def running_here(board: BoardRef) -> BoardPaths | None:
-    """A board that runs, and that programs here share; None when each has a private one, or it is elsewhere."""
+    """A running local board that programs share; None if each has a private one, or the board is remote."""
     if isinstance(board, RemoteBoard) or settings.flag("HBRT_INLINE") or daemon_pid(board) is None:
         return None
     return board
 
 
 def _relay_of(board: BoardPaths) -> int | None:
-    """A descriptor that is readable once the board's relay has ended; None when there is none."""
+    """A descriptor that is readable once the board's relay has ended; None if there is no relay."""
     try:
         pid = lock_holder(board.relay_lock)
         return None if pid is None else os.pidfd_open(pid)
@@ -138,7 +138,7 @@ def mode_of(board: BoardRef, asked: str | None, group: str = "") -> str:
     """Relay, unless the group, an option or a setting has another mode; a board of another machine has this one alone.
 
     Raises:
-        click.UsageError: a mode was asked for, and HBRT_INLINE has the programs run their ops themselves.
+        click.UsageError: a mode was given, but with HBRT_INLINE the programs run their ops themselves.
     """
     if settings.flag("HBRT_INLINE"):
         if asked is not None:

@@ -19,7 +19,7 @@ RELEASE = ("hbDSPReleaseTask", "hbDNNReleaseTask")
 
 
 class Calls:
-    """The tasks that a program submits by ``hb.NAME``, one at a time."""
+    """The tasks that a program submits with ``hb.NAME``, one at a time."""
 
     def __init__(self) -> None:
         self.command: int | None = None
@@ -69,7 +69,7 @@ class Calls:
         return {name: value for name, value in known.items() if value is not None}
 
     def _modelled(self) -> dict[str, Any]:
-        """What the ops take on the board, all together; nothing for a program without calls of ops."""
+        """The total time of the ops on the board; empty for a program that calls no ops."""
         session = process.default
         if session is None or not self._ended:
             return {}

@@ -34,7 +34,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
 
 
 def _if_known(key: str, text: Callable[[Any], object]) -> Callable[[dict[str, Any]], object]:
-    """The text of a field of a sample's result; None where the field has none."""
+    """The text of a field of a sample's result; None if the field has no value."""
     return lambda result: None if (value := result[key]) is None else text(value)
 
 
@@ -162,11 +162,11 @@ def command(
     trace: Path | None,
     timeout: float,
 ) -> Report:
-    """Run the samples of GROUP (such as 'nn'), all of them or those named; 'hbrt run nn help' lists them.
+    """Run the samples of GROUP (such as 'nn'), all or only the named ones; 'hbrt run nn help' lists them.
 
-    They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
-    or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
-    runs a model too, if the extra 'dnn' is installed. --timeout applies to each.
+    They run on the running board, or on a private one when none runs; their tasks go through the board's relay unless
+    --mode or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed.
+    'nn' runs a model too, if the extra 'dnn' is installed. --timeout applies to each.
 
     PROGRAM is your Python file or executable; its arguments follow it. The exit code is the program's own, or 1 if a
     mistake was found in it. If no board is running, it gets a private one with the DSP image --image. With --json the
@@ -217,7 +217,7 @@ def _refuse_options(names: tuple[str, ...], why: str) -> None:
 
     Args:
         names: Of the options.
-        why: The rest of the sentence, behind the option's name.
+        why: The rest of the message, after the option's name.
 
     Raises:
         click.UsageError: one was given.
@@ -277,7 +277,7 @@ def _run_samples(
 
 
 def _run_defects(names: tuple[str, ...], timeout: float) -> Report:
-    """Run the programs with a mistake each: what names it, and what the checks say of the corrected twin."""
+    """Run the programs with one mistake each: report what detects it, and the checks' result for the corrected twin."""
     known = all_defects()
     if unknown := [name for name in names if name not in known and name != "help"]:
         raise click.UsageError(f"Unknown defect {unknown[0]!r}; known are {', '.join(known)}.")
@@ -339,7 +339,7 @@ def _parts(results: list[dict[str, Any]], where: str) -> Iterator[object]:
 
 
 def _place_of(result: dict[str, Any]) -> tuple[int, str]:
-    """Key by which the table is sorted: command, then name; last those whose command is not known."""
+    """Sort key of the table: command, then name; unknown commands come last."""
     command = result["command"]
     return 1 << 16 if command is None else command, result["sample"]
 
@@ -347,7 +347,7 @@ def _place_of(result: dict[str, Any]) -> tuple[int, str]:
 def _keep(
     output: Path, document: dict[str, Any], outcomes: list[Outcome], picture: Path | None, *, has_sheet: bool
 ) -> str:
-    """Write all results into the directory, and the sheet into the document; returns a line with the place.
+    """Write all results to the directory, and the sheet to the document; returns a line with the path.
 
     Raises:
         OSError: it cannot be written.

@@ -52,8 +52,8 @@ class Verdict(NamedTuple):
 
     Attributes:
         defect: The program.
-        sentences: The sentence that names each mistake, empty for a mistake that none names.
-        twin: Why its twin is not clean; empty for one that is.
+        sentences: The message that detects each mistake; empty for an undetected one.
+        twin: Why its twin is not clean; empty if it is.
     """
 
     defect: Defect
@@ -118,7 +118,7 @@ def _telling(named: str, findings: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def spoiling(twin: Run) -> str:
-    """Why a corrected program is not clean; empty for one that is."""
+    """Why a corrected program is not clean; empty if it is."""
     if twin.findings:
         return "; ".join(f"{found['kind']}: {found['text']}" for found in twin.findings)
     if twin.code:
@@ -133,7 +133,7 @@ def kinds_of(defect: Defect) -> list[str]:
 
 @contextmanager
 def watching() -> Iterator[tuple[BoardPaths, Forks]]:
-    """A board that watches everything and serves the ops of the defects, and the process that runs them on it."""
+    """A board with all checks that serves the ops of the defects, and the process that runs them on it."""
     os.environ["HBRT_CHECK"] = "all,advice"  # the daemon's and the programs'
     with private_daemon(samples_dir() / GROUP / "image.py") as board, Forks(*_LOADED) as forks:
         yield board, forks

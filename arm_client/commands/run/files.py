@@ -1,4 +1,4 @@
-"""Files that the user gives to ``hbrt run``: a mistake in one is reported before any sample runs."""
+"""Files passed to ``hbrt run``: an error in one is reported before any sample runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBERS = ("x", "y", "z", "intensity", "ring or time")  # of a point, float32; 
 
 
 def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
-    """An option that names an existing regular file, which is read to its end, and twice."""
+    """An option that names an existing regular file, which is read completely, twice."""
 
     def check(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
         if value is not None and not value.is_file():
@@ -37,7 +37,7 @@ def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
 
 
 def default_output(samples: dict[str, Path]) -> Path | None:
-    """Where results go when no directory is named; None when no sample makes a file."""
+    """The default directory for results; None if no sample writes a file."""
     return DEFAULT_DIRECTORY if any("output_dir" in arguments_of(file) for file in samples.values()) else None
 
 
@@ -47,10 +47,10 @@ def options_of(
     """The arguments of the samples' ``main()``, as far as they take them.
 
     Args:
-        samples: Those that will run.
+        samples: The samples to run.
         files: The user's files, by argument.
-        output: Directory for results; None for no files.
-        were_named: Whether the user named them, rather than have all of the group run.
+        output: Directory for results; None for no output files.
+        were_named: Whether the user named them, instead of running the whole group.
 
     Raises:
         click.UsageError: a point cloud or a picture, and no sample that takes one; a file of another format, or for

@@ -1,4 +1,4 @@
-"""Runs programs one after another, each in a fork of one process, which has loaded what every run needs.
+"""Runs programs one after another, each in a fork of one process, which has loaded the modules that every run needs.
 
 ``Forks`` starts that process by ``python -m``. A job is a line of JSON on its standard input, the outcome a line on its
 standard output.
@@ -28,10 +28,10 @@ from hbrt.settings import is_given
 
 
 class Forks:
-    """The process, from the side that has programs run; a context manager.
+    """The process as seen by its client; a context manager.
 
     Args:
-        *loaded: Modules that it loads, by name. What else a program imports, each run loads for itself.
+        *loaded: Names of the modules that it loads. Each run loads a program's other imports itself.
     """
 
     def __init__(self, *loaded: str) -> None:
@@ -63,9 +63,9 @@ class Forks:
         Args:
             program: A Python file, or an executable file.
             arguments: Its arguments.
-            settings: Environment variables, beside those of the time when the process started.
+            settings: Environment variables, in addition to those at the process's start.
             seconds: How long it may take; it is killed then.
-            function: Of a Python file, what is called; empty for the file as a program.
+            function: The function to call in a Python file; empty to run the file as a program.
 
         Raises:
             BoardError: the process that forks has ended.
@@ -124,7 +124,7 @@ def _end_of(pid: int, seconds: float, output: Path) -> tuple[int, bool]:
 
 
 def _be(job: dict[str, Any]) -> None:
-    """Become the program of a job, up to its first line of Python; one that is no Python runs from here."""
+    """Become the program of a job, up to its first line of Python; a program not in Python runs from here."""
     os.environ.update(job["settings"])
     null = os.open(os.devnull, os.O_RDONLY)
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -31,7 +31,7 @@ def take_pictures(samples: dict[str, Path]) -> bool:
 
 
 def need_opencv() -> None:
-    """Say what is missing before a board is started for nothing.
+    """Report missing inputs before a board is started in vain.
 
     Raises:
         PictureError: OpenCV is not installed.
@@ -63,12 +63,12 @@ def extras_of(file: Path) -> list[str]:
 
 
 def missing_for(extra: str) -> list[str]:
-    """Names of what samples need with an extra and this machine does not have."""
+    """Names of packages that samples need from an extra and that are not installed."""
     return [name for name in NEEDED[extra] if find_spec(name) is None and not (name == QEMU and qemu())]
 
 
 def need(extra: str) -> None:
-    """Say what is missing before a board is started for nothing.
+    """Report missing packages before a board is started in vain.
 
     Raises:
         PictureError: something that samples need with this extra is not installed.
@@ -98,7 +98,7 @@ def contact_sheet(directory: Path, picture: Path | None, made: list[tuple[str, P
         made: Name and file of each result.
 
     Returns:
-        The sheet's file; None when nothing was made.
+        The sheet's file; None if nothing was written.
     """
     if not made:
         return None

@@ -30,7 +30,7 @@ def is_program(name: str) -> bool:
 
 
 class RunCommand(click.Command):
-    """``hbrt run``, whose arguments behind a program are the program's own, options too."""
+    """``hbrt run``, where everything after a program, including options, is the program's own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, up to the program."""
@@ -57,17 +57,17 @@ def run_program(
     *,
     trace: Path | None = None,
 ) -> Report:
-    """Run the program, and end with its exit code, 1 when a mistake was found in one of its processes, or UNCHECKED.
+    """Run the program, and end with its exit code, 1 if a finding was reported in one of its processes, or UNCHECKED.
 
-    A program that a signal ends has this process end by it, too.
+    If a signal ends the program, this process ends by the same signal.
 
     Args:
         program: A Python file, or a file that can be executed.
         arguments: Its arguments.
-        board: The board that it uses; None for the one that it chooses.
+        board: The board to use; None for the program's own choice.
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
         image: The DSP image of its private board; None for HBRT_IMAGE.
-        trace: File for the timeline of the run; None for none.
+        trace: File for the timeline of the run; or None.
 
     Raises:
         BadSettingError: a setting is wrong. click.UsageError: the file cannot be executed.
@@ -104,7 +104,8 @@ def run_program(
 def _served(command: list[str], output: int | None) -> int:
     """Run a command in place of this process: it gets the open descriptors and the signals.
 
-    A signal of the terminal reaches both processes by itself. One that a process sends to this one is passed on.
+    A signal of the terminal reaches both processes by itself. A signal sent to this process by another one is passed
+    on.
 
     Args:
         command: The command.

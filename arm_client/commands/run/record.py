@@ -25,19 +25,19 @@ _WAIT_SECONDS = 5.0
 
 @dataclass
 class Recorded:
-    """What was found in a run, once it is over; ``is_complete`` is False when a process of it is still attached."""
+    """The findings of a finished run; ``is_complete`` is False if one of its processes is still attached."""
 
     findings: list[Finding] = field(default_factory=list)
     is_complete: bool = True
 
     def exit_code(self, code: int) -> int:
-        """Return the run's exit code: ``code``, or UNCHECKED in place of GOOD where not all is known."""
+        """Return the run's exit code: ``code``, or UNCHECKED instead of GOOD if the findings are incomplete."""
         return code or (Exit.GOOD if self.is_complete else Exit.UNCHECKED)
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Recorded]:
-    """A run; afterwards its record, and the file of HBRT_SARIF, hold its findings."""
+    """A run; afterward, its record and the file of HBRT_SARIF contain its findings."""
     found = Recorded()
     run = FirstProcess()
     process.is_reported = True
@@ -54,7 +54,7 @@ def recorded() -> Iterator[Recorded]:
 
 
 def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | None) -> None:
-    """Make ``--record`` the HBRT_RECORD of what the verb starts.
+    """Pass ``--record`` as HBRT_RECORD to everything that the verb starts.
 
     Raises:
         click.BadParameter: something is in the directory.
@@ -67,16 +67,16 @@ def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | N
 
 
 def run_by_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) -> None:
-    """Make ``--seed`` the settings of what the verb starts."""
+    """Pass ``--seed`` as settings to everything that the verb starts."""
     if seed is not None:
         os.environ.update(settings_of(seed, os.environ))
 
 
 def route_by(_ctx: click.Context, param: click.Parameter, routes: tuple[str, ...]) -> None:
-    """Make ``--route`` the HBRT_ROUTE of what the verb starts.
+    """Pass ``--route`` as HBRT_ROUTE to everything that the verb starts.
 
     Raises:
-        click.BadParameter: an entry is none.
+        click.BadParameter: an entry is invalid.
     """
     if not routes:
         return
@@ -88,7 +88,7 @@ def route_by(_ctx: click.Context, param: click.Parameter, routes: tuple[str, ...
 
 
 def compare_routes(_ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 - click's
-    """Make ``--compare`` the HBRT_ROUTE_COMPARE of what the verb starts.
+    """Pass ``--compare`` as HBRT_ROUTE_COMPARE to everything that the verb starts.
 
     Raises:
         click.BadParameter: there is nothing to compare.

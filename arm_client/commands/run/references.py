@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(group: str, name: str, result: Any, sample: SimpleNamespace, given: dict[str, Any]) -> Verdict | None:
-    """Compare a sample's result with its reference; None when there is none.
+    """Compare a sample's result with its reference; None if there is none.
 
     Args:
         group: Of the sample.

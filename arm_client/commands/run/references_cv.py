@@ -14,7 +14,7 @@ Compute = Callable[[Any, SimpleNamespace], Any]
 
 
 def expected(op: str, input_file: str, sample: SimpleNamespace) -> Any:
-    """The result that a sample should have.
+    """The expected result of a sample.
 
     Args:
         op: Name of the op.

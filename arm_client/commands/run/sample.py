@@ -4,9 +4,9 @@ Each sample has its own process, so that a crash fails that sample alone. Its ou
 values of its calls and the comparison of its result go to the descriptor, as JSON. OPTIONS is a JSON object: arguments
 of ``main()`` by name; those that ``main()`` does not have are ignored.
 
-What a program with ``REPORTS = True`` prints is shown, as that of a program with models is.
+The output of a program with ``REPORTS = True`` is shown, as is that of a program with models.
 
-A core loads an op's libraries at the op's first call. So a program of few calls runs twice, and more often while it is
+A core loads an op's libraries at the op's first call. So a program with few calls runs twice, and again while it is
 slow, since each run may use a core that has not loaded them. The time of the fastest run counts.
 """
 
@@ -83,7 +83,7 @@ def _is_slow(answer: dict[str, Any]) -> bool:
 
 
 def _print(error: BaseException) -> str:
-    """To stderr: the sentence that a program ended with, or its trace from its own first line on; returns its end."""
+    """Print a program's error message, or its traceback from its own first line, to stderr; returns its exit."""
     if isinstance(error, SystemExit):
         sentence = error.code if isinstance(error.code, str) else f"It exited with code {error.code}."
         print(sentence, file=sys.stderr)

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     Attributes:
         name: Of the sample.
         result: The values of its calls, and the comparison of its result with the reference.
-        problem: Why it has no result, or a wrong one; empty for a good one.
+        problem: Why it has no result or a wrong one; empty if it is correct.
         has_timed_out: Whether it was killed at its time limit.
         output: Its standard output and error.
     """
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
     @property
     def has_passed(self) -> bool:
-        """Whether it ran, and its own check held."""
+        """Whether it ran and its own check passed."""
         return not self.problem
 
     def document(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _letters(name: str) -> str:
 
 @cache
 def tree_of(file: Path) -> ast.Module:
-    """A sample's syntax tree: what is said of a sample is read there, and nothing of it is run."""
+    """A sample's syntax tree: data about a sample is read from it without running it."""
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
@@ -150,9 +150,9 @@ def run_sample(
     Args:
         name: For the reader.
         file: The program.
-        board: Directory of the board; empty for one of its own, whose core the sample is.
+        board: Directory of the board; empty for a private board, with the sample as its core.
         timeout_s: A sample that takes longer is killed.
-        options: Arguments of its ``main()``, by name; one that it does not have is left out.
+        options: Arguments of its ``main()``, by name; unknown ones are dropped.
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()

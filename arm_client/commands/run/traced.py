@@ -23,15 +23,15 @@ _DAEMON_SECONDS = 2.0
 
 @contextmanager
 def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
-    """Trace what runs inside, and write it into a file afterwards; nothing for no file.
+    """Trace the block, and write the trace to a file afterward; does nothing without a file.
 
     Args:
         file: Which; its ending is the format.
-        board: A board that runs, and is used; None for private ones. Of one on another machine the file has what its
-            own trace says of the run, too.
+        board: The running board in use; None for private ones. For a board on another machine, the file also includes
+            the board's own trace of the run.
 
     Raises:
-        WrongUseError: the file cannot be written, or its ending is no format; nothing has run then.
+        WrongUseError: the file cannot be written, or its suffix is not a known format; nothing has run.
     """
     if file is None:
         yield
@@ -96,7 +96,7 @@ def _tell(file: Path, written: Written) -> None:
 
 
 def _await_daemons(directory: Path) -> None:
-    """Wait for the end of private boards whose program was killed: they keep what came last."""
+    """Wait for the end of private boards whose program was killed: they save their last events."""
     pids = {path.name.partition("-")[0] for path in directory.glob(f"*-tasks-*{SUFFIX}")}
     deadline = time.monotonic() + _DAEMON_SECONDS
     while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in pids):

@@ -1,1 +1,1 @@
-"""The C names ``hbDNN*`` and what stands behind their handles and arguments."""
+"""The C names ``hbDNN*``, and the objects for their handles and arguments."""

@@ -63,13 +63,13 @@ def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Files, count: i
     """Load models from ONNX files.
 
     Args:
-        packed: Out: handle of all of them.
+        packed: Out: one handle for all of them.
         files: Paths: a sequence of str, bytes or Path, or an array of c_char_p.
         count: How many.
 
     Returns:
         0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL or _INCOMPATIBLE_MODEL with the reason, _INVALID_ARGUMENT,
-        _MODEL_NUMBER_EXCEED_LIMIT. One that is refused leaves nothing loaded.
+        _MODEL_NUMBER_EXCEED_LIMIT. If one is refused, nothing is loaded.
     """
     out = out_behind(packed, hbPackedDNNHandle_t, "packed")
     paths = [path_behind(name) for name in first_of(files, count, "files")]
@@ -81,7 +81,7 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
     """Load models from memory.
 
     Args:
-        packed: Out: handle of all of them.
+        packed: Out: one handle for all of them.
         data: The bytes of each: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
         lengths: Bytes of each.
         count: How many.
@@ -141,7 +141,7 @@ def hbDNNGetModelNameList(names: Any, count: ctypes.c_int32, packed: hbPackedDNN
 
 @returns_status
 def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name: str | bytes) -> None:
-    """Handle of one model, by its name.
+    """Get the handle of one model by name.
 
     Args:
         model: Out.
@@ -188,7 +188,7 @@ def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -
         index: From 0.
 
     Returns:
-        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT: the index is out of range.
     """
     _name(name, model, index, "inputs")
 
@@ -209,7 +209,7 @@ def hbDNNGetInputSource(source: ctypes.c_int32, model: hbDNNHandle_t, index: int
         index: From 0.
 
     Returns:
-        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT: the index is out of range.
     """
     _, spec = _spec(model, index, "inputs")
     out_behind(source, ctypes.c_int32, "source").value = spec.source
@@ -217,23 +217,23 @@ def hbDNNGetInputSource(source: ctypes.c_int32, model: hbDNNHandle_t, index: int
 
 @returns_status
 def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
-    """What an input looks like in memory.
+    """Get the memory layout of an input.
 
     Args:
         properties: Out: shapes, layout, type, quantization (its arrays are memory of the runtime, until hbDNNRelease),
-            alignedByteSize and strides in bytes; -1 for sizes that the data decides.
+            alignedByteSize and strides in bytes; -1 for data-dependent sizes.
         model: Handle.
         index: From 0.
 
     Returns:
-        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT: the index is out of range.
     """
     _properties(properties, model, index, "inputs")
 
 
 @returns_status
 def hbDNNGetOutputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
-    """What an output looks like in memory; as hbDNNGetInputTensorProperties."""
+    """Get the memory layout of an output; like hbDNNGetInputTensorProperties."""
     _properties(properties, model, index, "outputs")
 
 
@@ -246,8 +246,8 @@ def hbDNNInfer(
     Args:
         task: Out: handle. In: null for a new task; a task that awaits more (``ctrl.more``) to add to it.
         output: Output tensors, in order: an array of hbDNNTensor, its address (as C's hbDNNTensor **), or a list. For
-            sizes that the data decides, the task fills validShape, stride and alignedByteSize.
-        input: Input tensors, in order; a batch of N as one tensor, or as N of batch 1 at addresses of their own.
+            data-dependent sizes, the task fills validShape, stride and alignedByteSize.
+        input: Input tensors, in order; a batch of N as one tensor, or as N tensors of batch 1 at separate addresses.
         model: Handle.
         ctrl: Cores, priority, customId; more = 1 when further inferences are to be added.
 
@@ -293,7 +293,7 @@ def hbDNNReleaseTask(task: hbDNNTaskHandle_t) -> None:
     """Release a task; once for each. A queued one is cancelled; one that runs is ended at a node's boundary first.
 
     Returns:
-        0; HB_DNN_INVALID_TASK_HANDLE. Afterwards nothing writes to the task's tensors.
+        0; HB_DNN_INVALID_TASK_HANDLE. Afterward, nothing writes to the task's tensors.
     """
     runtime.tasks.release(handle_behind(task, hbDNNTaskHandle_t))
 
@@ -304,13 +304,13 @@ def hbDNNSetTaskDoneCb(
 ) -> None:
     """Have ``callback(task, status, userdata)`` called once, in a thread of the runtime, when the task has ended.
 
-    At once when it has ended already; the last one that was set counts. A task that is released before it ends calls it
-    with HB_DNN_RUN_TASK_FAILED.
+    It is called at once if the task has already ended; the last one set is used. If the task is released before it
+    ends, it is called with HB_DNN_RUN_TASK_FAILED.
 
     Args:
         task: Handle.
         callback: A Python function, or an hbDNNTaskDoneCb, also of a function in a C library.
-        userdata: Anything; for an hbDNNTaskDoneCb what ctypes passes as a void pointer.
+        userdata: Any object; for an hbDNNTaskDoneCb, a value that ctypes passes as a void pointer.
 
     Returns:
         0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable, or NULL.

@@ -1,4 +1,4 @@
-"""What stands behind the arguments of the C names: handles, out-parameters, arrays, numbers; refused by a sentence."""
+"""Read the arguments of the C names: handles, out-parameters, arrays, numbers; errors have a message."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
 
 
 def check_schedule(bpu_core_id: int, priority: int) -> None:
-    """Check what a control parameter says of BPU cores and priority.
+    """Check the BPU cores and priority of a control parameter.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -69,7 +69,7 @@ def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
     """The caller's tensors, to be indexed: of an array, a list, one structure, a pointer, or a pointer to a pointer.
 
     Raises:
-        ModelError: INVALID_ARGUMENT for NULL and for what is no tensor.
+        ModelError: INVALID_ARGUMENT: NULL, or not a tensor.
     """
     found = referent(given)
     if isinstance(found, hbDNNTensor):
@@ -100,7 +100,7 @@ def out_behind(given: Any, kind: Any, name: str) -> Any:
 
 
 def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
-    """The handle behind an argument: of its own type, or a number; None for NULL."""
+    """The handle in an argument: a handle object or a number; None for NULL."""
     found = deref(given, kind)
     if found is not None:
         return found.value
@@ -167,7 +167,7 @@ def text_behind(given: Any) -> str:
 
 
 def milliseconds(timeout: object) -> int:
-    """Whole milliseconds, as a C int holds them.
+    """Milliseconds that fit a C int.
 
     Raises:
         ModelError: INVALID_ARGUMENT.

@@ -69,9 +69,9 @@ class _Inference:
     begun: Begun | None = None
 
     def begin(self, stop: Stop, begun: Begun) -> None:
-        """Hand it over to the board's cores; where that fails, ``__call__`` tries again and tells why.
+        """Pass it to the board's cores; if that fails, ``__call__`` tries again and reports why.
 
-        Not when inputs have to be made first, which takes its time: another thread does that.
+        Not if inputs must be prepared first, which takes a while: another thread does that.
         """
         if any(feed.make is not None for feed in self.feeds):
             return

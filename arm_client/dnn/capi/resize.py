@@ -1,6 +1,6 @@
 """hbDNNResize: X3's call that scales a picture, or a region of it, in its own task. hbDNNRoiInfer has replaced it.
 
-Limits are those of the DNN API manual (X3); the arithmetic is the resizer's of hbDNNRoiInfer.
+Limits are those of the DNN API manual (X3); the arithmetic is that of hbDNNRoiInfer's resizer.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def hbDNNResize(
 
     Args:
         task: Out: handle, for hbDNNWaitTaskDone and hbDNNReleaseTask.
-        output: Where the result goes: a picture of the input's type, of batch 1. Its validShape has the sides of the
-            result, W of its alignedShape the stride. Bytes between the rows are left as they are.
+        output: Destination: a picture of the input's type, with batch 1. Its validShape has the sides of the result, W
+            of its alignedShape the stride. Bytes between the rows are left as they are.
         input: The picture, described likewise.
-        roi: The region to take, inside the picture, corners included; None (NULL) for all of it.
+        roi: The source region, inside the picture, corners included; None (NULL) for the whole picture.
         ctrl: BPU cores and priority; resizeType is HB_DNN_RESIZE_TYPE_BILINEAR.
 
     Returns:
-        0; HB_DNN_INVALID_ARGUMENT with the limit that is broken: docs/dnn-tensors.md lists them;
+        0; HB_DNN_INVALID_ARGUMENT with the violated limit: docs/dnn-tensors.md lists them;
         HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 resize tasks are alive; HB_DNN_API_USE_ERROR: *task is one that lives.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.6 hbDNNResize of the X3,
@@ -97,7 +97,7 @@ def hbDNNResize(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Resize:
-    """What is scaled, and where it goes."""
+    """Source and destination of the scaling."""
 
     from_planes: tuple[Bytes, ...]
     source: Picture
@@ -149,7 +149,7 @@ def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...
 
 
 def _region(given: Any, picture: Picture) -> Region:
-    """The region to take: all of the picture for NULL."""
+    """The source region: the whole picture for NULL."""
     whole = Region(0, 0, picture.width - 1, picture.height - 1)
     if given is None or (isinstance(given, ctypes.POINTER(hbDNNRoi)) and not bool(given)):
         return whole

@@ -50,18 +50,18 @@ def hbDNNRoiInfer(
     Args:
         task: As hbDNNInfer's.
         output: One tensor an output. Its memory holds output_batch elements: the batch, filled up to whole runs of the
-            model; those behind the batch are not valid. validShape may be left as the model has it, or its first size
+            model; elements after the batch are not valid. validShape may be left as in the model, or its first size may
             be output_batch.
         input: Tensors of all inputs for the first element of the batch, then for the second, and so on. A resizer
-            input's tensor holds one picture: its sides are in validShape, its stride is W of alignedShape. Who leaves
-            validShape as it was told has the sides in alignedShape.
+            input's tensor holds one picture: its sides are in validShape, its stride is W of alignedShape. If
+            validShape is left as queried, the sides are in alignedShape.
         rois: Regions in the order of the resizer inputs among `input`; an array of hbDNNRoi or a list.
-        roiCount: How many: the number of resizer inputs times the batch, which is 1..255.
+        roiCount: Number of regions: the number of resizer inputs times the batch, which is 1..255.
         model: A model with at least one input whose source is the resizer.
         ctrl: As hbDNNInfer's. Each element of the batch counts as one model of a chain.
 
     Returns:
-        As hbDNNInfer; HB_DNN_INVALID_ARGUMENT with the limit that is broken: docs/dnn-tensors.md lists them.
+        As hbDNNInfer; HB_DNN_INVALID_ARGUMENT with the violated limit: docs/dnn-tensors.md lists them.
     """
     out = out_behind(task, hbDNNTaskHandle_t, "task")
     loaded = model_behind(model)
@@ -84,7 +84,7 @@ def regions_behind(rois: Any, count: object) -> list[Region]:
     """The caller's regions.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: NULL, no regions, or fewer than the count says.
+        ModelError: INVALID_ARGUMENT: NULL, no regions, or fewer than the count.
     """
     number = integer(count)
     if number is None or number < 1:
@@ -112,7 +112,7 @@ def roi_job(
     ctrl: hbDNNInferCtrlParam,
     takes: Sequence[Take | None] = (),
 ) -> tuple[int, Inference]:
-    """Check tensors and regions, and bind them: the batch, and what runs it; ``takes`` as of ``targets_of``.
+    """Check tensors and regions, and bind them: the batch, and its runner; ``takes`` as in ``targets_of``.
 
     Raises:
         ModelError: INVALID_ARGUMENT, with the tensor or region and the rule.
@@ -193,7 +193,7 @@ def _model_batch(model: LoadedModel) -> int:
 def _elements(
     model: LoadedModel, input: Sequence[hbDNNTensor], regions: Sequence[Region], batch: int, ddr: Ddr
 ) -> list[list[Make]]:
-    """For each element of the batch what makes each input, of batch 1."""
+    """For each element of the batch, the functions that make each input, with batch 1."""
     specs = [one_of_batch(spec) for spec in model.inputs]
     remaining = iter(regions)
     elements = []
@@ -218,7 +218,7 @@ def _elements(
 
 
 def _gather(spec: TensorSpec, at: int, chosen: Sequence[Sequence[Make]]) -> NDArray[Any]:
-    """One input of one run. Elements behind the batch are zeros; what the model makes of them is not valid."""
+    """One input of one run. Elements after the batch are zeros; the model's results for them are not valid."""
     if spec.graph_shape[0] == 1:
         return chosen[0][at]()
     result = np.zeros(spec.graph_shape, spec.graph_dtype)
@@ -228,7 +228,7 @@ def _gather(spec: TensorSpec, at: int, chosen: Sequence[Sequence[Make]]) -> NDAr
 
 
 def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, ddr: Ddr) -> Target:
-    """An output of several runs, one behind the other, as one tensor of a larger batch."""
+    """An output of several runs, concatenated into one tensor of a larger batch."""
     if runs == 1:
         return target_of(spec, BindingCache(), tensor, ddr)
     if spec.graph_shape[:1] != (model_batch,) or spec.is_dynamic:

@@ -1,4 +1,4 @@
-"""What this process's C names work on: loaded models, tasks, and the board whose memory tensors lie in."""
+"""State of this process's C names: loaded models, tasks, and the board with the tensors' memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_MODELS = 1024
 
 @dataclass(eq=False)
 class Loaded:
-    """A model of a live packed handle, with what the C names keep for it.
+    """A model of a live packed handle, with the data that the C names keep for it.
 
     Attributes:
         model: The model.
@@ -54,7 +54,7 @@ class Loaded:
 
 @dataclass(eq=False)
 class Packed:
-    """What one hbDNNInitialize... call loaded."""
+    """The models loaded by one hbDNNInitialize... call."""
 
     models: list[Loaded]
     name_list: ctypes.Array[ctypes.c_char_p]
@@ -72,8 +72,8 @@ class DnnRuntime:
         """Load models; the packed handle.
 
         Raises:
-            ModelError: the model that was refused and why; MODEL_NUMBER_EXCEED_LIMIT; a plugin that does not load, or a
-                variable of the environment with a value that it cannot have.
+            ModelError: a model was refused, with the reason; MODEL_NUMBER_EXCEED_LIMIT; a plugin does not load, or an
+                environment variable has an invalid value.
         """
         notice()
         if len(self.models) + len(sources) > MAX_MODELS:
@@ -113,10 +113,10 @@ class DnnRuntime:
 
 
 def device_memory() -> Ddr:
-    """The DDR that this process's hbSys* memory lies in.
+    """The DDR with this process's hbSys* memory.
 
     Raises:
-        ModelError: INVALID_ARGUMENT when there is none; the status of a board that is gone.
+        ModelError: INVALID_ARGUMENT if there is none; the board's status if it is gone.
     """
     notice()
     session = process.default
@@ -132,7 +132,7 @@ def device_memory() -> Ddr:
 
 
 def look_at_inputs(ranges: Ranges) -> None:
-    """Strict mode: tell the program of input tensors that it wrote and did not clean.
+    """Strict mode: warn the program about input tensors that it wrote and did not clean.
 
     Raises:
         ModelError: HB_DNN_INVALID_ARGUMENT under fail-fast.

@@ -1,9 +1,9 @@
-"""Models in a trace: what the BPU cores run, and the trace that HB_DNN_ENABLE_PERFETTO asks for.
+"""Models in a trace: the work of the BPU cores, and the trace requested by HB_DNN_ENABLE_PERFETTO.
 
 Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.6.3,
 https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
-Emulator: the other processes of the board are traced as well; fields of the configuration but trace_record_file have no
-effect; an existing file is refused when the first model is loaded.
+Emulator: the other processes of the board are traced as well; configuration fields other than trace_record_file have no
+    effect; an existing file is refused when the first model is loaded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _begun: list[Path] = []  # the file of this process's trace
 
 
 def note_models(bpu: Bpu) -> None:
-    """Have a process's BPU cores note what they run while a session of it is traced."""
+    """Make a process's BPU cores record their work while one of its sessions is traced."""
     follow = partial(_follow, bpu)
     program.listeners.append(follow)
     for ring in program.rings:
@@ -55,14 +55,14 @@ def _note_step(bpu: Bpu, ring: Ring, step: StepTime) -> None:
 
 
 def _note_run(ring: Ring, core: int, work: Any) -> Callable[[], None]:
-    """Note a run of models that begins, when the returned function is called at its end."""
+    """Record a model run from now until the returned function is called."""
     start_ns = monotonic_ns()
     text = ring.text(", ".join(dict.fromkeys(model.name for model in work.models)) or "resize")
     return lambda: ring.note(EventKind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
 
 
 def begin() -> None:
-    """Begin the trace that the environment asks for, once a process.
+    """Start the trace requested by the environment, once per process.
 
     Raises:
         ModelError: HB_DNN_INVALID_ARGUMENT: the configuration cannot be read, or its file cannot be written.

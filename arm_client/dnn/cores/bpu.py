@@ -1,14 +1,14 @@
-"""Whose turn it is among the tasks of this process, and the threads that run them.
+"""The order of this process's tasks, and the threads that run them.
 
 Tasks that this process itself runs take turns on two cores. Who is next: larger priority, then smaller customId, then
-submission. 255 is the largest priority and so goes before all; work that runs is not put aside for it, only a release
-ends it. What the board's cores run takes no turn here: their mailbox has the order, over all programs.
+submission. 255 is the largest priority and goes first; it does not preempt running work, which only a release ends.
+Work on the board's cores is not ordered here: their mailbox orders it across all programs.
 
-Waking a thread and being woken by it takes longer than a tiny model. So a thread that waits for work whose turn has
-come may run it itself, as long as no other has begun it.
+Waking a thread and being woken by it takes longer than a tiny model. So a thread that waits for work that is next may
+run it itself, unless another thread has started it.
 
-The thread that does so may be the main one, in which Ctrl-C raises after any call, also after one in here. So what
-belongs together changes without a call in between (``del`` and item assignment, then one call), and can be done twice.
+The thread that does so may be the main one, in which Ctrl-C raises after any call, including calls in here. So related
+state changes without a call in between (``del`` and item assignment, then one call), and each change can be repeated.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Work(Protocol):
     """What is run.
 
     Attributes:
-        is_submitted: Set when it waits for its turn; an interrupt may come before.
-        runs_elsewhere: Whether the board's cores run it, so that it takes no turn here.
+        is_submitted: Set once it is queued; an interrupt may come before that.
+        runs_elsewhere: Whether the board's cores run it, so that it is not ordered here.
     """
 
     is_submitted: bool
@@ -51,7 +51,7 @@ class Work(Protocol):
 
 
 class Bpu:
-    """Both cores, what waits for them, and the threads."""
+    """Both cores, the work queued for them, and the threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Bpu:
         self.on_run: Callable[[int, Work], Callable[[], None]] | None = None
 
     def submit(self, work: Work, *, is_awaited: bool = False) -> None:
-        """Run it on the first core that is free and may; else keep it until one is.
+        """Run it on the first free and permitted core; otherwise keep it until one is free.
 
         Args:
             work: The work.
@@ -88,15 +88,15 @@ class Bpu:
             work.is_submitted = True
 
     def ring(self, work: Work) -> None:
-        """Have a thread of the runtime run what was submitted as awaited, unless another does."""
+        """Let a thread of the runtime run work that was submitted as awaited, unless another thread does."""
         with self._lock:
             if work in self._assigned:
                 self._hand(work)
 
     def run_inline(self, work: Work, free_threads: int = 0) -> bool:
-        """Run work in the calling thread; False when its turn has not come, or another has begun it.
+        """Run work in the calling thread; returns False if it is not next, or another thread has started it.
 
-        What interrupts the thread (Ctrl-C) is raised when the work has ended and its core is gone on.
+        An interrupt of the thread (Ctrl-C) is raised once the work has ended and its core has moved on.
 
         Args:
             work: The work.
@@ -121,7 +121,7 @@ class Bpu:
         return True
 
     def cancel(self, work: Work) -> bool:
-        """Take back what no thread has begun; whether that was so."""
+        """Withdraw work that no thread has started; returns whether that was possible."""
         try:
             with self._lock:
                 if work in self._ready:
@@ -140,7 +140,7 @@ class Bpu:
         return True
 
     def current_core(self) -> int:
-        """The core that the calling thread runs something for; -1 for every other thread."""
+        """The core that the calling thread is working for; -1 for any other thread."""
         return self._running_on.get(threading.get_ident(), _NO_CORE)
 
     def is_own_thread(self) -> bool:
@@ -148,7 +148,7 @@ class Bpu:
         return threading.current_thread() in self._threads
 
     def close(self, give_up: Callable[[], None]) -> None:
-        """End the threads; ``give_up`` is called first, and ends what runs."""
+        """End the threads; ``give_up`` is called first, and ends the running work."""
         with self._lock:
             self._is_closed = True
             self._ready.clear()
@@ -163,7 +163,7 @@ class Bpu:
                 thread.join(max(end_s - time.monotonic(), 0))
 
     def _hand(self, work: Work) -> None:
-        """Have a thread of the runtime run it; under the lock."""
+        """Let a thread of the runtime run it; under the lock."""
         if self._free_threads:
             self._free_threads -= 1
             self._calls.put(work)
@@ -174,7 +174,7 @@ class Bpu:
         thread.start()
 
     def _ring_all(self) -> None:
-        """After an interrupt, which may have come before a thread was told; once more does no harm."""
+        """After an interrupt, which may have come before a thread was notified; doing it twice is harmless."""
         with self._lock:
             for work in self._assigned:
                 self._hand(work)
@@ -200,7 +200,7 @@ class Bpu:
                 self._running_on[here] = before
 
     def _go_on(self, work: Work, free_threads: int = 0) -> None:
-        """After a run: its core goes to the best of what waits for it, or is idle. Again does nothing."""
+        """After a run: its core takes the next queued work, or becomes idle. Again does nothing."""
         with self._lock:
             core = self._running.get(work, CORE_COUNT)
             if core == CORE_COUNT:

@@ -8,8 +8,8 @@ import threading
 class OneShot:
     """An event that is set once, and that threads wait for: one lock, at half the price of threading.Event.
 
-    Once it is set, each thread that passes the lock releases it for the next one. To release a free lock does no harm,
-    so a thread that is interrupted on the way, wherever that is, releases it all the same.
+    Once it is set, each thread that passes the lock releases it for the next one. Releasing a free lock is harmless, so
+    an interrupted thread, at any point, releases it as well.
 
     Attributes:
         is_set: Whether it is set. An attribute, as a call would leave room for an interrupt.
@@ -23,7 +23,7 @@ class OneShot:
         self.is_set = False
 
     def set(self) -> None:
-        """Set it, and wake the threads that wait. Once."""
+        """Set it, and wake the waiting threads. Once."""
         self.is_set = True
         try:  # noqa: SIM105 - suppress() is a call, after which an interrupt may come
             self._lock.release()
@@ -31,7 +31,7 @@ class OneShot:
             pass  # a waiting thread saw it set, and was quicker
 
     def wait(self, seconds: float) -> bool:
-        """Wait, -1 forever; whether it is set."""
+        """Wait, forever with -1; returns whether it is set."""
         is_over = self.is_set
         if is_over:
             return True

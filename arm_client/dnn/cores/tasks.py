@@ -60,7 +60,7 @@ class Steady(Protocol):
 
 
 class TaskModel(Protocol):
-    """What a task looks at of a model."""
+    """The parts of a model that a task uses."""
 
     name: str
     last_run_ns: int
@@ -84,7 +84,7 @@ class Inference(Job, Protocol):
     """The work of a model."""
 
     def begin(self, stop: Stop, begun: Begun) -> None:
-        """Hand it over to the board's cores, which begin at once; calling it ends it then."""
+        """Pass it to the board's cores, which start at once; calling it then finishes it."""
 
 
 class State(IntEnum):
@@ -153,7 +153,7 @@ class Task:
         self.is_submitted = False
 
     def run(self, core: int) -> None:
-        """Run all inferences; the first that fails ends the task. What interrupts an inline run is raised."""
+        """Run all inferences; the first that fails ends the task. An interrupt of an inline run is raised."""
         begin = time.monotonic_ns()
         model = self.models[0] if len(self.models) == 1 else None
         self.core = core
@@ -215,13 +215,13 @@ class Tasks:
         """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
 
         Args:
-            out: Null for a new task, and its handle is written here as soon as it is alive, so that a program which is
-                interrupted can release it; else a task whose inferences so far were all added with ``more``.
+            out: Null for a new task: its handle is written here as soon as it exists, so that an interrupted program
+                can release it. Otherwise a task whose inferences so far were all added with ``more``.
             job: Runs the inference; given the Stop of the task.
             model: Counted as in use until the task has ended.
-            count: What the inference counts for in a chain: one, or one a ROI.
-            is_last: Submit now; else the task awaits more.
-            core_mask: Cores that may run it, 0 for any. As priority and custom_id, that of the last call holds.
+            count: The inference's count in a chain: one, or one per ROI.
+            is_last: Submit now; otherwise the task waits for more.
+            core_mask: Cores that may run it, 0 for any. As for priority and custom_id, the last call's value applies.
             priority: 0..255, larger first.
             custom_id: Smaller first.
             is_awaited: The caller waits for it next, without a time limit, or releases it.
@@ -268,10 +268,10 @@ class Tasks:
             self.bpu.submit(task, is_awaited=task.begun is not None or (is_awaited and task.is_short))
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
-        """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
+        """Submit a task that resizes a picture; it has no model, and is counted separately from tasks with one.
 
         Args:
-            out: Its handle is written here. What is there is written over, unless it is a live task's.
+            out: Its handle is written here. Any value there is overwritten, unless it is a live task's handle.
             job: Resizes; given the Stop of the task.
             core_mask: As of ``add``.
             priority: As of ``add``.
@@ -298,7 +298,8 @@ class Tasks:
         """Wait for a task; <= 0 forever. Its status and sentence.
 
         Raises:
-            ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it still awaits inferences, or waits for itself; TIMEOUT.
+            ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it is still waiting for inferences, or would wait for
+                itself; TIMEOUT.
         """
         task = self._handles.get(handle)
         if not task.is_submitted and task.state != State.DONE:
@@ -322,9 +323,9 @@ class Tasks:
         return task.status, task.text
 
     def release(self, handle: int | None) -> None:
-        """Give a task back. A queued one is cancelled; one that runs is ended at the next node, which is waited for.
+        """Release a task. A queued task is canceled; a running one ends at the next node, which this call waits for.
 
-        So after a release nobody writes to the task's tensors anymore.
+        So after a release, nothing writes to the task's tensors anymore.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE.
@@ -389,11 +390,11 @@ class Tasks:
 
     @property
     def is_locked(self) -> bool:
-        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        """Whether a thread is in the middle of a change: a finalizer that runs there would wait for itself."""
         return self._lock.locked()
 
     def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
-        """The task that has not ended and reads or writes any of this memory, and where it was made; None: no task."""
+        """The task that has not ended and reads or writes any of this memory, and where it was made; or None."""
         # Without the lock: a signal's handler that frees memory may come in the middle. ``keep`` looks again, with it.
         task = self._using(phy_addr, size_bytes)
         if task is None:
@@ -401,7 +402,7 @@ class Tasks:
         return " and ".join(f"a run of model {one.name!r}" for one in task.models) or "a resize task", task.where
 
     def keep(self, phy_addr: int, size_bytes: int, release: Callable[[], None]) -> bool:
-        """Have ``release`` called at the end of the task that uses this memory; False when none does anymore."""
+        """Have ``release`` called at the end of the task that uses this memory; returns False if none does anymore."""
         with self._lock:
             task = self._using(phy_addr, size_bytes)
             if task is None:
@@ -410,7 +411,7 @@ class Tasks:
             return True
 
     def end(self, task: Task, status: int, text: str) -> None:
-        """A task has ended: tell all who wait for it. Again does nothing, or what an interrupt kept the first from."""
+        """Notify all waiters of a task's end. Doing it again has no effect, or completes an interrupted first call."""
         if task.is_released:
             status = Status.HB_DNN_RUN_TASK_FAILED
             text = f"The task {task.handle:#x} was released before it ended."
@@ -433,7 +434,7 @@ class Tasks:
             self._tell(task)
 
     def close(self) -> None:
-        """End everything: what runs is stopped, what waits fails."""
+        """End everything: running tasks are stopped, waiting ones fail."""
 
         def give_up() -> None:
             for task in self._handles.values():
@@ -456,7 +457,7 @@ class Tasks:
         handles.detach_in_child()
 
     def _end_over(self, task: Task) -> None:
-        """End a task that the board's cores have ended, and that nobody has waited for."""
+        """Finish a task that ended on the board's cores without a waiter."""
         begun = task.begun
         if begun is not None and not task.end.is_set and begun.wait(_NO_TIME_MS):
             self.bpu.run_inline(task)
@@ -477,7 +478,7 @@ class Tasks:
         return task
 
     def _check_that_it_can_end(self, task: Task) -> None:
-        """Refuse a wait that never ends: of a layer, for what its own core is to run."""
+        """Refuse a wait that would never end: a layer waiting for work on its own core."""
         core = self.bpu.current_core()
         if task.runner == threading.get_ident():
             raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
@@ -513,7 +514,7 @@ class Tasks:
             self._callbacks.put(_Told(task.ended_ns, next(self._numbers), callback, task.status))
 
     def _call_back(self) -> None:
-        """Call in the order in which the tasks ended: the threads that hear of their ends wake in any order."""
+        """Call in the order in which the tasks ended, since the notified threads wake in any order."""
         due: list[_Told] = []
         is_closing = False
         while due or not is_closing:

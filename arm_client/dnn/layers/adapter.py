@@ -30,7 +30,7 @@ HB_DNN_INITIALIZE_INFER_CTRL_PARAM(_DEFAULT)
 
 
 class AdaptedLayer:
-    """One node that a program's Layer runs.
+    """One node run by a program's Layer.
 
     Every method but ``forward`` raises INCOMPATIBLE_MODEL when the program's own raises anything.
     """
@@ -59,7 +59,7 @@ class AdaptedLayer:
         self._call(lambda: self._layer.SetUp(self._node.attributes, self._node), "SetUp")
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
-        """What its InferShape says: TensorTypes, or it is refused."""
+        """The result of its InferShape: TensorTypes, or it is refused."""
         returned = self._call(lambda: self._layer.InferShape(bottom), f"InferShape({bottom})")
         return list(self._call(lambda: _tensor_types(returned), "InferShape"))
 
@@ -67,7 +67,7 @@ class AdaptedLayer:
         """Run Forward.
 
         Raises:
-            ModelError: RUN_TASK_FAILED: it returns something else than 0, or raises.
+            ModelError: RUN_TASK_FAILED: it returns a nonzero value, or raises.
         """
         note(0, "")
         try:

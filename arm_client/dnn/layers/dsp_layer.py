@@ -1,4 +1,4 @@
-"""What layers that call the DSP share: blocks that live as long as the layer, and remote calls on the task's terms."""
+"""Shared by layers that call the DSP: blocks that live as long as the layer, and remote calls scheduled like the task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DspLayer(Layer):
         self._rpc = hbDSPRpcCtrlParam()
 
     def block(self, name: str, size_bytes: int) -> hbSysMem:
-        """A block of device memory of this layer's own: the same one at the next call, a larger one when it must grow.
+        """This layer's own block of device memory: the same one on the next call, or a larger one if it must grow.
 
         It is not cached, so it needs no flush.
 
@@ -54,7 +54,10 @@ class DspLayer(Layer):
         return made
 
     def call(self, cmd: int, params: hbSysMem, output: hbSysMem, ctrl: hbDNNInferCtrlParam) -> int:
-        """One remote call, waited for and released; its status. ``last_error`` has the sentence of one that failed."""
+        """Make one remote call, wait for it and release it; returns its status.
+
+        ``last_error`` has the message of a failed call.
+        """
         task = hbDSPTask_t()
         return hbDSPRpc(task, params, output, self._scheduled(cmd, ctrl)) or self._end(task)
 
@@ -95,7 +98,7 @@ class DspLayer(Layer):
         self._blocks.clear()
 
     def _scheduled(self, cmd: int, ctrl: hbDNNInferCtrlParam) -> hbDSPRpcCtrlParam:
-        """The structure of the last call, when that was on the same terms."""
+        """The structure of the last call, if it had the same scheduling."""
         terms = (cmd, ctrl.dspCoreId, ctrl.priority, ctrl.customId)
         if terms != self._terms:
             self._rpc, self._terms = rpc_ctrl(cmd, ctrl), terms
@@ -112,14 +115,14 @@ class DspLayer(Layer):
 
 
 def foreign(node: NodeInfo) -> str:
-    """Why an op of the DSP does not take a node that is none of ONNX's own, or stands in a body; "" when it does."""
+    """Why a DSP op does not take a node that is not one of ONNX's own, or is in a body; "" if it does."""
     if node.domain:
         return f"they are of the domain {node.domain}, not ONNX's own"
     return "they stand in the body of an If, Loop or Scan" if node.is_nested else ""
 
 
 def not_float32(node: NodeInfo, at: int) -> str:
-    """Why an op of the DSP does not take a node's input; "" when it is float32, or nothing says its type."""
+    """Why a DSP op does not take a node's input; "" if it is float32 or of unknown type."""
     value = node.inputs[at] if at < len(node.inputs) else None
     if value is None or value.dtype in {None, FLOAT32}:
         return ""

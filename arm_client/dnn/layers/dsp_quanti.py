@@ -34,7 +34,7 @@ _NOTHING_BETWEEN = ("Relu", "Clip")  # what an int8 op does on its way out
 
 
 class _Quanti(DspLayer):
-    """What QuantizeLinear and DequantizeLinear share."""
+    """Shared by QuantizeLinear and DequantizeLinear."""
 
     cmd = 0
     structure: type[QuantiParam] = hbDSPQuantizeParam
@@ -203,7 +203,7 @@ _PART_OF = "they are part of int8 operators, which the BPU runs as one"
 
 
 def _is_int8(node: NodeInfo) -> bool:
-    """Whether an operator runs on integers: its numbers come dequantized, its result or weights are quantized."""
+    """Whether an operator runs on integers: its inputs are dequantized, its result or weights are quantized."""
     if registry.creator_of(node.domain, node.op_type) is not None:
         return False
     sources = [node.producer(at) for at, value in enumerate(node.inputs) if value is not None and _is_real(value)]

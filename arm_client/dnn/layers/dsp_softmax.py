@@ -27,7 +27,7 @@ _ALIGNMENT = 8  # of the blocks of a call
 
 
 class DspSoftmax(DspLayer):
-    """Softmax by the op at 0x400 for one row, and for all rows at once by the one at 0x405, where the image has it."""
+    """Softmax by the op at 0x400 for one row, and for all rows at once by the one at 0x405, if the image has it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class DspSoftmax(DspLayer):
         return [of_float32(bottom[0], "Softmax")]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """All rows in one call; rows that do not lie in one piece go through memory of the layer's own."""
+        """All rows in one call; non-contiguous rows go through the layer's own memory."""
         data, out = bottom[0], top[0]
         if not data.Size():
             return 0
@@ -94,7 +94,7 @@ class DspSoftmax(DspLayer):
         return status
 
     def _prepare(self, source: hbSysMem, target: hbSysMem, rows: int, length: int, pitch: int) -> None:
-        """Command, and parameter and output block of each call; those of the last run when nothing moved."""
+        """Command, and parameter and output block of each call; reused from the last run if nothing moved."""
         is_one_call = rows > 1 and self._has_rows
         now = (source.phyAddr, target.phyAddr, rows, length, is_one_call)
         if now == self._last:

@@ -1,4 +1,4 @@
-"""Layers: operators that a program brings. What a layer is, and which op types have one.
+"""Layers: a program's own operators. The layer interface, and the op types with layers.
 
 A layer takes over the nodes of an op type, in models that were loaded before as well; of one of ONNX's own types, or of
 one that ONNX lacks.
@@ -27,27 +27,27 @@ class Layer:
     """One node that a program runs itself. Subclass it, and write at least ``Forward``.
 
     A plan makes one layer for each node and for each task that runs at the same time: ``Forward`` of one object is
-    never called twice at once, so that what it keeps (parameter blocks, scratch memory) is its own.
+    never called twice at once, so that its state (parameter blocks, scratch memory) is its own.
 
     Attributes:
-        processor: What times and listings say: "CPU", or "DSP" for a layer that calls hbDSPRpc.
+        processor: Name in times and listings: "CPU", or "DSP" for a layer that calls hbDSPRpc.
     """
 
     processor = "CPU"
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Take the node's attributes; called once, before all else but ``Decline``.
+        """Receive the node's attributes; called once, before everything except ``Decline``.
 
         Args:
-            attributes: Those that the node sets: int, float, str, lists of them, numpy arrays for tensors.
-            node: Its name, op type, opset, and what is known of its inputs, constants with their elements.
+            attributes: The attributes that the node sets: int, float, str, lists of them, numpy arrays for tensors.
+            node: Its name, op type, opset, and the known facts about its inputs; constants with their elements.
 
         Raises:
             Exception: of any kind: the model cannot be run, and its text becomes the reason.
         """
 
     def Decline(self, node: NodeInfo) -> str:
-        """Why this layer does not take a node, which then stays in onnxruntime; "" when it takes it.
+        """Why this layer does not take a node, which then stays in onnxruntime; "" if it takes it.
 
         The reason is logged once for each load and listed by ``model_info``. A node inside the body of an If, Loop or
         Scan (``node.is_nested``) can only be declined: taken, it makes the model incompatible.
@@ -58,13 +58,13 @@ class Layer:
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
         """Shapes and types of the outputs; by default those of the first input for every output.
 
-        Called at load, with -1 for sizes that are open there, and then before each ``Forward`` again.
+        Called at load, with -1 for sizes still open, and again before each ``Forward``.
 
         Args:
-            bottom: One for each input; None for one that is left out.
+            bottom: One for each input; None for a missing one.
 
         Raises:
-            ValueError: by default, when all are left out. What a layer raises makes the model incompatible.
+            ValueError: by default, when all are left out. An exception makes the model incompatible.
         """
         first = next((entry for entry in bottom if entry is not None), None)
         if first is None:
@@ -72,11 +72,11 @@ class Layer:
         return [first]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """Compute the outputs from the inputs; all lie in device memory. Write ``top`` in place.
+        """Compute the outputs from the inputs; all are in device memory. Write ``top`` in place.
 
         Args:
-            bottom: Inputs; None where one is left out. Do not write them.
-            top: Outputs; None where one is left out.
+            bottom: Inputs; None for a missing one. Do not write them.
+            top: Outputs; None for a missing one.
             ctrl: The task's: its dspCoreId, priority and customId are for hbDSPRpc (see ``rpc_ctrl``).
 
         Returns:
@@ -85,14 +85,14 @@ class Layer:
         raise NotImplementedError(f"{type(self).__name__} has no Forward.")
 
     def TearDown(self) -> None:
-        """Free what the layer keeps; called once, when its plan goes."""
+        """Free the layer's resources; called once, when its plan is released."""
 
 
 LayerCreator = Callable[[], Layer]
 
 
 def tear_down(layer: Layer) -> None:
-    """Let a layer free what it keeps. One that fails is logged: its model goes all the same, and so do the others."""
+    """Let a layer free what it keeps. A failure is logged: the model and the other layers are freed nevertheless."""
     try:
         layer.TearDown()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a program's own code raises anything
@@ -140,7 +140,7 @@ class Registry:
             self.generation += 1
 
     def creator_of(self, domain: str, op_type: str) -> LayerCreator | None:
-        """What makes the layers of an op type; None when onnxruntime runs it."""
+        """The creator of an op type's layers; None if onnxruntime runs it."""
         return self._creators.get(f"{domain}::{op_type}") or self._creators.get(op_type)
 
     def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, dict[tuple[str, str], LayerCreator]]:
@@ -155,14 +155,14 @@ registry = Registry()
 
 
 def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int:
-    """Have a layer run the nodes of an op type, in models that are already loaded too.
+    """Let a layer run the nodes of an op type, including in models that are already loaded.
 
     Args:
         layerType: Op type of ONNX (which it replaces) or of the program's own; ``domain::type`` for one domain's alone.
         layerCreator: Called without arguments, gives a Layer: a class, a function, or an hbDNNLayerCreator of one.
 
     Returns:
-        0; HB_DNN_INVALID_ARGUMENT when the type is no name, or the creator cannot be called.
+        0; HB_DNN_INVALID_ARGUMENT: the type is not a name, or the creator is not callable.
 
     Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.6.1 hbDNNRegisterLayerCreator,
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
@@ -187,7 +187,7 @@ def hbDNNUnregisterLayerCreator(layerType: str) -> int:
     """Give an op type back to onnxruntime; models of types that it lacks cannot run until one is registered again.
 
     Returns:
-        0; HB_DNN_INVALID_ARGUMENT when the type is no name; HB_DNN_API_USE_ERROR when it has no layer.
+        0; HB_DNN_INVALID_ARGUMENT: the type is not a name; HB_DNN_API_USE_ERROR: it has no layer.
     """
     name = _type_name(layerType)
     if name is None:

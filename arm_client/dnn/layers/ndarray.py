@@ -20,7 +20,7 @@ class TShape(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, *sizes: int | Iterable[int]) -> Self:
-        """As many sizes as dimensions, or one list of them."""
+        """One size per dimension, or one list of them."""
         first = sizes[0] if len(sizes) == 1 else None
         listed: Any = first if isinstance(first, Iterable) else sizes
         return super().__new__(cls, (int(size) for size in listed))
@@ -50,7 +50,7 @@ class NDArray:
 
         Args:
             array: C-contiguous.
-            at: Any address in the same block of device memory; None when the array does not lie in device memory.
+            at: Any address in the same block of device memory; None if the array is not in device memory.
         """
         self._array = array
         self._at = at
@@ -60,7 +60,7 @@ class NDArray:
         """An axis counted from the front: -1 is the last.
 
         Raises:
-            ModelError: HB_DNN_INVALID_ARGUMENT: there is no such axis.
+            ModelError: HB_DNN_INVALID_ARGUMENT: the axis is out of range.
         """
         count = self._array.ndim
         if not -count <= axis < count:
@@ -93,7 +93,7 @@ class NDArray:
         """The sub-array at an index of the first dimension, a view.
 
         Raises:
-            IndexError: there is no such index, or no dimension to index.
+            IndexError: the index is out of range, or there is no dimension to index.
         """
         if not self._array.ndim or not -self._array.shape[0] <= index < self._array.shape[0]:
             raise IndexError(f"The index {index} is outside a tensor of shape {list(self._array.shape)}.")

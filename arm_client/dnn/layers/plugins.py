@@ -1,7 +1,7 @@
 """Plugins register layers: Python files and libraries that HB_DNN_PLUGIN_PATH names, when HB_DNN_ENABLE_DSP is 1.
 
 A plugin is run once a process, before its first model is loaded, and calls hbDNNRegisterLayerCreator; in a library
-static objects do. The shipped one comes first, so that another may replace its layers. A library for a board's CPU is
+static objects do. The shipped one comes first, so that others may replace its layers. A library for a board's CPU is
 left out.
 """
 
@@ -31,10 +31,11 @@ class Plugins:
         self._is_shipped_on = False
 
     def load(self) -> None:
-        """Run those that the environment names and that have not run yet; nothing when HB_DNN_ENABLE_DSP is not 1.
+        """Run the plugins named in the environment that have not run yet; does nothing unless HB_DNN_ENABLE_DSP is 1.
 
         Raises:
-            ModelError: CAN_NOT_OPEN_FILE: a path that is not there, or no plugin; API_USE_ERROR: a plugin that raises.
+            ModelError: CAN_NOT_OPEN_FILE: the path does not exist, or is not a plugin; API_USE_ERROR: the plugin
+                raises.
         """
         text = os.environ.get("HB_DNN_PLUGIN_PATH", "")
         if not environment.is_dsp_enabled():
@@ -83,7 +84,7 @@ def _files(text: str) -> list[Path]:
 
 
 def _is_boards(file: Path) -> bool:
-    """Whether a plugin is a library for another CPU than this one, which is left out and said to be."""
+    """Whether a plugin is a library for another CPU than this one, which is skipped with a message."""
     if file.suffix != ".so":
         return False
     machine = _machine_of(file)

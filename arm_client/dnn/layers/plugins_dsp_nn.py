@@ -1,7 +1,7 @@
-"""The shipped plugin, in the place of the board's libhb_dsp_nn_plugin.so: Softmax, QuantizeLinear, DequantizeLinear.
+"""The shipped plugin, replacing the board's libhb_dsp_nn_plugin.so: Softmax, QuantizeLinear, DequantizeLinear.
 
-Their nodes are computed by the NN ops of the board's DSP (0x400 to 0x402). What an op cannot compute stays in
-onnxruntime, with its reason.
+Their nodes are computed by the NN ops of the board's DSP (0x400 to 0x402). Nodes that an op cannot compute stay in
+onnxruntime, with the reason.
 """
 
 from __future__ import annotations

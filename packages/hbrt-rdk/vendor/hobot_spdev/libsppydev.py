@@ -52,7 +52,7 @@ class Camera:
         return self._camera.get_img(module, width, height)
 
     def send_frame(self, img: bytes) -> int:
-        """Give the scaler a frame in NV12, of its input's size. 0 or -1."""
+        """Give the scaler a frame in NV12, of its input's size. Returns 0 or -1."""
         return self._camera.set_img(img)
 
     def close(self) -> None:
@@ -75,11 +75,11 @@ class Encoder:
         self._encoder = libsrcampy.Encoder()
 
     def encode(self, encode_type: int, size: Sequence[int] = DEFAULT_SIZE, bits: int = 8000) -> int:
-        """Begin: type 1 is H.264, 2 H.265, 3 MJPEG; size is [width, height], bits in kbit/s. 0 or -1."""
+        """Begin: type 1 is H.264, 2 H.265, 3 MJPEG; size is [width, height], bits in kbit/s. Returns 0 or -1."""
         return self._encoder.encode(0, encode_type, size[0], size[1], bits)
 
     def send_frame(self, img: bytes) -> int:
-        """Encode a frame in NV12. 0 or -1."""
+        """Encode a frame in NV12. Returns 0 or -1."""
         return self._encoder.encode_file(img)
 
     def get_frame(self) -> bytes | None:
@@ -87,7 +87,7 @@ class Encoder:
         return self._encoder.get_img()
 
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         return self._encoder.close()
 
     def take(self, source: Any) -> None:
@@ -106,7 +106,7 @@ class Decoder:
         return self._decoder.decode(file, 0, decode_type, size[0], size[1])
 
     def send_frame(self, img: bytes, chn: int = 0, eos: int = 0) -> int:
-        """Give the next part of the stream; eos is 1 with the last. 0 or -1."""
+        """Give the next part of the stream; eos is 1 with the last. Returns 0 or -1."""
         return self._decoder.set_img(img, chn, eos)
 
     def get_frame(self) -> bytes | None:
@@ -117,7 +117,7 @@ class Decoder:
     get_img = get_frame
 
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         return self._decoder.close()
 
     def frame(self) -> Picture | None:
@@ -132,11 +132,11 @@ class Display:
         self._display = libsrcampy.Display()
 
     def display(self, size: int | Sequence[int] = DEFAULT_SIZE) -> int:
-        """Open the layer of video of [width, height], or the graphics layer of a number. 0 or -1."""
+        """Open the layer of video of [width, height], or the graphics layer of a number. Returns 0 or -1."""
         return self._display.display(size) if isinstance(size, int) else self._display.display(0, size[0], size[1])
 
     def send_frame(self, img: bytes) -> int:
-        """Show a frame in NV12. 0 or -1."""
+        """Show a frame in NV12. Returns 0 or -1."""
         return self._display.set_img(img)
 
     def set_rect(
@@ -148,11 +148,11 @@ class Display:
     def set_word(
         self, x: int, y: int, str: bytes | str, flush: int = 0, color: int = 0xFFFF0000, line_width: int = 1
     ) -> int:
-        """Write a text, of bytes in GB 2312, as ``set_rect`` does. 0 or -1."""
+        """Write a text, of bytes in GB 2312, as ``set_rect`` does. Returns 0 or -1."""
         return self._display.set_graph_word(x, y, str, 2, flush, color, line_width)
 
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         return self._display.close()
 
     def take(self, source: Any) -> None:

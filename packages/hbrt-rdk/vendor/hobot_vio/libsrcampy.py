@@ -138,7 +138,7 @@ class Camera:
 
     @_answers
     def set_img(self, img: bytes) -> int:
-        """Give the scaler a frame in NV12, of its input's size. 0 or -1."""
+        """Give the scaler a frame in NV12, of its input's size. Returns 0 or -1."""
         self._set = from_nv12(img, *self._input)
         return 0
 
@@ -178,7 +178,7 @@ class Encoder:
 
     @_answers
     def encode(self, video_chn: int, type: int, width: int, height: int, bits: int = 8000) -> int:
-        """Begin: type 1 is H.264, 2 H.265, 3 MJPEG; bits in kbit/s. 0 or -1."""
+        """Begin: type 1 is H.264, 2 H.265, 3 MJPEG; bits in kbit/s. Returns 0 or -1."""
         del video_chn
         codec, context = _codec(type), None
         if codec != "mjpeg":
@@ -195,7 +195,7 @@ class Encoder:
 
     @_answers
     def encode_file(self, img: bytes) -> int:
-        """Encode a frame in NV12. 0 or -1."""
+        """Encode a frame in NV12. Returns 0 or -1."""
         self._encode(from_nv12(img, *self._size))
         return 0
 
@@ -209,7 +209,7 @@ class Encoder:
 
     @_answers
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         if not self._codec:
             raise ValueError("it was not opened.")
         self._codec, self._context = "", None
@@ -282,7 +282,7 @@ class Decoder:
 
     @_answers
     def set_img(self, img: bytes, chn: int = -1, eos: int = 0) -> int:
-        """Give the next part of the stream; eos is 1 with the last. 0 or -1."""
+        """Give the next part of the stream; eos is 1 with the last. Returns 0 or -1."""
         del chn
         if not self._codec:
             raise ValueError("call decode first.")
@@ -291,7 +291,7 @@ class Decoder:
 
     @_answers
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         if not self._codec:
             raise ValueError("it was not opened.")
         self._codec, self._context = "", None
@@ -346,7 +346,7 @@ class Display:
         chn_width: int = 0,
         chn_height: int = 0,
     ) -> int:
-        """Open a layer: 0 and 1 are video, 2 and 3 graphics. 0 or -1."""
+        """Open a layer: 0 and 1 are video, 2 and 3 graphics. Returns 0 or -1."""
         del vot_intf, vot_out_mode
         self._sizes[chn] = (chn_width, chn_height) if chn_width and chn_height else (width, height)
         return 0
@@ -358,7 +358,7 @@ class Display:
 
     @_answers
     def set_img(self, img: bytes, chn: int = 0) -> int:
-        """Show a frame in NV12 on a video layer. 0 or -1."""
+        """Show a frame in NV12 on a video layer. Returns 0 or -1."""
         if chn not in self._sizes:
             raise ValueError(f"the layer {chn} was not opened by display().")
         self._show(from_nv12(img, *self._sizes[chn]))
@@ -391,7 +391,7 @@ class Display:
         color: int = 0xFFFF0000,
         line_width: int = 1,
     ) -> int:
-        """Write a text, of bytes in GB 2312, on a graphics layer as ``set_graph_rect`` does. 0 or -1."""
+        """Write a text, of bytes in GB 2312, on a graphics layer as ``set_graph_rect`` does. Returns 0 or -1."""
         words = str.decode("gb2312", "replace") if isinstance(str, bytes) else str
         at, font = (int(x), int(y) + 16 * line_width), cv2.FONT_HERSHEY_SIMPLEX
         width = max(line_width, 1)
@@ -401,7 +401,7 @@ class Display:
 
     @_answers
     def close(self) -> int:
-        """End. 0 or -1."""
+        """End. Returns 0 or -1."""
         self._sizes, self._video, self._graphics = {}, None, []
         return 0
 
