@@ -273,7 +273,8 @@ def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         raise CallerError(
             Status.HB_SYS_INVALID_ARGUMENT,
-            f"The type is {short_repr(given)}, which numpy has not; use np.float32, np.int8 or another of its types.",
+            f"The type is {short_repr(given)}, which numpy does not have; use np.float32, np.int8 or "
+            f"another of its types.",
         ) from None
 
 

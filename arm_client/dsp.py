@@ -35,9 +35,11 @@ _MAX_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 # Commands that no op serves, and so take no input, with what is said of one that comes with an input.
 _NO_OPS = {
     int(HB_DSP_RPC_CMD_BUTT): "rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: "
-    "that lists the registered commands into the output block, whatever the input.",
-    int(HB_DSP_RPC_CMD_PING): "rpcCmd is HB_DSP_RPC_CMD_PING (0), as in a structure of zeros: that reaches a core and "
-    "reads and writes nothing, whatever the blocks.",
+    "this lists the registered commands in the output block, regardless of the input.",
+    int(
+        HB_DSP_RPC_CMD_PING
+    ): "rpcCmd is HB_DSP_RPC_CMD_PING (0), as in a structure of zeros: this reaches a core but reads and "
+    "writes nothing, regardless of the blocks.",
 }
 _returns_status = returning_status(RequestRefusedError, lambda error, _: (error.status, error.text))
 _initialize = initializer(hbDSPRpcCtrlParam(HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_PRIORITY_LOWEST))
@@ -242,7 +244,7 @@ def _handle(task: object) -> int:
 
 def _why_no_task(handle: int | None) -> tuple[int, str]:
     if handle is not None and handle > 0:
-        why = f"The task {handle:#x} is not of this process: it has no attachment."
+        why = f"The task {handle:#x} does not belong to this process, which has no attachment."
         return Status.HB_DSP_FOREIGN_TASK_HANDLE, why
     why = "The task handle is null or not an hbDSPTask_t; hbDSPRpc fills one."
     return Status.HB_DSP_INVALID_TASK_HANDLE, why

@@ -259,7 +259,7 @@ class PendingCall:
         if not self._handle:
             raise CallerError(
                 Status.HB_DSP_TASK_RELEASED,
-                f"The task of command {self._cmd:#x} was waited for before: a task that was posted is waited for once.",
+                f"The task of command {self._cmd:#x} was already waited for: wait for a posted task only once.",
             )
         tasks = self._session.tasks
         if timeout is None and tasks.finish(self._handle) == 0:

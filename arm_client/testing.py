@@ -124,7 +124,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
     return any("dsp_board" in definition.argnames for several in definitions for definition in several)
 
 
-_KEPT = ": an array or a buffer that something still refers to, such as a variable of a module or a class"
+_KEPT = ": an array or a buffer that is still referenced, for example by a module or class variable"
 _CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check", "inline", "profile")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()

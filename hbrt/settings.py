@@ -42,7 +42,7 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_ROUTE",
         "text",
         "",
-        "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS with commas between them, the address "
+        "commands that another board runs: COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, the address "
         "tcp://HOST:PORT or farm://HOST:PORT[/POOL]",
     ),
     Setting(
@@ -252,7 +252,7 @@ def choice(name: str) -> str:
 
 
 def words(name: str, given: str | None = None) -> frozenset[str]:
-    """Value of a setting that takes several words of a closed list, with commas between them.
+    """Value of a setting that takes several words of a closed list, separated by commas.
 
     Args:
         name: Of the setting.
@@ -266,9 +266,7 @@ def words(name: str, given: str | None = None) -> frozenset[str]:
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
     for word in found:
         if word not in allowed:
-            raise BadSettingError(
-                f"{name} has {word!r}; write words of {', '.join(allowed)}, with commas between them."
-            )
+            raise BadSettingError(f"{name} has {word!r}; write words of {', '.join(allowed)}, separated by commas.")
     return frozenset(found)
 
 

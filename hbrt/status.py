@@ -80,7 +80,7 @@ class Status(IntEnum):
     HB_DSP_UNALIGNED_ADDRESS = -6000261, "An RPC block does not start at a multiple of 8 bytes."
     HB_DSP_TASK_NUM_EXCEED_LIMIT = -6000262, "Every task slot is in use; release finished tasks with hbDSPReleaseTask."
     HB_DSP_INVALID_TASK_HANDLE = -6000263, "The value is not a task handle."
-    HB_DSP_TASK_RELEASED = -6000264, "The task handle was released before."
+    HB_DSP_TASK_RELEASED = -6000264, "The task handle was already released."
     HB_DSP_FOREIGN_TASK_HANDLE = -6000265, "The task handle belongs to another process or another attachment."
     HB_DSP_TIMEOUT = -6000266, "The wait timed out; the task keeps running and can be waited for again."
     HB_DSP_UNKNOWN_COMMAND = -6000267, "No op is registered for the command; see 'hbrt ops'."

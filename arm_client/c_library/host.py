@@ -117,8 +117,8 @@ def connect(address: int) -> None:
     host = _Host.from_address(address)
     if host.version != VERSION:
         raise ValueError(
-            f"this libhbrt.so is of another version of hbrt (layout {host.version}, not {VERSION}): build the program "
-            "anew with 'hbrt cc' (in a clone: make native before)."
+            f"this libhbrt.so belongs to a different version of hbrt (layout {host.version}, not "
+            f"{VERSION}): rebuild the program with 'hbrt cc' (in a clone: make native before)."
         )
     functions = _Host.find.offset, _Host.end.offset
     made = ctypes.CFUNCTYPE(None, ctypes.c_int32)(lambda at: _find(host, at)), ctypes.CFUNCTYPE(None)(_end)
@@ -266,7 +266,7 @@ def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: tu
             host.is_interrupted = 1
             status = int(Status.HB_SYS_NOT_RUNNING)
         except BaseException:  # noqa: BLE001 - ctypes would lose it
-            _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
+            _say(f"{name} failed; this is a bug in hbrt:\n{traceback.format_exc()}")
             status = int(Status.HB_SYS_NOT_RUNNING)
         else:
             if status not in _EXPECTED:
@@ -299,7 +299,7 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
             address = ctypes.cast(kept, ctypes.c_void_p).value or 0
             answer(address)
         except BaseException:  # noqa: BLE001 - as above
-            _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
+            _say(f"{name} failed; this is a bug in hbrt:\n{traceback.format_exc()}")
             return None
         return address
 

@@ -115,7 +115,7 @@ def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
     if not view.nbytes:
         return memoryview(b"")
     if not view.c_contiguous:
-        raise TypeError("its bytes do not lie in one piece")
+        raise TypeError("its bytes are not contiguous")
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 

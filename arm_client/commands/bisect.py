@@ -52,7 +52,7 @@ def command(good: str, words: tuple[str, ...], bad: str) -> Report:
             told = _git(tree, "bisect", "run", *where, *words, must=False)
             found = _FIRST.search(told)
             if found is None:
-                raise BoardError(f"No first commit was found.\n{told.strip()}")
+                raise BoardError(f"No first failing commit was found.\n{told.strip()}")
             told = _git(tree, "log", "-1", "--format=%h%n%an%n%as%n%s", found[1])
             changed = _git(tree, "show", "--format=", "--name-only", found[1]).split()
         finally:

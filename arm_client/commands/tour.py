@@ -46,4 +46,4 @@ def tour_page() -> str:
     for file in (package / "_tour.md", package.parent / "docs" / "tour.md"):
         if file.is_file():
             return file.read_text(encoding="utf-8")
-    raise BoardError("The tour is not installed. Install hbrt again.")
+    raise BoardError("The tour is not installed. Reinstall hbrt.")

@@ -73,7 +73,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
             for name, value in fields.items()
             if not isinstance(value, ctypes.Structure)
         )
-        raise refusal(f"One of {given} is of a type that its field of {structure.__name__} is not: {error}.") from None
+        raise refusal(f"One of {given} has the wrong type for its field of {structure.__name__}: {error}.") from None
     for name, value in fields.items():
         if isinstance(value, int | np.integer) and getattr(param, name) != value:
             raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
@@ -97,7 +97,7 @@ def floats(name: str, values: ArrayLike) -> NDArray[Any]:
         given = None
     if given is None or given.dtype.kind not in "biuf":  # numpy would drop what is imaginary, and read numbers in texts
         what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else short_repr(values)
-        raise refusal(f"The {name} is {what}: use real numbers, as many in each row.")
+        raise refusal(f"The {name} is {what}: use real numbers, the same count in each row.")
     return given.astype(np.float64)
 
 

@@ -169,7 +169,7 @@ def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) 
     """
     wanted = _image_dtype(dtype)
     if min(shape) < 1:
-        raise refusal(f"A result of shape {shape} has no pixels: give a size of 1 or more both ways.")
+        raise refusal(f"A result of shape {shape} has no pixels: both sizes must be 1 or more.")
     if out is None:
         return board.empty(shape, wanted)
     if not (isinstance(out, np.ndarray) and is_on_board(out)):

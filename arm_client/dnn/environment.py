@@ -82,15 +82,15 @@ TABLE = (
         is_honored=True,
     ),
     Variable("HB_MAX_TASK_NUM", "tasks in parallel, default 8", "32 model tasks can be alive, and two cores run them"),
-    Variable("HB_DNN_CONV_MAP_PATH", "which convolution layers to dump", "there is no compiled layer to dump"),
+    Variable("HB_DNN_CONV_MAP_PATH", "which convolution layers to dump", "no compiled layers to dump"),
     Variable(
         "HB_DNN_DUMP_PATH",
-        "where results of convolution layers go",
+        "destination of the results of convolution layers",
         "no layer is dumped; 'hrt_model_exec infer --dump_intermediate' dumps every node's result",
     ),
     Variable(
         "HB_DNN_SIM_PLATFORM",
-        "the vendor's simulator: which chip",
+        "chip of the vendor's simulator",
         "the chip is always the J5 (BAYES)",
         right_value="BAYES",
     ),
@@ -121,7 +121,7 @@ TABLE = (
         "J6: configuration of the trace",
         "this is a J5; it is HB_DNN_PERFETTO_CONFIG_PATH there",
     ),
-    Variable("HB_UCP_TRACE_LOG_LEVEL", "J6: what is traced to the log", "there is no trace"),
+    Variable("HB_UCP_TRACE_LOG_LEVEL", "J6: what is traced to the log", "no trace"),
     Variable("HB_UCP_USE_ALOG", "J6: log to Android's log", "the log is standard error"),
 )
 TRACE_FILE = "dnn.pftrace"
@@ -144,7 +144,7 @@ def check() -> None:
     for variable in TABLE:
         value = os.environ.get(variable.name)
         if not variable.is_honored and value and value.upper() != variable.right_value:
-            warn_once(f"{variable.name} is set and has no effect here: {variable.here}.")
+            warn_once(f"{variable.name} is set but has no effect here: {variable.here}.")
 
 
 def log_level() -> int:
@@ -155,7 +155,7 @@ def log_level() -> int:
     """
     text = os.environ.get("HB_DNN_LOG_LEVEL") or str(int(Level.WARNING))
     if text not in {"0", *(str(int(level)) for level in Level)}:
-        raise _bad("HB_DNN_LOG_LEVEL", text, "0 for none, or the lowest level to show, 1 to 5; 3 is warnings")
+        raise _bad("HB_DNN_LOG_LEVEL", text, "0 for none, or the lowest level to show, 1 to 5; 3 for warnings")
     return int(text)
 
 

@@ -100,16 +100,16 @@ class Handles(Generic[_Value]):
     def _why(self, handle: int | None) -> str:
         said, made_by = _SAID[self.kind], _MADE_BY[self.kind]
         if not handle:
-            return f"The {said} handle is null; {made_by} fills one."
+            return f"The {said} handle is null; get one from {made_by}."
         kind = handle >> _SERIAL_BITS
         if kind != self.kind:
             other = f"a {_SAID[HandleKind(kind)]} handle" if kind in _SAID else "no handle of this runtime"
-            return f"{handle:#x} is {other}, and a {said} handle is wanted; {made_by} fills one."
+            return f"{handle:#x} is {other}, not a {said} handle; get one from {made_by}."
         if handle <= self._last_of_parent:
             return (
-                f"The {said} handle {handle:#x} is of the parent of this process ({os.getpid()}); "
-                f"after a fork the child makes its own by {made_by}."
+                f"The {said} handle {handle:#x} belongs to the parent of this process ({os.getpid()}); "
+                f"after a fork, the child must get its own from {made_by}."
             )
         if handle <= self._last and not handle % _STEP:
-            return f"The {said} handle {handle:#x} was released before."
-        return f"{handle:#x} is not a {said} handle of this process; {made_by} fills one."
+            return f"The {said} handle {handle:#x} was already released."
+        return f"{handle:#x} is not a {said} handle of this process; get one from {made_by}."

@@ -48,7 +48,7 @@ class Beside:
             self._link,
             "stray-access",
             f"{site}: a stray access touches byte {which} the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, "
-            f"allocated at {block.allocated_at}. Look at the offset that the program computes.",
+            f"allocated at {block.allocated_at}. Check the offset that the program computes.",
             Place("touched", site, phy_addr=block.phy_addr + at, size_bytes=1),
             Place("allocated", block.allocated_at, block=block.phy_addr, block_bytes=block.size_bytes),
         )

@@ -90,7 +90,7 @@ class Blocks:
         if not 0 < size_bytes <= SIZE_LIMIT:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
-                f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
+                f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were requested.",
             )
         self.free_abandoned()
         site, use = call_site(MAX_SITE), printable(use[-MAX_SITE:])[-MAX_SITE:]

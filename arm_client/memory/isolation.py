@@ -38,8 +38,9 @@ def open_all(link: Link) -> None:
     layout = link.ddr.layout
     link.ddr.private.open_all(layout.heap, layout.file_bytes)
     warn(
-        "%s: this program has more than %d blocks, or as many as the kernel can keep apart (vm.max_map_count): from "
-        "now on a stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, "
+        "%s: this program has more than %d blocks, or as many as the kernel can keep apart "
+        "(vm.max_map_count): from now on, a stray pointer into another program's memory, or into "
+        "freed memory, is not detected. Allocate fewer, "
         "larger blocks.",
         call_site(),
         MAX_OPEN,

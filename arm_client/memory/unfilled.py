@@ -40,7 +40,7 @@ def _null_use(address: int) -> str:
     refusal, site = _last[0], call_site()
     text = (
         f"{site}: a use of address {address:#x}, a NULL pointer. {refusal.call} at {refusal.at} was refused: "
-        f"{refusal.reason} Look at the status of a call before its result is used."
+        f"{refusal.reason} Check the status of a call before using its result."
     )
     places = Place("used", site), Place("refused", refusal.at)
     link = refusal.link() if refusal.link is not None else None

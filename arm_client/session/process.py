@@ -104,7 +104,7 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
     looked = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
     found = next((view for view in looked if view is not None), None)
     if found is None and (gone := freed_block_at(address)) is not None:
-        raise ValueError(f"This hbSysMem holds no memory: {gone}. Use a block before it is freed.")
+        raise ValueError(f"This hbSysMem holds no memory: {gone}. Use a block only before it is freed.")
     return found
 
 

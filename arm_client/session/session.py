@@ -314,7 +314,7 @@ def acquire(
             )
         if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
             raise WrongUseError(
-                f"This process is attached to board {session.link.paths.name} already, without these checks: name them "
+                f"This process is already attached to board {session.link.paths.name}, without these checks: name them "
                 "in the first connect(), or in HBRT_CHECK."
             )
         if is_inline and not session.is_inline:
@@ -393,8 +393,8 @@ def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
     from arm_client.cabi.say import warn
 
     warn(
-        "Board %s of HBRT_BOARD does not run, so this program has a private one, %s. Start it with 'hbrt start', or "
-        "set HBRT_AUTOSTART=0 to have the program refused.",
+        "Board %s of HBRT_BOARD is not running, so this program has a private one, %s. Start it with "
+        "'hbrt start', or set HBRT_AUTOSTART=0 to make the program fail instead.",
         wanted.name,
         private.name,
     )
@@ -406,7 +406,7 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
 
     image = settings.text("HBRT_IMAGE")
     return (
-        f"No board {wanted.name} runs, so this program has a private one with "
+        f"Board {wanted.name} is not running, so this program has a private one with "
         f"{f'the image {image}' if image else 'the packaged ops alone'}: start yours with 'hbrt start --image "
         f"FILE.py{how_to_name(wanted)}', or name the image in HBRT_IMAGE."
     )

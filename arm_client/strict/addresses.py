@@ -40,7 +40,7 @@ def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes:
         return Mistake(kind, f"A task of command {cmd:#x} is refused. {why}", (here, *places))
     return Mistake(
         kind,
-        f"A task of command {cmd:#x} has the block {phy_addr:#x}+{size_bytes:#x}, which lies in freed memory: {gone}. "
+        f"A task of command {cmd:#x} has the block {phy_addr:#x}+{size_bytes:#x}, which is in freed memory: {gone}. "
         "Free a block after its last use.",
         (here, _freed(gone), _allocated(gone)),
     )
@@ -92,7 +92,7 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
     """
     return Mistake(
         "double-free",
-        f"Memory that is free is freed again: {gone}. Free a block once, and forget its address then.",
+        f"Freed memory is freed again: {gone}. Free a block only once, then drop its address.",
         (
             Place("freed again", freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes),
             _freed(gone),
@@ -115,8 +115,9 @@ def freed_in_use(block: Block, freed_at: str, user: str, submitted_at: str, cmd:
     submitted = f", submitted at {submitted_at}," if submitted_at else ""
     return Mistake(
         "use-after-free",
-        f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while {user}{submitted} may use it: "
-        "the program has not seen its end. Wait for a task (hbDSPWaitTaskDone, hbDNNWaitTaskDone) before its memory is "
+        f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while "
+        f"{user}{submitted} may still use it: the program has not waited for its end. Wait for a task "
+        f"(hbDSPWaitTaskDone, hbDNNWaitTaskDone) before its memory is "
         "freed.",
         (
             Place("freed", freed_at, phy_addr=block.phy_addr, block=block.phy_addr, block_bytes=block.size_bytes),
@@ -130,7 +131,7 @@ def late_flush(gone: FreedBlock) -> Mistake:
     """A block that is flushed after it was freed."""
     return Mistake(
         "use-after-free",
-        f"Memory that is free is flushed: {gone}. Flush a block before it is freed.",
+        f"Freed memory is flushed: {gone}. Flush a block before it is freed.",
         (
             Place("flushed", phy_addr=gone.phy_addr, size_bytes=gone.size_bytes, block=gone.phy_addr),
             _freed(gone),
@@ -150,8 +151,9 @@ def late_view(gone: FreedBlock, at: int, *, is_write: bool) -> Mistake:
     does = "written" if is_write else "read"
     return Mistake(
         "use-after-free",
-        f"Byte {at} of memory that is free is {does}, by an array or a view: {gone}. The array has the block's last "
-        "bytes for itself, and no task sees them. Free a block after its last use, or copy the array before.",
+        f"Byte {at} of freed memory is {does}, by an array or a view: {gone}. The array keeps a copy "
+        f"of the block's last bytes, which no task sees. Free a block after its last use, or copy the "
+        f"array before.",
         (
             Place(does, phy_addr=gone.phy_addr + at, size_bytes=1, block=gone.phy_addr, block_bytes=gone.size_bytes),
             _freed(gone),

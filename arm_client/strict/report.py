@@ -49,7 +49,7 @@ class Mistake(NamedTuple):
 
 ENDLESS_WAIT: Final = Mistake(
     "endless-wait",
-    "hbDSPWaitTaskDone waits without a limit: a core that hangs keeps this program for as long. Pass a timeout in "
+    "hbDSPWaitTaskDone waits without a limit: if the core hangs, so does this program. Pass a timeout in "
     "milliseconds, and release the task when it returns HB_DSP_TIMEOUT.",
     (Place("waits"),),
 )
@@ -68,8 +68,9 @@ def missing_clean(what: str, span: Span, count: int) -> Mistake:
         count: Bytes in it that were not cleaned.
     """
     return _missing_clean_of(
-        f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed and did not clean: what "
-        "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
+        f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed and did not clean: "
+        f"the old contents of memory are read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
+        f"writing.",
         span,
     )
 
@@ -78,7 +79,7 @@ def missing_clean_in_output(span: Span, count: int) -> Mistake:
     """As ``missing_clean``, of an output block."""
     return _missing_clean_of(
         f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed and did not "
-        "clean: when the cache writes them back, they replace what the DSP wrote. Call hbSysFlushMem after writing, "
+        "clean: when the cache writes them back, they overwrite the DSP's results. Call hbSysFlushMem after writing, "
         "before the task is submitted.",
         span,
     )
@@ -95,8 +96,9 @@ def missing_clean_behind_pointer(span: Span, count: int, params: int, at: int) -
     """
     return _missing_clean_of(
         f"The memory at {span.start:#x}, whose address is at offset {at} of the input block {params:#x}, holds "
-        f"{counted(count, 'byte')} that the CPU changed and did not clean: what memory held before is read, or, if the "
-        "DSP writes there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
+        f"{counted(count, 'byte')} that the CPU changed and did not clean: the old contents of memory "
+        f"are read or, if the DSP writes there, the cache overwrites its results. Call hbSysFlushMem "
+        f"with HB_SYS_MEM_CACHE_CLEAN after "
         "writing.",
         span,
     )
@@ -118,7 +120,7 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
     return Mistake(
         "shared-block",
         f"This task of command {new[0]:#x} {MEMORY_USES[new[1]]} {span}, which an earlier one "
-        f"of command {old[0]:#x} that has not ended {MEMORY_USES[old[1]]}: the result depends on which is faster. Wait "
+        f"of command {old[0]:#x} that has not ended {MEMORY_USES[old[1]]}: the result depends on their timing. Wait "
         "for that one first, or use separate memory.",
         tuple(
             Place(MEMORY_USES[use], cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)
@@ -144,8 +146,8 @@ def needless_flush(span: Span, flag: int) -> Mistake:
     )
     return Mistake(
         "needless-flush",
-        f"HB_SYS_MEM_CACHE_{name} of {span} moves nothing: {why} since the last flush. On a "
-        "board it takes time all the same; leave it out where that is always so.",
+        f"HB_SYS_MEM_CACHE_{name} of {span} moves nothing: {why} since the last flush. On a board it "
+        f"still takes time; remove it if that is always the case.",
         (Place("flushes", phy_addr=span.start, size_bytes=span.end - span.start),),
     )
 

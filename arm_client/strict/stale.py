@@ -143,8 +143,9 @@ def _stale_read(writer: _Writer, at: int, count: int, site: str) -> Mistake:
     return Mistake(
         "stale-read",
         f"{site} reads byte {at} of the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, in whose cache line a "
-        f"task of command {writer.cmd:#x}, submitted at {writer.site}, has changed {counted(count, 'byte')}: the CPU "
-        "sees what memory held before. Call hbSysFlushMem with HB_SYS_MEM_CACHE_INVALIDATE after the wait, before the "
+        f"task of command {writer.cmd:#x}, submitted at {writer.site}, has changed {counted(count, 'byte')}: "
+        f"the CPU sees the old contents of memory. Call hbSysFlushMem with HB_SYS_MEM_CACHE_INVALIDATE "
+        f"after the wait, before the "
         "read.",
         (
             Place("read", site, phy_addr=block.phy_addr + at, size_bytes=1, block=block.phy_addr),

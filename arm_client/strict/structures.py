@@ -74,7 +74,7 @@ class StructureWatch:
             return
         except Exception as error:  # noqa: BLE001 - a call must not fail by a look at its source
             let_out(error)
-            _log.warning("The check layout cannot look at %s: libclang failed with %r.", c_line, error)
+            _log.warning("The check layout cannot check %s: libclang failed with %r.", c_line, error)
             return
         for structure in found:
             if (known_by := structure.site or structure.name) not in self._known:
@@ -98,7 +98,7 @@ def _reader_of_c() -> Callable[[Path, int, Path], list[Structure]] | None:
         from hbrt.layout.c_parameters import parameters_of_call
     except ImportError as error:
         _log.warning(
-            "The check layout cannot look at structures of C: they are read by libclang, which cannot be loaded (%s). "
+            "The check layout cannot check C structures: they are read with libclang, which cannot be loaded (%s). "
             "To have it, %s.",
             error,
             how_to_install("layout"),

@@ -109,13 +109,14 @@ def _dial(board: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory]) ->
 def _check_routes(board: BoardRef) -> None:
     if isinstance(board, RemoteBoard):
         raise WrongUseError(
-            f"HBRT_ROUTE sends commands from a board of this machine to another one, and this program's board "
-            f"is {board.name}: name a board of this machine in HBRT_BOARD, or none for a private one."
+            f"HBRT_ROUTE sends commands from a board of this machine to another one, but this "
+            f"program's board is {board.name}: name a board of this machine in HBRT_BOARD, or none for "
+            f"a private one."
         )
     for name in _ALONE:
         if settings.is_given(name):
             raise WrongUseError(
-                f"{name} and HBRT_ROUTE do not go together: what another board runs is not seen here. Unset one."
+                f"{name} and HBRT_ROUTE cannot be combined: the work of another board is not visible here. Unset one."
             )
 
 

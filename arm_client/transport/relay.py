@@ -43,7 +43,7 @@ _NOBLOCK = int(zmq.NOBLOCK)
 REQUEST_BYTES = SUBMISSION.size
 _NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
 TRIES = 2
-TAKES_NO_MORE = "The relay takes no more messages of this process."
+TAKES_NO_MORE = "The relay accepts no more messages from this process."
 
 
 class Relay(Carrier):

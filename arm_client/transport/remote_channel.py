@@ -120,7 +120,7 @@ class RemoteChannel:
             return fields
         if kind in {RemoteFrame.REFUSED, RemoteFrame.GONE}:
             raise RefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
-        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
+        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not send its greeting.")
 
     def _compare_clocks(self) -> int:
         """Nanoseconds that the board's monotonic clock is ahead of this machine's, by the quickest of some answers."""
@@ -154,7 +154,7 @@ class RemoteChannel:
             import traceback
 
             traceback.print_exc()
-            why = f"The connection to {self._board.name} failed, which is a defect of hbrt: {error!r}"
+            why = f"The connection to {self._board.name} failed; this is a bug in hbrt: {error!r}"
         finally:
             on_lost(status, why)
             self._end(BYE_LINGER_MS if self._is_closing else 0)
@@ -202,7 +202,7 @@ class RemoteChannel:
         if kind == RemoteFrame.TAKEN:
             self._window.on_taken(fields[0])
         elif kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}:
-            raise RefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
+            raise RefusedError(fields[0], f"The relay at {self._board.name} closed the connection: {fields[1]}")
         on_message(message)
         if kind in {RemoteFrame.DATA, RemoteFrame.REPLY} and fields[0]:
             self._socket.send(encode(RemoteFrame.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it

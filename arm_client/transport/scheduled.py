@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _OTHER_THREAD = (
     Status.HB_DSP_INVALID_ARGUMENT,
     (
-        "Under HBRT_SCHEDULE the thread that attached uses the board, and those that Python's threading starts from it "
-        "on. Call from one of these, or run the program without HBRT_SCHEDULE."
+        "Under HBRT_SCHEDULE only the thread that attached, and threads started from it by Python's "
+        "threading, can use the board. Call from one of these, or run the program without "
+        "HBRT_SCHEDULE."
     ),
 )
 

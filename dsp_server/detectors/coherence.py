@@ -95,9 +95,9 @@ class _Watcher:
         since = f"since the flush at {one.flushed_at}" if one.flushed_at else "and has never flushed the block"
         by = one.written_at and f" at {one.written_at},"
         what = (
-            "when the cache writes them back, they replace what the op writes there"
+            "when the cache writes them back, they overwrite what the op writes there"
             if is_write
-            else "what memory held before is read"
+            else "the old contents of memory are read"
         )
         here = self._call.place("written" if is_write else "read", line, phy_addr, 1)
         self._call.find(

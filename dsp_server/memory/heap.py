@@ -68,7 +68,7 @@ class OutOfMemory(HeapError):
         self.asked_bytes, self.free_bytes = asked_bytes, free_bytes
         self.largest_free_bytes = largest_free_bytes
         super().__init__(
-            f"{asked_bytes} bytes were asked for, but the largest free range holds {largest_free_bytes} "
+            f"{asked_bytes} bytes were requested, but the largest free range holds {largest_free_bytes} "
             f"({free_bytes} are free in all): free what is not needed, or start the board with more DDR."
         )
 

@@ -597,7 +597,7 @@ class Tasks:
         if self.link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
             return self.refuse(self.link.fault, self.link.why_faulty())
         if kind is DeadHandle.RELEASED:
-            return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
+            return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was already released.")
         return self.refuse(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,
             f"The task {handle:#x} is not of this process's attachment (client {self.link.client_id}).",

@@ -12,7 +12,7 @@ from hbrt.settings import BadSettingError
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 _ENTRY = re.compile(r"(?P<first>0[xX][0-9a-fA-F]+|\d+)(?:-(?P<last>0[xX][0-9a-fA-F]+|\d+))?=(?P<board>.+)")
-_HOW = "write COMMAND=ADDRESS or FIRST-LAST=ADDRESS with commas between them, as in 0x1000-0x10ff=tcp://10.0.0.7:5557"
+_HOW = "write COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, as in 0x1000-0x10ff=tcp://10.0.0.7:5557"
 
 
 class Route(NamedTuple):
@@ -42,7 +42,7 @@ def routes_of(text: str) -> Routes:
     """The routes of a value of HBRT_ROUTE, by command.
 
     Args:
-        text: Entries ``COMMAND=ADDRESS`` or ``FIRST-LAST=ADDRESS`` with commas between them; empty for none.
+        text: Entries ``COMMAND=ADDRESS`` or ``FIRST-LAST=ADDRESS`` separated by commas; empty for none.
 
     Raises:
         BadSettingError: an entry is none, or two have the same command; has the value.

@@ -79,12 +79,12 @@ VERBS: dict[str, Verb] = {
     "farm": Verb("", "Run a program, an op or a model over many items, on many boards.", "farm"),
     "op": Verb("arm_client.commands.op.command:command", "Write your own op, or check one against a reference."),
     "estimate": Verb(
-        "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."
+        "arm_client.commands.estimate.command:command", "Estimate the time of a program or a command on the board."
     ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
     "idl": Verb("", "Write the stub and the skeleton of a FastRPC interface, in Python and C.", "fastrpc"),
     "port": Verb("hbrt.port.command:command", "Say what a program's tree needs, and build it as it is."),
-    "model": Verb("arm_client.commands.model.command:command", "Put an ONNX file in the place of a board's model."),
+    "model": Verb("arm_client.commands.model.command:command", "Replace a board's model by an ONNX file."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
     "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),

@@ -260,7 +260,7 @@ def profile_option(function: F) -> F:
         callback=set_it,
         expose_value=False,
         help="Constants of the modelled board: a file, or a name (j5, rk3588, ...; see docs/profiles.md). Default: "
-        "HBRT_PROFILE, else j5.",
+        "HBRT_PROFILE, or j5.",
     )(function)
 
 

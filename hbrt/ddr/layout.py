@@ -187,7 +187,7 @@ def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
         LayoutError: the sizes are out of range.
     """
     if not 0 <= core_count <= MAX_CORES:
-        raise LayoutError(f"A board has 0 to {MAX_CORES} cores; {core_count} were asked for.")
+        raise LayoutError(f"A board has 0 to {MAX_CORES} cores; {core_count} were requested.")
     if ddr_base % PAGE_BYTES or not 0 <= ddr_base < MAX_BASE:
         raise LayoutError(f"No DDR begins at {ddr_base:#x}: it begins at a page of {PAGE_BYTES}, below {MAX_BASE:#x}.")
     if heap_bytes < PAGE_BYTES:

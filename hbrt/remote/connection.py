@@ -128,7 +128,7 @@ def keys_for(board: RemoteBoard) -> ProgramKeys | None:
     """The keys to use with the relay at an address, None for one without.
 
     Raises:
-        RefusedError: it wants keys and there are none, or it has none and some were asked for.
+        RefusedError: it wants keys and there are none, or it has none and some were requested.
     """
     wants = mechanism(board)
     directory, is_named = default_directory(), bool(text("HBRT_KEYS"))

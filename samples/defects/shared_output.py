@@ -1,4 +1,4 @@
-"""Two tasks under way write one block: the result depends on which is faster."""
+"""Two tasks under way write one block: the result depends on their timing."""
 
 from typing import Any
 

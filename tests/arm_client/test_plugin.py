@@ -188,7 +188,7 @@ def test_boards_arrays_and_what_ops_say_in_a_users_tests(project: pytest.Pyteste
         ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
     )
     result.stdout.no_fnmatch_line("During handling of the above exception, another exception occurred:")
-    result.stdout.fnmatch_lines(["A board has 0 to 8 cores; 99 were asked for."])
+    result.stdout.fnmatch_lines(["A board has 0 to 8 cores; 99 were requested."])
     result.stdout.fnmatch_lines(
         ["*The board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
     )

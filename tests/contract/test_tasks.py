@@ -237,7 +237,7 @@ class TestRelease:
         assert hb.hbDSPReleaseTask(task) == 0
         for _ in range(2):
             assert hb.hbDSPReleaseTask(task) == hb.HB_DSP_TASK_RELEASED
-            assert hb.last_error() == f"The task {task.value:#x} was released before."
+            assert hb.last_error() == f"The task {task.value:#x} was already released."
             assert hb.hbDSPWaitTaskDone(task, 0) == hb.HB_DSP_TASK_RELEASED
             assert hb.hbDSPSetTaskDoneCb(task, print) == hb.HB_DSP_TASK_RELEASED
         other = chip.rpc(hb.HB_DSP_RPC_CMD_PING)  # takes the same slot

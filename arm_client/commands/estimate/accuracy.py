@@ -113,8 +113,8 @@ def parts_shown(found: list[Goal]) -> Iterator[object]:
     yield _of_models("HELD OUT", rows)
     known = len(judged())
     yield (
-        f"\n{len(figures())} published figures; of {known} the layers are known: {known - len(rows)} were fitted to, "
-        f"{len(rows)} are held out.\n"
+        f"\n{len(figures())} published figures; the layers of {known} are known: {known - len(rows)} "
+        f"were fitted, {len(rows)} are held out.\n"
     )
     yield Table(_CHIPS, [_of_chip(name, rows) for name in chips()])
     yield "The last three: each family of networks left out of the fit in turn, and all its rows judged.\n"
@@ -158,7 +158,7 @@ def write_plot(file: Path) -> None:
                 s=28,
                 facecolors=fill,
                 edgecolors=f"C{at}",
-                label=f"{name}, {'held out' if is_held_out else 'fitted to'} ({len(rows)})",
+                label=f"{name}, {'held out' if is_held_out else 'fitted'} ({len(rows)})",
             )
     ends = [0.5, 400.0]
     axes.plot(ends, ends, color="0.5", linewidth=1)

@@ -43,7 +43,7 @@ def read(file: Path) -> dict[str, Any]:
         document = json.loads(file.read_text(encoding="utf-8"))
         _times_of(document)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadEstimateError(f"{file} is not what 'hbrt estimate --json' prints: {error!r}.") from None
+        raise BadEstimateError(f"{file} is not the output of 'hbrt estimate --json': {error!r}.") from None
     return dict(document)
 
 

@@ -48,7 +48,7 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
     calls = [one for one in known.calls if one.cmd == cmd]
     if not calls:
         raise click.UsageError(
-            f"The board {board.name} remembers no call of command {cmd:#x} that ended well; make one, then ask again."
+            f"The board {board.name} remembers no successful call of command {cmd:#x}; make one, then try again."
         )
     return profile, known._replace(calls=calls)
 
@@ -88,7 +88,7 @@ def calls_of_program(command: list[str], profile: Profile, image: str) -> Known:
             "board; for your own ops pass --image FILE."
         )
     if not known.calls and not known.unknown_runs:
-        raise click.UsageError(f"{what} made no call that ended well.")
+        raise click.UsageError(f"{what} made no successful call.")
     return known
 
 

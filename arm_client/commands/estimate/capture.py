@@ -42,12 +42,12 @@ def measurements_of(directory: Path, image: str | None, base: Profile) -> tuple[
     if head.get("recorder") != BOARD:
         raise BadMeasurementsError(
             f"{directory} was recorded by {head.get('recorder')!r}, not on a board: its times are this machine's. "
-            "docs/recording.md says how recorder.c captures a program on a board."
+            "See docs/recording.md for capturing a program on a board with recorder.c."
         )
     good, left_out = usable(calls)
     notes += [f"{counted(count, 'call')} left out: {why}." for why, count in left_out.items() if count]
     if not good:
-        raise BadMeasurementsError(f"{directory} has no call whose time can be used. {' '.join(notes)}".rstrip())
+        raise BadMeasurementsError(f"{directory} has no call with a usable time. {' '.join(notes)}".rstrip())
     os.environ["HBRT_PROFILE"] = base.origin  # of the board
     found, differing = [], 0
     with board_for(calls, image) as board:

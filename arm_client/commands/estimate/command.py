@@ -82,7 +82,7 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 @click.group(
     cls=_Estimate,
-    short_help="Estimate what a program, or a command, takes on the board.",
+    short_help="Estimate the time of a program or a command on the board.",
     epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
     "hbrt estimate --self-check",
     invoke_without_command=True,
@@ -128,9 +128,13 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
 @click.argument("what", metavar="PROGRAM|CMD|MODEL.onnx")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @any_board_option
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: the running "
-              "board's, else HBRT_IMAGE.")  # fmt: skip
-@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
+@click.option(
+    "--image",
+    metavar="FILE",
+    type=ImageFile(),
+    help="Image of the program's board. Default: the running board's, or HBRT_IMAGE.",
+)
+@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, or j5.")
 @click.option(
     "--what-if",
     "changed",
@@ -140,7 +144,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     help="Other constants: clock (MHz), cores, tile (bytes of a bank that ops may use), rpc_us, relay_us, or a key of "
     "the profile.",
 )
-@click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
+@click.option("--relay", "is_relayed", is_flag=True, help="Calls go through a relay.")
 @click.option(
     "--profiles",
     metavar="NAME,...",
@@ -152,7 +156,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     callback=_former,
-    help="Compare with what --json printed before, as a Markdown table; the exit code is 1 when something is slower.",
+    help="Compare with an earlier --json output, as a Markdown table; the exit code is 1 if something is slower.",
 )
 @click.option(
     "--allow",
@@ -160,7 +164,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     type=click.FloatRange(0),
     default=2.0,
     show_default=True,
-    help="With --against: the slowdown that is allowed.",
+    help="With --against: the allowed slowdown.",
 )
 @reports
 def of(
@@ -231,7 +235,7 @@ def _calls(
     if arguments or image:
         raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
     if runs := [key for key in changed if needs_a_run(key)]:
-        raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
+        raise click.UsageError(f"{runs[0]} changes the op's behavior: estimate a program with it, not a command.")
     base, known = calls_of_board(board, cmd)
     if not is_json() and not is_quiet:
         show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
@@ -282,7 +286,7 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
     "--profile",
     metavar="FILE",
     callback=_profile,
-    help="The profile that the calls ran with. Default: HBRT_PROFILE, else j5.",
+    help="The profile that the calls ran with. Default: HBRT_PROFILE, or j5.",
 )
 @reports
 def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | None) -> Report:
@@ -338,7 +342,7 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
         f"{len(measured)} measurements). {_held_out_text(held_out)}",
         *notes,
         *([f"At the end of their range, where the board may lie beyond it: {', '.join(at_end)}."] if at_end else []),
-        *([f"Not told by these measurements, and kept: {', '.join(kept)}."] if kept else []),
+        *([f"Not determined by these measurements, and kept: {', '.join(kept)}."] if kept else []),
         f"Wrote {output}: hbrt start --profile {output}.",
     )
 
@@ -350,7 +354,7 @@ def _is_at_end(value: float, one: Constant) -> bool:
 def _held_out_text(held_out: dict[str, float]) -> str:
     """How well a fit to the other ops predicts each op."""
     if not held_out:
-        return "They are of one op: how far another op is off is not known."
+        return "They cover only one op: the error for other ops is unknown."
     in_order = sorted(held_out.values())
     worst = max(held_out, key=lambda name: held_out[name])
     return (
@@ -360,20 +364,26 @@ def _held_out_text(held_out: dict[str, float]) -> str:
 
 
 @command.command(
-    short_help="Say from which size the DSP wins over the CPU.",
+    short_help="Find the size from which the DSP is faster than the CPU.",
     epilog="Example: hbrt estimate offload 0x400 --cpu my_reference.py:softmax --sizes 1K-1M",
 )
 @command_argument
 @of_an_op
-@click.option("--cpu", metavar="MODULE:FUNCTION", required=True, help="What the CPU would do: takes the input array.")
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: the running "
-              "board's, else HBRT_IMAGE.")  # fmt: skip
-@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
+@click.option(
+    "--cpu", metavar="MODULE:FUNCTION", required=True, help="The function for the CPU: takes the input array."
+)
+@click.option(
+    "--image",
+    metavar="FILE",
+    type=ImageFile(),
+    help="Image of a private board. Default: the running board's, or HBRT_IMAGE.",
+)
+@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, or j5.")
 @click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
 @click.option(
     "--buffers", metavar="N", type=click.IntRange(2), default=8, show_default=True, help="Buffers against one."
 )
-@click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
+@click.option("--relay", "is_relayed", is_flag=True, help="Calls go through a relay.")
 @reports
 def offload(
     cmd: int,

@@ -53,14 +53,14 @@ def read(file: Path) -> list[Measurement]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadMeasurementsError(f"{file} cannot be read: {error}.") from error
     if not rows:
-        raise BadMeasurementsError(f"{file} has no measurement; write the lines of hbrt tasks --csv with {OP}.")
+        raise BadMeasurementsError(f"{file} has no measurements; write the lines of hbrt tasks --csv with {OP}.")
     return [_measurement(row, f"{file}, line {number}") for number, row in enumerate(rows, 2)]
 
 
 def _measurement(row: dict[str, str], where: str) -> Measurement:
     column = next((name for name in (OP, WHOLE) if row.get(name)), None)
     if column is None:
-        raise BadMeasurementsError(f"{where} has neither {OP} nor {WHOLE}: write what the op, or the call, took in µs.")
+        raise BadMeasurementsError(f"{where} has neither {OP} nor {WHOLE}: write the time of the op or the call in µs.")
     try:
         board_us = float(row[column])
         work = Work(*(int(row[f"work_{name}"]) for name in Work._fields))

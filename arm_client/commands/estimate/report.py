@@ -78,8 +78,9 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     each, total, left_out = document["calls"], document["total"], ""
     if document["unknown_runs"]:
         left_out = (
-            f"{counted(document['unknown_runs'], 'run')} of models on {profile.accelerator.upper()} cores: not in it, "
-            "since the sizes of the model, or the chip, are not known. `hbrt estimate MODEL.onnx` says which."
+            f"{counted(document['unknown_runs'], 'run')} of models on {profile.accelerator.upper()} cores: "
+            f"not included, since the model's sizes, or the chip, are unknown. `hbrt estimate MODEL.onnx` "
+            f"says which."
         )
     if not each:
         yield left_out
@@ -90,8 +91,8 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     calls = sum(one["calls"] for one in each)
     total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
     yield (
-        f"\n{counted(calls, 'call')} in all: {total_is}, modelled for {dsp} "
-        f"(profile {profile.name}). What the program computes on the CPU is not in it."
+        f"\n{counted(calls, 'call')} in total: {total_is}, modelled for {dsp} "
+        f"(profile {profile.name}). The program's own work on the CPU is not included."
     )
     most = max(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
@@ -112,7 +113,7 @@ def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
     if document["forgotten"]:
         yield (f"{document['forgotten']} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):
-        yield "~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge."
+        yield "~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge."
     yield from shares_of(total)
 
 

@@ -39,7 +39,7 @@ _LAST_LINES = 12
     "--image",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run, on both cores. Default: the running board's, else HBRT_IMAGE, else the packaged ops.",
+    help="Image whose ops run, on both cores. Default: the running board's, HBRT_IMAGE, or the packaged ops.",
 )
 @click.option(
     "--runs", type=click.IntRange(1, 1_000_000), default=500, show_default=True, help="How many orders to try."
@@ -101,7 +101,7 @@ def command(
         shortest = failed and (failed[1] if is_short else shrink(runner, failed[1], most_shrinks))
     tried = len(counts)
     steps = f"{counted(min(counts), 'step')} at least, {fmean(counts):.0f} on average, {max(counts)} at most"
-    lines: Iterable[str] = [f"{counted(tried, 'run')}, none failed: {steps}."]
+    lines: Iterable[str] = [f"{counted(tried, 'run')}, none of which failed: {steps}."]
     if failed and shortest:
         lines = _lines(failed[0], failed[1], shortest, program, arguments, tried)
     data = {

@@ -11,7 +11,7 @@ from hbrt.cli.report import Report, reports
 
 
 @click.group(
-    short_help="Put an ONNX file in the place of a board's model.",
+    short_help="Replace a board's model by an ONNX file.",
     epilog="Example: hbrt model new yolov5s.onnx --as yolov5s.bin --input nv12",
 )
 def command() -> None:
@@ -31,7 +31,7 @@ def command() -> None:
     type=click.Choice(["nv12", "rgb", "bgr", "yuv444", "gray", "featuremap"]),
     default="featuremap",
     show_default=True,
-    help="What the program gives for a picture.",
+    help="The program's format for a picture.",
 )
 @click.option(
     "--train",
@@ -39,7 +39,7 @@ def command() -> None:
     type=click.Choice(["rgb", "bgr", "yuv444"]),
     default="rgb",
     show_default=True,
-    help="What the graph was trained on.",
+    help="The graph's training format.",
 )
 @click.option("--mean", default="", metavar="NUMBERS", help="Subtracted first: one, or one a channel.")
 @click.option("--scale", default="", metavar="NUMBERS", help="Multiplied next: one, or one a channel.")

@@ -85,8 +85,8 @@ def describe(new: NewModel, inputs: list[tuple[str, tuple[int, ...]]]) -> str:
 def advice(inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> list[str]:
     """The differences between a model and the expectations of the board's public programs: one message each."""
     told = [
-        f"The input {spec.name} looks like a picture and takes {spec.graph_dtype.name} numbers; most programs of a "
-        "board give NV12: --input nv12."
+        f"The input {spec.name} looks like a picture and takes {spec.graph_dtype.name} numbers; most "
+        f"board programs pass NV12: --input nv12."
         for spec in inputs
         if spec.image is None and _is_picture(spec.valid_shape, 3)
     ]

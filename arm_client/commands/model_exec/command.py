@@ -31,7 +31,7 @@ _LAYERS = (
     Column("", lambda one: "differs" * one.differs),
 )
 model_file = flag(
-    "model_file", str, None, "Model files, ONNX, with commas between them.", required=True, metavar="FILE[,FILE...]"
+    "model_file", str, None, "Model files, ONNX, separated by commas.", required=True, metavar="FILE[,FILE...]"
 )
 model_name = flag("model_name", str, "", "Which model, when there are several.", metavar="NAME")
 core_id = flag("core_id", click.IntRange(0, 2), 0, "BPU core: 0 any, 1 core 0, 2 core 1.")
@@ -39,13 +39,13 @@ input_file = flag(
     "input_file",
     str,
     "",
-    "An input each, with commas between them: jpg and png for pictures, npy, bin, txt for tensors.",
+    "An input each, separated by commas: jpg and png for pictures, npy, bin, txt for tensors.",
     metavar="FILE[,FILE...]",
 )
 roi_infer = boolean_flag("roi_infer", "The model has resizer inputs: they take regions of the pictures.")
 roi = flag("roi", str, "", "Regions, corners inclusive, in the order of the pictures.", metavar="L,T,R,B[;L,T,R,B...]")
 input_valid_shape = flag(
-    "input_valid_shape", str, "", "Sizes of inputs whose sizes the data decides.", metavar="N,N,..[;N,N,..]"
+    "input_valid_shape", str, "", "Sizes of inputs with data-dependent sizes.", metavar="N,N,..[;N,N,..]"
 )
 task_priority = flag("task_priority", click.IntRange(0, 255), 0, "Priority of the tasks, larger first.")
 task_timeout = flag("task_timeout", click.IntRange(0), 0, "Time limit of a task in milliseconds; 0 for no limit.")
@@ -117,7 +117,7 @@ def model_info(model_file: str, model_name: str) -> Report:
 @input_file
 @roi_infer
 @roi
-@flag("frame_count", click.IntRange(1), 1, "How many frames to run: the input again and again.")
+@flag("frame_count", click.IntRange(1), 1, "Number of frames to run, all with the same input.")
 @flag(
     "dump_intermediate",
     click.IntRange(0, 3),
@@ -127,7 +127,7 @@ def model_info(model_file: str, model_name: str) -> Report:
 @boolean_flag("enable_dump", "Write the model's inputs and outputs.")
 @flag("dump_precision", click.IntRange(0, 60), 9, "Decimals of real numbers in txt files.")
 @boolean_flag("hybrid_dequantize_process", "With enable_dump: outputs as real numbers, without padding, in txt files.")
-@flag("dump_format", click.Choice(["bin", "txt"]), "bin", "bin as the bytes lie in memory, txt the same as numbers.")
+@flag("dump_format", click.Choice(["bin", "txt"]), "bin", "bin: the bytes as in memory; txt: the same as numbers.")
 @flag("dump_txt_axis", click.IntRange(0, 8), 4, "Numbers that differ in dimensions from this one on share a line.")
 @flag("dump_path", click.Path(file_okay=False, path_type=Path), ".", "Directory that files are written to.")
 @boolean_flag("enable_cls_post_process", "Show the five classes of the highest scores in the first output.")
@@ -144,10 +144,12 @@ def infer(**flags: Any) -> Report:
     models = Models(flags["model_file"])
     model = models.one(flags["model_name"])
     if model.inputs and not flags["input_file"]:
-        raise click.UsageError("Say what to run: --input_file, with a file for each input.")
+        raise click.UsageError("Give --input_file, with a file for each input.")
     run.check_axis(flags["dump_txt_axis"], model)
     if flags["hybrid_dequantize_process"] and not flags["enable_dump"]:
-        show_text("Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.", err=True)
+        show_text(
+            "Nothing is written: --hybrid_dequantize_process sets the format, --enable_dump turns writing on.", err=True
+        )
     document = run.infer(
         models.file_of(model),
         model,
@@ -177,9 +179,9 @@ def infer(**flags: Any) -> Report:
 @input_file
 @roi_infer
 @roi
-@flag("frame_count", click.IntRange(1), 200, "How many frames to run: the input again and again.")
+@flag("frame_count", click.IntRange(1), 200, "Number of frames to run, all with the same input.")
 @flag("perf_time", click.IntRange(0), 0, "How many minutes to run; wins over frame_count.")
-@flag("perf_time_in_seconds", click.IntRange(0), 0, "The same in seconds; is added.")
+@flag("perf_time_in_seconds", click.IntRange(0), 0, "The same in seconds; added to it.")
 @flag("thread_num", click.IntRange(1, 32), 1, "Threads: 1 to measure latency, more than 2 to measure throughput.")
 @flag("sweep_threads", Numbers(int, 32), None, "Measure with each of these numbers of threads.", metavar="N,N,...")
 @flag(
@@ -276,7 +278,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> Report:
 
     if flags["profile_path"] is not None:
         raise click.UsageError(
-            "--profile_path is of one measurement: leave out --sweep_threads, --sweep_rates, --all_models."
+            "--profile_path works with a single measurement: leave out --sweep_threads, --sweep_rates, --all_models."
         )
     chosen = models.chosen(flags["model_name"]) if flags["all_models"] else [models.one(flags["model_name"])]
     targets = [(model, _frame(model, flags)) for model in chosen]
@@ -311,7 +313,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> Report:
     "largest_error",
     click.FloatRange(0),
     None,
-    "So does one with a larger error, as a share of the reference's largest value; 0.001, or no limit likewise.",
+    "The same for a larger error, as a share of the reference's largest value; 0.001, or likewise no limit.",
 )
 @task_priority
 @task_timeout

@@ -203,8 +203,8 @@ def _run(file: Path, proto: ModelProto, fed: Mapping[str, NDArray[Any]]) -> dict
     wanted = [value.name for value in proto.graph.input if value.name not in constants]
     if missing := sorted(set(wanted) - set(fed)):
         raise click.UsageError(
-            f"{file} takes the input {missing[0]!r}, and the model has {', '.join(sorted(fed)) or 'none'}: a reference "
-            "has inputs of the same names."
+            f"{file} takes the input {missing[0]!r}, but the model has {', '.join(sorted(fed)) or 'none'}: a reference "
+            "must have the same input names."
         )
     try:
         session = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])

@@ -73,7 +73,7 @@ def boolean_flag(name: str, text: str, *, default: bool = False) -> Callable[[F]
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]
-    """Positive numbers with commas between them.
+    """Positive numbers separated by commas.
 
     Args:
         kind: int or float.
@@ -95,5 +95,5 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
             numbers = []
         if not numbers or not all(0 < number <= self._most for number in numbers):
             what = "whole numbers" if self._kind is int else "numbers"
-            self.fail(f"{value!r}: write {what} above 0, up to {self._most:,}, with commas between them.", param, ctx)
+            self.fail(f"{value!r}: write {what} above 0, up to {self._most:,}, separated by commas.", param, ctx)
         return numbers

@@ -115,7 +115,7 @@ def _batches(model: Model, rois: list[hbDNNRoi], *, roi_infer: bool) -> int:
     resizers = sum(map(is_resizer, model.inputs))
     if roi_infer != bool(resizers):
         raise click.UsageError(
-            f"The model {model.name} has {'resizer inputs, say' if resizers else 'no resizer input, leave out'} "
+            f"The model {model.name} has {'resizer inputs, pass' if resizers else 'no resizer input, leave out'} "
             f"--roi_infer=true."
         )
     if not roi_infer:
@@ -158,8 +158,8 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
     parts = text.split(";") if text.strip() else [""] * len(model.inputs)
     if len(parts) != len(model.inputs):
         raise click.UsageError(
-            f"--input_valid_shape has {len(parts)} shapes, the model {len(model.inputs)} inputs; write one for each, "
-            f"with ; between them, and nothing for one whose sizes are known."
+            f"--input_valid_shape has {len(parts)} shapes, the model {len(model.inputs)} inputs; write "
+            f"one for each, separated by ;, and leave it empty for inputs of known size."
         )
     shapes: list[tuple[int, ...] | None] = []
     for part, tensor in zip(parts, model.inputs, strict=True):
@@ -167,7 +167,7 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
             shapes.append(tuple(int(size) for size in part.split(",")) if part.strip() else None)
         except ValueError:
             raise click.UsageError(
-                f"--input_valid_shape: {part!r} of {tensor.name} is not a shape; write sizes with commas between them."
+                f"--input_valid_shape: {part!r} of {tensor.name} is not a shape; write sizes separated by commas."
             ) from None
     return shapes
 
@@ -189,7 +189,7 @@ def _checked(path: Path, tensor: Tensor) -> Path:
         )
     if is_resizer(tensor) and suffix not in PICTURES:
         raise click.UsageError(
-            f"{path}: {tensor.name} takes a region of a picture, whose sides the file must say: give .jpg or .png."
+            f"{path}: {tensor.name} takes a region of a picture, whose sides must be in the file: give .jpg or .png."
         )
     if not path.is_file():
         raise click.UsageError(f"No such file: {path}")
@@ -243,7 +243,7 @@ def _shaped(path: Path, values: NDArray[Any], tensor: Tensor, shape: tuple[int, 
     """Values of a file in the tensor's shape; bytes become its type first."""
     sizes = shape or tensor.spec.valid_shape
     if -1 in sizes:
-        raise click.UsageError(f"{tensor.name} has the shape {list(sizes)}; say the sizes by --input_valid_shape.")
+        raise click.UsageError(f"{tensor.name} has the shape {list(sizes)}; give the sizes with --input_valid_shape.")
     dtype = np.dtype(tensor.properties.dtype)
     wanted = int(np.prod(sizes))
     if path.suffix.lower() == ".txt":
@@ -253,7 +253,7 @@ def _shaped(path: Path, values: NDArray[Any], tensor: Tensor, shape: tuple[int, 
     if values.size != wanted * dtype.itemsize:
         raise click.UsageError(
             f"{path} has {values.size} bytes; {tensor.name} takes {wanted * dtype.itemsize} ({dtype} of the shape "
-            f"{list(sizes)}), or {tensor.spec.aligned_bytes} as they lie in memory."
+            f"{list(sizes)}), or {tensor.spec.aligned_bytes} as laid out in memory."
         )
     return values.view(dtype).reshape(sizes)
 

@@ -30,7 +30,7 @@ class Models:
     """What ``--model_file`` names.
 
     Args:
-        files: Paths with commas between them.
+        files: Paths separated by commas.
         are_run: Whether they are to be run. Otherwise they are loaded in this process, and no board is needed.
 
     Attributes:
@@ -44,7 +44,7 @@ class Models:
     def __init__(self, files: str, *, are_run: bool = True) -> None:
         paths = [Path(part.strip()) for part in files.split(",") if part.strip()]
         if not paths:
-            raise click.UsageError("Name a model: --model_file=model.onnx, several with commas between them.")
+            raise click.UsageError("Name a model: --model_file=model.onnx, several separated by commas.")
         start = time.perf_counter()
         with nullcontext() if are_run else in_this_process():
             self.models: list[Model] = dnn.load(paths)
@@ -198,7 +198,7 @@ def modelled_run(model: ModelProto) -> dict[str, Any]:
 def modelled_text(run: dict[str, Any]) -> str:
     """It as a sentence."""
     if "why_not" in run:
-        return f"Modelled for {run['board']}: nothing, since {run['why_not'].rstrip('.')}."
+        return f"Modelled for {run['board']}: no estimate, since {run['why_not'].rstrip('.')}."
     assumed = f" Assumed: {run['assumed']}." if run["assumed"] else ""
     return (
         f"Modelled for {run['board']} by the model's layers: a run takes {run['run_ms']:.3f}ms on one core, 90% of "

@@ -145,7 +145,7 @@ class Latencies:
             ValueError: there are no frames.
         """
         if not self.count:
-            raise ValueError("No frame ran: there is nothing to sum up.")
+            raise ValueError("No frame ran: there is nothing to summarize.")
         percentiles = np.percentile(np.frombuffer(self._sample), PERCENTILES).tolist() if is_last else ()
         return Summary(
             thread_num=thread_num,

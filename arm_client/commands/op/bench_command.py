@@ -95,7 +95,7 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
 @click.option(
     "--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: the running board's."
 )
-@click.option("--against", metavar="FILE", type=ImageFile(), help="An image to compare with: the older one, say.")
+@click.option("--against", metavar="FILE", type=ImageFile(), help="An image to compare with, such as an older one.")
 @click.option(
     "--plot",
     metavar="FILE",
@@ -159,7 +159,7 @@ def bench(
             raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
     parts: list[object] = [Table((*_COLUMNS, *_RATIOS) if others else _COLUMNS, rows)]
     if any(row["modelled_is_estimated"] for row in rows):
-        parts.append("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+        parts.append("~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge.")
     if plot is not None:
         parts.append(f"Wrote {plot}.")
     data = {"cmd": cmd, "profile": profile.name, "plot": str(plot) if plot else None, "sizes": rows}

@@ -48,7 +48,7 @@ def bounded(call: Callable[[], _T], what: str) -> _T:
         os.waitpid(pid, 0)
     if not raw:
         raise LayoutError(
-            f"{what} cannot be read: its parser crashed, or took more than {MAX_SECONDS} s or {MAX_BYTES >> 30} GiB."
+            f"{what} cannot be read: its parser crashed or exceeded {MAX_SECONDS} s or {MAX_BYTES >> 30} GiB."
         )
     result, error = pickle.loads(raw)  # noqa: S301 - of our own process
     if error is not None:

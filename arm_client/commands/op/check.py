@@ -82,8 +82,8 @@ def load_params(what: str) -> Params:
     if _takes(signature, 2):
         return function
     raise BadNameError(
-        f"{what} is {what.rpartition(':')[2]}{signature}, which can be called with neither one nor two arrays: let it "
-        "take the input, or the input and the output."
+        f"{what} is {what.rpartition(':')[2]}{signature}, which takes neither one nor two arrays: it "
+        f"must take the input, or the input and the output."
     )
 
 
@@ -133,12 +133,12 @@ def check(
             raise CheckFailedError(f"The reference returned no array for {case}: {error}") from None
         if not _is_comparable(expected.dtype):
             raise CheckFailedError(
-                f"The reference returned an array of type {expected.dtype} for {case}: return the numbers that the "
-                "output block must hold, of 8 bytes each at most."
+                f"The reference returned an array of type {expected.dtype} for {case}: return the "
+                f"expected contents of the output block, as numbers of at most 8 bytes."
             )
         expected = expected.astype(expected.dtype.newbyteorder("="), copy=False)
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
-        block = _result_of("What makes the parameters", case, params, data, output)
+        block = _result_of("The function for the parameters", case, params, data, output)
         try:
             board.call(cmd, block, output, timeout=timeout_s)
         except HbrtError as error:
@@ -151,9 +151,10 @@ def check(
         if difference is not None:
             if (written := written_type(got, expected, dtype)) is not None:
                 raise CheckFailedError(
-                    f"The reference returned {expected.dtype} for {case}, but the op writes {written}: read as that, "
-                    f"the bytes of its output are near the reference's numbers, and read as {expected.dtype} they are "
-                    f"not. Return what the output block must hold, as with .astype(np.{written})."
+                    f"The reference returned {expected.dtype} for {case}, but the op writes {written}: "
+                    f"read as that, its output matches the reference's numbers; read as "
+                    f"{expected.dtype}, it does not. Return the expected contents of the output block, "
+                    f"as with .astype(np.{written})."
                 )
             return Checked(case.number + 1, largest, case, difference)
     return Checked(count, largest)

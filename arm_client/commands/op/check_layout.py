@@ -102,7 +102,7 @@ def _parts(sides: Sequence[Side], remarks: Sequence[Remark]) -> Iterator[object]
     for name, side in zip(SIDES, sides, strict=False):
         label = f"{name} is {side.what}" if len(sides) == 2 else side.what
         size, tail = side.structure.size_bytes, side.structure.tail_bytes
-        behind = f", {tail} of them behind the last field" if tail else ""
+        behind = f", {tail} of them after the last field" if tail else ""
         yield _folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}.")
     errors = sum(remark.severity == Severity.ERROR for remark in remarks)
     yield f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize()

@@ -56,7 +56,7 @@ command.add_command(bench)
     type=click.Choice(KINDS),
     default="elementwise",
     show_default=True,
-    help="What a result depends on: its element, its row, its neighbors, or all elements.",
+    help="The inputs of a result: its element, its row, its neighbors, or all elements.",
 )
 @click.option(
     "--dtype",
@@ -134,7 +134,7 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
     "--against",
     metavar="MODULE:FUNCTION",
     required=True,
-    help="The reference: takes a numpy array, returns what the output block must hold. FILE.py:FUNCTION works, too.",
+    help="The reference: takes a numpy array and returns the expected output block. FILE.py:FUNCTION works, too.",
 )
 @click.option(
     "--params",
@@ -188,7 +188,7 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
     from hbrt.status import Status
 
     if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
-        raise click.UsageError(f"Command {cmd:#x} is not an op's; 'hbrt ops' lists those of the running board.")
+        raise click.UsageError(f"Command {cmd:#x} is not an op; 'hbrt ops' lists those of the running board.")
     timeout_s = how.pop("timeout")
     reference = op_check.load_function(against)
     pack = op_check.load_params(params) if params else op_check.default_params
@@ -229,7 +229,7 @@ def check(cmd: int, against: str, params: str | None, board: Any, **how: Any) ->
     metavar="DIR",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where headers of C files are; those that are not found are passed over.",
+    help="Folder of headers for C files; missing headers are ignored.",
 )
 @click.option("--define", "-D", metavar="NAME[=VALUE]", multiple=True, help="A macro of C files.")
 @reports
@@ -259,8 +259,9 @@ def _explain(error: Exception, *, has_params: bool) -> None:
     """Print the op's arguments before the error itself."""
     if not has_params:
         show_text(
-            "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another one needs "
-            "a function that makes it (see --help). What the op logged: hbrt log.",
+            "Without --params the input block was {int32 data_size; uint64 input}; an op with a "
+            "different one needs a function for it (see --help). See 'hbrt log' for the op's "
+            "messages.",
             err=True,
         )
     for note in getattr(error, "__notes__", ()):

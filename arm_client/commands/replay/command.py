@@ -93,8 +93,7 @@ class Verdict(NamedTuple):
     "--image",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run: a Python file or a .so. Default: the running board's, else HBRT_IMAGE, else the "
-    "packaged ops.",
+    help="Image whose ops run: a Python file or a .so. Default: the running board's, HBRT_IMAGE, or the packaged ops.",
 )
 @click.option(
     "--as",
@@ -102,7 +101,7 @@ class Verdict(NamedTuple):
     type=click.Choice(TYPES),
     default="uint8",
     show_default=True,
-    help="What to compare the bytes as.",
+    help="Type for comparing the bytes.",
 )
 @click.option(
     "--tolerance",
@@ -124,7 +123,7 @@ class Verdict(NamedTuple):
     type=click.FloatRange(0),
     default=2.0,
     show_default=True,
-    help="With --against: the growth that is allowed.",
+    help="With --against: the allowed growth.",
 )
 @click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not only the first.")
 @timeout_option(CALL_SECONDS)
@@ -152,7 +151,7 @@ def command(
     With HBRT_INLINE=1 the ops run in this process, where breakpoint() works.
     """
     if tolerance and dtype == "uint8":
-        raise click.UsageError("--tolerance needs --as, which says what the bytes are, such as --as float32.")
+        raise click.UsageError("--tolerance needs --as, the type of the bytes, such as --as float32.")
     calls, notes = read(directory)
     known = {one.name: one for one in calls}
     if unknown := [name for name in names if name not in known]:

@@ -87,8 +87,8 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
     "-o",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
-    "the samples makes a file.",
+    help="Write results.json, each sample's output, and pictures to this directory. Default: output/ if a "
+    "sample writes a file.",
 )
 @file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
 @file_option(
@@ -105,7 +105,7 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.option(
     "--mode",
     type=click.Choice(MODES),
-    help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
+    help="How tasks reach the cores. Default: HB_DSP_RPC_MODE, or relay, as in the vendor's scripts.",
 )
 @click.option(
     "--record",
@@ -176,7 +176,7 @@ def command(
     if group is None or group == "help":
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
-        why = f"has no effect: {GROUP} have their own board, which watches everything"
+        why = f"has no effect: {GROUP} have their own board, with all checks"
         _refuse_options((*_OF_SAMPLES, "board", "check", "mode"), why)
         with recorded() as run, traced_run(trace, None):
             report = _run_defects(names, timeout)
@@ -187,8 +187,8 @@ def command(
         _refuse_options(of_samples, "is for samples: your own program does not take it")
         if image is not None and running_here(board) is not None:
             why = (
-                f"has no effect: board {board.name} runs, with its own image. Load yours with `hbrt restart "
-                "--image FILE`, or name another --board, which gets one of its own"
+                f"has no effect: board {board.name} is running with its own image. Load yours with `hbrt "
+                f"restart --image FILE`, or give a different --board"
             )
             _refuse_options(("image",), why)
         return run_program(group, names, board if was_named else None, mode, image, trace=trace)
@@ -291,7 +291,7 @@ def _run_defects(names: tuple[str, ...], timeout: float) -> Report:
     for one in verdicts:
         if not one.is_good:
             missed = [named for named, told in zip(one.defect.named, one.sentences, strict=False) if not told]
-            why = one.twin or f"nothing names {', '.join(missed) or 'its mistake'}."
+            why = one.twin or f"nothing detects {', '.join(missed) or 'its mistake'}."
             failures.append(f"{one.defect.name} failed: {why}")
     return Report(
         {"group": GROUP, "passed": not failures, "results": [one.document() for one in verdicts]},

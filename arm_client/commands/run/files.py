@@ -84,8 +84,9 @@ def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -
     if not were_named or len({model.dims for model in models.values()}) > 1:
         formats = [f"{name} reads {_format_of(model.dims)}" for name, model in models.items()]
         raise click.UsageError(
-            f"--points {points} would be given to all samples that take a point cloud, and they read different files: "
-            f"{'; '.join(formats)}. Name the one that it is for, as in: hbrt run nn {next(iter(models))} --points FILE."
+            f"--points {points} would be passed to all samples that take a point cloud, but they read different files: "
+            f"{'; '.join(formats)}. Name the sample that it is for, as in: hbrt run nn "
+            f"{next(iter(models))} --points FILE."
         )
     with points.open("rb") as file:
         if file.read(len(NPY_MAGIC)) == NPY_MAGIC:
@@ -96,7 +97,7 @@ def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -
         if rest:
             raise click.UsageError(
                 f"--points {points} has {size_bytes} bytes, which is not a whole number of points of {4 * model.dims} "
-                f"bytes: {name} reads {_format_of(model.dims)}. It has another format, or is cut off."
+                f"bytes: {name} reads {_format_of(model.dims)}. It has a different format, or is truncated."
             )
         try:
             model.need_sweep((count, model.dims))
@@ -119,7 +120,7 @@ def prepare_output(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise click.UsageError(
-            f"Results cannot go to {directory}: it, or a part of its path, is not a directory. Name another with "
+            f"Cannot write results to {directory}: it, or a part of its path, is not a directory. Name another with "
             "--output."
         ) from None
     except OSError as error:

@@ -87,7 +87,7 @@ class Forks:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise BoardError("The process that forks for each run of a program has ended; start the command again.")
+            raise BoardError("The process that forks for each run of a program has ended; run the command again.")
         code, has_timed_out = json.loads(answer)
         return Ended(code, has_timed_out, output.read_text(encoding="utf-8", errors="replace"))
 

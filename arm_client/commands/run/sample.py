@@ -56,7 +56,7 @@ def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
     names = runpy.run_path(str(file))
     run = names.get("main")
     if not callable(run):
-        sys.exit(f"{file} has no main(); a sample is called by it.")
+        sys.exit(f"{file} has no main(), which every sample needs.")
     known = inspect.signature(run).parameters
     given = {name: value for name, value in options.items() if name in known}
     result = run(**given)

@@ -82,7 +82,7 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
     """
     if group not in groups():
         if os.sep in group or "." in group or Path(group).exists():
-            what = "cannot be executed (it is no .py file, either)" if Path(group).exists() else "is not there"
+            what = "cannot be executed (nor is it a .py file)" if Path(group).exists() else "is not there"
             raise click.UsageError(f"The program {group} {what}.")
         hint = _nearest_group(group) or _elsewhere(group, ())
         raise click.UsageError(f"Unknown group {group!r} of samples; known are {', '.join(groups())}.{hint}")

@@ -77,7 +77,7 @@ def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -
                 found = observer.fetch_trace(Path(fetched))
             theirs, _ = recording_of(Path(fetched))
         except (BoardError, WrongUseError, OSError) as error:
-            show_text(f"{file} has nothing of the board's own: {error}", err=True)
+            show_text(f"{file} has no data from the board itself: {error}", err=True)
             _save(directory, file)
             return
         theirs = on_clock(theirs, found.ahead_ns, begun_ns)

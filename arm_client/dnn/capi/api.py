@@ -159,7 +159,7 @@ def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name:
             out.value = one.handle
             return
     known = ", ".join(repr(one.model.name) for one in found.models)
-    raise bad_argument(f"No model is named {wanted!r}; there is {known}.")
+    raise bad_argument(f"No model is named {wanted!r}; known: {known}.")
 
 
 @returns_status
@@ -321,7 +321,7 @@ def hbDNNSetTaskDoneCb(
         raise bad_argument(f"The callback {short_repr(callback)} is not callable.")
     if not takes(callback, userdata):
         raise bad_argument(
-            f"userdata is {short_repr(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
+            f"userdata is {short_repr(userdata)}, but an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
             "ctypes object, or None; or pass the Python function itself, which takes any object."
         )
     token = hbDNNTaskHandle_t(handle)

@@ -26,7 +26,7 @@ def _status_of(error: Exception, name: str) -> tuple[int, str]:
     if isinstance(error, StatusError):
         return error.status, error.text
     if isinstance(error, MemoryError):
-        return Status.HB_DNN_OUT_OF_MEMORY, f"{name}: the host has no memory left: {one_line(error)}"
+        return Status.HB_DNN_OUT_OF_MEMORY, f"{name}: the host is out of memory: {one_line(error)}"
     return (  # an object that the caller passed may raise anything
         Status.HB_DNN_INVALID_ARGUMENT,
         f"{name} cannot use an argument: {type(error).__name__}: {one_line(error)}",

@@ -76,7 +76,7 @@ def hbDNNResize(
         raise bad_argument(f"The control parameter is {short_repr(ctrl)}; pass an hbDNNResizeCtrlParam.")
     check_schedule(how.bpuCoreId, how.priority)
     if how.resizeType != hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR:
-        raise bad_argument(f"resizeType is {how.resizeType}; there is HB_DNN_RESIZE_TYPE_BILINEAR (0).")
+        raise bad_argument(f"resizeType is {how.resizeType}; must be HB_DNN_RESIZE_TYPE_BILINEAR (0).")
     ddr = device_memory()
     source, from_planes = _picture("input", input, ddr)
     target, to_planes = _picture("output", output, ddr)

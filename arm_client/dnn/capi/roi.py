@@ -99,7 +99,7 @@ def regions_behind(rois: Any, count: object) -> list[Region]:
         except (IndexError, TypeError, ValueError, KeyError):
             roi = None
         if not isinstance(roi, hbDNNRoi):
-            raise bad_argument(f"The array of regions has no hbDNNRoi at index {at}, and roiCount is {number}.")
+            raise bad_argument(f"The array of regions has no hbDNNRoi at index {at}, but roiCount is {number}.")
         regions.append(Region(roi.left, roi.top, roi.right, roi.bottom))
     return regions
 
@@ -235,7 +235,7 @@ def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, 
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR,
             f"The output {spec.name!r} has the shape {list(spec.graph_shape)}, not a batch of {model_batch}, so {runs} "
-            f"runs of the model cannot lie in one tensor; pass regions for {model_batch} elements at a time.",
+            f"runs of the model do not fit in one tensor; pass regions for {model_batch} elements at a time.",
         )
     batch = runs * model_batch
     wide = replace(

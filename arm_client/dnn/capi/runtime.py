@@ -79,7 +79,7 @@ class DnnRuntime:
         if len(self.models) + len(sources) > MAX_MODELS:
             raise ModelError(
                 Status.HB_DNN_MODEL_NUMBER_EXCEED_LIMIT,
-                f"{len(self.models)} models are loaded and {len(sources)} more are asked for; a process has at most "
+                f"{len(self.models)} models are loaded and {len(sources)} more were requested; a process has at most "
                 f"{MAX_MODELS}. Release some with hbDNNRelease.",
             )
         environment.check()
@@ -123,7 +123,7 @@ def device_memory() -> Ddr:
     if session is None:
         raise ModelError(
             Status.HB_DNN_INVALID_ARGUMENT,
-            "This process has allocated no memory on any board; tensors lie in memory of hbSysAllocMem.",
+            "This process has not allocated memory on any board; tensors need memory from hbSysAllocMem.",
         )
     fault = session.link.fault
     if fault:

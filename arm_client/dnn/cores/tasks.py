@@ -485,7 +485,7 @@ class Tasks:
         if core >= 0 and task.core_mask == 1 << core:
             raise ModelError(
                 Status.HB_DNN_API_USE_ERROR,
-                f"A layer on BPU core {core} waits for the task {task.handle:#x}, which that core alone may run; "
+                f"A layer on BPU core {core} waits for the task {task.handle:#x}, which only that core may run; "
                 "give it another bpuCoreId.",
             )
 

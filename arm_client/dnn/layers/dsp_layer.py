@@ -1,4 +1,4 @@
-"""Shared by layers that call the DSP: blocks that live as long as the layer, and remote calls scheduled like the task."""
+"""Shared by layers that call the DSP: blocks that live as long as the layer, and remote calls scheduled as the task."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def foreign(node: NodeInfo) -> str:
     """Why a DSP op does not take a node that is not one of ONNX's own, or is in a body; "" if it does."""
     if node.domain:
         return f"they are of the domain {node.domain}, not ONNX's own"
-    return "they stand in the body of an If, Loop or Scan" if node.is_nested else ""
+    return "they are in the body of an If, Loop or Scan" if node.is_nested else ""
 
 
 def not_float32(node: NodeInfo, at: int) -> str:

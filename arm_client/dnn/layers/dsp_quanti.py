@@ -54,9 +54,9 @@ class _Quanti(DspLayer):
         """Why the op cannot compute it, or why it is part of another operator."""
         scale = node.inputs[1] if len(node.inputs) > 1 else None
         if node.attributes.get("block_size"):
-            return "they are quantized in blocks, which the DSP's op does not know"
+            return "they are quantized in blocks, which the DSP's op does not support"
         if scale is not None and scale.shape is not None and len(scale.shape) > 1:
-            return "they are quantized in blocks, which the DSP's op does not know"
+            return "they are quantized in blocks, which the DSP's op does not support"
         if scale is not None and scale.constant is not None:
             values = scale.constant.astype(np.float64)
             if not (np.isfinite(values) & (values > 0)).all():

@@ -134,7 +134,7 @@ class NDArray:
         if self._mem is None:
             if self._at is None:
                 raise bad_argument(
-                    f"This tensor of shape {list(self._array.shape)} does not lie in device memory; copy it there."
+                    f"This tensor of shape {list(self._array.shape)} is not in device memory; copy it there."
                 )
             address = self._address()
             mem = hbSysMem(self._at.phy_addr + address - self._at.address, address, self._array.nbytes)

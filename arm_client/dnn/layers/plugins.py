@@ -90,7 +90,7 @@ def _is_boards(file: Path) -> bool:
     machine = _machine_of(file)
     if machine and machine == _machine_of(Path("/proc/self/exe")):
         return False
-    stands_for = " The shipped plugin stands for it." if file.name == _VENDORS_NAME else ""
+    stands_for = " The shipped plugin replaces it." if file.name == _VENDORS_NAME else ""
     environment.warn_once(f"The plugin {file} is a library for the board and is left out.{stands_for}")
     return True
 

@@ -115,7 +115,7 @@ def read(path: Path, input_names: Sequence[str]) -> Description:
             Status.HB_DNN_CAN_NOT_OPEN_FILE, f"{path} describes the model, and cannot be read: {error.strerror}."
         ) from None
     if len(data) > MAX_BYTES:
-        raise incompatible(f"{path} has more than {MAX_BYTES} bytes: that is not a description of a model.")
+        raise incompatible(f"{path} has more than {MAX_BYTES} bytes: too large for a description of a model.")
     return parse(data, input_names, str(path))
 
 
@@ -159,7 +159,7 @@ class _Reader:
             in_section = key in (loaded.get("input_parameters") or {})
             if text not in known and (in_section or (text.startswith("input_") and text != "input_source")):
                 near = difflib.get_close_matches(text, known, 1) or INPUT_KEYS
-                raise incompatible(f"{label}: {text} is not a key of input_parameters; there is {', '.join(near)}.")
+                raise incompatible(f"{label}: {text} is not a key of input_parameters; known: {', '.join(near)}.")
 
     def description(self) -> Description:
         names = self._names()
@@ -236,8 +236,8 @@ class _Reader:
         if trained is None:
             if type_rt == "nv12":
                 raise incompatible(
-                    f"{self._label}: the input {name!r} is nv12, and no graph is trained on that; say in "
-                    f"input_type_train what it was trained on: {', '.join(TRAINED['nv12'])}."
+                    f"{self._label}: the input {name!r} is nv12, which no graph is trained on; set "
+                    f"input_type_train to its training format: {', '.join(TRAINED['nv12'])}."
                 )
             trained = type_rt
         if trained not in TRAINED[type_rt]:
@@ -249,16 +249,17 @@ class _Reader:
         is_video = space == "bt601_video"
         if is_video and (type_rt != "nv12" or trained == "yuv444"):
             raise incompatible(
-                f"{self._label}: the input {name!r} has input_space_and_range bt601_video, which says how nv12 becomes "
-                f"rgb or bgr; it is {type_rt} for a graph trained on {trained}. Leave the key away."
+                f"{self._label}: the input {name!r} has input_space_and_range bt601_video, which sets "
+                f"the conversion from nv12 to rgb or bgr; but it is {type_rt} for a graph trained on "
+                f"{trained}. Remove the key."
             )
         if type_rt == "featuremap":
             self._check_featuremap(name, row)
         source = source or "ddr"
         if source != "ddr" and type_rt not in {"nv12", "gray"}:
             raise incompatible(
-                f"{self._label}: the input {name!r} comes from the {source} and is {type_rt}; a {source} makes nv12 or "
-                "gray."
+                f"{self._label}: the input {name!r} comes from the {source} and is {type_rt}; a "
+                f"{source} delivers nv12 or gray."
             )
         mean, scale = self._norm(name, row, channels=1 if type_rt == "gray" else 3)
         return InputDescription(
@@ -293,7 +294,7 @@ class _Reader:
         given = [key for key in ("mean_value", "scale_value", "std_value") if row[key] is not None]
         needed = given if norm is None else list(NORMS[norm])
         if {"scale_value", "std_value"} <= set(needed):
-            raise incompatible(f"{self._label}: the input {name!r} has scale_value and std_value; give one of them.")
+            raise incompatible(f"{self._label}: the input {name!r} has both scale_value and std_value; give only one.")
         numbers: dict[str, NDArray[np.float32]] = {}
         for key in needed:
             text = row[key]

@@ -127,8 +127,8 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
     dtype, _ = carried(value.type.tensor_type.elem_type, value.name)
     if dtype.name not in IMAGE_DTYPES:
         raise incompatible(
-            f"The input {value.name!r} is described as {one.type_rt} and takes {dtype.name} in the graph; a picture "
-            f"becomes one of {', '.join(IMAGE_DTYPES)}."
+            f"The input {value.name!r} is described as {one.type_rt} but takes {dtype.name} in the "
+            f"graph; a picture must be one of {', '.join(IMAGE_DTYPES)}."
         )
     is_normalized = one.mean.any() or (one.scale != 1).any()
     if dtype.name == "uint8" and is_normalized:

@@ -210,7 +210,7 @@ class TensorBuffer:
         if self.spec.image:
             return "it is a picture, and takes its bytes, 0 to 255; the model normalizes them itself."
         if self.spec.quantization is not None and given.kind == "f":
-            return "quantize real numbers by the tensor's quantize(), or call the model itself, which does."
+            return "quantize real numbers with the tensor's quantize(), or call the model itself, which does so."
         return f"convert it by astype({self.dtype.name!r})."
 
     def _take_picture(self, height: int, width: int) -> None:

@@ -60,8 +60,8 @@ def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
         known = onnx_type in TensorProto.DataType.values()
         name = TensorProto.DataType.Name(onnx_type) if known else str(onnx_type)
         raise incompatible(
-            f"The tensor {tensor!r} has the ONNX type {name}, which hbDNNDataType cannot carry; "
-            "cast it to a number type that it has."
+            f"The tensor {tensor!r} has the ONNX type {name}, which hbDNNDataType does not have; cast "
+            f"it to a supported number type."
         )
     return NUMPY_TYPES[onnx_type], found
 

@@ -166,8 +166,8 @@ def image_spec(
     name, shape = value.name, shape_of(value)
     if len(shape) != 4 or DYNAMIC in shape or 0 in shape:
         raise incompatible(
-            f"The image input {name!r} has the shape {list(shape)} in the graph; an image has four sizes, all of them "
-            f"known: give input_shape in the YAML file, as 1x3x224x224."
+            f"The image input {name!r} has the shape {list(shape)} in the graph; an image needs four "
+            f"known sizes: give input_shape in the YAML file, as 1x3x224x224."
         )
     dtype, _ = carried(value.type.tensor_type.elem_type, name)
     is_channels_first = image.train_layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW

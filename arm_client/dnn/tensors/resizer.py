@@ -57,7 +57,7 @@ def data_batch(resizer_count: int, roi_count: int) -> int:
     """
     if resizer_count < 1:
         raise bad_argument(
-            "The model has no input whose source is the resizer; run it by hbDNNInfer, or write "
+            "The model has no input with the resizer as its source; run it with hbDNNInfer, or write "
             'input_source: {"name": "resizer"} into its YAML file.'
         )
     batch, rest = divmod(roi_count, resizer_count)
@@ -122,7 +122,7 @@ def check_region(name: str, region: Region, picture: Picture, target: tuple[int,
             )
     if region.left < 0 or region.top < 0 or region.right >= picture.width or region.bottom >= picture.height:
         raise bad_argument(
-            f"{what} leaves its picture, whose pixels are 0..{picture.width - 1} by 0..{picture.height - 1}."
+            f"{what} exceeds its picture, whose pixels are 0..{picture.width - 1} by 0..{picture.height - 1}."
         )
     for side, source, wanted in (("width", region.width, target[1]), ("height", region.height, target[0])):
         step = step_of(source, wanted)

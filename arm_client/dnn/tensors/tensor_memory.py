@@ -159,8 +159,8 @@ def binding_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Ten
     """
     if view.tensor_type != spec.tensor_type:
         raise bad_argument(
-            f"The tensor {spec.name!r} has the tensorType {_type_name(view.tensor_type)}; the model says "
-            f"{spec.tensor_type.name}. Only NV12 may be switched, to NV12_SEPARATE."
+            f"The tensor {spec.name!r} has the tensorType {_type_name(view.tensor_type)}; the model "
+            f"has {spec.tensor_type.name}. Only NV12 may be switched, to NV12_SEPARATE."
         )
     phy_addr, size_bytes = view.mems[0]
     if spec.is_dynamic and not is_input:
@@ -216,7 +216,7 @@ def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
         else "leave it as hbDNNGetInputTensorProperties or hbDNNGetOutputTensorProperties filled it"
     )
     raise bad_argument(
-        f"The tensor {spec.name!r} has the validShape {list(view.valid)}; the model says "
+        f"The tensor {spec.name!r} has the validShape {list(view.valid)}; the model has "
         f"{list(spec.valid_shape)}: {what}."
     )
 

@@ -166,7 +166,7 @@ class PillarConfig:
         except (TypeError, ValueError) as error:
             if isinstance(error, ValueError) and "init=False" not in str(error):
                 raise
-            raise refusal(f"{', '.join(changes)}: not all of these are parameters of a point-cloud model.") from None
+            raise refusal(f"{', '.join(changes)}: these are not all parameters of a point-cloud model.") from None
 
     @cached_property
     def lows(self) -> NDArray[np.float32]:

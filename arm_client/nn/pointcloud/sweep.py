@@ -165,6 +165,6 @@ def _read(file: str | os.PathLike[str], numbers: tuple[str, ...]) -> NDArray[Any
         raise refusal(
             f"{os.fspath(file)} has {len(raw)} bytes, which is not a whole number of points of {4 * len(numbers)} "
             "bytes "
-            f"({', '.join(numbers)}, float32): it has another format, or is cut off."
+            f"({', '.join(numbers)}, float32): it has a different format, or is truncated."
         )
     return np.frombuffer(raw, "<f4").astype(np.float32).reshape(-1, len(numbers))

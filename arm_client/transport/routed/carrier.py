@@ -231,7 +231,7 @@ class Routed(Carrier):
             return
         self._told.add((cmd, site))
         task = f"Task {self._compared[cmd]} of command {cmd:#x}"
-        text = f"{site}: {task} gave another result on the board of the route {route}: {what}."
+        text = f"{site}: {task} gave a different result on the board of the route {route}: {what}."
         say.tell(Finding("route-difference", text))
         self.tasks.link.find("route-difference", text, (place or Place("submitted", cmd=cmd))._replace(site=site))
 

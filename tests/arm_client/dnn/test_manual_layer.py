@@ -64,4 +64,4 @@ def test_one_run_names_them(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     for words in SAYS:
         told = [line for line in lines if words in line and re.search(r"softmax_layer\.py:\d+", line)]
-        assert told, f"nothing names {words!r} in:\n{done.stderr}"
+        assert told, f"nothing detects {words!r} in:\n{done.stderr}"

@@ -98,7 +98,7 @@ class TestAutostart:
         (record,) = caplog.records
         assert record.levelname == "WARNING"
         assert record.getMessage().startswith(
-            f"Board nix of HBRT_BOARD does not run, so this program has a private one, private-{os.getpid()}-"
+            f"Board nix of HBRT_BOARD is not running, so this program has a private one, private-{os.getpid()}-"
         )
 
     def test_who_lacks_an_op_is_told_that_no_board_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:

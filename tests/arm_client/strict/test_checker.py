@@ -326,7 +326,7 @@ class TestMemoryOfTwoUnfinishedTasks:
         assert "conftest.py:" in said
         assert (
             f": This task of command 0x1000 writes {place + 8:#x}+0x8, which an earlier one of command 0x1001 that "
-            "has not ended writes: the result depends on which is faster." in said
+            "has not ended writes: the result depends on their timing." in said
         )
 
     def test_reading_what_the_other_writes(self, chip: Chip, held: Hold) -> None:

@@ -447,7 +447,7 @@ class TestComingIn:
                 msgpack.packb([1, int(RemoteFrame.REFUSED), 0, ""]),
                 "version 1; this side speaks 3. Use the same installation",
             ),
-            (encode(RemoteFrame.NOW, 1, 1), "did not say welcome"),
+            (encode(RemoteFrame.NOW, 1, 1), "did not send its greeting"),
         ],
         ids=["beats alone", "an older version", "another word"],
     )

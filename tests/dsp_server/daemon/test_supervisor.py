@@ -225,6 +225,6 @@ def test_ddr_that_cannot_be_had_is_told(start: Start, directory: Path) -> None:
         start(ddr_bytes=1)
     with pytest.raises(DidNotStartError, match="cannot be made"):
         start(ddr_bytes=1 << 62)
-    with pytest.raises(DidNotStartError, match="0 to 8 cores; 9 were asked for"):
+    with pytest.raises(DidNotStartError, match="0 to 8 cores; 9 were requested"):
         start(cores=9)
     assert not directory.exists()

@@ -90,7 +90,8 @@ def test_a_read_is_named_with_the_lines_of_both_sides(program: Program) -> None:
     assert re.search(
         rf"read \(command 0x1000\) on core \d reads its input block at \S+coherence_image\.py:\d+, byte 4096 of the "
         rf"cached block {program.block.phy_addr:#x}\+0x4000\. The CPU has changed {start:#x}\+0x64 there since the "
-        rf"flush at \S+{HERE}:\d+.*: what memory held before is read\. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN "
+        rf"flush at \S+{HERE}:\d+.*: the old contents of memory are read\. "
+        rf"Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN "
         rf".* The task was submitted at \S+{HERE}:\d+",
         found.text,
     )

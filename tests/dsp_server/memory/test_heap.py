@@ -177,7 +177,7 @@ def test_out_of_memory_says_how_much_there_is_and_changes_nothing() -> None:
     with pytest.raises(OutOfMemory) as info:
         heap.alloc(3 * PAGE, "b")
     assert str(info.value) == (
-        "12288 bytes were asked for, but the largest free range holds 8192 (16384 are free in all): "
+        "12288 bytes were requested, but the largest free range holds 8192 (16384 are free in all): "
         "free what is not needed, or start the board with more DDR."
     )
     refusal = info.value

@@ -120,7 +120,7 @@ def test_out_of_memory_says_asked_free_and_largest(bench: Bench) -> None:
     error = _refusal(lambda: bench.alloc(HEAP_PAGES * PAGE_BYTES))
     assert error.status == Status.HB_SYS_OUT_OF_MEMORY
     free = bench.memory.summary()["largest_free_bytes"]
-    assert f"{HEAP_PAGES * PAGE_BYTES} bytes were asked for, but the largest free range holds {free} " in str(error)
+    assert f"{HEAP_PAGES * PAGE_BYTES} bytes were requested, but the largest free range holds {free} " in str(error)
     error = _refusal(lambda: bench.alloc(0))
     assert error.status == Status.HB_SYS_INVALID_ARGUMENT
 

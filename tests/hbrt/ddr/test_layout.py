@@ -90,7 +90,7 @@ def test_sizes_are_rounded_up_to_pages_and_bounded() -> None:
     assert plan(1 << 20, 1).heap_bytes == 1 << 20
     assert plan((1 << 20) + 1, 1).heap_bytes == (1 << 20) + PAGE_BYTES
     for cores in (MAX_CORES + 1, -1):
-        with pytest.raises(LayoutError, match=f"A board has 0 to {MAX_CORES} cores; {cores} were asked for"):
+        with pytest.raises(LayoutError, match=f"A board has 0 to {MAX_CORES} cores; {cores} were requested"):
             plan(1 << 20, cores)
     for heap_bytes in (0, -1, PAGE_BYTES - 1):
         with pytest.raises(LayoutError, match=f"A DDR of {heap_bytes} bytes holds no page of {PAGE_BYTES}"):

@@ -19,7 +19,7 @@ typedef enum {
   HB_DSP_TASK_NUM_EXCEED_LIMIT = -6000262,
   /** The value is not a task handle. */
   HB_DSP_INVALID_TASK_HANDLE = -6000263,
-  /** The task handle was released before. */
+  /** The task handle was already released. */
   HB_DSP_TASK_RELEASED = -6000264,
   /** The task handle belongs to another process or another attachment. */
   HB_DSP_FOREIGN_TASK_HANDLE = -6000265,

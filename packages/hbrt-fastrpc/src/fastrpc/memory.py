@@ -144,7 +144,7 @@ class FastrpcMemory:
         """
         if not 0 < size_bytes < 1 << 31:
             raise AeeError(
-                Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were asked for."
+                Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were requested."
             )
         fd = -1
         try:

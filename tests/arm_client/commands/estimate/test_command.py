@@ -59,10 +59,10 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     shell.good("start")
     code, said = shell.refused("estimate", "0x400")
     assert code == 2
-    assert "remembers no call of command 0x400 that ended well" in said
+    assert "remembers no successful call of command 0x400" in said
     shell.python(str(program), "2")
     said = shell.good("estimate", "0x400", "--what-if", "clock=1296")
-    assert "2 calls in all: " in said
+    assert "2 calls in total: " in said
     assert "earlier tasks are not in it" not in said
     assert shell.json("estimate", "0x400")["forgotten"] == 0
     assert "at 1296 MHz" in said
@@ -74,7 +74,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     assert boards[0]["run_us"] != boards[1]["run_us"]
     assert "The range comes from rpc.call_us " in said
     code, said = shell.refused("estimate", "0x400", "--what-if", "tile=8K")
-    assert "tcm.usable_bytes changes what an op does: estimate a program with it" in said
+    assert "tcm.usable_bytes changes the op's behavior: estimate a program with it" in said
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_an_estimate_is_compared_with_a_former_one(shell: Shell, tmp_path: Path)
     assert (code, json.loads(said)["passed"]) == (0, True)
     before.write_text("{}")
     code, said = shell.refused("estimate", file, "--profiles", "x5", "--against", before)
-    assert (code, "is not what 'hbrt estimate --json' prints" in said) == (2, True)
+    assert (code, "is not the output of 'hbrt estimate --json'" in said) == (2, True)
 
 
 def test_the_ops_of_two_estimates_are_compared_by_name() -> None:
@@ -296,9 +296,9 @@ def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_pa
         writer.writerows({**row, "board_op_us": 1000} for row in rows)
     said = shell.good("estimate", "calibrate", str(file), "--output", str(out))
     assert "root mean square of 3 measurements" in said
-    assert "They are of one op" in said
+    assert "They cover only one op" in said
     assert "At the end of their range, where the board may lie beyond it: vector.schedule, " in said
-    assert "Not told by these measurements, and kept: " in said
+    assert "Not determined by these measurements, and kept: " in said
     assert load(out).name == "ours"
     file.write_text(file.read_text().replace(",1000", ",soon"))
     code, said = shell.refused("estimate", "calibrate", str(file), "--output", str(out))

@@ -192,7 +192,10 @@ def test_a_dump_that_was_not_enabled_is_told(dsp_board: Board, digit: Path, tmp_
     arguments = ("infer", "--model_file", INT8, "--input_file", digit, "--dump_path", tmp_path / "none")
     answer = tool(*arguments, "--hybrid_dequantize_process=true")
     assert answer.exit_code == 0
-    assert answer.stderr == "Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.\n"
+    assert (
+        answer.stderr == "Nothing is written: --hybrid_dequantize_process sets the format, --enable_dump turns writing "
+        "on.\n"
+    )
     assert not (tmp_path / "none").exists()
     assert tool(*arguments, "--hybrid_dequantize_process=true", "--enable_dump").stderr == ""
 
@@ -292,7 +295,7 @@ def test_compare_takes_values_and_refuses_what_is_no_reference(dsp_board: Board,
         (tmp_path / "other.npz", "has no value with the name of a layer's result"),
         (tmp_path / "bad.npz", "is not an archive of arrays"),
         (digit, "a reference is a model, .onnx, or its values by name, .npz"),
-        (other, "takes the input 'x', and the model has image"),
+        (other, "takes the input 'x', but the model has image"),
     ):
         answer = tool(*given, file)
         assert (answer.exit_code, why in answer.output) == (2, True), answer.output
@@ -319,7 +322,7 @@ def test_perf_sweeps_threads_rates_and_models(dsp_board: Board) -> None:
     [
         ("--sweep_threads=0", "write whole numbers above 0, up to 32"),
         ("--sweep_rates=fast", "write numbers above 0"),
-        ("--sweep_threads=2 --profile_path=.", "--profile_path is of one measurement"),
+        ("--sweep_threads=2 --profile_path=.", "--profile_path works with a single measurement"),
         ("--until_spread=2 --perf_time=1", "leave out --perf_time"),
     ],
 )
@@ -444,7 +447,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
 
 @each("arguments, code, sentence", [
         ("infer", 2, "Missing option '--model_file'"),
-        ("infer --model_file={int8}", 2, "Say what to run: --input_file"),
+        ("infer --model_file={int8}", 2, "Give --input_file"),
         ("infer --model_file=none.onnx --input_file=x.npy", 2, "The model file none.onnx cannot be read"),
         ("infer --model_file={int8} --input_file=none.npy", 2, "No such file: none.npy"),
         ("infer --model_file={int8} --input_file=a.npy,b.npy", 2, "takes 1 inputs (image); --input_file has 2."),

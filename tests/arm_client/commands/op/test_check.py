@@ -146,7 +146,7 @@ def test_a_reference_of_another_type_than_the_op_writes_is_told_so(running: Shel
     assert answer.stderr.startswith(
         "Error: The reference returned float64 for case 0 (1 float32, normal), but the op writes float32: "
     )
-    assert answer.stderr.endswith("Return what the output block must hold, as with .astype(np.float32).\n")
+    assert answer.stderr.endswith("Return the expected contents of the output block, as with .astype(np.float32).\n")
 
 
 def test_an_op_that_agrees(running: Shell, references: Path) -> None:
@@ -224,14 +224,14 @@ def test_wrong_usage_is_a_sentence(shell: Shell, arguments: list[str], sentence:
 def test_params_that_take_three_arrays_are_wrong_usage(shell: Shell, references: Path) -> None:
     code, said = shell.refused("op", "check", "0x400", "--against", "math:sqrt", "--params", f"{references}:three")
     assert code == 2
-    assert f"{references}:three is three(x, y, z), which can be called with neither one nor two arrays" in said
+    assert f"{references}:three is three(x, y, z), which takes neither one nor two arrays" in said
 
 
 @pytest.mark.parametrize("cmd", ["0", "0xffff", "0x10000"])
 def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
     code, said = shell.refused("op", "check", cmd, "--against", "math:sqrt")
     assert code == 2
-    assert f"Command {int(cmd, 0):#x} is not an op's; 'hbrt ops' lists those of the running board." in said
+    assert f"Command {int(cmd, 0):#x} is not an op; 'hbrt ops' lists those of the running board." in said
 
 
 @pytest.mark.parametrize("name", ["HBRT_CACHE", "HBRT_FILL", "HBRT_LEASE_WAIT_S"])
@@ -274,7 +274,7 @@ def test_an_unknown_command_is_the_users_failure(running: Shell, references: Pat
     [
         (
             "text",
-            "Error: The reference returned an array of type <U3 for case 0 (1 float32, normal): return the numbers",
+            "Error: The reference returned an array of type <U3 for case 0 (1 float32, normal): return the expected",
         ),
         ("wide", "Error: The reference returned an array of type float128 for case 0 (1 float32, normal): return the"),
         ("ragged", "Error: The reference returned no array for case 0 (1 float32, normal): setting an array element"),

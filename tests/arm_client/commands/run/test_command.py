@@ -201,7 +201,7 @@ def test_a_point_cloud_of_another_format_is_wrong_usage(shell: Shell) -> None:
     assert (
         f"--points {sweep} has 100 bytes, which is not a whole number of points of 16 bytes: pointpillars reads 4 "
         "float32 "
-        "a point (x, y, z, intensity; 16 bytes). It has another format, or is cut off."
+        "a point (x, y, z, intensity; 16 bytes). It has a different format, or is truncated."
     ) in said
 
 
@@ -211,9 +211,10 @@ def test_a_point_cloud_is_for_the_sample_that_is_named(shell: Shell, names: tupl
     code, said = shell.refused("run", "nn", *names, "--points", scan)
     assert code == 2
     assert (
-        f"--points {scan} would be given to all samples that take a point cloud, and they read different files: "
+        f"--points {scan} would be passed to all samples that take a point cloud, but they read different files: "
         "centerpoint reads 5 float32 a point (x, y, z, intensity, ring or time; 20 bytes); pointpillars reads 4 "
-        "float32 a point (x, y, z, intensity; 16 bytes). Name the one that it is for, as in: hbrt run nn centerpoint "
+        "float32 a point (x, y, z, intensity; 16 bytes). Name the sample that it is for, as in: hbrt "
+        "run nn centerpoint "
         "--points FILE."
     ) in said
     assert list(shell.home.iterdir()) == []
@@ -255,7 +256,7 @@ def test_results_that_have_no_place_are_said_before_anything_runs(shell: Shell, 
     (shell.cwd / "output").symlink_to(place)
     answer = shell.hbrt("run", "nn", "softmax")
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert "Results cannot go to output: it, or a part of its path, is not a directory." in answer.stderr
+    assert "Cannot write results to output: it, or a part of its path, is not a directory." in answer.stderr
     assert list(shell.home.iterdir()) == []
 
 
@@ -347,7 +348,7 @@ CALLER_ERROR = "arm_client.errors.CallerError: no [-9]"
     ("text", "problem", "status"),
     [
         ("def main(): return 7", "", None),
-        ("x = 1", "sample.py has no main(); a sample is called by it.", None),
+        ("x = 1", "sample.py has no main(), which every sample needs.", None),
         ("def main(): raise SystemExit('hbSysAllocMem returned -7: no')", "hbSysAllocMem returned -7: no", -7),
         ("from arm_client.errors import CallerError\ndef main(): raise CallerError(-9, 'no')", CALLER_ERROR, -9),
         ("def main(): raise RuntimeError('no luck')", "RuntimeError: no luck", None),
@@ -418,7 +419,7 @@ def test_without_the_libraries_of_models_the_nn_group_runs_without_the_model(she
     answer = shell.python("-c", program, "nn", "digits")
     assert answer.returncode == 3
     assert answer.stderr.endswith(
-        "Models need onnx, which this Python does not have: install hbrt with its extra 'dnn', as "
+        "Models need onnx, which is not installed in this Python: install hbrt with its extra 'dnn', as "
         "in pip install '.[dnn]' in its clone.\n"
     )
     assert list(shell.home.iterdir()) == []

@@ -54,5 +54,5 @@ def test_a_killed_process_is_a_sentence(tmp_path: Path) -> None:
         (server,) = set(psutil.Process().children()) - others
         server.kill()
         server.wait()
-        with pytest.raises(BoardError, match="has ended; start the command again"):
+        with pytest.raises(BoardError, match="has ended; run the command again"):
             forks.run(str(tmp_path / "any.py"), [], {}, PATIENCE_S)

@@ -99,7 +99,7 @@ def test_handles_that_stand_for_nothing_say_what_they_are(load: Load) -> None:
     packed: Any
     handle: Any
     for packed, sign in (
-        (released.packed, "released before"),
+        (released.packed, "already released"),
         (hb.hbPackedDNNHandle_t(), "is null"),
         (None, "is null"),
         (hb.hbPackedDNNHandle_t(net.handle.value), "a model handle"),
@@ -302,7 +302,7 @@ def test_a_fork_tells_the_parents_handles_and_may_load_its_own(load: Load) -> No
 
     parents, said, status, result = in_child(use)
     assert parents == [hb.HB_DNN_MULTI_PROGRESS_USE_ERROR] * 4
-    assert "of the parent of this process" in said
+    assert "belongs to the parent of this process" in said
     assert (status, result) == (0, [[2, 2, 2, 2]])
     gate.open()
     good(hb.hbDNNWaitTaskDone(task, 0))

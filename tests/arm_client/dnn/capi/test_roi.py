@@ -246,7 +246,7 @@ def test_misuse(case: Make) -> None:
     one = case(2)
     refused(one, "roiCount is 3", one.rois[:3])
     refused(one, "no hbDNNTensor at index 6", one.rois * 2)
-    refused(one, "leaves its picture", [hb.hbDNNRoi(0, 0, 4000, 9), *one.rois[1:]])
+    refused(one, "exceeds its picture", [hb.hbDNNRoi(0, 0, 4000, 9), *one.rois[1:]])
     refused(one, "pixels wide", [hb.hbDNNRoi(5, 0, 5, 9), *one.rois[1:]])
     properties = one.inputs[0].properties
     properties.alignedShape.dimensionSize[3] += 8
@@ -314,7 +314,7 @@ def test_each_call_for_its_own_models(case: Make, load: Load) -> None:
     roi = hb.hbDNNRoi(0, 0, 9, 9)
     status = hb.hbDNNRoiInfer(task, plain.outputs, plain.inputs, roi, 1, plain.handle, ctrl())
     assert status == hb.HB_DNN_INVALID_ARGUMENT
-    assert "no input whose source is the resizer" in hb.last_error()
+    assert "no input with the resizer as its source" in hb.last_error()
 
 
 def test_an_output_that_is_no_batch_holds_one_run(load: Load) -> None:
@@ -329,7 +329,7 @@ def test_an_output_that_is_no_batch_holds_one_run(load: Load) -> None:
     inputs = [net.inputs[0]] * 2
     status = hb.hbDNNRoiInfer(task, net.outputs, inputs, rois, 2, net.handle, ctrl())
     assert status == hb.HB_DNN_API_USE_ERROR
-    assert "cannot lie in one tensor" in hb.last_error()
+    assert "do not fit in one tensor" in hb.last_error()
     good(hb.hbDNNRoiInfer(task, net.outputs, inputs, rois, 1, net.handle, ctrl()))
     good(hb.hbDNNWaitTaskDone(task, 0))
     good(hb.hbDNNReleaseTask(task))

@@ -79,7 +79,7 @@ def test_views_know_where_they_lie(dsp_board: Board) -> None:
 
 
 def test_what_is_not_in_device_memory_has_no_address() -> None:
-    with pytest.raises(ModelError, match=r"shape \[3\] does not lie in device memory"):
+    with pytest.raises(ModelError, match=r"shape \[3\] is not in device memory"):
         NDArray(np.zeros(3)).mem  # noqa: B018 - a property that raises
 
 

@@ -93,7 +93,7 @@ def test_files_and_directories_are_run_once_and_after_the_shipped_one(
     layer.registry.unregister("Swirl")
     plugins.load()
     assert "Swirl" not in registered()
-    assert "libhb_dsp_nn_plugin.so is a library for the board and is left out. The shipped plugin stands for it." in (
+    assert "libhb_dsp_nn_plugin.so is a library for the board and is left out. The shipped plugin replaces it." in (
         capfd.readouterr().err
     )
 
@@ -146,7 +146,7 @@ def test_a_variable_without_effect_is_said_once(
     environment.check()
     environment.check()
     assert capfd.readouterr().err == (
-        f"[DNN] WARNING: {variable.name} is set and has no effect here: {variable.here}.\n"
+        f"[DNN] WARNING: {variable.name} is set but has no effect here: {variable.here}.\n"
     )
 
 

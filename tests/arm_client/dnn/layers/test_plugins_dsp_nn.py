@@ -290,7 +290,7 @@ def constant(name: str, value: Any, dtype: Any) -> TensorProto:
             F32,
             UINT8,
             [constant("s", [[1, 1]], np.float32), constant("z", [[0, 0]], np.uint8)],
-            "they are quantized in blocks, which the DSP's op does not know",
+            "they are quantized in blocks, which the DSP's op does not support",
         ),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),

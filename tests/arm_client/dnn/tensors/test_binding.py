@@ -276,7 +276,7 @@ def test_only_what_may_be_edited_is_edited(load: Load) -> None:
     net = load(double())
     properties = net.inputs[0].properties
     properties.tensorType = hbDNNDataType.HB_DNN_TENSOR_TYPE_S8
-    assert "HB_DNN_TENSOR_TYPE_S8; the model says HB_DNN_TENSOR_TYPE_F32" in refused(net)
+    assert "HB_DNN_TENSOR_TYPE_S8; the model has HB_DNN_TENSOR_TYPE_F32" in refused(net)
     properties.tensorType = 77
     assert "the tensorType 77" in refused(net)
     properties.tensorType = hbDNNDataType.HB_DNN_TENSOR_TYPE_F32

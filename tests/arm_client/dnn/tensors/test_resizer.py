@@ -47,7 +47,7 @@ def test_the_manuals_example() -> None:
 @each(
     "resizers, rois, says",
     [
-        (0, 1, "no input whose source is the resizer"),
+        (0, 1, "no input with the resizer as its source"),
         (2, 1, "roiCount is 1"),
         (2, 3, "roiCount is 3"),
         (1, 0, "roiCount is 0"),
@@ -95,9 +95,9 @@ OK = Region(0, 0, 99, 99)
         (Region(0, 5, 99, 5), picture(), (64, 64), "1 pixels high"),
         (Region(0, 0, 99, 4096), picture(), (2048, 64), "4097 pixels high"),
         (Region(9, 0, 3, 99), picture(), (64, 64), "-5 pixels wide"),
-        (Region(-1, 0, 98, 99), picture(), (64, 64), "leaves its picture"),
+        (Region(-1, 0, 98, 99), picture(), (64, 64), "exceeds its picture"),
         (Region(0, 0, 64, 9), picture(64, 64, 64), (64, 64), "0..63 by 0..63"),
-        (Region(0, 0, 9, 64), picture(64, 64, 64), (64, 64), "leaves its picture"),
+        (Region(0, 0, 9, 64), picture(64, 64, 64), (64, 64), "exceeds its picture"),
         (Region(0, 0, 508, 99), picture(), (128, 128), "at most 508 pixels"),
         (Region(0, 0, 99, 508), picture(), (128, 128), "a height of 509 to 128"),
         (OK, picture(4098, 100, 4112), (64, 64), "4098 pixels wide"),

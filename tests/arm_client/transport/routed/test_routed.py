@@ -197,7 +197,9 @@ def test_compared_tasks_name_the_first_difference(
         found = [one["text"] for one in board.status()["findings"] if one["kind"] == "route-difference"]
         assert len(found) == 2  # once a line, and none where both fail alike
         first = "element 0 (float32, byte 2) is 1.0 here and 2.0 there; 4 of 4 elements differ"
-        assert f"Task 1 of command 0x1000 gave another result on the board of the route {route_to(other)}" in found[0]
+        assert (
+            f"Task 1 of command 0x1000 gave a different result on the board of the route {route_to(other)}" in found[0]
+        )
         assert f"in its output block ({y.phy_addr:#x}+0x10) {first}" in found[0]
         assert f"({data.phy_addr:#x}+0x2000) byte 100 is 0x01 here and 0x02 there" in found[1]
     assert caplog.text.count("route-difference") == 2
@@ -236,7 +238,9 @@ def test_a_program_in_c(images: tuple[Path, Path], other: RemoteRelay, tmp_path:
     assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "0.0320586", "")
     done = run(HBRT_ROUTE=f"0x400={other.address}", HBRT_ROUTE_COMPARE="1", HBRT_CHECK="fail")
     assert done.returncode != 0
-    assert "softmax.c:34: Task 1 of command 0x400 gave another result on the board of the route 0x400=" in done.stderr
+    assert (
+        "softmax.c:34: Task 1 of command 0x400 gave a different result on the board of the route 0x400=" in done.stderr
+    )
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ struct alignas(sizeof(L) * N < 64 ? sizeof(L) * N : 64) vec {
   }
 
   /* A vector of as many lanes of another type: bits stay among integers of one width, values cross to and from float,
-   * and narrower lanes, as they lie in memory, become wider. */
+   * and narrower lanes, as laid out in memory, become wider. */
   template <class M, std::enable_if_t<!std::is_same_v<M, L> && sizeof(M) <= sizeof(L), int> = 0>
   HBRT_IVP vec(const vec<M, N> &other) {
     for (int i = 0; i < N; ++i) lane[i] = lane_of<L>(other.lane[i]);

@@ -221,7 +221,7 @@ def ring_bytes(size: int) -> int:
         AeeError: AEE_EBADPARM: more than 16 MiB, or 0.
     """
     if not 0 < size <= MAX_BYTES:
-        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MAX_BYTES} bytes; {size} were asked for.")
+        raise AeeError(Aee.AEE_EBADPARM, f"A queue has 1 to {MAX_BYTES} bytes; {size} were requested.")
     return HEAD_BYTES + max(-(-size // 8) * 8, 16)
 
 
