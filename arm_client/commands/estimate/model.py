@@ -11,6 +11,7 @@ import click
 from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
 from hbrt.cli.tables import Column, Table, number, time_of_us
+from hbrt.findings.text import counted
 from hbrt.profiles.profile import active, find, packaged
 from hbrt.profiles.timeline import shares
 from hbrt.settings import rounded
@@ -67,12 +68,14 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     boards = document["boards"]
     yield Table(_BOARDS, boards)
     slowest = boards[0]
+    layers = counted(len(slowest["layers"]), "layer")
     yield (
-        f"\n{Path(document['what']).name}: {len(slowest['layers'])} layers, {rounded(document['macs'] / 1e6)} M "
+        f"\n{Path(document['what']).name}: {layers}, {rounded(document['macs'] / 1e6)} M "
         f"multiplications, {rounded(document['weights'] / 1e6)} MB of weights, the largest feature "
         f"{rounded(document['largest_feature'] / 1e6)} MB; modelled for {document['precision']} on one core, "
-        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. 90% of "
-        "published figures lie in such a range of fits that have not seen the network's family (docs/accuracy.md)."
+        "all layers on the accelerator, nothing beside it on the DDR; all cores share the DDR, as is assumed. Where "
+        "nothing else is, 90% of published figures lie in such a range of fits that have not seen the network's family "
+        "(docs/accuracy.md)."
     )
     for one in boards:
         if one["assumed"]:
