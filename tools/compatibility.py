@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,7 +41,8 @@ MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
 _CC = [sys.executable, "-m", "hbrt", "cc", "-w"]
 LINK_TIMEOUT_S = 600.0  # the first program as Hexagon code has the compiler build its C library
-HEAD = "| repository | path | commit | result |\n|---|---|---|---|\n"
+HEAD = "| repository | path | commit | result | why not |\n|---|---|---|---|---|\n"
+_OPEN = "hbrt or the stand-in"
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,9 @@ def flags(folder: Path, path: str, repository: dict[str, Any]) -> list[str]:
 def build(folder: Path, path: str, given: list[str]) -> str:
     """Compile one translation unit by ``hbrt cc``; "builds", or the compiler's first error."""
     command = [*_CC, "-c", *given, path, "-o", os.devnull]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
+    done = subprocess.run(
+        command, cwd=folder, check=False, capture_output=True, text=True, errors="replace", timeout=LINK_TIMEOUT_S
+    )
     return "builds" if done.returncode == 0 else first_error(done.stderr)
 
 
@@ -282,6 +287,13 @@ def run_fastrpc(folder: Path, program: dict[str, Any]) -> str:
     return "runs" if program["prints"] in done.stdout else _cell(f"did not print {program['prints']}")
 
 
+def why_not(text: str, reasons: list[dict[str, Any]]) -> str:
+    """The first reason of compatibility.toml that a result matches; "" for a good one."""
+    if text in {"builds", "runs"}:
+        return ""
+    return next((one["name"] for one in reasons if re.search(one["match"], text)), _OPEN)
+
+
 def _cell(text: str) -> str:
     return text.strip().replace("|", "\\|")[:120]
 
@@ -314,21 +326,55 @@ def clone_of(mirror: Path, name: str) -> Path:
 def kept(page: str, vendor: str, names: list[str]) -> list[Result]:
     """A vendor's rows of a page, but for those of the named repositories."""
     section = page.partition(f"## {vendor}\n")[2].partition("\n## ")[0]
-    rows = [row[2:-2].split(" | ", 3) for row in section.splitlines() if row.startswith("| ")]
+    rows = [row[2:-2].split(" | ") for row in section.splitlines() if row.startswith("| ")]
     rows = [row for row in rows if "/" in row[0] and row[0] not in names]
-    return [Result(vendor, name, path, commit, text) for name, path, commit, text in rows]
+    return [Result(vendor, *row[:4]) for row in rows]
 
 
-def table(rows: list[Result]) -> str:
-    """The rows as Markdown, with the number of good ones in front."""
-    good = sum(row.is_good for row in rows)
-    lacking = sum(row.text.endswith("No such file or directory") for row in rows)
-    lines = (f"| {row.repository} | {row.path} | {row.commit[:10]} | {row.text} |\n" for row in rows)
-    return f"{good} of {len(rows)} build or run; {lacking} lack a header of others.\n\n{HEAD}{''.join(lines)}"
+def kind_of(row: Result, repositories: list[dict[str, Any]]) -> str:
+    """A program's language, and for C and C++ its board."""
+    if row.path.endswith(".py"):
+        return "Python"
+    own = (one for one in repositories if one["name"] == row.repository and one["commit"].startswith(row.commit[:10]))
+    board = next(own, {}).get("board", "X3 and X5" if row.vendor == "RDK" else "")
+    return f"C and C++ for {board}" if board else "C and C++"
 
 
-def write(page: str, vendor: str, rows: list[Result]) -> str:
-    """The page with a vendor's section replaced, or added behind the others.
+def table(rows: list[Result], listed: dict[str, Any]) -> str:
+    """The rows as Markdown, behind the number of good ones of each kind and of the others for each reason.
+
+    Args:
+        rows: Of one vendor.
+        listed: What compatibility.toml says. Its reasons with ``offered = false`` are of what hbrt does not offer: what
+            needs that is left out of the second count.
+    """
+    reasons = listed.get("reason", [])
+    whys = [why_not(row.text, reasons) for row in rows]
+    absent = [one["name"] for one in reasons if not one.get("offered", True) and one["name"] in whys]
+    kinds = [kind_of(row, listed["repository"]) for row in rows]
+    counted = [(kind, why) for kind, why in zip(kinds, whys, strict=True) if why not in absent]
+    columns = ["programs", "build or run", *([f"the same without {' and '.join(absent)}"] if absent else [])]
+    lines = [f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"]
+    for kind in [*sorted(set(kinds)), "all"]:
+        parts = (
+            [why for own, why in some if kind in {own, "all"}] for some in (zip(kinds, whys, strict=True), counted)
+        )
+        lines.append(f"| {kind} | {' | '.join([*map(_share, parts)][: len(columns) - 1])} |\n")
+    lines.append("\n| why not | programs |\n|---|---|\n")
+    lines += [f"| {why} | {number} |\n" for why, number in Counter(filter(None, whys)).most_common()]
+    lines.append(f"\n{HEAD}")
+    for row, why in zip(rows, whys, strict=True):
+        lines.append(f"| {row.repository} | {row.path} | {row.commit[:10]} | {row.text} | {why} |\n")
+    return "".join(lines)
+
+
+def _share(whys: list[str]) -> str:
+    good = whys.count("")
+    return f"{good} of {len(whys)} ({good / max(len(whys), 1):.1%})"
+
+
+def write(page: str, vendor: str, rows: list[Result], listed: dict[str, Any]) -> str:
+    """The page with a vendor's rows replaced, or added, and each section's counts made anew.
 
     Raises:
         ValueError: the page has not the lines between which results stand.
@@ -337,9 +383,9 @@ def write(page: str, vendor: str, rows: list[Result]) -> str:
         raise ValueError(f"{PAGE.name} has no lines {BEGIN} and {END}.")
     head, _, rest = page.partition(BEGIN)
     middle, _, tail = rest.partition(END)
-    sections = dict(part.split("\n\n", 1) for part in middle.split("## ")[1:])
-    sections[vendor] = table(rows) + "\n"
-    body = "".join(f"## {name}\n\n{sections[name]}" for name in sorted(sections))
+    vendors = {part.split("\n", 1)[0] for part in middle.split("\n## ")[1:]} | {vendor}
+    sections = {one: rows if one == vendor else kept(page, one, []) for one in sorted(vendors)}
+    body = "".join(f"## {one}\n\n{table(own, listed)}\n" for one, own in sections.items())
     return f"{head}{BEGIN}\n\n{body}{END}{tail}"
 
 
@@ -350,7 +396,8 @@ def main() -> None:
     parser.add_argument("--vendor", help="only programs for this vendor's boards")
     parser.add_argument("--repository", action="append", metavar="OWNER/NAME", help="only this one; may be repeated")
     given = parser.parse_args()
-    repositories = tomllib.loads(LIST.read_text(encoding="utf-8"))["repository"]
+    listed = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    repositories = listed["repository"]
     programs = [
         (one["name"], one["commit"][:10], path)
         for one in repositories
@@ -364,8 +411,8 @@ def main() -> None:
         page = PAGE.read_text(encoding="utf-8")
         rows = [*(kept(page, vendor, names) if given.repository else []), *rows]
         rows.sort(key=lambda row: places.get((row.repository, row.commit[:10], row.path), len(places)))
-        PAGE.write_text(write(page, vendor, rows), encoding="utf-8")
-        sys.stdout.write(f"{vendor}: {table(rows).splitlines()[0]}\n")
+        PAGE.write_text(write(page, vendor, rows, listed), encoding="utf-8")
+        sys.stdout.write(f"{vendor}\n{table(rows, listed).partition(HEAD)[0]}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,15 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("say.c", "exit code 0"),
         ("py/wait.py", "runs"),
     ]
-    assert table(rows).startswith("4 of 7 build or run; 1 lack a header of others.")
+    reasons = [{"name": "NO", "match": "^no/", "offered": False}, {"name": "camera", "match": "camera"}]
+    shown = table(rows, {"repository": [{**repository, "board": "S9"}], "reason": reasons})
+    assert (
+        "| C and C++ for S9 | 2 of 4 (50.0%) | 2 of 3 (66.7%) |\n| Python | 2 of 3 (66.7%) | 2 of 3 (66.7%) |" in shown
+    )
+    assert "without NO |" in shown
+    assert "| all | 4 of 7 (57.1%) | 4 of 6 (66.7%) |" in shown
+    assert "| NO | 1 |\n| camera | 1 |\n| hbrt or the stand-in | 1 |" in shown
+    assert "| no \\| camera | camera |\n| author/name | say.c" in shown
     with pytest.raises(FileNotFoundError, match="has no commit"):
         list(results(folder, [{**repository, "commit": "0" * 40}]))
 
@@ -79,12 +88,13 @@ def test_folders_with_headers_are_searched_from_the_nearest_on(tmp_path: Path) -
 
 def test_a_vendors_section_is_replaced_and_others_stay() -> None:
     row = Result("A", "author/name", "one.c", "0" * 40, "builds")
-    page = write(compatibility.PAGE.read_text(encoding="utf-8"), "ZZ", [row])
+    listed: dict[str, Any] = {"repository": []}
+    page = write(compatibility.PAGE.read_text(encoding="utf-8"), "ZZ", [row], listed)
     other = Result("ZZ", "author/other", "two.c", "1" * 10, "no \\| camera")
-    assert kept(write(page, "ZZ", [row, other]), "ZZ", ["author/name"]) == [other]
-    again = write(write(page, "AA", [row]), "ZZ", [])
+    assert kept(write(page, "ZZ", [row, other], listed), "ZZ", ["author/name"]) == [other]
+    again = write(write(page, "AA", [row], listed), "ZZ", [], listed)
     assert again.index("## AA") < again.index("## ZZ")
     assert again.count("one.c") == 1
-    assert "0 of 0 build or run;" in again
+    assert "| all | 0 of 0 (0.0%)" in again
     with pytest.raises(ValueError, match="has no lines"):
-        write("nothing", "A", [row])
+        write("nothing", "A", [row], listed)
