@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from arm_client.client import Board
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr import private_pages
 from tests.arm_client.conftest import Chip
+from tests.limits import PATIENCE_S
+from tests.nursery import Program, run_program
 from tests.watched import program_with, shared_board
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
@@ -44,8 +45,7 @@ assert hb.hbSysFreeMem(mine) == 0
 
 def stray(board: Board, phy_addr: int, does_register: int = 0, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HBRT_BOARD": str(board.path), "HBRT_AUTOSTART": "0", **settings}
-    command = [sys.executable, "-c", STRAY, str(phy_addr), str(does_register)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return run_program(["-c", STRAY, phy_addr, does_register], PATIENCE_S, Program, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
 
 from arm_client.client import Board
+from tests.nursery import Client
 
 C_NAMES = """
 import arm_client as hb
@@ -35,7 +35,7 @@ for _ in range(9):
 def told_of(board: Board, source: str, **environment: str) -> list[str]:
     """What the board has found when a program has ended."""
     command = [sys.executable, "-c", source]
-    process = subprocess.Popen(command, env={**os.environ, "HBRT_BOARD": str(board.path), **environment})
+    process = Client(command, env={**os.environ, "HBRT_BOARD": str(board.path), **environment})
     assert process.wait(60) == 0
     while any(client["pid"] == process.pid for client in board.status()["clients"]):
         pass

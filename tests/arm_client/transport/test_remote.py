@@ -42,7 +42,7 @@ from tests.arm_client.conftest import Chip, Hold
 from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
 from tests.each import each
 from tests.limits import PATIENCE_S, open_descriptors
-from tests.nursery import run_program
+from tests.nursery import Client, run_program
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
 
 __all__ = ["kept_relays"]
@@ -310,7 +310,7 @@ class TestEnds:
     def test_a_killed_programs_memory_comes_back(self, dsp_board: Board, relay: RemoteRelay) -> None:
         environment = {**os.environ, "HBRT_BOARD": relay.address}
         before = dsp_board.status()["memory"]["used_bytes"]
-        program = subprocess.Popen(
+        program = Client(
             [sys.executable, "-c", TAKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
         with program:

@@ -18,6 +18,7 @@ from hbrt.control.ask import Daemon
 from hbrt.errors import RefusedError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
+from tests.nursery import Client
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ input()
 @contextmanager
 def holding_memory(shell: Shell) -> Iterator[tuple[int, list[str]]]:
     """A program that holds two blocks: its process id, and their addresses."""
-    client = subprocess.Popen(
+    client = Client(
         [sys.executable, "-c", CLIENT],
         env=shell.environment,
         stdin=subprocess.PIPE,
@@ -100,8 +101,7 @@ def test_status_lists_a_mistake_once_however_often_its_program_was_run(running: 
     source = "import arm_client as hb\nhb.hbSysAllocMem(hb.hbSysMem(), 77)\n"
     before = len(running.status()["findings"])
     for _ in range(3):
-        command = [sys.executable, "-c", source]
-        subprocess.run(command, env=running.environment, check=True, capture_output=True, timeout=PATIENCE_S)
+        assert running.python("-c", source).returncode == 0
     listed = [line for line in running.good("status").splitlines() if "(77 bytes) not freed" in line]
     assert len(listed) == 1
     assert listed[0].endswith("(found 3 times; this is the last)")

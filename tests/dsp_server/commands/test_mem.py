@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dsp_server.commands.mem import owners
+from tests.nursery import Client
 
 if TYPE_CHECKING:
     from tests.shared import Shell
@@ -21,7 +22,7 @@ input()
 
 
 def start_client(shell: Shell) -> subprocess.Popen[str]:
-    client = subprocess.Popen(
+    client = Client(
         [sys.executable, "-c", CLIENT], env=shell.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert client.stdout is not None

@@ -33,6 +33,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.dsp_server.conftest import LIVES, Running
 from tests.limits import PATIENCE_S, with_limits
+from tests.nursery import Server, run_program
 
 
 class Talker:
@@ -120,7 +121,7 @@ class Relaying:
             {"dsp_server.relay.lease_check.VERIFY_MS": verify_ms}, "from dsp_server.relay import __main__"
         )
         command = [sys.executable, "-c", program, "--board", str(running.paths.path), *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = Server(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert "serves" in self.process.stdout.readline()
 
@@ -381,11 +382,11 @@ def test_who_never_reads_hurts_only_itself(relay: Callable[..., Relaying]) -> No
 
 def test_a_second_relay_is_refused_and_names_the_first(relay: Callable[..., Relaying]) -> None:
     served = relay()
-    command = [sys.executable, "-m", "dsp_server.relay", "--board", str(served.running.paths.path)]
-    second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    command = ["-m", "dsp_server.relay", "--board", served.running.paths.path]
+    second = run_program(command, PATIENCE_S, Server)
     assert (second.returncode, second.stdout) == (2, "")
     assert f"has a relay already: process {served.process.pid}" in second.stderr
-    joined = subprocess.run([*command, "--detach"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    joined = run_program([*command, "--detach"], PATIENCE_S, Server)
     assert (joined.returncode, joined.stderr) == (0, "")
     assert f"is process {served.process.pid}." in joined.stdout
 
@@ -481,8 +482,7 @@ def test_one_that_was_told_to_end_says_so(relay: Callable[..., Relaying]) -> Non
 
 
 def test_no_board_no_relay(board_home: Any) -> None:
-    command = [sys.executable, "-m", "dsp_server.relay", "--board", str(board_home / "nobody")]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    answer = run_program(["-m", "dsp_server.relay", "--board", board_home / "nobody"], PATIENCE_S, Server)
     assert answer.returncode == 2
     assert "No board nobody" in answer.stderr
 

@@ -12,6 +12,9 @@ import arm_client as hb
 from hbrt.findings.record import KINDS, Finding, Place
 from hbrt.findings.sarif import sarif_of
 from tests.each import each
+from tests.limits import PATIENCE_S
+from tests.nursery import Client, run_program
+from tests.shared import in_process
 from tests.watched import program_with, shared_board
 
 OPS = Path(__file__).parents[2] / "arm_client" / "images" / "ops.py"
@@ -68,7 +71,7 @@ def test_program_writes_one_at_its_end(tmp_path: Path) -> None:
     environment = {**os.environ, "HBRT_SARIF": str(tmp_path / "log-{pid}.sarif")}
     for more, kinds in ((["leak"], ["leak"]), ([], [])):
         command = [sys.executable, str(program), *more]
-        with subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        with Client(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
             assert process.wait() == 0
         log = json.loads((tmp_path / f"log-{process.pid}.sarif").read_text())
         results = log["runs"][0]["results"]
@@ -82,8 +85,7 @@ def test_program_writes_one_at_its_end(tmp_path: Path) -> None:
 
 def test_file_that_cannot_be_written(tmp_path: Path) -> None:
     environment = {**os.environ, "HBRT_SARIF": str(tmp_path / "none" / "log.sarif")}
-    command = [sys.executable, "-c", "import arm_client as hb; hb.connect().close()"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(["-c", "import arm_client as hb; hb.connect().close()"], PATIENCE_S, env=environment)
     assert done.returncode == 0
     assert "cannot be written to" in done.stderr
 
@@ -94,8 +96,7 @@ def test_status_prints_that_of_a_board() -> None:
         assert hb.hbSysAllocMem(mem, 64) == 0
         assert hb.hbSysFreeMem(mem) == 0
         assert hb.hbSysFreeMem(mem) != 0
-        command = [sys.executable, "-m", "hbrt", "status", "--sarif", "--board", str(board.path)]
-        log = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        log = json.loads(in_process("status", "--sarif", "--board", board.path).stdout)
         (result,) = log["runs"][0]["results"]
         assert result["ruleId"] == "double-free"
         assert result["partialFingerprints"]["hbrt/v1"] == board.status()["findings"][0]["fingerprint"]

@@ -32,6 +32,7 @@ from hbrt.remote.lease import status_of
 from hbrt.status import Status
 from hbrt_farm.leases.hosted_board import KEYS_PREFIX
 from tests.limits import PATIENCE_S
+from tests.nursery import Client
 from tests.waiting import until
 
 # Takes a board, says its address and its daemon's process, and keeps it until a line comes.
@@ -80,7 +81,7 @@ class Farm:
 
     def __init__(self, *options: object) -> None:
         words = ["farm", "serve", "--listen", "tcp://127.0.0.1:0", *map(str, options)]
-        self.process = subprocess.Popen(
+        self.process = Client(
             [sys.executable, "-m", "hbrt", *words],
             stdout=subprocess.PIPE,
             text=True,
@@ -119,7 +120,7 @@ class Holder:
     """A program that has a board, or waits for one."""
 
     def __init__(self, address: str, **settings: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = Client(
             [sys.executable, "-c", HOLDER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -366,7 +367,7 @@ def test_many_programs_on_few_boards_each_get_a_fresh_one(home: Path, tmp_path: 
             [str(binary)], stdout=subprocess.PIPE, text=True, env={**os.environ, "HBRT_BOARD": farm.address}
         )
         several = [
-            subprocess.Popen(
+            Client(
                 [sys.executable, "-c", EACH_A_LEASE, str(ONE_AFTER_ANOTHER)],
                 stdout=subprocess.PIPE,
                 text=True,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dsp_server.commands.top.sample import newest_of, percentile, sample_of
 from dsp_server.commands.top.screen import History, lines_of, screen_of
 from tests.dsp_server.images import halts
+from tests.nursery import Client
 from tests.shared import Shell
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def test_the_screen_has_all_and_sorts_by_what_is_chosen() -> None:
 
 def test_a_sample_of_a_board_that_works(shell: Shell) -> None:
     shell.good("start")
-    caller = subprocess.Popen(
+    caller = Client(
         [sys.executable, "-c", CALLS],
         env=shell.environment,
         stdout=subprocess.PIPE,
