@@ -150,7 +150,7 @@ def test_nothing_said(text: str) -> None:
         ("output_model_file_prefix: [a]", "a name"),
         (
             "input_type_rt: nv12\ninput_type_train: yuv444\ninput_space_and_range: bt601_video",
-            "on yuv444. Leave",
+            "on yuv444. Remove",
         ),
         (
             "input_type_rt: yuv444\ninput_type_train: rgb\ninput_space_and_range: bt601_video",
