@@ -61,7 +61,7 @@ class hbDNNDataType(IntEnum):
 
 
 class hbDNNQuantiType(IntEnum):
-    """How stored numbers stand for real ones."""
+    """How stored numbers map to real ones."""
 
     NONE = 0
     SHIFT = 1
@@ -77,7 +77,7 @@ class hbDNNTaskPriority(IntEnum):
 
 
 class hbBPUCore(IntEnum):
-    """Which BPU core runs a task; bit i stands for core i, 0 for any."""
+    """The BPU cores that may run a task: bit i for core i, 0 for any."""
 
     HB_BPU_CORE_ANY = 0
     HB_BPU_CORE_0 = 1
@@ -91,7 +91,7 @@ class hbDNNResizeType(IntEnum):
 
 
 class hbDNNInputSource(IntEnum):
-    """What fills an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers."""
+    """The source of an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers."""
 
     HB_DNN_INPUT_FROM_DDR = 0
     HB_DNN_INPUT_FROM_RESIZER = 1
@@ -167,7 +167,7 @@ class hbDNNQuantiScale(CStructure):
 
 @structure
 class hbDNNTensorProperties(CStructure):
-    """What a tensor looks like in memory. A caller may change alignedShape and tensorType alone."""
+    """The memory layout of a tensor. A caller may change alignedShape and tensorType alone."""
 
     validShape: hbDNNTensorShape
     alignedShape: hbDNNTensorShape
@@ -232,11 +232,11 @@ class hbrtArray(CStructure):
     """A tensor that a layer reads or writes, in C order.
 
     Attributes:
-        data: NULL for one that is left out, and before the model runs.
+        data: NULL for a missing tensor, and before the model runs.
         phyAddr: For a DSP op's parameters.
         type: hbDNNDataType.
-        numDimensions: -1 for one that is left out.
-        shape: -1 where only the data decides a size.
+        numDimensions: -1 for a missing tensor.
+        shape: -1 for a data-dependent size.
     """
 
     data: void_p
@@ -248,7 +248,7 @@ class hbrtArray(CStructure):
 
 @structure
 class hbrtAttribute(CStructure):
-    """An attribute that a model's node sets: one of the four has values."""
+    """An attribute that a model's node sets: exactly one of the four is set."""
 
     name: CharPointer
     text: CharPointer  # NULL for one of numbers
@@ -272,13 +272,13 @@ HbrtLayerForward: TypeAlias = Annotated[
 
 @structure
 class hbrtLayer(CStructure):
-    """The functions of a layer type. Those that answer int32_t return 0; anything else fails, with the text of `why`.
+    """The functions of a layer type. An int32_t result is 0, or a failure with the text of `why`.
 
     Attributes:
         create: One layer; NULL fails.
         setUp: NULL: no attributes are read.
         inferShape: Fills type, numDimensions, shape; NULL: those of the first input.
-        why: Of this thread's last failure; NULL for none.
+        why: Text of this thread's last failure, or NULL.
     """
 
     create: HbrtLayerCreate

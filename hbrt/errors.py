@@ -1,10 +1,10 @@
-"""Errors that say what was wrong: with a status, where a call would have returned one."""
+"""Errors with a message, and with a status if a call would have returned one."""
 
 from __future__ import annotations
 
 
 class StatusError(Exception):
-    """A call was refused or failed; ``status`` is the code that a C name returns for it, ``text`` the sentence."""
+    """A call was refused or failed; ``status`` is the code that a C name returns for it, ``text`` the message."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -13,15 +13,15 @@ class StatusError(Exception):
 
 
 class RequestRefusedError(StatusError):
-    """A request was refused, or nobody answers it."""
+    """A request was refused, or not answered."""
 
 
 class BoardError(RuntimeError):
-    """Something about a board's directory or its daemon is not as it must be; the message says what to do."""
+    """A board's directory or its daemon is in a wrong state; the message says what to do."""
 
 
 class WrongUseError(BoardError):
-    """What was asked does not fit the board's name or state; nothing was changed."""
+    """A request does not match the board's name or state; nothing was changed."""
 
 
 class BoardBusyError(WrongUseError):
@@ -33,7 +33,7 @@ class NotRunningError(WrongUseError):
 
 
 class DidNotStartError(StatusError, BoardError):
-    """A daemon did not come to run; ``status`` says whose fault it was, the text why."""
+    """A daemon did not start; ``status`` says whose fault it was, the text why."""
 
 
 class NoDaemonError(BoardError):

@@ -1,13 +1,13 @@
-"""Loops over arrays that numba compiles when it is installed, and keeps on disk, so that no start pays for it again.
+"""Loops over arrays that numba, if installed, compiles and caches on disk for later starts.
 
-A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba compiles a
-caller anew only when the caller's file has changed). Each user of one has a way without it: `compiled()` is None when
-numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported
-or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
+A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba recompiles a
+caller only if the caller's file has changed). Each user has a fallback: `compiled()` is None when numba is missing
+(install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported or compiled
+before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
 
-Machine code lies in the first of these directories that is available: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
-(`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. Not beside the source, which may be
-read-only. When there is none, each process compiles for itself.
+Machine code is stored in the first available of these directories: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
+(`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. It is not stored next to the source, which
+may be read-only. If none is available, each process compiles for itself.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _lock = threading.RLock()
 
 
 class Kernel(Generic[Arguments, Result]):
-    """A loop, and its compiled form once somebody asks for it. Use it as a decorator.
+    """A loop, and its compiled form once requested. Use it as a decorator.
 
     Attributes:
-        loop: The function itself: what the compiled form computes, as Python, hundreds of times slower.
+        loop: The function itself: the same computation in Python, hundreds of times slower.
     """
 
     def __init__(self, loop: Callable[Arguments, Result]) -> None:
@@ -104,7 +104,7 @@ def _linked(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 @contextlib.contextmanager
 def _numba_cache(config: Any, directory: Path | None) -> Iterator[None]:
-    """Let numba keep what is decorated meanwhile in a directory; the program's own functions stay where they are."""
+    """Let numba cache functions decorated in the block in a directory; the program's own functions are not affected."""
     before = config.CACHE_DIR
     if directory is not None:
         config.CACHE_DIR = str(directory)
@@ -115,7 +115,7 @@ def _numba_cache(config: Any, directory: Path | None) -> Iterator[None]:
 
 
 def cache_directory() -> Path | None:
-    """Where machine code is kept; None when no directory is available."""
+    """The cache directory for machine code; None if no directory is available."""
     configured = os.environ.get("NUMBA_CACHE_DIR")
     if configured:
         return Path(configured)
@@ -127,7 +127,7 @@ def cache_directory() -> Path | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a directory is there, or could be made, that only we may write: what lies in it is executed."""
+    """Whether a directory exists, or can be made, that only this user can write: its contents are executed."""
     try:
         private_files.make_directory(path)
         info = path.lstat()

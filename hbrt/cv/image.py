@@ -59,7 +59,7 @@ KINDS: dict[tuple[int, int], ImageKind] = {
 
 
 class CvRuleError(ValueError):
-    """An image or a parameter breaks a rule of its op; the message names it, its value and what is allowed."""
+    """An image or a parameter breaks a rule of its op; the message gives it, its value and the allowed ones."""
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -78,12 +78,12 @@ class Plane(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row's pixels, without what lies between rows."""
+        """Bytes of a row's pixels, without padding."""
         return self.columns * self.element.channels * self.element.item_bytes
 
     @property
     def size_bytes(self) -> int:
-        """Bytes from the first pixel to the end of the last one; padding behind the last row need not exist."""
+        """Bytes from the first pixel to the end of the last one; padding after the last row is not required."""
         return self.stride * (self.rows - 1) + self.row_bytes
 
 
@@ -96,11 +96,11 @@ class hbVPImage(CStructure):
         imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; for Y any type of one channel.
         width: Pixels of a row, 1..32766; even for NV12.
         height: Rows, 1..32766; even for NV12.
-        stride: Bytes from one row to the next: at least those of a row, a multiple of those of a pixel.
+        stride: Bytes from one row to the next: at least the size of a row, and a multiple of the size of a pixel.
         dataVirAddr: Address in the caller's process, for its own use; the DSP does not read it.
         dataPhyAddr: Physical address of the first pixel, a multiple of the bytes of an element.
         uvVirAddr: As dataVirAddr, for the second plane.
-        uvPhyAddr: NV12: physical address of the plane of UV pairs; it may lie anywhere.
+        uvPhyAddr: NV12: physical address of the plane of UV pairs; it may be anywhere.
         uvStride: NV12: bytes from one row of pairs to the next; even, at least `width`.
     """
 
@@ -125,13 +125,13 @@ class hbVPImage(CStructure):
         return first, Plane(self.uvPhyAddr, self.height // 2, self.width // 2, self.uvStride, pairs)
 
     def check(self, name: str) -> ImageKind:
-        """What kind of image this is.
+        """The kind of this image.
 
         Args:
-            name: What to call it in a sentence: "src", "dst".
+            name: Its name in messages: "src", "dst".
 
         Raises:
-            CvRuleError: a field is wrong; names it, with its value and what is allowed.
+            CvRuleError: a field is wrong; names it, with its value and the allowed ones.
         """
         kind = KINDS.get((self.imageFormat, self.imageType))
         if kind is None:

@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that look at one pixel at a time, or at all of them, with their rules."""
+"""Parameter structures of the CV ops that work on single pixels or on all of them, with their rules."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ MAX_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
 
 
 class hbDSPCvCvtColorParam(CvParam):
-    """Input block of CvtColor, 112 bytes: the formats of the two images say which conversion. Sizes are the same."""
+    """Input block of CvtColor, 112 bytes: the formats of the two images determine the conversion.
+
+    Sizes are the same.
+    """
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         kind = take(self.src, "src", COLOR_NV12)
         take(self.dst, "dst", CONVERSIONS[kind])
         same_size(self)
@@ -51,7 +54,7 @@ class hbDSPCvEqualizeHistParam(CvParam):
     """Input block of EqualizeHist, 112 bytes. Y U8C1 to the same; dst may be src."""
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, GRAY)
         same_size(self)
         need_apart(self, in_place=True)
@@ -61,7 +64,7 @@ class hbDSPCvIntegralParam(CvParam):
     """Input block of Integral, 112 bytes. Y U8C1 of W x H to Y S32C1 of (W + 1) x (H + 1), at most 8421504 pixels."""
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         take(self.src, "src", GRAY)
         take(self.dst, "dst", (Y_S32,))
         width, height = self.src.width, self.src.height
@@ -78,8 +81,9 @@ class hbDSPCvThresholdParam(CvParam):
     """Input block of Threshold, 136 bytes. Y U8C1, S16C1 or F32C1; dst as src, and may be src.
 
     Attributes:
-        thresh: What a pixel has to be above: a number that fits its type; for integers a whole one, F32 rounds it.
-        maxVal: What BINARY and BINARY_INV write, by the same rule; the other types ignore it.
+        thresh: The threshold that a pixel must exceed: a number that fits its type; an integer for integer types;
+            rounded for F32.
+        maxVal: The value that BINARY and BINARY_INV write, by the same rule; the other types ignore it.
         type: HB_VP_THRESH_*.
     """
 
@@ -88,7 +92,7 @@ class hbDSPCvThresholdParam(CvParam):
     type: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         kind = same_kind(self, (Y_U8, Y_S16, Y_F32))
         same_size(self)
         need_apart(self, in_place=True)

@@ -38,7 +38,7 @@ class hbDSPCvResizeParam(CvParam):
     interpolation: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, (Y_U8, Y_S16, Y_F32, RGB, BGR, NV12))
         need_apart(self)
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
@@ -73,7 +73,7 @@ class hbDSPCvRoiResizeParam(CvParam):
     interpolation: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError. The regions have `check_rois`."""
+        """Check the structure against the op's rules; raises CvRuleError. The regions have `check_rois`."""
         same_kind(self, COLOR_NV12)
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         need_range("roiCount", self.roiCount, 1, MAX_ROIS)
@@ -105,7 +105,7 @@ class hbDSPCvRoiResizeParam(CvParam):
         return self.dstStep, self.dstUvStep
 
     def targets(self) -> tuple[Plane, ...]:
-        """The memory of all results, one after the other, as one plane for each plane of `dst`."""
+        """The memory of all results, back to back, as one plane for each plane of `dst`."""
         return tuple(
             plane._replace(stride=step, rows=self.roiCount, columns=plane.size_bytes, element=_BYTE)
             if self.roiCount > 1
@@ -114,7 +114,7 @@ class hbDSPCvRoiResizeParam(CvParam):
         )
 
     def check_rois(self, rois: Sequence[tuple[int, int, int, int]]) -> None:
-        """Hold the regions (left, top, right, bottom) to the image.
+        """Check that the regions (left, top, right, bottom) are inside the image.
 
         Raises:
             CvRuleError: one is empty, leaves the image, or for NV12 does not begin and end between UV pairs.
@@ -142,7 +142,7 @@ class PyramidParam(CvParam):
     interpolation: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR_NV12)
         need_size(self.dst, *self.result_size(self.src))
         need_apart(self)

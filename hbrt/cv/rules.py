@@ -1,6 +1,7 @@
-"""Rules that several CV ops share: which images they take, how sizes agree, what may overlap, kernels and matrices.
+"""Rules that several CV ops share: supported images, matching sizes, permitted overlaps, kernels and matrices.
 
-Each raises CvRuleError with a sentence. They are pure: the ARM side asks them before it submits, the op before it runs.
+Each raises CvRuleError with a sentence. They are pure: the ARM side checks them before it submits, the op before it
+runs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ INTERPOLATIONS = {HB_VP_INTER_NEAREST: "HB_VP_INTER_NEAREST", HB_VP_INTER_LINEAR
 
 
 def take(image: hbVPImage, name: str, kinds: Collection[ImageKind]) -> ImageKind:
-    """The image's kind, when it is one of these."""
+    """The image's kind, if it is one of these."""
     kind = image.check(name)
     if kind not in kinds:
         refuse(f"{name} is {kind}: this op takes {_listed(kinds)}.")
@@ -30,7 +31,7 @@ def take(image: hbVPImage, name: str, kinds: Collection[ImageKind]) -> ImageKind
 
 
 def same_kind(param: CvParam, kinds: Collection[ImageKind]) -> ImageKind:
-    """The kind of src, which dst must have as well."""
+    """The kind of src, which must also be dst's."""
     kind = take(param.src, "src", kinds)
     result = param.dst.check("dst")
     if result is not kind:
@@ -50,7 +51,7 @@ def same_size(param: CvParam) -> None:
 
 
 def need_apart(param: CvParam, *, in_place: bool = False) -> None:
-    """No plane of dst may overlap one of src, except, where it is safe, by being it."""
+    """No plane of dst may overlap one of src, except, where safe, by being identical to it."""
     sources, targets = param.src.planes(), param.dst.planes()
     if in_place and all(map(_is_in_place, sources, targets)) and len(sources) == len(targets):
         return
@@ -74,7 +75,7 @@ def need_planes_apart(targets: Sequence[Plane]) -> None:
 
 
 def need_extras_apart(param: CvParam, targets: Sequence[Plane] | None = None) -> None:
-    """No result may overlap what the op reads besides src; call it when `extras` is known to be good.
+    """No result may overlap what the op reads besides src; call it once `extras` is valid.
 
     Args:
         param: The structure.
@@ -93,7 +94,7 @@ _APART = "this op reads pixels after it has written others, so dst must not over
 
 
 def overlap(one: Plane, other: Plane) -> bool:
-    """Whether two planes share a byte. Those that lie side by side in rows of one stride do not."""
+    """Whether two planes share a byte. Planes side by side in rows of the same stride do not overlap."""
     distance = other.phy_addr - one.phy_addr
     if distance >= one.size_bytes or -distance >= other.size_bytes:
         return False
@@ -108,7 +109,7 @@ def _is_in_place(source: Plane, target: Plane) -> bool:
 
 
 def need_choice(name: str, value: int, choices: dict[int, str]) -> None:
-    """The value must be one of these, which have names."""
+    """The value must be one of these named values."""
     if value not in choices:
         listed = ", ".join(f"{number} {text}".rstrip() for number, text in choices.items())
         refuse(f"{name} is {value}: use one of {listed}.")
@@ -121,7 +122,7 @@ def need_odd(name: str, value: int, largest: int, smallest: int = 1) -> None:
 
 
 def need_range(name: str, value: float, smallest: float, largest: float) -> None:
-    """The value must lie in a closed range; NaN does not."""
+    """The value must be in a closed range; NaN is not."""
     if not smallest <= value <= largest:
         refuse(f"{name} is {value}: use {smallest:g} to {largest:g}.")
 
@@ -149,7 +150,7 @@ def need_mask(name: str, values: Collection[int]) -> None:
 
 
 def need_anchor(x: int, y: int, width: int, height: int) -> None:
-    """An anchor lies in the kernel; -1 stands for the middle."""
+    """An anchor must be in the kernel; -1 is the middle."""
     if not (-1 <= x < width and -1 <= y < height):
         refuse(f"The anchor ({x}, {y}) is not in a kernel of {width} x {height}: use -1 for its middle.")
 
@@ -161,7 +162,7 @@ def _listed(kinds: Collection[ImageKind]) -> str:
 
 @structure
 class CvParam(CStructure):
-    """What the input block of every CV op starts with: the image to read and the image to write, 112 bytes.
+    """The start of every CV op's input block: the source and destination images, 112 bytes.
 
     Attributes:
         src: Image to read, at 0.
@@ -172,10 +173,10 @@ class CvParam(CStructure):
     dst: hbVPImage
 
     def check(self) -> None:
-        """Hold the structure to its op's rules; each op has its own.
+        """Check the structure against its op's rules; each op has its own.
 
         Raises:
-            CvRuleError: one is broken; the sentence names the field, its value and what is allowed.
+            CvRuleError: a rule is violated; the message gives the field, its value and the allowed ones.
         """
         raise NotImplementedError(f"{type(self).__name__} has no rules of its own.")
 
@@ -192,7 +193,7 @@ class hbVPFilterKernel(CStructure):
         width: Columns.
         height: Rows.
         dataType: hbVPImageType: F32C1 for weights, U8C1 for a mask, where 0 is false.
-        dataPhyAddr: Physical address of the elements, row after row, with nothing between the rows.
+        dataPhyAddr: Physical address of the elements, row by row, without padding.
     """
 
     width: int32_t
@@ -201,10 +202,10 @@ class hbVPFilterKernel(CStructure):
     dataPhyAddr: uint64_t
 
     def check(self, name: str, kind: ImageKind, largest: int) -> None:
-        """Hold it to a type and a size.
+        """Check its type and size.
 
         Raises:
-            CvRuleError: it has another type, a side outside 1..largest, or an address that is not aligned.
+            CvRuleError: wrong type, a side outside 1..largest, or an unaligned address.
         """
         if self.dataType != kind.type:
             refuse(f"{name}.dataType is {self.dataType}: use {kind.type.value} {kind.type.name.rpartition('_')[2]}.")

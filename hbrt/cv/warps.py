@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that take each pixel from where a map or a matrix says, with their rules."""
+"""Parameter structures of the CV ops that move pixels by a map or a matrix, with their rules."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class hbDSPCvRemapParam(CvParam):
     """Input block of Remap, 144 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst as src, of the map's size.
 
     Attributes:
-        mapPhyAddr: Physical address of mapHeight rows of mapWidth pairs x, y, with nothing between them.
+        mapPhyAddr: Physical address of mapHeight rows of mapWidth pairs x, y, without padding.
         mapWidth: Pairs of a row: dst.width.
         mapHeight: Rows: dst.height.
-        dataType: hbVPImageType: F64C2, or F32C2, which costs no conversion.
+        dataType: hbVPImageType: F64C2, or F32C2, which needs no conversion.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, in every channel.
     """
 
     mapPhyAddr: uint64_t
@@ -52,7 +52,7 @@ class hbDSPCvRemapParam(CvParam):
     borderValue: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, (Y_U8, Y_S16, Y_F32, RGB, BGR, NV12))
         need_apart(self)
         need_choice("dataType", self.dataType, {int(number): name for number, name in MAPS.items()})
@@ -72,7 +72,7 @@ class hbDSPCvRemapParam(CvParam):
 
 
 class WarpParam(CvParam):
-    """What WarpAffine and WarpPerspective share: their rules, but for those of the matrix."""
+    """Shared rules of WarpAffine and WarpPerspective, except those for the matrix."""
 
     transformMatrix: Any
     interpolation: int
@@ -80,7 +80,7 @@ class WarpParam(CvParam):
     borderValue: int
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR_NV12)
         need_apart(self)
         matrix = list(self.transformMatrix)
@@ -90,7 +90,7 @@ class WarpParam(CvParam):
         _check_border(self.borderType, self.borderValue)
 
     def check_matrix(self, m: list[float]) -> None:
-        """Hold a matrix of finite numbers, row after row, to the op's rules; raises CvRuleError."""
+        """Check a row-major matrix of finite numbers against the op's rules; raises CvRuleError."""
         raise NotImplementedError
 
 
@@ -102,7 +102,7 @@ class hbDSPCvWarpAffineParam(WarpParam):
         transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. Its determinant is 1e-12 or more in size.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, in every channel.
     """
 
     transformMatrix: Matrix2x3
@@ -111,7 +111,7 @@ class hbDSPCvWarpAffineParam(WarpParam):
     borderValue: int32_t
 
     def check_matrix(self, m: list[float]) -> None:
-        """Hold the matrix to the op's rules; raises CvRuleError."""
+        """Check the matrix against the op's rules; raises CvRuleError."""
         if abs(determinant := m[0] * m[4] - m[1] * m[3]) < SMALLEST_DETERMINANT:
             refuse(
                 f"transformMatrix {m} has the determinant {determinant:g}: it takes all of src to a line or a point."
@@ -130,7 +130,7 @@ class hbDSPCvWarpPerspectiveParam(WarpParam):
         transformMatrix: M, 3 x 3, row after row, finite, not all 0 in its last row.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
-        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+        borderValue: The value outside src with a constant border, 0..255, in every channel.
     """
 
     transformMatrix: Matrix3x3
@@ -139,7 +139,7 @@ class hbDSPCvWarpPerspectiveParam(WarpParam):
     borderValue: int32_t
 
     def check_matrix(self, m: list[float]) -> None:
-        """Hold the matrix to the op's rules; raises CvRuleError."""
+        """Check the matrix against the op's rules; raises CvRuleError."""
         if not any(m[6:]):
             refuse(f"transformMatrix {m} divides by 0 everywhere: its last row is not all 0.")
 

@@ -1,11 +1,11 @@
 """The claim lock: one POSIX mutex in the DDR file, shared by processes, robust, recursive.
 
-Robust means that the kernel releases it when its holder dies, however it dies; who takes it next makes it usable again,
-which is safe because every slot is judged by its own state byte. Taking it orders memory on every CPU. A C program uses
-it as it is: ``pthread_mutex_t`` at ``layout.CLAIM_LOCK``.
+Robust means that the kernel releases it when its holder dies for any reason; the next owner makes it usable again,
+which is safe because every slot has its own state byte. Taking it orders memory on every CPU. A C program can
+use it directly: ``pthread_mutex_t`` at ``layout.CLAIM_LOCK``.
 
-A holder that is stopped keeps it, so no thread waits for it without a way out: it looks again after each slice, between
-which signals are handled, and gives up in the end. It then does not wait for that holder again for a while.
+A holder that is stopped keeps it, so no thread waits for it forever: it checks again after each slice, handles signals
+in between, and finally gives up. After that it does not wait for the same holder for a while.
 
 Measured: 0.2 us for a free lock through ctypes, against 0.9 us for flock, which a call pays on its critical path.
 """
@@ -62,7 +62,7 @@ class ClaimLock:
     """One process's hands on the claim lock of a board.
 
     ``try_acquire(handle)`` and ``release(handle)`` are the C functions: the first returns 0 when the lock was taken;
-    for anything else call ``acquire_slowly`` with what it returned. ``with`` raises what ``acquire_slowly`` does.
+    for anything else call ``acquire_slowly`` with its result. ``with`` raises the same errors as ``acquire_slowly``.
     """
 
     try_acquire = _quick.pthread_mutex_trylock
@@ -76,7 +76,7 @@ class ClaimLock:
         self.handle = ctypes.byref(self._place)
 
     def initialize(self) -> None:
-        """Make the mutex; once a board, by its supervisor, before anyone else maps the file."""
+        """Make the mutex; once per board, by its supervisor, before anyone else maps the file."""
         attributes = (ctypes.c_char * CLAIM_LOCK_BYTES)()
         _quick.pthread_mutexattr_init(attributes)
         _quick.pthread_mutexattr_setpshared(attributes, _PROCESS_SHARED)
@@ -98,8 +98,8 @@ class ClaimLock:
         """Take the lock after ``try_acquire`` returned ``code``: wait for its holder, or inherit it from a dead one.
 
         Args:
-            code: What it returned.
-            gives_up: Asked every SLICE_SECONDS whether to wait no longer; None waits for PATIENCE_SECONDS.
+            code: The result of ``try_acquire``.
+            gives_up: Called every SLICE_SECONDS; returns whether to stop waiting. None waits for PATIENCE_SECONDS.
 
         Raises:
             ClaimLockHeldError: its holder does not release it. ClaimLockBrokenError: the mutex cannot be recovered, or
@@ -138,11 +138,11 @@ class ClaimLock:
 
     @property
     def thread(self) -> int:
-        """Number of the thread that holds the lock, 0 for none: for diagnosis, since it may release it at once."""
+        """Number of the thread that holds the lock, or 0; only for diagnosis, since it may release it at any time."""
         return self._word.value & _THREAD
 
     def why_held(self) -> str:
-        """A sentence when the lock's holder, stopped or dead, cannot release it; else empty."""
+        """A message if the lock's holder, stopped or dead, cannot release it; otherwise empty."""
         thread = self.thread
         who = holder(thread)
         if not thread or self.thread != thread or not (who.is_stopped or who.has_gone):
@@ -150,10 +150,10 @@ class ClaimLock:
         return f"The claim lock of the board is held by {who}. {who.advice}"
 
     def disown(self, gone: Holder) -> bool:
-        """Let the lock go for a thread that has ended, as the kernel does when it finds the lock in the thread's list.
+        """Release the lock of a thread that has ended, as the kernel does when the lock is in the thread's list.
 
-        For one process of a board alone, its daemon. No compare-and-exchange is needed: beside the thread that is gone
-        others only add the flag that they wait, which is set here in any case.
+        For one process of a board alone, its daemon. No compare-and-exchange is needed: other threads only add the
+        waiters flag, which is set here in any case.
 
         Returns:
             Whether the lock was still that thread's.

@@ -1,8 +1,9 @@
-"""Memory faults (SIGSEGV, SIGBUS) of this process, for the handlers that can repair one or say what it means.
+"""Memory faults (SIGSEGV, SIGBUS) of this process, for the handlers that can repair or explain them.
 
-The handler is Python's, called by the fault itself: a fault of device memory comes out of a copy or a loop over arrays,
-where the interpreter is whole. A fault that nobody repairs goes to the handler before this one, as if this module did
-not exist. Emulator: on a board an MMU, or nobody, would notice.
+The handler is Python's, called by the fault itself: a fault of device memory comes from a copy or a loop over arrays,
+where the interpreter is in a consistent state. A fault that is not repaired goes to the previous handler, as if this
+module did not
+exist. Emulator: on a board, an MMU might notice, or nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _here = threading.local()
 
 
 def on_fault(mender: Mender) -> None:
-    """Have each fault shown to ``mender``, the first of all."""
+    """Pass each fault to ``mender`` before all others."""
     if mender not in _menders:
         _menders.insert(0, mender)
     for number in (signal.SIGSEGV, signal.SIGBUS):
@@ -69,7 +70,7 @@ def no_fault(mender: Mender) -> None:
 
 
 def instruction() -> int:
-    """Address of the instruction whose fault this thread handles; 0 for none, or where it is not known."""
+    """Address of the instruction whose fault this thread is handling; 0 if there is none or it is unknown."""
     return getattr(_here, "instruction", 0)
 
 

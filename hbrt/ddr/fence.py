@@ -9,8 +9,8 @@ class Fence:
     """Orders the writes of a thread before its later reads, for every process that maps the memory.
 
     The fence takes its own lock and frees it; each is an atomic read-modify-write. No thread ever waits for the
-    lock: where another thread holds it, or the call that a signal's handler has interrupted does, freeing it alone does
-    as well, and the thread that finds it free then has its order from taking it.
+    lock: if another thread, or a call interrupted by a signal handler, holds it, releasing it is enough, and the next
+        thread to take it gets its ordering from that.
 
     ``enter`` and ``leave`` are the two halves, for the few lines where a call costs too much. A caller with signal
     handlers that may raise writes them as ``full`` does.

@@ -1,4 +1,4 @@
-"""The DDR file: physical address <-> offset, bounds, and which block a page belongs to, each in one place.
+"""The DDR file: physical address <-> offset, bounds, and the block of each page, each in one place.
 
 The file is a memfd that every process of a board maps whole. An address is an offset from ``DDR_BASE``.
 Only the supervisor writes the page table and the block table; everyone may read them.
@@ -63,7 +63,7 @@ class BlockEntry(NamedTuple):
 
 
 class FreedBlock(NamedTuple):
-    """A block that was freed, and whose address was not given out again."""
+    """A block that was freed, and whose address has not been reused."""
 
     phy_addr: int
     size_bytes: int
@@ -75,7 +75,7 @@ class FreedBlock(NamedTuple):
 
 
 class AddressError(ValueError):
-    """A physical range is not inside one live block; the message says which range and what is there."""
+    """A physical range is not inside one live block; the message gives the range and its actual contents."""
 
 
 class Ddr:
@@ -85,7 +85,7 @@ class Ddr:
         """Map the file behind ``fd``, which this object then owns.
 
         Raises:
-            LayoutError: the file is no DDR file of this version. OSError: it cannot be mapped.
+            LayoutError: the file is not a DDR file of this version. OSError: it cannot be mapped.
         """
         try:
             self.layout: Layout = read_header(os.pread(fd, PAGE_BYTES, 0), os.fstat(fd).st_size)
@@ -106,7 +106,7 @@ class Ddr:
 
     @classmethod
     def create(cls, heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Ddr:
-        """New, empty DDR file: a memfd, so it has no name and nothing is left when its last user goes.
+        """New, empty DDR file: a memfd, so it has no name and disappears with its last user.
 
         Raises:
             LayoutError: the sizes are out of range, or more than this machine can map.
@@ -124,7 +124,7 @@ class Ddr:
         return ddr
 
     def close(self) -> None:
-        """Unmap and close; views that are still held keep the mapping until they go."""
+        """Unmap and close; the mapping lives on until its last view is gone."""
         self.private.keep_finally([])
         try:
             self.bytes.release()
@@ -138,7 +138,7 @@ class Ddr:
         return phy_addr - self._base
 
     def phy_of(self, offset: int) -> int:
-        """Physical address of a place in the file, as of ``offset_of``."""
+        """Physical address of an offset in the file, the inverse of ``offset_of``."""
         return offset + self._base
 
     def has_data(self, phy_addr: int, size_bytes: int) -> bool:
@@ -147,7 +147,7 @@ class Ddr:
         return any(data_runs(self.fd, offset, offset + size_bytes))
 
     def bytes_with(self, offset: int, size_bytes: int) -> tuple[memoryview, int]:
-        """Bytes that hold a range of the file, and where it begins in them: the mapping, or another one of these pages.
+        """Bytes that hold a range of the file, and its offset in them: the mapping, or another mapping of these pages.
 
         Another one where this process's mapping has private pages: see ``hbrt.ddr.private_pages``.
         """
@@ -169,7 +169,7 @@ class Ddr:
         return entry if entry.phy_addr <= phy_addr < entry.end else None
 
     def freed_block(self, phy_addr: int) -> FreedBlock | None:
-        """Block that held the address and was freed, as long as nothing else has lain there since."""
+        """Block that held the address and was freed, as long as nothing else has been there since."""
         if not self._heap_start <= phy_addr < self._heap_end:
             return None
         page = (phy_addr - self._heap_start) // PAGE_BYTES
@@ -190,7 +190,7 @@ class Ddr:
         return tuple(client for client in found if client)
 
     def reach(self, block: BlockEntry) -> str:
-        """Have a live block's bytes in this mapping, those of memory that was imported too; why not, or nothing."""
+        """Make a live block's bytes accessible in this mapping, also imported ones; returns an error or ""."""
         word = self.imported(block.phy_addr)
         if not word and not self.imports:
             return ""
@@ -205,7 +205,7 @@ class Ddr:
         return ""
 
     def imported(self, phy_addr: int) -> int:
-        """What the record of the block at an address says of its file; see ``hbrt.ddr.imported``."""
+        """The file in the record of the block at an address; see ``hbrt.ddr.imported``."""
         page = (phy_addr - self._heap_start) // PAGE_BYTES
         block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
         if not 0 < block_id < BLOCK_FREED:
@@ -219,14 +219,14 @@ class Ddr:
         self.imports.keep_only(lambda start, word: self.imported(start + self._base) == word)
 
     def contains(self, phy_addr: int, size_bytes: int) -> bool:
-        """Whether the whole range lies inside one live block."""
+        """Whether the whole range is inside one live block."""
         block = self.block_at(phy_addr)
         return block is not None and 0 <= size_bytes <= block.end - phy_addr
 
     def refusal(
         self, phy_addr: int, size_bytes: int, client_id: int | None, alignment: int = 1
     ) -> tuple[Status, str] | None:
-        """Why a client may not use a range: the status and a sentence; None when it may, and its bytes are there.
+        """Why a client may not use a range: the status and a message; None if it may, with its bytes accessible.
 
         Args:
             phy_addr: Start of the range.
@@ -262,7 +262,7 @@ class Ddr:
         return self.bytes[offset : offset + size_bytes]
 
     def explain(self, phy_addr: int, size_bytes: int) -> str:
-        """Sentence on why a range is not usable: which range, and what is there instead."""
+        """Message on why a range is not usable: the range, and its actual contents."""
         asked = _asked(phy_addr, size_bytes)
         if size_bytes < 0:
             return f"{asked} has a negative size."
@@ -333,7 +333,7 @@ class DdrTables:
     def add(
         self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int, imported: int = 0
     ) -> None:
-        """Publish a new block: its record first, its pages last, so that nobody sees half of it."""
+        """Publish a new block: its record first, its pages last, so that no one sees a partial block."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         self._ddr.map[record : record + BLOCK_RECORD_BYTES] = bytes(BLOCK_RECORD_BYTES)
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, 0)
@@ -341,7 +341,7 @@ class DdrTables:
         self._mark(phy_addr, reserved_bytes, block_id)
 
     def remove(self, block_id: int, reserved_bytes: int, client_id: int = 0, freed_at: str = "") -> None:
-        """Withdraw a block: a later use of its address gets a sentence that says who freed it, and where."""
+        """Withdraw a block: a later use of its address gets a message with who freed it, and where."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
         self._mark(phy_addr, reserved_bytes, BLOCK_FREED | block_id)
@@ -350,7 +350,7 @@ class DdrTables:
         self._ddr.map[record + BLOCK_FREED_AT : record + BLOCK_FREED_AT + BLOCK_FREED_AT_BYTES] = site
 
     def set_owner(self, block_id: int, owner: int, sharers: tuple[int, ...]) -> None:
-        """Write who owns a block and who registered it; owner 0 is nobody.
+        """Write the owner of a block and its registered sharers; owner 0 means none.
 
         Raises:
             ValueError: more sharers than a block record holds.
@@ -375,13 +375,13 @@ class DdrTables:
                 os.pwrite(self._ddr.fd, bytes(min(_CHUNK_BYTES, end - at)), at)
 
     def write(self, phy_addr: int, size_bytes: int, new: Callable[[int], bytes]) -> None:
-        """Fill a range with what ``new`` gives for each part of it."""
+        """Fill a range with the result of ``new`` for each part of it."""
         offset = self._ddr.offset_of(phy_addr)
         for at in range(offset, offset + size_bytes, _CHUNK_BYTES):
             os.pwrite(self._ddr.fd, new(min(_CHUNK_BYTES, offset + size_bytes - at)), at)
 
     def first_nonzero(self, phy_addr: int, size_bytes: int) -> int | None:
-        """Physical address of the first byte that is not zero in a range, or None; holes cost nothing."""
+        """Physical address of the first byte that is not zero in a range, or None; holes are skipped."""
         offset = self._ddr.offset_of(phy_addr)
         for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
             for at in range(start, end, _CHUNK_BYTES):
@@ -393,7 +393,7 @@ class DdrTables:
 
 
 def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Parts of a range of a file that are not holes; looking at a hole through a mapping would fill it."""
+    """Parts of a range of a file that are not holes; reading a hole through a mapping would fill it."""
     while start < end:
         try:
             first = os.lseek(fd, start, os.SEEK_DATA)

@@ -1,6 +1,6 @@
-"""What new memory holds: zeros, or bytes that show where a program reads what nobody wrote.
+"""The contents of new memory: zeros, or bytes that reveal reads of uninitialized memory.
 
-Emulator: what DDR and TCM hold after an allocation is not documented; on a chip it is what was there before.
+Emulator: the contents of DDR and TCM after an allocation are not documented; on a chip, the old contents remain.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ between them numbers that differ by their place, so that bytes of a program look
 
 
 def unwritten(size_bytes: int) -> bytes:
-    """What a new block of a program with checks holds, from the start of a page on."""
+    """The contents of a new block of a program with checks, from the start of a page."""
     return (UNWRITTEN_PAGE * -(-size_bytes // len(UNWRITTEN_PAGE)))[:size_bytes]
 
 
 def new_memory() -> Callable[[int], bytes] | None:
-    """Bytes for a block or tile of a size, as HBRT_FILL has them; None where it is left as it is.
+    """Bytes for a block or tile of a size, as set by HBRT_FILL; None if it is left unchanged.
 
     Raises:
-        BadSettingError: HBRT_FILL has none of its values.
+        BadSettingError: HBRT_FILL has an invalid value.
     """
     how, seed = settings.seeded("HBRT_FILL")
     if not settings.is_given("HBRT_FILL") and checks_of(settings.words("HBRT_CHECK")):

@@ -1,7 +1,7 @@
-"""Memory of another library in a board's address space: a file lies in a block's place, mapped where it is reached.
+"""Memory of another library in a board's address space: a file replaces a block, mapped when it is accessed.
 
-The daemon holds the file open, and the block's record says by which number. A process of the board opens it by that,
-and maps its pages over those of the DDR file, when it first reaches the block.
+The daemon holds the file open, and the block's record has its descriptor number. A process of the board opens it
+through that number, and maps its pages over those of the DDR file, on its first access to the block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_OFFSET = ((1 << 32) - 1) * PAGE_BYTES
 
 
 class ImportedFile(NamedTuple):
-    """What a block's record says of its file; as a number, 0 stands for a block of the DDR.
+    """The file in a block's record; as a number, 0 means a block of the DDR.
 
     Attributes:
         fd: Its descriptor in the daemon, not 0.
@@ -64,7 +64,7 @@ class ImportedPages:
         return bool(self._shown)
 
     def show(self, start: int, end: int, word: int) -> None:
-        """Have a range of the DDR file show what a block's record says, and nothing that was imported there before.
+        """Make a range of the DDR file show the file in a block's record, instead of any earlier import.
 
         Args:
             start: Of the block's pages in the DDR file.
@@ -90,7 +90,7 @@ class ImportedPages:
                 self.on_change(True)
 
     def hide(self, start: int) -> None:
-        """Have the range that begins there show the DDR file again; nothing happens when it does."""
+        """Make the range that begins there show the DDR file again; has no effect if it already does."""
         with self._lock:
             end, _ = self._shown.pop(start, (start, 0))
             if end > start:
@@ -98,17 +98,17 @@ class ImportedPages:
                 self.on_change(bool(self._shown))
 
     def discard(self, start: int) -> None:
-        """Note that something else has been mapped where that range begins."""
+        """Record that something else has been mapped at the start of that range."""
         self._shown.pop(start, None)
 
     def keep_only(self, is_so: Callable[[int, int], bool]) -> None:
-        """Hide what is no longer so, by its start in the DDR file and its word."""
+        """Hide stale imports, given by their start in the DDR file and their word."""
         for start, (_, word) in list(self._shown.items()):
             if not is_so(start, word):
                 self.hide(start)
 
     def word_at(self, start: int) -> int:
-        """What is shown from there on; 0 for the DDR."""
+        """The word of the file shown from there; 0 for the DDR."""
         return self._shown.get(start, (0, 0))[1]
 
     def open(self, word: int) -> int:

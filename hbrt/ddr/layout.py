@@ -1,4 +1,4 @@
-"""Byte layout of the DDR file: where the header, the tables, the mailbox and the heap lie. Pure arithmetic.
+"""Byte layout of the DDR file: the offsets of the header, the tables, the mailbox and the heap. Pure arithmetic.
 
 The first part of the file is the system area; it is to the board what a reserved carve-out is to a chip.
 The rest is the heap, whose bytes have physical addresses: ``phyAddr = DDR_BASE + file offset``.
@@ -172,7 +172,7 @@ class Layout(NamedTuple):
 
 
 class LayoutError(ValueError):
-    """A file is not a DDR file of this version; the message says what differs."""
+    """A file is not a DDR file of this version; the message names the difference."""
 
 
 def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
@@ -180,7 +180,7 @@ def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
 
     Args:
         heap_bytes: DDR that programs can allocate, rounded up to whole pages.
-        core_count: DSP cores, 0..MAX_CORES; 0 on a chip that has none.
+        core_count: DSP cores, 0..MAX_CORES; 0 on a chip without any.
         ddr_base: Physical address of the first byte.
 
     Raises:
@@ -245,6 +245,6 @@ def read_header(raw: bytes | memoryview, file_bytes: int) -> Layout:
 
 
 def extent_of(phy_addr: int, size_bytes: int, phy_end: int) -> int:
-    """Bytes of a block that are kept together: its whole pages and its guard, as far as the heap goes."""
+    """Bytes of a block that are kept together: its whole pages and its guard, up to the end of the heap."""
     pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
     return min(pages * PAGE_BYTES, phy_end - phy_addr)

@@ -1,4 +1,4 @@
-"""The thread that holds a lock, as the kernel knows it: for sentences and diagnosis, never for who may do what."""
+"""The thread that holds a lock, as the kernel knows it: for messages and diagnosis, never for access decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GONE = frozenset({"", "Z", "X"})  # nothing of it runs any more
 
 
 class Holder(NamedTuple):
-    """A thread, its process, and what it does."""
+    """A thread, its process, and its state."""
 
     thread: int
     pid: int  # 0 when the thread is gone
@@ -24,7 +24,7 @@ class Holder(NamedTuple):
 
     @property
     def has_gone(self) -> bool:
-        """Whether it has ended; what the kernel does with its locks is done by then."""
+        """Whether it has ended; the kernel has then already handled its locks."""
         return self.state in _GONE
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Holder(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What somebody can do, so that it lets the lock go."""
+        """Advice on making it release the lock."""
         if self.has_gone:
             return "The daemon releases it; if it cannot, restart the board ('hbrt stop', then 'hbrt start')."
         go_on = f"'kill -CONT {self.pid}' resumes it, " if self.is_stopped else ""

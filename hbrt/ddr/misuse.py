@@ -1,4 +1,4 @@
-"""What kind of mistake it is to use a range that nobody may use, for findings of both sides."""
+"""The kind of mistake when an invalid range is used, for findings of both sides."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Private pages in place of shared ones: the last bytes of blocks that a process freed and still reads.
 
-A view holds an address, so its bytes cannot move. When the block goes, the pages at that address are exchanged in one
-step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a write.
-What nobody looks at any more can be put out of reach: who touches it by a pointer that was kept meets a fault.
+A view refers to an address, so its bytes cannot move. When the block is freed, the pages at that address are replaced
+in one step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a
+write. Memory without views can be made inaccessible: an access through an old pointer causes a fault.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
     """Map a range of a file over the pages at an address, readable and writable, as other processes see it.
 
     Raises:
-        OSError: there is no memory, or the file does not allow it.
+        OSError: out of memory, or the file does not allow it.
     """
     _check(_mmap(address, size_bytes, _READ_WRITE, mmap.MAP_SHARED | _MAP_FIXED, fd, offset))
 
@@ -101,11 +101,11 @@ class PrivatePages:
         Args:
             start: Of the range in the DDR file.
             end: Likewise.
-            viewed: Whose end ends it.
+            viewed: The range stays private as long as this object lives.
             source: Another file that the range shows, and where it begins there.
 
         Raises:
-            OSError: there is no memory for the copy, or no mapping left.
+            OSError: no memory for the copy, or no mappings left.
         """
         with self._lock:
             self.share_unviewed()
@@ -127,9 +127,9 @@ class PrivatePages:
                 _check(_mmap(self._address + start, kept[0] - start, access, flags, self._fd, start))
 
     def forbid(self, start: int, end: int) -> None:
-        """Let every access to a range fault, from the moment on at which nothing looks at it.
+        """Make every access to a range fault once it has no views.
 
-        A range for which the kernel has no mapping left stays within reach: nobody depends on a fault.
+        A range stays accessible if the kernel has no mappings left: nothing depends on a fault.
         """
         with self._lock:
             if self._is_final or start in self._forbidden:
@@ -171,7 +171,7 @@ class PrivatePages:
             mprotect(self._address + start, end - start, _NO_ACCESS)
 
     def open(self, start: int, end: int) -> bool:
-        """Open a part of what ``close_all`` closed; False when too many are open: the kernel has 65 530 mappings."""
+        """Open a part of ``close_all``'s range; returns False if too many are open: the kernel has 65 530 mappings."""
         with self._lock:
             if self._opened is None or self._is_final:
                 return True
@@ -179,13 +179,13 @@ class PrivatePages:
             return len(self._opened) <= MAX_OPEN and not mprotect(self._address + start, end - start, _READ_WRITE)
 
     def open_all(self, start: int, end: int) -> None:
-        """Undo ``close_all`` and all ``forbid``: what is opened so is one mapping to the kernel."""
+        """Undo ``close_all`` and all ``forbid``: the result is a single mapping for the kernel."""
         with self._lock:
             self._opened = None
             mprotect(self._address + start, end - start, _READ_WRITE)
 
     def close(self, start: int, end: int) -> None:
-        """Undo ``open``, from the moment on at which nothing looks at the range."""
+        """Undo ``open`` once the range has no views."""
         with self._lock:
             if self._opened is None or self._is_final:
                 return
@@ -195,11 +195,11 @@ class PrivatePages:
 
     @property
     def is_closed(self) -> bool:
-        """Whether only what was opened can be reached."""
+        """Whether only opened ranges are accessible."""
         return self._opened is not None
 
     def share_unviewed(self) -> None:
-        """Show the file again wherever the last view is gone."""
+        """Show the file again in all ranges without views."""
         while self._unviewed:
             try:
                 self.share(self._unviewed.popleft())
@@ -207,10 +207,10 @@ class PrivatePages:
                 return  # another thread took the last one
 
     def keep_finally(self, ranges: Sequence[Range]) -> None:
-        """Make these ranges private for good, in one mapping; whatever lies between them reads as zeros.
+        """Make these ranges private permanently, in one mapping; the gaps between them read as zeros.
 
         Raises:
-            OSError: as ``keep``; then all of it reads as zeros.
+            OSError: as in ``keep``; then all of it reads as zeros.
         """
         with self._lock:
             if self._is_final or not ranges:
@@ -227,7 +227,7 @@ class PrivatePages:
                 raise
 
     def cut_off(self, start: int, end: int) -> None:
-        """In a fork's child: what is written in a range reaches no other process from now on."""
+        """In a forked child: writes to a range no longer reach any other process."""
         self._lock = threading.RLock()
         self._is_final = True
         self._opened = None
@@ -238,7 +238,7 @@ class PrivatePages:
                 self.isolate(self._address + first, first, last)
 
     def isolate(self, address: int, start: int, end: int) -> None:
-        """Let pages at an address show a range of the file as before, but take what is written for this process."""
+        """Let pages at an address show a range of the file as before, but keep writes private to this process."""
         _check(_mmap(address, end - start, _READ_WRITE, _PRIVATE | _MAP_FIXED, self._fd, start))
 
     def exchange(
@@ -250,18 +250,18 @@ class PrivatePages:
         private: Sequence[Range] = (),
         source: tuple[int, int] | None = None,
     ) -> None:
-        """Exchange the pages at an address, which show a range of the file, for private ones.
+        """Replace the pages at an address, which show a range of the file, for private ones.
 
         Args:
-            address: Where the range's first byte lies.
+            address: Address of the range's first byte.
             start: Of the range in the file.
             end: Likewise.
             shared: Parts of it whose bytes are copied from the file.
-            private: Parts of it whose bytes are copied from memory, for they are private already.
+            private: Parts of it whose bytes are copied from memory, because they are already private.
             source: As of ``keep``.
 
         Raises:
-            OSError: there is no memory for the copy, or no mapping left.
+            OSError: no memory for the copy, or no mappings left.
         """
         size = end - start
         copy = _check(_mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0))

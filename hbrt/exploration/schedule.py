@@ -1,7 +1,7 @@
 """A schedule: who of a program and its cores keeps running, at each step where more than one could. Pure.
 
-Undecided, the one that runs continues; if it cannot, the core with the least modelled time, then the program. A
-schedule is the decisions that differ from that, the preemptions. So its text is short, and any part of it is one too.
+By default, the running one continues; if it cannot, the core with the least modelled time, then the program. A schedule
+is the decisions that differ from that, the preemptions. So its text is short, and any part of it is also a schedule.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ https://www.microsoft.com/en-us/research/publication/a-randomized-scheduler-with
 
 
 class BadScheduleError(ValueError):
-    """A text is no schedule; the message says what is wrong with it."""
+    """A text is not a schedule; the message says why."""
 
 
 class Preemption(NamedTuple):
-    """At a step, another one continues than would by itself."""
+    """At a step, a different one continues than by default."""
 
     step: int
     actor: str
@@ -42,7 +42,7 @@ class Preemption(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A step as it came: who could continue, who does by itself, who did, and who ran before, and where."""
+    """A recorded step: who could continue, who would by default, who did, and who ran before, and where."""
 
     step: int
     chosen: str
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
 
     @property
     def is_preemption(self) -> bool:
-        """Whether another one continued than does by itself."""
+        """Whether a different one continued than by default."""
         return self.chosen != self.default
 
     def others(self) -> Iterator[Preemption]:
@@ -70,15 +70,15 @@ Place = tuple[str, str]
 
 
 def deeper(runs: Sequence[Sequence[Choice]], most: int, wanted: Container[str] = ()) -> list[list[Preemption]]:
-    """The orders with one preemption more than each of these runs has, behind its last one.
+    """The orders with one more preemption than each of these runs, after its last one.
 
-    Called with the run without preemptions, then with all that came of its orders, and so on, it goes through all
-    orders by the number of their preemptions. First come those at places that no order before them has.
+    Called with the run without preemptions, then with all runs of its orders, and so on, it enumerates all orders by
+    number of preemptions. Orders at new places come first.
 
     Args:
         runs: The steps of each.
-        most: So many orders are returned at most.
-        wanted: ``file:line`` of places that are likely; orders that are preempted elsewhere come last.
+        most: Maximum number of returned orders.
+        wanted: ``file:line`` of likely places; orders preempted elsewhere come last.
 
     Source: Musuvathi and Qadeer, Iterative Context Bounding for Systematic Testing of Multithreaded Programs (PLDI
     2007), 2 and 3,
@@ -110,12 +110,12 @@ class Policy(Protocol):
         Args:
             step: Counts the steps at which more than one could, from 1.
             ready: Those who could.
-            default: The one of them that does by itself.
+            default: The default one of them.
         """
 
 
 class Steps:
-    """The preemptions of a list; one whose actor cannot continue then is passed over."""
+    """The preemptions of a list; one whose actor cannot continue at that point is skipped."""
 
     def __init__(self, preemptions: Sequence[Preemption] = ()) -> None:
         self._actors = {one.step: one.actor for one in preemptions}
@@ -144,7 +144,7 @@ def parse(text: str) -> Policy:
     """The policy of HBRT_SCHEDULE.
 
     Raises:
-        BadScheduleError: it is none.
+        BadScheduleError: it is not a schedule.
     """
     if text == DEFAULT:
         return Steps()
@@ -174,7 +174,7 @@ def _preemption(word: str, text: str) -> Preemption:
 def shrunk(
     preemptions: Sequence[Preemption], fails: Callable[[Sequence[Preemption]], bool], most: int
 ) -> list[Preemption]:
-    """A smaller list that fails too: halves, quarters and so on are left out as long as it does (delta debugging).
+    """A smaller list that still fails: halves, quarters and so on are removed as long as it does (delta debugging).
 
     Args:
         preemptions: A list that fails.

@@ -1,4 +1,4 @@
-"""What a seed stands for: the order of steps, of copies, and of what the cache writes back. Pure."""
+"""The meaning of a seed: the order of steps, of copies, and of the cache's write-backs. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ LOG, BOARD = "_HBRT_SCHEDULE_LOG", "_HBRT_SCHEDULE_BOARD"
 
 
 def settings_of(seed: int, given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a run: 0 for the order that comes by itself, each other number for another one.
+    """The settings of a run: 0 for the default order, any other number for a different one.
 
     Args:
-        seed: 0 or more. An odd one draws the order of copies too; so do two of four what the cache writes back.
-        given: Settings of the user's own, which stay.
+        seed: 0 or more. Odd seeds also draw the order of copies; two seeds of four draw the cache's write-backs.
+        given: The user's own settings, which are kept.
     """
     found = {SCHEDULE: f"random:{seed}" if seed else "default"}
     if seed % 2:
@@ -25,6 +25,6 @@ def settings_of(seed: int, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def simpler(found: Mapping[str, str]) -> list[dict[str, str]]:
-    """The same settings without the order of copies, and without the cache; those that there are."""
+    """The same settings without the order of copies, and without the cache, where they differ."""
     ways = [way for way in (DMA_ORDER, CACHE) if way in found]
     return [{name: value for name, value in found.items() if name != way} for way in ways]

@@ -1,1 +1,1 @@
-"""Findings: mistakes of programs that a board would hide. One record for all of them, and how it is shown."""
+"""Findings: mistakes of programs that a board would hide. One record type for all of them, and its display."""

@@ -1,6 +1,6 @@
-"""The checks of HBRT_CHECK: what each watches, and how their names become a number. Pure.
+"""The checks of HBRT_CHECK: what each one watches, and the encoding of their names as a number. Pure.
 
-The checks of a program and of its board stand in the mailbox, where the cores read them.
+The checks of a program and of its board are in the mailbox, where the cores read them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORDS = {"all": ALL, "advice": Check.ADVICE, "fail-fast": Check.FAIL_FAST} | {
 
 
 def check_words() -> list[str]:
-    """The words that HBRT_CHECK knows, those about the consequence of a finding, too."""
+    """The words of HBRT_CHECK, including those about the consequences of a finding."""
     return [*_WORDS, "fail"]
 
 
@@ -55,5 +55,5 @@ _WITHOUT_CORES = {
 
 
 def without_cores(checks: int) -> str:
-    """Clauses on what checks miss where the cores do not watch a program; none for the checks that miss nothing."""
+    """Clauses about what checks miss if the cores do not watch a program; empty for checks that miss nothing."""
     return "; ".join(clause for check, clause in _WITHOUT_CORES.items() if check & checks)

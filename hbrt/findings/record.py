@@ -1,4 +1,4 @@
-"""One record for every finding: what is wrong, how bad it is, and the places that belong to it. Pure.
+"""One record for every finding: the problem, its severity, and its places. Pure.
 
 A place is one side of a mistake: the allocation and the free, the op and the caller. Its unknown parts are None.
 Two findings with one fingerprint are the same mistake: the same kind at the same lines, or, where no line is known, the
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 class Severity(StrEnum):
     """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error.
 
-    Advice names a cost that a real board may have; it makes no program fail.
+    Advice names a cost that a real board may have; it does not make a program fail.
     """
 
     ADVICE = "advice"
@@ -93,7 +93,7 @@ def lines_of(site: str) -> list[str]:
 
 
 def site_bytes(site: str, most: int) -> bytes:
-    """A site as UTF-8 of at most so many bytes; its outermost callers are cut first, then its start."""
+    """A site as UTF-8 of at most this many bytes; its outermost callers are cut first, then its start."""
     raw = site.encode("utf-8", "replace")
     while len(raw) > most and CALLED_FROM.encode() in raw:
         shorter, comma, _ = raw.rpartition(b", ")
@@ -140,11 +140,11 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: Of KINDS.
-        text: The sentence, with values and what to do.
+        text: The message, with values and a remedy.
         places: Its sides, the main one first.
-        client: Id of the program whose mistake it is; 0 for a mistake of no program.
-        times: How often it was found.
-        time: When it was found last, in seconds since the epoch.
+        client: Id of the program that made the mistake; 0 if none did.
+        times: Number of times it was found.
+        time: Time of the last occurrence, in seconds since the epoch.
     """
 
     kind: str
@@ -161,7 +161,7 @@ class Finding(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that two findings have in common when they are the same mistake."""
+        """16 hexadecimal digits that are equal for findings of the same mistake."""
         import hashlib  # loaded by programs with a mistake alone
 
         sites = [(place.what, place.site, place.cmd) for place in self.places if place.site]
@@ -170,11 +170,11 @@ class Finding(NamedTuple):
 
     @property
     def is_mistake(self) -> bool:
-        """Whether it fails a program under HBRT_CHECK=fail: no advice, and no fault that the program asked for."""
+        """Whether it fails a program under HBRT_CHECK=fail: neither advice nor a fault that the program requested."""
         return self.severity is not Severity.ADVICE and self.kind != "injected"
 
     def again(self, later: Finding) -> Finding:
-        """This finding after it was found once more: the later sentence, and the number of times in all."""
+        """This finding merged with a later occurrence: the later message, and the total count."""
         return later._replace(times=self.times + later.times)
 
     def as_dict(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Finding(NamedTuple):
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Each mistake once, over all programs: its last sentence, and how often it was found; the latest one last."""
+    """Each mistake once, over all programs: its last message and its count; the latest one last."""
     known: dict[str, Finding] = {}
     for found in findings:
         before = known.pop(found.fingerprint, None)

@@ -1,4 +1,4 @@
-"""A fault as text, as data, and as a counter that says when it is due. Pure.
+"""A fault as text, as data, and as a counter that determines when it is due. Pure.
 
 ``kill-core core=1 call=3`` kills core 1 in its third call from now on. Each core counts its own
 ops, the daemon allocations. ``chance=0.1 seed=7`` draws at each call instead, repeatably.
@@ -34,17 +34,17 @@ _DEFAULT_MS = 100.0
 
 
 class BadFaultError(ValueError):
-    """A text that is not a fault; the message says what is wrong and what there is."""
+    """A text that is not a fault; the message gives the error and the choices."""
 
 
 class Fault(NamedTuple):
-    """What goes wrong, and when.
+    """The fault, and its time.
 
     Attributes:
         action: Of ACTIONS.
         core: Which core carries it out.
-        call: The first call at which it may come, from 1.
-        times: How often it comes at most.
+        call: The first call at which it may occur, from 1.
+        times: Maximum number of occurrences.
         cmd: Only calls of this command count; -1 for all.
         ms: How long a delay is.
         chance: Of each call; 1 for every one.
@@ -77,7 +77,7 @@ def parse(text: str) -> Fault:
     """A fault from text such as ``kill-core core=1 call=3``.
 
     Raises:
-        BadFaultError: it has no action, or a word that it cannot have.
+        BadFaultError: it has no action, or an invalid word.
     """
     action, *words = text.split() or [""]
     if action not in ACTIONS:
@@ -120,7 +120,7 @@ def _checked(fault: Fault) -> Fault:
 
 
 class Trigger:
-    """Counts the calls of a fault, and says at which it comes."""
+    """Counts the calls for a fault, and decides when it occurs."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -129,7 +129,7 @@ class Trigger:
         self._random = random.Random(fault.seed)  # noqa: S311 - repeatable, for a test
 
     def is_due(self, cmd: int = -1) -> bool:
-        """Count a call; whether the fault comes in it."""
+        """Count a call; returns whether the fault occurs in it."""
         fault = self.fault
         if fault.cmd not in {-1, cmd} or self.is_spent:
             return False
@@ -141,5 +141,5 @@ class Trigger:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has come as often as it may."""
+        """Whether it has occurred the maximum number of times."""
         return self.fired >= self.fault.times

@@ -1,7 +1,7 @@
-"""The layout of parameter structures: one description, however a structure was declared, and what is wrong with it.
+"""The layout of parameter structures: one description for every kind of declaration, and its problems.
 
-`structure` has the description; `ctypes_class`, `numpy_dtype` and `c_declaration` make one; `rules` says what two sides
-would read differently. No board and no socket.
+`structure` has the description; `ctypes_class`, `numpy_dtype` and `c_declaration` make one; `rules` finds what two
+sides would read differently. No board and no socket.
 """
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx")

@@ -92,16 +92,16 @@ class _Error(NamedTuple):
 def of_declaration(file: Path, name: str, include: Sequence[Path] = (), define: Sequence[str] = ()) -> Structure:
     """The description of a struct or union of a C or C++ file.
 
-    Headers that are not found are passed over: fixed-width types, ``size_t`` and ``bool`` are known without any.
+    Missing headers are ignored: fixed-width types, ``size_t`` and ``bool`` are known without any.
 
     Args:
         file: The file; its suffix says whether it is C++.
         name: Tag or typedef.
-        include: Directories in which headers are looked for, beside that of the file.
+        include: More directories to search for headers, besides the file's own.
         define: Macros, as ``NAME`` or ``NAME=VALUE``.
 
     Raises:
-        LayoutError: there is no such structure, or an error lies within its declaration; says in which line.
+        LayoutError: there is no such structure, or its declaration has an error; gives the line.
         OSError: the file cannot be read.
     """
     unit = parse(file, include, define, options=cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES)
@@ -147,7 +147,7 @@ class Reader:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all was read: no error, no header that is not found but those of the language."""
+        """Whether everything was read: no errors, and no missing headers other than the language's own."""
         return not self._missing and not self._errors
 
     def described(self, record: Any, name: str) -> Structure:
@@ -214,7 +214,7 @@ class Reader:
                 raise LayoutError(f"{error}.{self._headers()}")
 
     def _reasons(self) -> str:
-        """What may have hidden a declaration, as sentences with a space before them."""
+        """Possible reasons for a missing declaration, as sentences with a leading space."""
         first = f" The first error: {self._errors[0]}." if self._errors else ""
         return first + self._headers()
 

@@ -1,4 +1,4 @@
-"""The structures in which a C program fills the input block of a call: by its source, as libclang reads it.
+"""The structures in which a C program fills the input block of a call: from its source, as read by libclang.
 
 A call names its block, as in ``hbDSPRpc(&task, &mem, ...)``. The structures are those to which the program makes a
 pointer of ``mem.virAddr``, and those that it copies there: by a declaration, an assignment, a cast, an argument or
@@ -37,7 +37,7 @@ _Block: TypeAlias = tuple[str, str]
 
 
 def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
-    """The structures that lie in the input block of the call at a line, but those that the runtime declares.
+    """The structures in the input block of the call at a line, except those that the runtime declares.
 
     Args:
         file: The source, in C or C++.
@@ -45,7 +45,7 @@ def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
         runtime: The folder of the runtime's headers.
 
     Returns:
-        Them; none where the source does not show them, or is not all there.
+        The structures; empty if the source does not show them or is incomplete.
 
     Raises:
         LayoutError: a structure cannot be given to a DSP; says why.
@@ -75,7 +75,7 @@ def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
 
 
 def _visit(root: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Each cursor with those above it, which change at the next; a long chain of ``else if`` is deep."""
+    """Each cursor with its ancestors, a list that the next step changes; a long chain of ``else if`` is deep."""
     left, above = [(root, 0)], list[Any]()
     while left:
         cursor, depth = left.pop()
@@ -94,7 +94,7 @@ def _blocks_of(call: Any, file: str, line: int) -> set[_Block]:
 
 
 def _block(cursor: Any) -> _Block | None:
-    """What an expression names, without ``&``, ``*`` and parentheses."""
+    """The target of an expression, without ``&``, ``*`` and parentheses."""
     text = ""
     while cursor is not None and cursor.kind in {*_WRAPPERS, CursorKind.ARRAY_SUBSCRIPT_EXPR}:
         if cursor.kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
@@ -105,7 +105,7 @@ def _block(cursor: Any) -> _Block | None:
 
 
 def _uses(address: Any, above: list[Any]) -> list[tuple[_Block, Any]]:
-    """The block whose address it is, and the structure that the program fills it as; none for none."""
+    """The block at the address, and the structure that the program fills it as, if any."""
     base = next(address.get_children(), None)
     block = None if base is None else _block(base)
     type_ = _pointed(address, above)
@@ -113,7 +113,7 @@ def _uses(address: Any, above: list[Any]) -> list[tuple[_Block, Any]]:
 
 
 def _pointed(address: Any, above: list[Any]) -> Any:
-    """The structure to which the program makes a pointer of an address, or which it copies there; None for none."""
+    """The structure as which the program accesses an address, or which it copies there; None if there is none."""
     inner = address
     for outer in reversed(above):
         if outer.kind == CursorKind.CALL_EXPR:
@@ -129,7 +129,7 @@ def _pointed(address: Any, above: list[Any]) -> Any:
 
 
 def _structure(cursor: Any) -> Any:
-    """The structure that an argument points to, whatever it is converted to."""
+    """The structure that an argument points to, ignoring casts."""
     type_ = _pointee(cursor)
     while type_ is None and cursor.kind in _MAKERS and (cursor := next(cursor.get_children(), None)) is not None:
         type_ = _pointee(cursor)
@@ -137,7 +137,7 @@ def _structure(cursor: Any) -> Any:
 
 
 def _pointee(cursor: Any) -> Any:
-    """What an expression or a variable points to, where it is a structure."""
+    """The structure that an expression or a variable points to, if any."""
     pointer = cursor.type.get_canonical()
     if pointer.kind != TypeKind.POINTER or pointer.get_pointee().kind != TypeKind.RECORD:
         return None

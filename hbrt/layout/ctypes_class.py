@@ -1,7 +1,7 @@
 """The description of a ``ctypes.Structure`` or ``ctypes.Union``. Pure.
 
 ctypes keeps the size and the sign of an integer, not its C type: ``c_long`` and ``c_int64`` are one class on a 64-bit
-machine. So a ``long`` shows in a C declaration alone.
+machine. So a ``long`` is visible only in a C declaration.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def of_class(
     Args:
         kind: The class.
         site: ``file:line`` of its declaration.
-        is_known: Says of the class of a field whether both sides agree on it: its fields are left out.
+        is_known: Whether both sides agree on a field's class, so that its fields can be left out.
 
     Raises:
-        LayoutError: it has no fields, is big-endian, or a field's type has no like in C.
+        LayoutError: it has no fields, is big-endian, or a field's type has no equivalent in C.
     """
     if issubclass(kind, _BIG_ENDIAN):
         raise LayoutError(
@@ -63,7 +63,7 @@ def of_class(
 
 
 def _fields(kind: type[Any], is_known: Callable[[type[Any]], bool]) -> Iterator[Field]:
-    """The fields, those of base classes first."""
+    """The fields, base classes first."""
     anonymous = {name for base in kind.__mro__ for name in base.__dict__.get("_anonymous_", ())}
     for base in reversed(kind.__mro__):
         for name, type_, *width in base.__dict__.get("_fields_", ()):
@@ -115,7 +115,7 @@ def _pointed_to(pointer: Any) -> str:
 
 
 def declared_at(kind: type[Any]) -> str | None:
-    """``file:line`` of a class; None where its source is not known."""
+    """``file:line`` of a class; None if its source is unknown."""
     module = sys.modules.get(kind.__module__)
     if "<locals>" not in kind.__qualname__ and getattr(module, kind.__name__, None) is not kind:
         return None  # another module has taken this one's name
