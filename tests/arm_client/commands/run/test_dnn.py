@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+from numpy.typing import NDArray
 
 from hbrt.samples_dir import samples_dir
 
@@ -49,6 +51,32 @@ def test_all_samples_run_on_models_of_their_own(shell: Shell, tmp_path: Path) ->
     (built,) = (tmp_path / "cache" / "hbrt").iterdir()
     assert {path.name for path in built.iterdir()} == {"mobilenetv1.onnx", "mobilenetv1.yaml"}
     assert list(shell.home.iterdir()) == []
+    hold_to_the_paper(built / "mobilenetv1.onnx")
+    hold_to_pictures(built / "mobilenetv1.onnx")
+
+
+def hold_to_the_paper(mobilenet: Path) -> None:
+    """It is as large as the paper says."""
+    model = onnx.load(mobilenet)
+    parameters = sum(onnx.numpy_helper.to_array(tensor).size for tensor in model.graph.initializer)
+    assert parameters == pytest.approx(4.2e6, rel=0.02)
+    assert [node.op_type for node in model.graph.node].count("Conv") == 27
+
+
+def hold_to_pictures(mobilenet: Path) -> None:
+    """It tells pictures apart."""
+    builder = runpy.run_path(str(samples_dir() / "dnn" / "build_mobilenet.py"))
+    session = onnxruntime.InferenceSession(mobilenet)
+    rng = np.random.default_rng(9)
+    tops: set[tuple[int, ...]] = set()
+    for _ in range(4):
+        picture: NDArray[np.uint8] = builder["scene"](rng)
+        x = (picture.transpose(2, 0, 1)[None] - np.reshape(builder["MEAN"], (3, 1, 1))) * builder["SCALE"]
+        (prob,) = session.run(None, {"data": x.astype(np.float32)})
+        assert prob.sum() == pytest.approx(1, abs=1e-4)
+        assert 0.002 < prob.max() < 0.99  # neither all alike nor one alone
+        tops.add(tuple(prob[0].argsort()[::-1][:5]))
+    assert len(tops) == 4
 
 
 def test_a_users_model_and_picture(shell: Shell, small: Path, tmp_path: Path) -> None:
