@@ -19,6 +19,7 @@ from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
 from tests.faults.world import REPOSITORY, Call, World, await_end
+from tests.nursery import Server
 from tests.waiting import until
 
 actor = "relay"
@@ -27,7 +28,7 @@ actor = "relay"
 @contextlib.contextmanager
 def traced_relay(world: World) -> Iterator[subprocess.Popen[str]]:
     """A relay that watches its own lines."""
-    with subprocess.Popen(
+    with Server(
         [sys.executable, "-m", "tests.faults.victims", "relay", str(world.paths.path)],
         cwd=REPOSITORY,
         env={**os.environ, "HBRT_FAULTS_DIR": str(world.tokens.path)},

@@ -1,4 +1,4 @@
-"""Processes that are to die: ``python -m tests.faults.victims nursery|daemon|relay ...``.
+"""Processes that are to die: ``python -m tests.faults.victims nursery|relay ...``.
 
 A nursery has everything loaded and forks a client for each word that it reads, so that a client costs no interpreter.
 """
@@ -95,13 +95,12 @@ def nursery(board: str, address: str) -> None:
                 os._exit(0)
 
 
-def daemon(config: str, ready_fd: str) -> int:
+def daemon() -> None:
     """A board's daemon; see ``hbrt.board.launch``."""
-    from dsp_server.daemon.daemon import serve_and_announce
-    from hbrt.board.launch import DaemonConfig
+    from dsp_server.daemon.daemon import main
 
     tracer.install("daemon")
-    return serve_and_announce(DaemonConfig(**json.loads(config)), int(ready_fd))
+    main()
 
 
 def relay(board: str) -> None:
@@ -113,4 +112,4 @@ def relay(board: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit({"nursery": nursery, "daemon": daemon, "relay": relay}[sys.argv[1]](*sys.argv[2:]))  # type: ignore[operator]
+    sys.exit({"nursery": nursery, "relay": relay}[sys.argv[1]](*sys.argv[2:]))  # type: ignore[operator]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import secrets
 import select
@@ -21,9 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
+import hbrt.board.launch
 from arm_client.session.session import Session
-from hbrt.board.launch import DaemonConfig, await_running, launch
+from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.ddr.claim_lock import ClaimLock
@@ -38,6 +39,7 @@ from tests.waiting import until
 
 IMAGE = Path(__file__).parent / "image.py"
 REPOSITORY = Path(__file__).resolve().parents[2]
+TRACED = "from tests.faults.victims import daemon; daemon()"  # a daemon that watches its own lines
 DDR_BYTES = 16 << 20
 HARMLESS = {"leak", "claim-lock", "ping-blocks"}  # of a client that is killed, or stopped and killed; of nonsense
 
@@ -152,12 +154,11 @@ class World:
         os.environ[DIRECTORY] = str(self.tokens.path)
         self.paths = BoardPaths(self.home / "board")
         config = DaemonConfig(str(self.paths.path), str(image), cores, DDR_BYTES, load_seconds=20.0)
-        self.removed: tuple[str, ...]
-        if is_traced:
-            self.pid, self.removed = _launch_traced(config)
-        else:
+        with pytest.MonkeyPatch.context() as patch:
+            if is_traced:
+                patch.setattr(hbrt.board.launch, "PROGRAM", TRACED)
             launched = launch(config)
-            self.pid, self.removed = launched.pid, launched.removed
+        self.pid, self.removed = launched.pid, launched.removed
         self.session = self.attach()
         self.mailbox: Mailbox = self.session.link.mailbox
         self.cores = cores
@@ -224,27 +225,6 @@ class World:
             os.waitpid(self.pid, 0)
         if not keep_home:
             shutil.rmtree(self.home)
-
-
-def _launch_traced(config: DaemonConfig) -> tuple[int, tuple[str, ...]]:
-    """A daemon that watches its own lines, and what it removed."""
-    directory = Path(config.directory)
-    directory.mkdir(mode=0o700, exist_ok=True)
-    ready_read, ready_write = os.pipe()
-    with (directory / "log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.victims", "daemon", json.dumps(config._asdict()), str(ready_write)],
-            cwd=REPOSITORY,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=[ready_write],
-            start_new_session=True,
-        )
-    os.close(ready_write)
-    removed = await_running(process.pid, ready_read, config)
-    process.returncode = 0  # World.close collects it
-    return process.pid, removed
 
 
 class Voice(NamedTuple):
