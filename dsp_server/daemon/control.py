@@ -160,7 +160,7 @@ class Control:
             import traceback
 
             self._journal.find("defect", f"{request.verb} failed in the daemon:\n{traceback.format_exc()}")
-            text = f"{request.verb} failed in the daemon, which is a defect of it; 'hbrt log' has the traceback."
+            text = f"{request.verb} failed in the daemon; this is a bug in hbrt; 'hbrt log' has the traceback."
             self._answer(pending, Status.HB_SYS_NOT_RUNNING, text)
         else:
             if data is not _LATER:

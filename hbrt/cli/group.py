@@ -137,7 +137,7 @@ def _tell(error: Exception, *, as_json: bool = False) -> int:
         import traceback
 
         traceback.print_exception(error)
-        click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
+        click.echo("This is a bug in hbrt, not in your program; see the lines above.", err=True)
         return Exit.BROKEN
     if as_json:
         return _tell_json(sentence_of(error), int(code), getattr(error, "status", None))

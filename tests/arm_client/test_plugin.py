@@ -297,7 +297,7 @@ DISORDER = {
         """
     KEPT.append(dsp_board.empty(10))
 """,
-        "- 40 bytes at 0x* were not freed: an array or a buffer that something still refers to, such as a variable *",
+        "- 40 bytes at 0x* were not freed: an array or a buffer that is still referenced, for example by a module *",
     ),
     "task": (
         """

@@ -214,7 +214,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: cv.gaussian_blur(b, np.zeros(5, np.uint8)), NOT_AN_IMAGE),
         (lambda b: cv.gaussian_blur(b, GRAY.astype(np.float64)), "type float64 is not an image"),
         (lambda b: cv.gaussian_blur(b, GRAY.astype(np.float32)), "^src is Y F32C1: this op takes Y U8C1, RGB"),
-        (lambda b: cv.gaussian_blur(b, np.zeros((0, 4), np.uint8)), "has no pixels: give a size of 1 or more"),
+        (lambda b: cv.gaussian_blur(b, np.zeros((0, 4), np.uint8)), "has no pixels: both sizes must be 1 or more"),
         (
             lambda b: untyped.gaussian_blur(b, GRAY, border="mirror"),
             "border is 'mirror': use one of 'constant', 'replicate'",
@@ -228,7 +228,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             "^maskWidth is 129, which does not fit its field of hbDSPCvMedianBlurParam",
         ),
         (lambda b: cv.median_blur(b, GRAY, np.int64(259)), "^maskWidth is 259, which does not fit its field"),  # type: ignore[arg-type]
-        (lambda b: cv.resize(b, GRAY, (0, 4)), "has no pixels: give a size of 1 or more"),
+        (lambda b: cv.resize(b, GRAY, (0, 4)), "has no pixels: both sizes must be 1 or more"),
         (
             lambda b: untyped.resize(b, GRAY, (4, 4), "cubic"),
             "interpolation is 'cubic': use one of 'nearest', 'linear'[.]",
@@ -249,7 +249,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: cv.warp_affine(b, GRAY, np.eye(2, 3), border_value=256), "^borderValue is 256: use 0 to 255"),
         (
             lambda b: untyped.warp_perspective(b, GRAY, np.eye(3), border_value=7.5),
-            "^One of interpolation 1, borderType 0, borderValue 7.5 is",
+            "^One of interpolation 1, borderType 0, borderValue 7.5 has the wrong type",
         ),
         (lambda b: untyped.flip(b, cv.Nv12([[1, 2]], None), "both"), "^A plane of the Nv12 is a list: both are numpy"),  # type: ignore[arg-type]
         (
@@ -259,7 +259,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: cv.roi_resize(b, NV12, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is of type list: for an Nv12 it is"),
         (lambda b: untyped.rotate(b, GRAY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GRAY, ["both"]), r"^direction is \['both'\]: use one of"),
-        (lambda b: untyped.box_filter(b, GRAY, normalize="no"), "normalize 'no', .* is of a type that its field of"),
+        (lambda b: untyped.box_filter(b, GRAY, normalize="no"), "normalize 'no', .* has the wrong type for its field"),
         (lambda b: cv.remap(b, GRAY, np.zeros((4, 4))), r"^The map has shape \(4, 4\) and type float64"),
         (lambda b: cv.warp_affine(b, GRAY, np.zeros((2, 3))), "has the determinant 0"),
         (lambda b: cv.warp_affine(b, GRAY, np.eye(3)), r"^The matrix has shape \(3, 3\): this op takes \(2, 3\)"),
@@ -300,7 +300,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             lambda b: cv.sep_filter2d(b, GRAY, [], [1]),
             r"^The kernel_x has shape \(0,\): give its weights along one axis",
         ),
-        (lambda b: untyped.median_blur(b, GRAY, 3.5), "^One of maskWidth 3.5 is of a type that its field"),
+        (lambda b: untyped.median_blur(b, GRAY, 3.5), "^One of maskWidth 3.5 has the wrong type for its field"),
         (
             lambda b: untyped.flip(b, GRAY, "both", prority=9),
             "^prority is not an option of this function: there are out, ",

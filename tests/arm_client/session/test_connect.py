@@ -102,7 +102,7 @@ class TestAutostart:
         )
 
     def test_who_lacks_an_op_is_told_that_no_board_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        private = "No board default runs, so this program has a private one with the packaged ops alone"
+        private = "Board default is not running, so this program has a private one with the packaged ops alone"
         told = rf"the nearest are .* lists all\. {private}"
         with connect() as board:
             with pytest.raises(UnknownCommandError, match=told):

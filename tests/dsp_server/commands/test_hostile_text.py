@@ -80,7 +80,7 @@ def test_no_verb_has_a_terminal_obey_it(verb: tuple[str, ...], hostile: Shell) -
     answer = hostile.hbrt(*verb)
     said = answer.stdout + answer.stderr
     assert said
-    assert "defect of hbrt" not in said, said
+    assert "bug in hbrt" not in said, said
     assert [letter for letter in said if letter not in "\n\t" and not letter.isprintable()] == []
     if verb[0] not in {"log", "replay"}:  # an op printed it so, or raised it
         assert "\nfake line" not in said

@@ -223,6 +223,6 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
     request = wire.encode_request(ControlRequest(9, "status"))
     control.handle(request, lambda raw: sent.append(wire.decode_reply(raw)), b"peer")
     assert (sent[0].id, sent[0].status) == (9, Status.HB_SYS_NOT_RUNNING)
-    assert "status failed in the daemon, which is a defect of it" in sent[0].text
+    assert "status failed in the daemon; this is a bug in hbrt" in sent[0].text
     assert found[0][0] == "defect"
     assert "ZeroDivisionError: status" in found[0][1]

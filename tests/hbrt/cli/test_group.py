@@ -299,4 +299,4 @@ def test_closed_streams_are_no_defect(shell: Shell, closed: str) -> None:
 def test_a_defect_is_shown_whole(with_plugin: Shell) -> None:
     answer = with_plugin.hbrt("greet", "defect")
     assert answer.returncode == 3
-    assert "KeyError: 'no such key'\nThis is a defect of hbrt, not of your program" in answer.stderr
+    assert "KeyError: 'no such key'\nThis is a bug in hbrt, not in your program" in answer.stderr

@@ -14,7 +14,7 @@ from hbrt.native.symbolizer import Symbolizer
 
 def test_a_library_of_another_version_is_refused() -> None:
     host = (ctypes.c_uint32 * 64)(99)
-    with pytest.raises(ValueError, match=r"another version of hbrt \(layout 99, not \d+\).*'hbrt cc'"):
+    with pytest.raises(ValueError, match=r"a different version of hbrt \(layout 99, not \d+\).*'hbrt cc'"):
         connect(ctypes.addressof(host))
 
 

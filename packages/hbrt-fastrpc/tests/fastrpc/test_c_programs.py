@@ -49,7 +49,7 @@ def check(program: Path, board: Board) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "all is well\n"), done.stderr
     assert "runtime error" not in done.stderr
-    assert "defect of hbrt" not in done.stderr
+    assert "bug in hbrt" not in done.stderr
 
 
 class Plain(Interface):

@@ -37,7 +37,7 @@ def test_a_recording_of_this_machine_has_no_times_of_a_board(tmp_path: Path) -> 
     with pytest.raises(BadMeasurementsError, match="was recorded by 'hbrt', not on a board"):
         measurements_of(tmp_path, None, J5)
     begin(tmp_path / "board", "board")
-    with pytest.raises(BadMeasurementsError, match="has no call whose time can be used"):
+    with pytest.raises(BadMeasurementsError, match="has no call with a usable time"):
         measurements_of(tmp_path / "board", None, J5)
 
 

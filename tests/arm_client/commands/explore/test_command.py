@@ -184,7 +184,7 @@ thread.start()
     (tmp_path / "threads.py").write_text(before + GOOD.format(more=more))
     with tried(tmp_path / "threads.py") as runner:
         run = runner.run({SCHEDULE: "default"})
-    assert "those that Python's threading starts from it on" in run.output
+    assert "threads started from it by Python's threading" in run.output
 
 
 IN_C = """

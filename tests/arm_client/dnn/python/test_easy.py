@@ -324,7 +324,7 @@ def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tupl
 def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_path: Path) -> None:
     (quantized,) = dnn.load(DIGITS / "digits_int8.onnx")
     with pytest.raises(
-        CallerError, match=r"'image' holds int8, not float64: quantize real numbers by the tensor's qua"
+        CallerError, match=r"'image' holds int8, not float64: quantize real numbers with the tensor's qua"
     ):
         quantized.forward(np.zeros((1, 1, 8, 8)))
     (real,) = dnn.load(DIGITS / "digits_float.onnx")

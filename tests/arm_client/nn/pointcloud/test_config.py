@@ -106,7 +106,7 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         ),
         ({"voxel_size": (0.2, 900.0)}, "along y in cells of 900 m are 0 cells"),
         ({"range": 1}, "range: these are not all parameters of a point-cloud model"),
-        ({"_param": None}, "_param: not all of these are parameters"),
+        ({"_param": None}, "_param: these are not all parameters"),
     ],
 )
 def test_what_no_grid_can_be_made_of(changes: dict[str, Any], message: str) -> None:
