@@ -30,7 +30,7 @@ from rknn_api.types import (
     rknn_tensor_attr,
     rknn_tensor_mem,
 )
-from rknn_api.version import sdk_version
+from rknn_api.version import API, DRIVER, sdk_version
 
 _Q: Final = rknn_query_cmd
 _VIEWS: Final = {
@@ -126,7 +126,7 @@ def _run_us(found: Context) -> int:
 
 
 def _sdk_version(_here: RknnRuntime, _found: Context, info: Any) -> None:
-    info.api_version, info.drv_version = f"2.3.2, {sdk_version()}".encode(), b"0.9.8 (emulator)"
+    info.api_version, info.drv_version = f"{API} ({sdk_version()})".encode(), f"{DRIVER} (emulator)".encode()
 
 
 def _mem_size(here: RknnRuntime, found: Context, info: Any) -> None:

@@ -14,7 +14,7 @@ from rknn_api.platforms import CoreMask, platform_of
 from rknn_api.run import plugins
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
-from rknn_api.version import sdk_version
+from rknn_api.version import DRIVER, version_table
 
 
 class RKNNLite(Calls):
@@ -116,8 +116,8 @@ class RKNNLite(Calls):
         return found if self.call("inference", run) == 0 else None
 
     def get_sdk_version(self) -> str | None:
-        """Versions of the runtime; None before ``init_runtime``."""
-        return sdk_version() if self.call("get_sdk_version", self._running) == 0 else None
+        """Versions of the runtime, in the lines of the vendor's; None before ``init_runtime``."""
+        return version_table(DRIVER) if self.call("get_sdk_version", self._running) == 0 else None
 
     def list_support_target_platform(self, rknn_model: str | Path | None = None) -> dict[str, Any] | None:
         """The chips that a model file is for.

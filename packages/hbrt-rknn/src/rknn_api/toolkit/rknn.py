@@ -27,7 +27,7 @@ from rknn_api.toolkit.dataset import file_stems
 from rknn_api.toolkit.prune import pruned
 from rknn_api.toolkit.quantize import biased_by_row, without_ranges
 from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
-from rknn_api.version import sdk_version
+from rknn_api.version import API, version_table
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -658,8 +658,8 @@ class RKNN(Calls):
         return self.call("codegen", write)
 
     def get_sdk_version(self) -> str:
-        """Versions of the runtime."""
-        return sdk_version()
+        """Versions of the runtime, in the lines of the vendor's."""
+        return version_table(*(f"{one}: {API} (emulator)" for one in ("rknn_server", "rknnrt")))
 
     def release(self) -> None:
         """Release everything; the object can be configured again."""
