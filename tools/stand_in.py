@@ -16,12 +16,13 @@ _TYPES |= {"s16": TensorProto.INT16, "s64": TensorProto.INT64}
 def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> None:
     """Write a model, and the description of its pictures beside it.
 
-    Each output is a ramp from -1 to 1, shifted by the sum of the means of all inputs.
+    Each output is a ramp from -1 to 1, shifted by the sum of the means of all inputs, or its own ``ramp``, unshifted.
 
     Args:
         file: Where to; its suffix is the program's.
         inputs: Of each its ``shape``, and optionally its ``name`` and ``type``: "nv12" (of an NCHW shape), "f32", ...
-        outputs: As the inputs; with a ``scale`` they are quantized, each channel of the last dimension by it.
+        outputs: As the inputs; a ``ramp`` is the first and the last number; with a ``scale`` they are quantized, each
+            channel of the last dimension by it.
     """
     rows = [{"name": f"input{at}", "type": "f32", **one} for at, one in enumerate(inputs)]
     made = [{"name": f"output{at}", "type": "f32", **one} for at, one in enumerate(outputs)]
@@ -33,12 +34,15 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
         nodes.append(helper.make_node("ReduceMean", [f"{row['name']}.f"], [f"{row['name']}.m"], keepdims=0))
         means.append(f"{row['name']}.m")
     nodes.append(helper.make_node("Sum", means, ["mean"]))
+    nodes.append(helper.make_node("Sub", ["mean", "mean"], ["nothing"]))
     results, ramps = [], []
     for row in made:
         size = int(np.prod(row["shape"]))
-        ramp = np.linspace(-1, 1, size, dtype=np.float32).reshape(row["shape"])
+        first, last = row.get("ramp", (-1, 1))
+        ramp = np.linspace(first, last, size, dtype=np.float32).reshape(row["shape"])
         ramps.append(numpy_helper.from_array(ramp, f"{row['name']}.r"))
-        nodes.append(helper.make_node("Add", [f"{row['name']}.r", "mean"], [f"{row['name']}.s"]))
+        added = "nothing" if "ramp" in row else "mean"
+        nodes.append(helper.make_node("Add", [f"{row['name']}.r", added], [f"{row['name']}.s"]))
         kind = _TYPES[row["type"]]
         if "scale" in row:
             scale = np.full(row["shape"][-1], row["scale"], np.float32)
