@@ -57,8 +57,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
     Args:
         task: Out: handle, for hbDSPWaitTaskDone and hbDSPReleaseTask.
-        input: Block with the packed parameters; addresses inside it are physical. None for none.
-        output: Block that the op writes; None for none.
+        input: Block with the packed parameters; addresses inside it are physical. May be None.
+        output: Block that the op writes, or None.
         ctrl: Core, command, priority, customId.
 
     Returns:

@@ -228,7 +228,7 @@ def flag(name: str) -> bool:
     """Value of a yes/no setting: 1, true, yes, on against 0, false, no, off.
 
     Raises:
-        BadSettingError: it is none of these.
+        BadSettingError: it is not one of these.
     """
     raw = text(name).lower()
     if raw in {"1", "true", "yes", "on"}:
@@ -242,7 +242,7 @@ def choice(name: str) -> str:
     """Value of a setting that has a closed list of values.
 
     Raises:
-        BadSettingError: it is none of them.
+        BadSettingError: it is not one of them.
     """
     raw = text(name)
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
@@ -304,7 +304,7 @@ def seeded(name: str) -> tuple[str, int]:
     """Value of a setting that is a word of a closed list, some with a seed behind a colon: the word and the seed, or 0.
 
     Raises:
-        BadSettingError: it is none of them, or the seed is no whole number.
+        BadSettingError: it is not one of them, or the seed is not an integer.
     """
     raw = text(name)
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")

@@ -307,7 +307,7 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 
 
 def _report(name: str, status: int) -> None:
-    """Print the reason for a refusal, once a line of the program: C gets a number alone.
+    """Print the reason for a refusal, once per line of the program: C only gets a number.
 
     An op's value does not need one.
     """

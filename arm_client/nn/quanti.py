@@ -62,8 +62,8 @@ def quantize(
     Args:
         board: Connection to a board.
         x: Real numbers of any shape. A float32 board array in C order is used where it is, the rest is copied.
-        scale: A number above 0, or one a channel.
-        zero_point: An integer within the range of `dtype`, or one a channel.
+        scale: A number above 0, or one per channel.
+        zero_point: An integer within the range of `dtype`, or one per channel.
         dtype: int8, uint8, int16, uint16 or int32.
         axis: Dimension of `x` that the channels run along; None for one scale for the whole tensor.
         half_away: Ties go away from zero, as in C's round(), and not to the even neighbor.
@@ -99,7 +99,7 @@ def quantize_shift(
     half_away: bool = False,
     **options: Unpack[Options],
 ) -> BoardArray:
-    """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one a channel. As `quantize` otherwise."""
+    """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one per channel. As `quantize` otherwise."""
     values, quantized = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
     channels = _describe(param, values.shape, quantized, axis)
@@ -121,8 +121,8 @@ def dequantize(
         board: Connection to a board.
         y: Array of int8, uint8, int16, uint16 or int32, of any shape. A board array in C order is used where it
             is, the rest is copied.
-        scale: A number above 0, or one a channel.
-        zero_point: An integer within the range of `y`'s type, or one a channel.
+        scale: A number above 0, or one per channel.
+        zero_point: An integer within the range of `y`'s type, or one per channel.
         axis: Dimension of `y` that the channels run along; None for one scale for the whole tensor.
         **options: See Options.
 
@@ -146,7 +146,7 @@ def dequantize(
 def dequantize_shift(
     board: Board, y: ArrayLike, shift: ArrayLike, axis: int | None = None, **options: Unpack[Options]
 ) -> BoardArray:
-    """Y / 2^shift; `shift` is 0..126, one or one a channel. As `dequantize` otherwise."""
+    """Y / 2^shift; `shift` is 0..126, one or one per channel. As `dequantize` otherwise."""
     values = as_array(y)
     param = hbDSPDequantizeParam()
     channels = _describe(param, values.shape, values.dtype, axis)

@@ -164,7 +164,7 @@ class TaskChecker(Watcher):
             block.is_given = False
 
     def _advise(self, mistake: Mistake) -> None:
-        """Report an advice, once a line of the program."""
+        """Report an advice, once per line of the program."""
         (site, *_) = lines_of(call_site())
         if site not in self._advised:
             self._advised.add(site)

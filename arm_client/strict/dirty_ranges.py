@@ -28,7 +28,7 @@ def dirty_ranges_of(footprint: TaskFootprint, block_of: Callable[[int], Block | 
 
     Args:
         footprint: The task.
-        block_of: This process's block that an address lies in, None for none.
+        block_of: This process's block that an address lies in, or None.
     """
     found = []
     for what, start, end, is_whole in _parts(footprint, block_of):

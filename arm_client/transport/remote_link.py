@@ -358,7 +358,7 @@ class RemoteLink(Link):
         """Nothing to do: the connection's thread rings the doorbell when the board goes."""
 
     def lose(self) -> None:
-        """Note that the connection is gone."""
+        """Record that the connection is gone."""
         self.fault = self.fault or Status.HB_DSP_RELAY_LOST
 
     def is_lost(self) -> bool:

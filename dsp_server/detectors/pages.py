@@ -44,7 +44,7 @@ class Span(NamedTuple):
         return not self.pitch_bytes or (address - self.start) % self.pitch_bytes < self.row_bytes
 
     def first_common(self, other: Span) -> int | None:
-        """Address of the first common byte; None for none."""
+        """Address of the first common byte, or None."""
         if self.start >= other.end or other.start >= self.end:
             return None
         for row in range(self.num_rows):

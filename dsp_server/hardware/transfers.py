@@ -118,7 +118,7 @@ def move_rows(dst: memoryview, src: memoryview, shape: Shape) -> None:
 
 
 def usable(side: str, buffer: BufferLike) -> memoryview:
-    """The buffer's bytes. Raises BadTransfer, with the side's name, when it is none or was freed."""
+    """The buffer's bytes. Raises BadTransfer, with the side's name, if it is not a buffer or was freed."""
     try:
         return bytes_view(buffer)
     except TypeError as error:

@@ -82,7 +82,7 @@ def of_core(
         heartbeat_ns: CLOCK_MONOTONIC of its last heartbeat, 0 for none.
         now_ns: The same clock now.
         is_starved: Whether the heartbeat's thread waits for a CPU; called only when the result depends on it.
-        run: The op that it runs, None for none.
+        run: The op that it runs, or None.
     """
     if state != "running":
         return CoreHealth(state, None)
@@ -106,7 +106,7 @@ def problem(
     Args:
         core: Its name, such as "Core 0 (process 123)".
         health: Its health.
-        run: The op that it runs, None for none.
+        run: The op that it runs, or None.
         last_crash: Sentence on its last crash; empty when there was none.
         is_stopped: Whether its process is stopped.
         comes_back: Whether it restarts by itself.

@@ -50,7 +50,7 @@ class ScheduledCores:
         client: Id and doorbell of this process's lease.
         image: File of the image; None takes the packaged ops.
         report: Takes findings.
-        recording: Directory and limit of a recording of the calls; None for none.
+        recording: Directory and limit of a recording of the calls, or None.
         policy: Decides who continues.
         log: As of Turns.
 

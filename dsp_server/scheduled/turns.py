@@ -51,7 +51,7 @@ class Turns:
     Args:
         policy: Decides who continues.
         log: Takes a line for each preemption, and for each of the first steps (``MAX_CHOICES``), with who could run;
-            at the end, the number of steps and a digest of all. None for none.
+            at the end, the number of steps and a digest of all. May be None.
     """
 
     def __init__(self, policy: Policy, log: IO[str] | None) -> None:

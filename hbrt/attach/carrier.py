@@ -89,7 +89,7 @@ class Carrier:
         Args:
             image: Its file; None for the packaged ops.
             report: Takes findings.
-            recording: Directory and limit of a recording of the calls; None for none.
+            recording: Directory and limit of a recording of the calls, or None.
 
         Raises:
             BoardError: the image does not load.

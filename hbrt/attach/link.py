@@ -133,10 +133,10 @@ class Link(Protocol):
         """
 
     def trace(self) -> Switch | None:
-        """The trace that this process is to take part in, as it is now; None for none."""
+        """The trace that this process is to take part in, as it is now, or None."""
 
     def note_request(self, start_ns: int, verb: str) -> None:
-        """Note a request to the daemon, while the board is traced."""
+        """Record a request to the daemon while the board is traced."""
         if (events := self.events) is not None:
             events.note(EventKind.ASK, start_ns, monotonic_ns(), text=events.text(verb))
 

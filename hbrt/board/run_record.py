@@ -170,7 +170,7 @@ def is_failing() -> bool:
 
 
 def joined() -> RunRecord | None:
-    """The run that this process is a part of; None for none, or one that is over."""
+    """The run that this process is a part of; None if there is none or it is over."""
     path = os.environ.get(RUN)
     try:
         return RunRecord(path) if path else None

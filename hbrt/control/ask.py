@@ -27,7 +27,7 @@ class Daemon:
         """Find the daemon of a board.
 
         Raises:
-            NotRunningError: none runs. BoardError: the board's directory cannot be looked into.
+            NotRunningError: no daemon is running. BoardError: the board's directory cannot be read.
         """
         self.paths = paths
         pid = daemon_pid(paths)

@@ -45,7 +45,7 @@ class hbDSPCvCannyParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, GRAY)
         same_size(self)
         need_apart(self)
@@ -76,7 +76,7 @@ class hbDSPCvCornerHarrisParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         take(self.src, "src", GRAY)
         take(self.dst, "dst", (Y_S32, Y_F32))
         same_size(self)
@@ -109,7 +109,7 @@ class hbDSPCvSobelParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         take(self.src, "src", GRAY)
         take(self.dst, "dst", (Y_S16,))
         same_size(self)

@@ -43,7 +43,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
@@ -75,7 +75,7 @@ class hbDSPCvBoxFilterParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         need_choice("normalize", self.normalize, {0: "the sum", 1: "the mean"})
         kind = take(self.src, "src", COLOR)
         results = (kind, Y_S32) if kind is Y_U8 and not self.normalize else (kind,)
@@ -101,7 +101,7 @@ class MorphologyParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
@@ -141,7 +141,7 @@ class hbDSPCvFilter2DParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         _check_filter(self)
         self.kernel.check("kernel", Y_F32, LARGEST_KERNEL)
         need_finite("delta", [self.delta])
@@ -175,7 +175,7 @@ class hbDSPCvSepFilter2DParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         _check_filter(self)
         self.kernelX.check("kernelX", Y_F32, LARGEST_KERNEL)
         self.kernelY.check("kernelY", Y_F32, LARGEST_KERNEL)
@@ -207,7 +207,7 @@ class hbDSPCvGaussianBlurParam(CvParam):
     borderType: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR)
         same_size(self)
         need_apart(self)
@@ -226,7 +226,7 @@ class hbDSPCvMedianBlurParam(CvParam):
     maskWidth: int8_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, COLOR)
         same_size(self)
         need_apart(self)

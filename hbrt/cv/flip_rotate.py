@@ -21,7 +21,7 @@ class hbDSPCvFlipParam(CvParam):
     flipCode: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, EVERY_KIND)
         same_size(self)
         need_apart(self)
@@ -39,7 +39,7 @@ class hbDSPCvRotateParam(CvParam):
     rotateCode: int32_t
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, EVERY_KIND)
         need_choice("rotateCode", self.rotateCode, ROTATIONS)
         if self.rotateCode == HB_VP_ROTATE_180:
@@ -53,7 +53,7 @@ class hbDSPCvTransposeParam(CvParam):
     """Input block of Transpose, 112 bytes. Any kind; dst as src, its sides exchanged."""
 
     def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
+        """Check the structure against the op's rules; raises CvRuleError."""
         same_kind(self, EVERY_KIND)
         need_size(self.dst, self.src.height, self.src.width)
         need_apart(self)

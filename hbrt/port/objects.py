@@ -137,7 +137,7 @@ def _imported(name: str) -> Any:
 
 
 def _module(name: str) -> ModuleType | None:
-    """A module; None for one that cannot be imported: what it says then is no finding."""
+    """A module; None for one that cannot be imported: its output is then not a finding."""
     try:
         return import_module(name)
     except Exception:  # noqa: BLE001

@@ -43,7 +43,7 @@ class Found:
         missing: Names of the vendors' APIs that are not here.
         headers: Headers that neither hbrt nor the tree has.
         libraries: Libraries that CMakeLists.txt or a Makefile links, and hbrt has not.
-        modules: Python modules that cannot be imported here, and are not the tree's.
+        modules: Python modules that cannot be imported here, and are not part of the tree.
         models: Files that a program loads for models, by their suffix.
     """
 

@@ -245,7 +245,7 @@ def check_denominator(denominator: int) -> None:
     """Refuse an L that is not a power of two from 2^8 to 2^16.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is invalid.
     """
     if not MIN_L <= denominator <= MAX_L or denominator & (denominator - 1):
         raise ValueError(f"L is {denominator}; it is a power of two from {MIN_L} to {MAX_L}.")

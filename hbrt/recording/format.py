@@ -107,7 +107,7 @@ class Call(NamedTuple):
         return data
 
     def line(self, name: str) -> str:
-        """Its line of the index."""
+        """Its line in the index."""
         told = ("cmd", "op", "core", "status", "started_ns", "ended_ns")
         return json.dumps({"call": name, **{key: getattr(self, key) for key in told}}) + "\n"
 
@@ -187,7 +187,7 @@ def read(directory: Path) -> tuple[list[Recorded], list[str]]:
         The calls, and sentences on what is missing: where the recording stopped, and folders that are not complete.
 
     Raises:
-        BadRecordingError: it is none, or a file is not as it must be.
+        BadRecordingError: it is not a recording, or a file in it is invalid.
     """
     _check_head(directory)
     names, notes = [], []

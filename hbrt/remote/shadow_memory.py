@@ -132,7 +132,7 @@ class ShadowMemory:
         """Take a change of the other side over; see ``hbrt.remote.shadow.accept``.
 
         Raises:
-            MalformedMessageError: it is none, or does not lie in the heap.
+            MalformedMessageError: it is invalid, or is not in the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))
@@ -145,7 +145,7 @@ class ShadowMemory:
         ``under_way`` is called under ``lock``; it gives addresses and bits.
 
         Raises:
-            MalformedMessageError: it is none, or does not lie in the heap.
+            MalformedMessageError: it is invalid, or is not in the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))
@@ -157,7 +157,7 @@ class ShadowMemory:
         """Know what the other side holds, and take nothing over; see ``hbrt.remote.shadow.learn``.
 
         Raises:
-            MalformedMessageError: it is none, or does not lie in the heap.
+            MalformedMessageError: it is invalid, or is not in the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))

@@ -177,7 +177,7 @@ class Recorded:
     """A ring file as a reader finds it, whether its writer lives or not.
 
     Raises:
-        RingError: it is none of this version. OSError.
+        RingError: it is not a ring of this version. OSError.
     """
 
     def __init__(self, path: Path) -> None:

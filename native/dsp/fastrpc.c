@@ -174,7 +174,7 @@ EXPORT int hbrt_fastrpc_is_newer(const char *uri, const char *version) {
   const char *found = strstr(uri, "&_idlver=");
   const long asked = found ? version_of(found + strlen("&_idlver=")) : -1;
   const int is_newer = asked < 0 || asked > version_of(version);
-  if (is_newer) hb_dsp_log(HB_DSP_LOG_ERROR, "The skeleton has version %s of its IDL file, the URI '%s' asks for a newer one or none; build both of the same file.", version, uri);
+  if (is_newer) hb_dsp_log(HB_DSP_LOG_ERROR, "The skeleton has version %s of its IDL file, the URI '%s' asks for a newer one or none; build both from the same file.", version, uri);
   return is_newer;
 }
 

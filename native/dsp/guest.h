@@ -12,7 +12,7 @@
 /* Kinds of packets; WAKE: a task is posted. fastrpc/dsp/hexagon.py has the same. */
 enum { HBRT_GUEST_WAKE = 1, HBRT_GUEST_REGISTER, HBRT_GUEST_READY, HBRT_GUEST_DONE, HBRT_GUEST_MAP, HBRT_GUEST_LOG };
 enum { HBRT_GUEST_PAGE_BYTES = 1 << 16 /* a page of a Hexagon, by QEMU */, HBRT_GUEST_TEXT = 4096, HBRT_GUEST_OPS = 64 };
-enum { HBRT_GUEST_VERSION = 1 }; /* the next for every change in this file */
+enum { HBRT_GUEST_VERSION = 1 }; /* increase it with every change in this file */
 
 struct hbrt_guest_message {
   uint32_t kind, word;

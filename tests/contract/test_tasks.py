@@ -473,7 +473,7 @@ class TestFramework:
         monkeypatch: pytest.MonkeyPatch,
         by_reference: bool,  # noqa: FBT001
     ) -> None:
-        monkeypatch.setattr(say, "_said", set())  # once a line is enough
+        monkeypatch.setattr(say, "_said", set())  # once per line is enough
         task, ctrl, output = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(), chip.mem(4096)
         hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
         how: Any = ctypes.byref(ctrl) if by_reference else ctrl

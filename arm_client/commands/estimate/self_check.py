@@ -180,7 +180,7 @@ def self_check(profile: Profile, plot: Path | None) -> Report:
 
     Args:
         profile: Of the board with the DSP.
-        plot: File for a plot of the accelerators' rows; None for none.
+        plot: File for a plot of the accelerators' rows, or None.
 
     Raises:
         ImportError: a plot needs matplotlib.

@@ -41,8 +41,8 @@ def command() -> None:
     show_default=True,
     help="The graph's training format.",
 )
-@click.option("--mean", default="", metavar="NUMBERS", help="Subtracted first: one, or one a channel.")
-@click.option("--scale", default="", metavar="NUMBERS", help="Multiplied next: one, or one a channel.")
+@click.option("--mean", default="", metavar="NUMBERS", help="Subtracted first: one, or one per channel.")
+@click.option("--scale", default="", metavar="NUMBERS", help="Multiplied next: one, or one per channel.")
 @click.option(
     "--output",
     type=click.Choice(["as-it-is", "nhwc"]),

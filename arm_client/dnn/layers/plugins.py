@@ -1,6 +1,6 @@
 """Plugins register layers: Python files and libraries that HB_DNN_PLUGIN_PATH names, when HB_DNN_ENABLE_DSP is 1.
 
-A plugin is run once a process, before its first model is loaded, and calls hbDNNRegisterLayerCreator; in a library
+A plugin is run once per process, before its first model is loaded, and calls hbDNNRegisterLayerCreator; in a library
 static objects do. The shipped one comes first, so that others may replace its layers. A library for a board's CPU is
 left out.
 """

@@ -131,11 +131,11 @@ class TensorBuffer:
         return self._view
 
     def raw(self) -> bytes:
-        """The bytes as they lie in memory, padding included."""
+        """The bytes as laid out in memory, padding included."""
         return self._bytes().tobytes()
 
     def put_raw(self, data: bytes) -> None:
-        """Write bytes as they are to lie in memory, padding included: as many as the tensor has."""
+        """Write the tensor's bytes as laid out in memory, padding included."""
         self._bytes()[:] = np.frombuffer(data, np.uint8)
 
     def reshape(self, shape: Sequence[int]) -> None:

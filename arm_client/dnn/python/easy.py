@@ -59,7 +59,7 @@ class TensorProperties:
         dtype: Of the stored values, as numpy names it.
         layout: "NHWC", "NCHW" or "NONE".
         shape: Sizes of the data, -1 where the data decides.
-        aligned_shape: Sizes as they lie in memory.
+        aligned_shape: Sizes as laid out in memory.
         stride: Bytes between neighbors along each dimension.
         aligned_byte_size: Bytes of memory; -1 where the data decides.
         quanti_type: "NONE", "SHIFT" or "SCALE".

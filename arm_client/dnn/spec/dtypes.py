@@ -70,7 +70,7 @@ def dtype_of(vendors_type: int) -> np.dtype[Any]:
     """Numpy type of a vendor's type of numbers.
 
     Raises:
-        ValueError: it is none of numbers.
+        ValueError: it is not a numeric type.
     """
     found = next((onnx_type for onnx_type, kind in reversed(_BY_ONNX.items()) if kind == vendors_type), None)
     if found is None:

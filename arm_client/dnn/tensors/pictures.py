@@ -1,7 +1,7 @@
 """Pictures as they lie in device memory: which rows where, by what rules. Pure: addresses in, planes out.
 
 Sizes are those of the caller's hbDNNTensor, so that a picture with wide rows, or a part of a larger picture that starts
-at an address inside it, is described as it lies.
+at an address inside it, can be described in place.
 """
 
 from __future__ import annotations

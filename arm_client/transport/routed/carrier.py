@@ -225,7 +225,7 @@ class Routed(Carrier):
                 return
 
     def _tell(self, route: Route, cmd: int, what: str, place: Place | None = None) -> None:
-        """Report a difference, once a line of the program and command."""
+        """Report a difference, once per line of the program and command."""
         site = call_site(MAX_SITE)
         if (cmd, site) in self._told:
             return

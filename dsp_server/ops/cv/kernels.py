@@ -65,6 +65,6 @@ def is_beyond_int(target: NDArray[Any], largest: float) -> bool:
 
 
 def saturate(target: NDArray[Any], exact: NDArray[Any]) -> None:
-    """Write float64 values to an image of integers: rounded to nearest, the limits where they do not fit."""
+    """Write float64 values to an image of integers: rounded to nearest and clamped to the limits."""
     limits = np.iinfo(target.dtype)
     target[...] = np.rint(np.clip(exact, limits.min, limits.max))

@@ -1,4 +1,4 @@
-"""What quantize and dequantize share: their parameters, checked, as a scale and a zero point a channel.
+"""What quantize and dequantize share: their parameters, checked, as a scale and a zero point per channel.
 
 SHIFT needs no arithmetic of its own: with scale = 2^-shift and zero_point = 0, x * 2^shift is x / scale and
 y / 2^shift is (y - zero_point) * scale, to the last bit of float32, because both are powers of two.
@@ -36,7 +36,7 @@ Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
 """(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
 
 Rule = tuple[NDArray[np.float32], NDArray[np.int32]]
-"""Scales and zero points, one a channel, or a single one for the whole tensor."""
+"""Scales and zero points, one per channel, or a single one for the whole tensor."""
 
 FLAGS = HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH | HB_DSP_QUANTI_ZERO_POINT_LAST
 FLOAT32 = np.dtype(np.float32)

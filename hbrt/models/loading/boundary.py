@@ -215,7 +215,7 @@ class _View:
         """
         attributes = {attribute.name: attribute for attribute in node.attribute}
         if "block_size" in attributes and attributes["block_size"].i:
-            return None  # a scale a block: no tensor of the API has that
+            return None  # a scale per block: no tensor of the API has that
         scale_tensor = self.tensor(node.input[1])
         zero_tensor = self.tensor(node.input[2]) if len(node.input) > 2 and node.input[2] else None
         has_zero = len(node.input) > 2 and bool(node.input[2])

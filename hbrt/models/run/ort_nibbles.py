@@ -35,7 +35,7 @@ def array_of(value: ort.OrtValue) -> NDArray[Any]:
         GraphError: RUN_FAILED: it is a list of tensors, or nothing.
     """
     if not value.is_tensor():
-        raise GraphError(Reason.RUN_FAILED, f"A value is {value.data_type()}, and no tensor.")
+        raise GraphError(Reason.RUN_FAILED, f"A value is {value.data_type()}, not a tensor.")
     dtype = _TYPES.get(value.element_type())
     if dtype is None:
         found: NDArray[Any] = value.numpy()

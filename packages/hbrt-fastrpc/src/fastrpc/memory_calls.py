@@ -228,7 +228,7 @@ def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> 
     Returns:
         0; AEE_ENOMEMORY: the address has more bits; as remote_mem_map.
     """
-    place = ctypes.c_uint64() if hasattr(vaddrout, "value") else vaddrout  # what is no place is refused
+    place = ctypes.c_uint64() if hasattr(vaddrout, "value") else vaddrout  # invalid out-parameters are refused
     code = remote_mmap64(fd, flags, vaddrin, size, place)
     if code:
         return code

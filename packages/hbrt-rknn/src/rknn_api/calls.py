@@ -101,7 +101,7 @@ def path_of(given: object, what: str) -> Path:
     """A path that a program gives.
 
     Raises:
-        RknnError: RKNN_ERR_PARAM_INVALID: it is none.
+        RknnError: RKNN_ERR_PARAM_INVALID: it is invalid.
     """
     if not isinstance(given, (str, Path)) or not str(given):
         said = repr(given) if isinstance(given, str) else type(given).__name__

@@ -195,7 +195,7 @@ def test_compared_tasks_name_the_first_difference(
         with pytest.raises(OpFailedError):
             board.call(FAIL)
         found = [one["text"] for one in board.status()["findings"] if one["kind"] == "route-difference"]
-        assert len(found) == 2  # once a line, and none where both fail alike
+        assert len(found) == 2  # once per line, and none where both fail alike
         first = "element 0 (float32, byte 2) is 1.0 here and 2.0 there; 4 of 4 elements differ"
         assert (
             f"Task 1 of command 0x1000 gave a different result on the board of the route {route_to(other)}" in found[0]

@@ -70,7 +70,7 @@ def check_version(uri: str, version: str) -> None:
         raise AeeError(
             Aee.AEE_ESTUBSKELVERMISMATCH,
             f"The skeleton has version {version} of its IDL file, the URI {uri!r} asks for {asked or 'none'}; "
-            "build both of the same file.",
+            "build both from the same file.",
         )
 
 

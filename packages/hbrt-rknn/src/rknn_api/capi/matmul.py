@@ -229,7 +229,7 @@ def _check_quantization(given: rknn_matmul_info, sizes: list[Sizes]) -> None:
         )
     if given.B_quant_type in PER_GROUP and any(given.group_size < 1 or one.k % given.group_size for one in sizes):
         raise invalid_parameter(
-            f"group_size is {given.group_size}: K, {sizes[0].k}, must be a multiple of it where B has a scale a group."
+            f"group_size is {given.group_size}: K, {sizes[0].k}, must be a multiple of it if B has a scale per group."
         )
 
 

@@ -62,7 +62,7 @@ def _run(model: Path, inputs: str, count: int, core_mask: int) -> None:
     for what, infos in (("input", metadata.inputs), ("output", metadata.outputs)):
         for at, info in enumerate(infos):
             show_text(f"{what} {at}: {_said(info)}")
-    show_text("Measured on this machine, by onnxruntime, which says nothing of the chip:")
+    show_text("Measured on this machine, by onnxruntime, which does not reflect the chip:")
     runner.run(arrays, "nchw")  # the first run makes buffers
     times = []
     for at in range(count):

@@ -212,7 +212,7 @@ def _custom_string(value: object) -> str:
 
 def _numbers(name: str, value: object) -> tuple[tuple[float, ...], ...]:
     """Numbers by input and channel: [[1, 2, 3]], or [1, 2, 3] for a model of one input."""
-    rule = "it is a list with a list of numbers, one a channel, for each input"
+    rule = "it is a list with a list of numbers, one per channel, for each input"
     if not isinstance(value, (list, tuple)):
         raise _wrong(name, value, rule)
     nested = [list(value)] if value and not any(isinstance(one, (list, tuple)) for one in value) else value

@@ -131,7 +131,7 @@ def quantized(model: ModelProto, config: Config, ranges: Ranges, exclude: Sequen
     options = {
         "ActivationSymmetric": is_wide,
         "WeightSymmetric": True,
-        # ONNX has a scale a channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators have both before.
+        # ONNX has a scale per channel from 13 on, and 16 bits from 21 on; onnxruntime's own operators have both before.
         "UseQDQContribOps": _opset(model) < (21 if is_wide else 13),
     }
     own = [node.name for node in copy.graph.node if node.name.startswith(NORMALIZED)]

@@ -278,7 +278,7 @@ def _same_edges(one: ModelProto, other: ModelProto) -> bool:
 
 
 class Normalization(NamedTuple):
-    """The processing of an input: ``mean`` is subtracted, ``std`` divided by, one a channel; ``name`` is the result."""
+    """The processing of an input: ``mean`` is subtracted, ``std`` divided by, per channel; ``name`` is the result."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -318,7 +318,7 @@ def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
             if len(shape) != 4 or len(numbers) not in {1, shape[1]}:
                 raise invalid_parameter(
                     f"{what} has {len(numbers)} numbers for the input {value.name!r} of shape {list(shape)}; it has "
-                    "one a channel, for inputs of four dimensions."
+                    "one per channel, for inputs of four dimensions."
                 )
             if dtype.kind != "f":
                 raise invalid_parameter(
