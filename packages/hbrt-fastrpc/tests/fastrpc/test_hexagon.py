@@ -3,6 +3,7 @@
 import ctypes
 import importlib
 import importlib.util
+import mmap
 import os
 import shutil
 import signal
@@ -81,10 +82,29 @@ def test_vectors_of_128_bytes(hvx: Callable[[], Any]) -> None:
         assert one.threads(4) == 4 * 1000
 
 
-def test_a_thread_that_logs_while_its_task_ends(hvx: Callable[[], Any]) -> None:
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_thread_that_logs_or_asks_while_its_task_ends(hvx: Callable[[], Any], *, asks: bool) -> None:
     with hvx() as one:
         for _ in range(20_000):  # a word that crosses the end is rare
-            one.tell()
+            one.tell(asks)
+
+
+def test_more_foreign_memory_than_a_program_maps(hvx: Callable[[], Any]) -> None:
+    def foreign(value: int) -> np.ndarray[Any, Any]:
+        fd = os.memfd_create("foreign")
+        os.ftruncate(fd, mmap.PAGESIZE)
+        array = np.frombuffer(mmap.mmap(fd, mmap.PAGESIZE), np.uint8)
+        assert fastrpc.remote_register_buf(array.ctypes.data, array.size, fd) == 0
+        os.close(fd)
+        array[:] = value
+        return array
+
+    with hvx() as one:
+        arrays = [foreign(at % 200) for at in range(1030)]  # a program maps 1,024
+        for at in (*range(1030), *range(1030)):
+            assert one.add(arrays[at][:128], arrays[0][:128], 128)[0][0] == at % 200
+        for array in arrays:
+            assert fastrpc.remote_register_buf(array.ctypes.data, array.size, -1) == 0
 
 
 def test_the_kernel_of_a_dsp(folder: Path, dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 #define FARF_HIGH 1
 #include <HAP_farf.h>
+#include <hb_dsp.h>
 #include <hexagon_protos.h>
 #include <hexagon_types.h>
 #include <hvx_hexagon_protos.h>
@@ -47,17 +48,20 @@ int hvx_threads(remote_handle64 h, int32_t number, int32_t *sum) {
 }
 
 static sem_t asked, heard;
+static _Atomic int is_question;
 static void *tell(void *unused) {
   for (;; sem_wait(&asked)) {
     sem_post(&heard);
-    FARF(HIGH, "a thread tells");
+    if (is_question) hb_dsp_mem_map(1, 128); /* which is no memory: the core is asked, and says so */
+    else FARF(HIGH, "a thread tells");
   }
   return unused;
 }
 
-int hvx_tell(remote_handle64 h) {
+int hvx_tell(remote_handle64 h, boolean asks) {
   static pthread_t teller;
   (void)h;
+  is_question = asks;
   if (teller) sem_post(&asked);
   else if (pthread_create(&teller, NULL, tell, NULL)) return AEE_EFAILED;
   return sem_wait(&heard);
