@@ -39,7 +39,9 @@ LIST = Path(__file__).with_suffix(".toml")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 MAX_BYTES = 4_000_000
 TIMEOUT_S = 120.0
-_CC = [sys.executable, "-m", "hbrt", "cc", "-w"]
+_HBRT = [sys.executable, "-m", "hbrt"]
+_CC = [*_HBRT, "cc", "-w"]
+_STRICT = ["-c", "-Wall", "-Wextra", "-Werror"]
 LINK_TIMEOUT_S = 600.0  # the first program as Hexagon code has the compiler build its C library
 HEAD = "| repository | path | commit | result | why not |\n|---|---|---|---|---|\n"
 _OPEN = "hbrt or the stand-in"
@@ -136,6 +138,31 @@ def build(folder: Path, path: str, given: list[str]) -> str:
         command, cwd=folder, check=False, capture_output=True, text=True, errors="replace", timeout=LINK_TIMEOUT_S
     )
     return "builds" if done.returncode == 0 else first_error(done.stderr)
+
+
+def build_interfaces(folder: Path, path: str) -> str:
+    """Compile the stubs and skeletons of an IDL file, these also as Hexagon code, without a warning; as ``build``."""
+    with tempfile.TemporaryDirectory() as made:
+        lines = [[*_HBRT, "idl", path, "--lang", "c", "--out", made]]
+        for kind, targets in (("stub", [[]]), ("skel", [["--dsp"], ["--dsp", "--target", "hexagon"]])):
+            lines += [
+                [
+                    *_HBRT,
+                    "cc",
+                    *_STRICT,
+                    *target,
+                    f"-I{made}",
+                    f"{made}/{Path(path).stem}_{kind}.c",
+                    "-o",
+                    f"{made}/{kind}",
+                ]
+                for target in targets
+            ]
+        for line in lines:
+            done = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True, timeout=LINK_TIMEOUT_S)
+            if done.returncode:
+                return first_error(done.stderr)
+    return "builds"
 
 
 def first_error(text: str) -> str:
@@ -306,14 +333,16 @@ def results(mirror: Path, repositories: list[dict[str, Any]]) -> Iterator[Result
             folder = Path(made)
             check_out(clone_of(mirror, name), commit, folder, repository.get("folders", []))
             builds, runs = repository.get("build", []), repository.get("run", [])
+            checked = repository.get("check_idl", [])
             for path in repository.get("idl", ()):
-                command = [sys.executable, "-m", "hbrt", "idl", path, "--lang", "c", "--out", "hbrt_generated"]
+                command = [*_HBRT, "idl", path, "--lang", "c", "--out", "hbrt_generated"]
                 subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
             texts = [
-                *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023 - ends here
+                *pool.map(lambda path: build_interfaces(folder, path), checked),  # noqa: B023 - ends here
+                *pool.map(lambda path: build(folder, path, flags(folder, path, repository)), builds),  # noqa: B023
                 *pool.map(lambda program: run_any(folder, program, repository), runs),  # noqa: B023
             ]
-            for path, text in zip([*builds, *(program["path"] for program in runs)], texts, strict=True):
+            for path, text in zip([*checked, *builds, *(program["path"] for program in runs)], texts, strict=True):
                 yield Result(repository["vendor"], name, path, commit, text)
 
 
@@ -332,9 +361,11 @@ def kept(page: str, vendor: str, names: list[str]) -> list[Result]:
 
 
 def kind_of(row: Result, repositories: list[dict[str, Any]]) -> str:
-    """A program's language, and for C and C++ its board."""
+    """A program's language, and for C and C++ its board; IDL for an IDL file."""
     if row.path.endswith(".py"):
         return "Python"
+    if row.path.endswith(".idl"):
+        return "IDL"
     own = (one for one in repositories if one["name"] == row.repository and one["commit"].startswith(row.commit[:10]))
     board = next(own, {}).get("board", "X3 and X5" if row.vendor == "RDK" else "")
     return f"C and C++ for {board}" if board else "C and C++"
@@ -401,7 +432,7 @@ def main() -> None:
     programs = [
         (one["name"], one["commit"][:10], path)
         for one in repositories
-        for path in (*one.get("build", ()), *(run["path"] for run in one.get("run", ())))
+        for path in (*one.get("check_idl", ()), *one.get("build", ()), *(run["path"] for run in one.get("run", ())))
     ]
     places = {program: at for at, program in reversed(list(enumerate(programs)))}
     names = given.repository or [one["name"] for one in repositories]

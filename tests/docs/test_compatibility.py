@@ -1,5 +1,6 @@
 """tools/compatibility.py: what it writes of programs that build, run, or do not."""
 
+import importlib.util
 import signal
 import subprocess
 from pathlib import Path
@@ -21,6 +22,8 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
     for name, text in {
         "good.c": '#include "dnn/hb_dnn.h"\nint main(void) { return !hbDNNGetVersion(); }\n',
         "bad.c": "#include <no/such.h>\n",
+        "good.idl": "interface good : remote_handle64 { long f(in sequence<octet> x, rout long y); };\n",
+        "bad.idl": "interface bad { long f(in union x); };\n",
         "say.c": '#include <stdio.h>\nint main(void) { return puts(fopen("in/x", "r") ? "end" : "no file") < 0; }\n',
         "py/run.py": RUN,
         "py/wait.py": "import time\nwhile True:\n    time.sleep(1)\n",
@@ -33,6 +36,18 @@ def mirror(tmp_path: Path) -> tuple[Path, str]:
         subprocess.run([*git, *command], check=True)
     found = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     return tmp_path, found.stdout.strip()
+
+
+def test_each_idl_file_has_its_result(mirror: tuple[Path, str]) -> None:
+    folder, commit = mirror
+    repository = {"vendor": "X", "name": "author/name", "commit": commit, "check_idl": ["good.idl", "bad.idl"]}
+    good, bad = results(folder, [repository])
+    assert (
+        (good.path, good.text) == ("good.idl", "builds")
+        if importlib.util.find_spec("ziglang")
+        else "ziglang" in good.text
+    )
+    assert "bad.idl:1" in bad.text
 
 
 def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
