@@ -310,9 +310,9 @@ class Shell:
         """Run the interpreter with these arguments to its end."""
         return run_program(arguments, PATIENCE_S, cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL)
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
+    def start(self, *arguments: object, kind: type[Program] = Client) -> subprocess.Popen[str]:
         """Start the interpreter with these arguments, in its own process group, as a terminal would."""
-        process = Client(
+        process = kind(
             [sys.executable, *map(str, arguments)],
             cwd=self.cwd,
             env=self.environment,

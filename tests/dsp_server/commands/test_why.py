@@ -17,6 +17,7 @@ import pytest
 
 from tests.dsp_server.images import halts
 from tests.limits import PATIENCE_S, with_limits
+from tests.nursery import Program
 from tests.remote_relay import RemoteRelay
 from tests.shared import Shell
 
@@ -111,7 +112,7 @@ class Scene:
         """Start a program; returns the number that it prints."""
         path = self.shell.cwd / name
         path.write_text(program)
-        process: subprocess.Popen[str] = self.shell.start(path, *arguments)
+        process: subprocess.Popen[str] = self.shell.start(path, *arguments, kind=Program)
         assert process.stdout is not None
         self.pids[name] = process.pid
         return int(process.stdout.readline(), 0)
