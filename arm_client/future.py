@@ -254,7 +254,7 @@ class PendingCall:
         """Wait until the task has succeeded; once. A TimeoutError abandons the task.
 
         Raises:
-            TimeoutError: it did not end within so many seconds. HbrtError: it failed. CallerError: it was waited for.
+            TimeoutError: it did not end within this many seconds. HbrtError: it failed. CallerError: it was waited for.
         """
         if not self._handle:
             raise CallerError(

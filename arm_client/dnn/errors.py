@@ -40,7 +40,7 @@ def invalid(sentence: str) -> ModelError:
 
 
 def incompatible(sentence: str) -> ModelError:
-    """HB_DNN_INCOMPATIBLE_MODEL: a sound model that this runtime cannot carry."""
+    """HB_DNN_INCOMPATIBLE_MODEL: a valid model that this runtime does not support."""
     return ModelError(Status.HB_DNN_INCOMPATIBLE_MODEL, sentence)
 
 

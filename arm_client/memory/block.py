@@ -33,7 +33,7 @@ block_users: list[BlockUser] = []
 """Asked before a block is freed: what they use goes when they have ended."""
 
 
-MAX_WRITES = 64  # so many lines of a program that wrote into a block are remembered
+MAX_WRITES = 64  # this many lines of a program that wrote into a block are remembered
 
 
 class Exporter(AnyBytes):  # type: ignore[misc, valid-type]

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.attach.tasks import Tasks
 
-FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a search of all at once
+FEW_BYTES = 256  # up to this many bytes, a word-by-word search is as fast as a search of all at once
 _LOWEST_VIRTUAL = 1 << 32
 _TASKS = "hbrt.attach.tasks"
 MAX_KNOWN = 1024  # calls

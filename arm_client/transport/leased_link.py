@@ -45,7 +45,7 @@ class LeasedLink(RemoteLink):
         return str(self._granted.board.path)
 
     def _watched(self) -> dict[Any, Callable[[], None]]:
-        """The farm says why it takes the board back before the board ends, which may say less of it in many ways."""
+        """The farm reports why it takes the board back before the board ends, which says less by itself."""
         return dict.fromkeys(self._granted.sources, self._granted.hear)
 
     def _on_lost(self, status: int, why: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import BlockEntry, Ddr
 
 MIN_BYTES = 8
-"""Up to so many bytes of a block may look like unwritten ones by chance."""
+"""Up to this many bytes of a block may look like unwritten ones by chance."""
 MAX_AREAS = 4096
 _OPEN = nullcontext()
 MAX_ENDS = 16

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hbrt.mailbox.table import Mailbox
 
 MIN_SHARED_BYTES = 1 << 16
-"""Content of so many bytes is kept once: later files of the same bytes are links to it."""
+"""Content of this many bytes is kept once: later files of the same bytes are links to it."""
 MAX_KNOWN = 1024
 
 

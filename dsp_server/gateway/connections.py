@@ -272,7 +272,7 @@ class PendingConnections:
         self._pending[key] = _Pending(fd, time.monotonic())
 
     def _check(self, key: Key, why: str, more_than: int = -1) -> None:
-        """End a connection that has sent more than so many bytes, unless it is claimed or has ended."""
+        """End a connection that has sent more than this many bytes, unless it is claimed or has ended."""
         pending = self._pending.pop(key)
         if self._connections.is_claimed(key):
             return

@@ -62,7 +62,7 @@ def ping_pong(
         in_dtype: numpy dtype of an input item.
         out_dtype: numpy dtype of an output item; None for `in_dtype`.
         tile_items: The most items a tile may have; None for what the banks have room for.
-        multiple_of: Every tile but the last has a multiple of so many items: a row, a run of channels.
+        multiple_of: Every tile but the last has a multiple of this many items: a row, a run of channels.
         in_place: Results take their input's place in TCM, which leaves room for larger tiles.
 
     Returns:

@@ -167,7 +167,7 @@ class Heap:
         return block
 
     def _take(self, pages: int, at: int | None) -> int | None:
-        """The first page of a free range of so many pages and a guard, now taken; None when there is none."""
+        """The first page of a free range of this many pages and a guard, now taken; None when there is none."""
         if at is None:
             return self._free.take(pages + self.guard_pages)
         start, rest = divmod(at - self.base, self.page_bytes)

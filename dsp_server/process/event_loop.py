@@ -87,7 +87,7 @@ class Loop:
             self._epoll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if is_read else 0))
 
     def later(self, seconds: float, call: Handler) -> Timer:
-        """Make a call once, after so many seconds."""
+        """Make a call once, after this many seconds."""
         timer = Timer(time.monotonic() + seconds, call)
         heapq.heappush(self._timers, (timer.due, next(self._count), timer))
         return timer

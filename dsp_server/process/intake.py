@@ -39,7 +39,7 @@ class Intake:
         self._socket = socket
         self._path = endpoint.removeprefix("ipc://").encode()
         self._name = endpoint.rpartition("/")[2]
-        self._message_bytes = MAX_WAITING_BYTES // most  # each message counts so many bytes more than it has
+        self._message_bytes = MAX_WAITING_BYTES // most  # each message counts this many bytes more than it has
         self._log = log
 
     def take_all(self) -> list[list[bytes]]:

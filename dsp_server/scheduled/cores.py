@@ -104,7 +104,7 @@ class ScheduledCores:
         self._queue[slot] = core_mask
 
     def wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
-        """Let cores continue until something is over, or so many lines have been run, of a microsecond each.
+        """Let cores continue until something is over, or this many lines have been run, of a microsecond each.
 
         Raises:
             StuckError: it never will be over, and there is no limit.

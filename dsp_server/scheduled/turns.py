@@ -138,7 +138,7 @@ class Turns:
             print(f"end {self._steps} {self._digest.hexdigest()}", file=self._log, flush=True)
 
     def _next(self, site: str) -> Actor:
-        """Who continues when the current actor cannot."""
+        """The actor that continues if the current one cannot."""
         ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready and (ends := [actor.end for actor in self._actors if actor.end is not None]):
             self.ticks = min(ends)

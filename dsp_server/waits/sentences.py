@@ -161,7 +161,7 @@ def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int
 
 
 def own_of(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """A stack without its innermost calls, as far as they are of libraries; a stack of libraries alone stays whole."""
+    """A stack without its innermost library calls; a stack of only libraries is unchanged."""
     at = next((at for at, frame in enumerate(stack) if not is_library(frame.file)), 0)
     return stack[at:]
 

@@ -277,7 +277,7 @@ def _end(pid: int) -> None:
 
 
 def _collect(pid: int, seconds: float, first: signal.Signals | None = None) -> None:
-    """Wait for the end of a child, after a first signal; kill it after so many seconds."""
+    """Wait for the end of a child, after a first signal; kill it after this many seconds."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""``hbrt cc``: the compiler that is there, with the flags of a board's programs."""
+"""``hbrt cc``: the installed compiler, with the flags of a board's programs."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple, Protocol
 
 DEFAULT, RANDOM, STEPS = "default", "random:", "steps:"
 PATIENCE: Final = 2000
-"""So many steps in a row a loop that polls may make before another one has a turn."""
+"""This many steps in a row a loop that polls may make before another one has a turn."""
 MAX_CHOICES: Final = 10_000
-"""So many steps of a run can be preempted by a search; of longer runs, the first ones."""
+"""This many steps of a run can be preempted by a search; of longer runs, the first ones."""
 DENSITIES: Final = (2, 4, 8, 16, 32, 64)
-"""A random schedule preempts at one of so many steps; which, its seed decides: few preemptions find some mistakes
+"""A random schedule preempts at one of this many steps; which, its seed decides: few preemptions find some mistakes
 sooner, many find others.
 
 Source: Burckhardt and others, A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS 2010), 2,

@@ -85,7 +85,7 @@ class Field(NamedTuple):
         return f"{self.type}{bits}{''.join(f'[{side}]' for side in self.shape)}"
 
     def moved(self, by: int) -> Field:
-        """The same, so many bytes further on."""
+        """The same, this many bytes further on."""
         bits = Bits(self.bits.first + 8 * by, self.bits.width) if self.bits else None
         return self._replace(offset=self.offset + by, bits=bits)
 
@@ -138,7 +138,7 @@ class Structure(NamedTuple):
         size_bytes: What sizeof gives.
         alignment: Bytes that its address is a multiple of.
         fields: In the order of their declaration.
-        is_union: Whether the fields lie over each other.
+        is_union: Whether the fields overlap.
         site: ``file:line`` of its declaration, where it is known.
     """
 

@@ -29,7 +29,7 @@ class DirtyRanges(NamedTuple):
         block_bytes: Its size.
         flushed_at: ``file:line`` of the last flush of the block; empty when there was none.
         written_at: ``file:line`` of the write to the first byte of each of the ranges; empty where no line is known.
-        given: Where the part of the block begins that the task was given.
+        given: Start of the part of the block that was passed to the task.
         is_whole: Whether the task was given all of that part, to the last of the ranges; else how far it goes is not
             known.
         ranges: Physical address and size of each run of such bytes.

@@ -39,7 +39,7 @@ class State(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> State | None:
-        """The state for a byte that no process of a board writes: the task is lost, and its slot can be used again."""
+        """The state for an unknown byte: the task is lost, and its slot can be used again."""
         return cls.LOST if isinstance(value, int) and cls.LOST < value <= 255 else None
 
 

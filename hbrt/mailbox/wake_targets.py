@@ -35,7 +35,7 @@ class Served(Enum):
 
 
 def targets(layout: Layout, doorbells: Sequence[int], urgent_bells: Sequence[int]) -> dict[int, Targets]:
-    """The targets of every mask that a board of so many cores knows: of DSP cores, and of accelerator cores.
+    """The targets of every mask that a board of this many cores knows: of DSP cores, and of accelerator cores.
 
     Args:
         layout: Of the board's DDR file.

@@ -117,7 +117,7 @@ class RelayConnection:
         )
 
     def close(self, linger_ms: int = 0) -> None:
-        """Close the connection; unsent frames get so many milliseconds."""
+        """Close the connection; unsent frames get this many milliseconds."""
         self.socket.disable_monitor()
         self.monitor.close(0)
         self.socket.close(linger_ms)

@@ -40,7 +40,7 @@ class SendWindow:
         self.add(self._made(frames))
 
     def add_numbered(self, make: Callable[[int], bytes], held_bytes: int = 0) -> None:
-        """Send the frame that ``make(number)`` gives when there is room; until then it holds so many bytes."""
+        """Send the frame that ``make(number)`` gives when there is room; until then it holds this many bytes."""
         self.waiting_bytes += held_bytes
         self.add(self._numbered(make, held_bytes))
 

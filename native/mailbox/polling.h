@@ -105,7 +105,7 @@ enum {
     SETTLING_TASKS = 2,     /* after a change, the core's habit lasts for one more task */
     SETTLING_NS = 10000000, /* after a change, the kernel's load balancer moves processes within a few ticks */
     SAMPLE_TASKS = 16,
-    SAMPLE_NS = 10000000, /* a sample has at least so many tasks and costs at least so much */
+    SAMPLE_NS = 10000000, /* a sample has at least this many tasks and costs at least so much */
     /* A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it. */
     MIN_HOLD = 4,
     MAX_HOLD = 64,

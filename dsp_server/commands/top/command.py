@@ -76,7 +76,7 @@ def _watch(look: Callable[[], Sample], interval: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """Yields a function that waits so many seconds for a key and returns it, or an empty text."""
+    """Yields a function that waits this many seconds for a key and returns it, or an empty text."""
     import termios
     import tty
 

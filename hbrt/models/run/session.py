@@ -36,7 +36,7 @@ class BoundElsewhere(Bound, Protocol):
         """Hand the run over; ``finish`` or ``close`` follows.
 
         Returns:
-            What waits so many milliseconds for its end, <= 0 forever; False when the time is over.
+            What waits this many milliseconds for its end, <= 0 forever; False when the time is over.
         """
 
     def ended_ns(self) -> int:

@@ -31,7 +31,7 @@ int hb_dsp_init_global_tm(void *pool0, int32_t size0, void *pool1, int32_t size1
 int hbrt_dsp_init_global_tm(const char *site, void *pool0, int32_t size0, void *pool1, int32_t size1);
 #define hb_dsp_init_global_tm(...) hbrt_dsp_init_global_tm(HBRT_SITE, __VA_ARGS__)
 
-/* A tile of so many bytes in the bank of a color, aligned; NULL when there is no room or an argument is wrong. */
+/* A tile of this many bytes in the bank of a color, aligned; NULL when there is no room or an argument is wrong. */
 void *xvAllocateBuffer(xvTileManager *tm, int32_t size, int32_t color, int32_t align);
 void *hbrt_xvAllocateBuffer(const char *site, xvTileManager *tm, int32_t size, int32_t color, int32_t align);
 #define xvAllocateBuffer(...) hbrt_xvAllocateBuffer(HBRT_SITE, __VA_ARGS__)

@@ -61,7 +61,5 @@ class TensorMem:
         wanted = (shape,) if isinstance(shape, int) else shape
         count = int(np.prod(wanted, dtype=np.int64))
         if count > whole.size:
-            raise ValueError(
-                f"An array of {wanted} {element} has {count * element.itemsize} bytes; here are {self.size}."
-            )
+            raise ValueError(f"An array of {wanted} {element} has {count * element.itemsize} bytes, not {self.size}.")
         return whole[:count].reshape(wanted)

@@ -31,5 +31,5 @@ def test_memory_as_an_array() -> None:
     mem.backing, mem.size = memoryview(bytearray(range(10))), 10
     assert mem.array("uint16").tolist() == [0x100, 0x302, 0x504, 0x706, 0x908]
     assert mem.array("uint8", (2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(ValueError, match="has 16 bytes; here are 10"):
+    with pytest.raises(ValueError, match="has 16 bytes, not 10"):
         mem.array("float32", 4)

@@ -1,6 +1,6 @@
 /* Patterns of selects and shuffles: numbers with names, for C too.
  *
- * A number tells what to do with elements of so many bytes; the chip's own numbers are not public, so these are not
+ * A number tells what to do with elements of this many bytes; the chip's own numbers are not public, so these are not
  * those. Programs use the names.
  */
 #ifndef HBRT_IVP_PATTERNS_H

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = (1 << 32) - 1  # as rknn_tensor_attr counts them
 _WEIGHT = 64
-"""Tensors of at least so many elements are what remove_weight leaves out: smaller ones decide shapes."""
+"""Tensors of at least this many elements are what remove_weight leaves out: smaller ones decide shapes."""
 
 
 @dataclass(frozen=True)

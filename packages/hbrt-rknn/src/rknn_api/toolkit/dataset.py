@@ -59,7 +59,7 @@ def lines_of(dataset: str | Path) -> list[tuple[int, list[Path]]]:
         if line.strip()
     ]
     if not lines:
-        raise invalid_parameter(f"The dataset {path} has no line; write the path of a picture or an .npy file in each.")
+        raise invalid_parameter(f"The dataset {path} has no lines; each must be the path of a picture or an .npy file.")
     return lines
 
 
