@@ -286,7 +286,7 @@ class Normalization(NamedTuple):
 
 
 def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalization]]:
-    """The model with mean subtraction and division by the deviation built in.
+    """The model with mean subtraction and division by the deviation built in, of the first inputs that have numbers.
 
     Returns:
         The model, and its processing of each input.
@@ -303,13 +303,13 @@ def normalized(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     flags = config.is_bgr if len(config.is_bgr) > 1 else ()  # one is for all inputs
     lists = (("mean_values", config.mean_values), ("std_values", config.std_values), ("quant_img_RGB2BGR", flags))
     for what, given in lists:
-        if given and len(given) != len(values):
+        if len(given) > len(values) or (given is flags and len(given) not in {0, len(values)}):
             raise invalid_parameter(f"{what} is for {counted(len(given), 'input')}, and the model has {len(values)}.")
     found: list[Normalization] = []
     new: list[NodeProto] = []
     for at, (value, shape) in enumerate(zip(values, shapes_of(copy), strict=True)):
-        mean = config.mean_values[at] if config.mean_values else ()
-        std = config.std_values[at] if config.std_values else ()
+        mean = config.mean_values[at] if at < len(config.mean_values) else ()
+        std = config.std_values[at] if at < len(config.std_values) else ()
         name, before = value.name, len(new)
         dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         for what, numbers, op_type in (("mean_values", mean, "Sub"), ("std_values", std, "Div")):
