@@ -4,7 +4,7 @@ from calls import ECHO, blocks, call, free
 
 import arm_client as hb
 
-SAYS = "reads and writes nothing, whatever the blocks"
+SAYS = "reads and writes nothing, regardless of the blocks"
 
 
 def wrong() -> None:

@@ -160,7 +160,7 @@ def test_images(
         (T.HB_DNN_IMG_TYPE_NV12, [1, 1, 4, 8], "1 channels"),
         (T.HB_DNN_IMG_TYPE_Y, [1, 3, 4, 8], "3 channels"),
         (T.HB_DNN_IMG_TYPE_RGB, ["n", 3, 4, 8], "input_shape"),
-        (T.HB_DNN_IMG_TYPE_RGB, [3, 4, 8], "four sizes"),
+        (T.HB_DNN_IMG_TYPE_RGB, [3, 4, 8], "four known sizes"),
     ],
 )
 def test_images_that_cannot_be(tensor_type: hbDNNDataType, shape: list[int | str], says: str) -> None:
