@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.memory.blocks import Blocks
 from hbrt import settings
-from hbrt.attach.carrier import Carrier
 from hbrt.attach.link import Link, LocalLink
-from hbrt.attach.tasks import Tasks
+from hbrt.attach.tasks import Carrier, Tasks
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.board.routes import Routing
 from hbrt.errors import WrongUseError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hbrt.attach.carrier import Carrier
+from hbrt.attach.tasks import Carrier
 from hbrt.attach.watcher import Watcher
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.mailbox.schedule import OF_ITS_OWNER

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, cast
 import zmq
 
 from arm_client.transport.relay_channel import RelayChannel, open_channel
-from hbrt.attach.carrier import Carrier, Lost
-from hbrt.attach.tasks import Tasks
+from hbrt.attach.tasks import Carrier, Lost, Tasks
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.handle import SLOT_MASK

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.remote_link import BOARD_LOST
-from hbrt.attach.carrier import Carrier
+from hbrt.attach.tasks import Carrier
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RefusedError
 from hbrt.mailbox.handle import SLOT_MASK, slot_of

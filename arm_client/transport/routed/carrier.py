@@ -18,7 +18,7 @@ from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.routed.compare import first_difference, unlike_ends
 from arm_client.transport.routed.other_board import Ended, OtherBoard
-from hbrt.attach.carrier import Carrier
+from hbrt.attach.tasks import Carrier
 from hbrt.board.routes import Route, Routing, route_of
 from hbrt.errors import BoardError
 from hbrt.findings.record import Finding, Place
