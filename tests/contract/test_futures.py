@@ -523,7 +523,7 @@ class TestAfterTheEnd:
 def test_who_posted_waits_once(chip: Chip) -> None:
     posted = chip.board.post(hb.HB_DSP_RPC_CMD_PING)
     posted.finish()
-    with pytest.raises(CallerError, match="was waited for before") as refused:
+    with pytest.raises(CallerError, match="was already waited for") as refused:
         posted.finish()
     assert refused.value.status == hb.HB_DSP_TASK_RELEASED
     posted.cancel()  # of no task

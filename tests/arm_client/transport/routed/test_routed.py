@@ -260,5 +260,5 @@ def test_what_cannot_be_is_refused_with_the_route(other: RemoteRelay, monkeypatc
     with pytest.raises(WrongUseError, match=f"this program's board is {other.address}"):
         connect(other.address, route="0x400=tcp://127.0.0.1:1")
     monkeypatch.setenv("HBRT_RECORD", "calls")
-    with pytest.raises(WrongUseError, match=r"HBRT_RECORD and HBRT_ROUTE do not go together"):
+    with pytest.raises(WrongUseError, match=r"HBRT_RECORD and HBRT_ROUTE cannot be combined"):
         connect(route=route_to(other))
