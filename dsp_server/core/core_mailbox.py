@@ -140,13 +140,15 @@ class CoreMailbox:
 
         Where the daemon could not send it, as this core's socket was full, the heartbeat rings.
         """
-        while (doorbell := self.doorbell_of(owner)) is None and self.listen():
+        number = attachment_number(self.ddr, owner)  # once: the id may get another owner meanwhile
+        while number not in self.client_doorbells and self.listen():
             pass
+        doorbell = self.client_doorbells.get(number)
         if doorbell is None:
             self.unrung.add(owner)
             return
         ring(doorbell)
-        self.lib.hbrt_core_client(self.core, owner, attachment_number(self.ddr, owner), doorbell)
+        self.lib.hbrt_core_client(self.core, owner, number, doorbell)
 
     def doorbell_of(self, client: int) -> int | None:
         """The doorbell of an id's present owner; None while its message is still to be read."""

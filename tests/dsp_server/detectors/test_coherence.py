@@ -182,7 +182,8 @@ def test_a_part_that_was_cleaned_is_in_order_and_the_rest_is_not(program: Progra
     program.use(cmd, 2 * PAGE_BYTES - 10, 11)
     (found,) = program.found()
     assert f"{verb} block at " in found.text
-    assert ("replace what the op writes there" in found.text) == (cmd == WRITE)
+    assert ("they overwrite what the op writes there" in found.text) == (cmd == WRITE)
+    assert ("the old contents of memory are read" in found.text) == (cmd != WRITE)
 
 
 def test_rows_between_those_of_a_copy_are_not_read(program: Program) -> None:
