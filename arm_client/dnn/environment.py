@@ -39,7 +39,7 @@ class Variable(NamedTuple):
         meaning: On the board.
         here: Its effect here.
         is_honored: Otherwise it gives a warning line with ``here``.
-        right_value: A value, in any case, that requests the default behavior and gives no warning.
+        right_value: A value, regardless of letter case, that requests the default behavior and gives no warning.
     """
 
     name: str

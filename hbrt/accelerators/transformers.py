@@ -1,6 +1,6 @@
 """Layers of CLIP, from its public description. Weights play no part.
 
-Source: the configuration of clip-vit-base-patch32.
+Sources: the configuration of clip-vit-base-patch32.
 """
 
 from __future__ import annotations

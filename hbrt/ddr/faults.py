@@ -2,8 +2,7 @@
 
 The handler is Python's, called by the fault itself: a fault of device memory comes from a copy or a loop over arrays,
 where the interpreter is in a consistent state. A fault that is not repaired goes to the previous handler, as if this
-module did not
-exist. Emulator: on a board, an MMU might notice, or nothing.
+module did not exist. Emulator: on a board, an MMU might notice, or nothing.
 """
 
 from __future__ import annotations

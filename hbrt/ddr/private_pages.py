@@ -1,7 +1,7 @@
 """Private pages in place of shared ones: the last bytes of blocks that a process freed and still reads.
 
 A view refers to an address, so its bytes cannot move. When the block is freed, the pages at that address are replaced
-in one step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a
+in one step by a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a
 write. Memory without views can be made inaccessible: an access through an old pointer causes a fault.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, SupportsFloat
 
@@ -166,7 +166,9 @@ class PillarConfig:
         except (TypeError, ValueError) as error:
             if isinstance(error, ValueError) and "init=False" not in str(error):
                 raise
-            raise refusal(f"{', '.join(changes)}: these are not all parameters of a point-cloud model.") from None
+            names = [one.name for one in fields(self) if one.init]
+            unknown = ", ".join(name for name in changes if name not in names)
+            raise refusal(f"Unknown: {unknown}; the parameters of a model are {', '.join(names)}.") from None
 
     @cached_property
     def lows(self) -> NDArray[np.float32]:

@@ -53,11 +53,11 @@ typedef struct dspqueue *dspqueue_t;
 
 /* A buffer that a packet names. */
 struct dspqueue_buffer {
-  uint32_t fd;     /* of fastrpc_mmap */
+  uint32_t fd;     /* descriptor, as of fastrpc_mmap */
   uint32_t size;   /* 0 for all of it, with offset 0 */
   uint32_t offset;
   uint32_t flags;
-  void *ptr; /* out, of a read: its address on this side; NULL where it has none */
+  void *ptr; /* out, of a read: its address on this side; NULL if it has none */
 };
 
 /* Is called when packets have come, or at an error. */

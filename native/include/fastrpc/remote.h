@@ -128,12 +128,12 @@ enum fastrpc_async_notify_type {
   FASTRPC_ASYNC_POLL = 2,
 };
 typedef uint64_t fastrpc_async_jobid;
-/* What is called at the end of an invocation. */
+/* The callback at the end of an invocation. */
 typedef struct fastrpc_async_callback {
   void (*fn)(fastrpc_async_jobid jobid, void *context, int result);
   void *context;
 } fastrpc_async_callback_t;
-/* How the end of an asynchronous invocation is told, and its job. */
+/* How the end of an asynchronous invocation is reported, and its job. */
 typedef struct fastrpc_async_descriptor {
   enum fastrpc_async_notify_type type;
   fastrpc_async_jobid jobid; /* out */
@@ -170,7 +170,7 @@ enum handle_control_req_id {
 };
 /* How a program waits. */
 enum remote_rpc_latency_flags { RPC_DISABLE_QOS = 0, RPC_PM_QOS = 1, RPC_ADAPTIVE_QOS = 2, RPC_POLL_QOS = 3 };
-/* How a program waits: 0 as ever, 1 to 3 with so many microseconds of latency. */
+/* How a program waits: 0 for the default, 1 to 3 with a latency in microseconds. */
 struct remote_rpc_control_latency {
   uint32_t enable;
   uint32_t latency; /* microseconds */
@@ -245,7 +245,7 @@ struct remote_rpc_thread_params {
   int prio;       /* 1 (the highest) to 255, or -1 */
   int stack_size; /* 16 KiB to 8 MiB, or -1 */
 };
-/* Whether skeletons that nobody signed may be loaded. */
+/* Whether unsigned skeletons may be loaded. */
 struct remote_rpc_control_unsigned_module {
   int domain; /* or -1 */
   int enable;
@@ -255,11 +255,11 @@ struct remote_rpc_relative_thread_priority {
   int domain;                   /* or -1 */
   int relative_thread_priority; /* to 192; below 0 for a higher priority */
 };
-/* A domain whose process is ended. */
+/* A domain whose process to end. */
 struct remote_rpc_process_clean_params {
   int domain;
 };
-/* A domain whose session is closed. */
+/* A domain whose session to close. */
 struct remote_rpc_session_close {
   int domain; /* or -1 */
 };
@@ -276,7 +276,7 @@ struct remote_process_type {
   int domain;
   int process_type; /* out: PROCESS_TYPE_SIGNED or PROCESS_TYPE_UNSIGNED */
 };
-/* States of a domain, of which a notifier is told. */
+/* States of a domain that are reported to a notifier. */
 typedef enum remote_rpc_status_flags {
   FASTRPC_USER_PD_UP = 0,
   FASTRPC_USER_PD_EXIT = 1,
@@ -286,7 +286,7 @@ typedef enum remote_rpc_status_flags {
 } remote_rpc_status_flags_t;
 /* Is told of each state of a domain. */
 typedef int (*fastrpc_notif_fn_t)(void *context, int domain, int session, remote_rpc_status_flags_t status);
-/* What is called at each state of a domain. */
+/* The callback for each state of a domain. */
 typedef struct remote_rpc_notif_register {
   void *context;
   int domain;
@@ -297,7 +297,7 @@ struct remote_rpc_pd_initmem_size {
   int domain;               /* or -1 */
   uint32_t pd_initmem_size; /* 3 to 200 MiB */
 };
-/* A session of one's own on a domain. Lengths of names and URIs are without the NUL. */
+/* Reserve a session on a domain. Lengths of names and URIs are without the NUL. */
 typedef struct remote_rpc_reserve_new_session {
   char *domain_name;
   uint32_t domain_name_len;

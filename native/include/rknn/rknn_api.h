@@ -56,7 +56,7 @@ extern "C" {
 #define RKNN_FLAG_MODEL_BUFFER_ZERO_COPY 0x10000
 #define RKNN_MEM_FLAG_ALLOC_NO_CONTEXT 0x20000
 
-/* What rknn_query asks for. */
+/* The commands of rknn_query. */
 typedef enum {
   RKNN_QUERY_IN_OUT_NUM = 0,
   RKNN_QUERY_INPUT_ATTR = 1,
@@ -107,7 +107,7 @@ typedef enum {
   RKNN_TENSOR_TYPE_MAX = 12,
 } rknn_tensor_type;
 
-/* How stored numbers stand for real ones. */
+/* How stored numbers map to real ones. */
 typedef enum {
   RKNN_TENSOR_QNT_NONE = 0,
   RKNN_TENSOR_QNT_DFP = 1,
@@ -175,7 +175,7 @@ typedef struct {
   uint32_t n_output;
 } rknn_input_output_num;
 
-/* A tensor: the caller sets index, rknn_query the rest. Sizes in bytes, strides in pixels. */
+/* A tensor: the caller sets index, rknn_query fills in the rest. Sizes in bytes, strides in pixels. */
 typedef struct {
   uint32_t index;
   uint32_t n_dims;
@@ -195,7 +195,7 @@ typedef struct {
   uint32_t h_stride;
 } rknn_tensor_attr;
 
-/* The shapes that an input may have. */
+/* The possible shapes of an input. */
 typedef struct {
   uint32_t index;
   uint32_t shape_number;
@@ -222,7 +222,7 @@ typedef struct {
   char drv_version[256];
 } rknn_sdk_version;
 
-/* What a model needs, in bytes. */
+/* The memory needed by a model, in bytes. */
 typedef struct {
   uint32_t total_weight_size;
   uint32_t total_internal_size;
@@ -248,7 +248,7 @@ typedef struct {
   void *priv_data;
 } rknn_tensor_mem;
 
-/* An input of the general API; buf is an address, in Python such as array.ctypes.data. */
+/* An input of the general API; buf is an address, such as array.ctypes.data in Python. */
 typedef struct {
   uint32_t index;
   void *buf;
@@ -267,7 +267,7 @@ typedef struct {
   uint32_t size;
 } rknn_output;
 
-/* What rknn_init takes beside the model. */
+/* The extended arguments of rknn_init. */
 typedef struct {
   rknn_context ctx;
   int32_t real_model_offset;
@@ -285,7 +285,7 @@ typedef struct {
   int32_t fence_fd;
 } rknn_run_extend;
 
-/* What rknn_outputs_get takes. */
+/* An output for rknn_outputs_get. */
 typedef struct {
   uint64_t frame_id;
 } rknn_output_extend;

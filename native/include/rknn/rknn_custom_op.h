@@ -33,7 +33,7 @@ typedef struct {
 
 typedef uint64_t rknn_custom_op_interal_context;
 
-/* A node that the op computes: priv_data is the program's. */
+/* A node that the op computes; priv_data is for the program's use. */
 typedef struct {
   rknn_target_type target;
   rknn_custom_op_interal_context internal_ctx;
@@ -55,7 +55,7 @@ typedef struct {
   void *data;
 } rknn_custom_op_attr;
 
-/* An op. A callback returns 0, or what it failed with. */
+/* An op. A callback returns 0 or an error code. */
 typedef struct {
   uint32_t version;
   rknn_target_type target;

@@ -42,7 +42,7 @@ typedef enum {
   RKNN_QUANT_TYPE_PER_GROUP_ASYM = 5,
 } rknn_matmul_quant_type;
 
-/* How a matrix lies in memory: row by row, in the chip's parts, or B turned. */
+/* A matrix's layout in memory: row by row, in the chip's tiles, or with B transposed. */
 typedef enum {
   RKNN_MM_LAYOUT_NORM = 0,
   RKNN_MM_LAYOUT_NATIVE = 1,
@@ -73,7 +73,7 @@ static inline const char *get_matmul_type_string(rknn_matmul_type type) {
   return "UNKNOW";
 }
 
-/* C, M by N, is A, M by K, times B, K by N; the chip says of what K and N are multiples. */
+/* C, M by N, is A, M by K, times B, K by N; the chip determines the multiples for K and N. */
 typedef struct {
   int32_t M;
   int32_t K;
@@ -95,7 +95,7 @@ typedef struct {
   int8_t reserved[34];
 } rknn_matmul_info;
 
-/* A matrix of a product: its dimensions as it lies in memory. */
+/* A matrix of a product: its dimensions in memory. */
 typedef struct {
   char name[RKNN_MAX_NAME_LEN];
   uint32_t n_dims;

@@ -63,7 +63,7 @@ typedef enum {
   HB_DNN_TENSOR_TYPE_MAX
 } hbDNNDataType;
 
-/** How stored numbers stand for real ones. */
+/** How stored numbers map to real ones. */
 typedef enum { NONE, SHIFT, SCALE } hbDNNQuantiType;
 
 /** Priorities of model tasks; larger first. */
@@ -73,7 +73,7 @@ typedef enum {
   HB_DNN_PRIORITY_PREEMP = HB_DNN_PRIORITY_HIGHEST
 } hbDNNTaskPriority;
 
-/** Which BPU core runs a task; bit i stands for core i, 0 for any. */
+/** The BPU cores that may run a task: bit i for core i, 0 for any. */
 typedef enum { HB_BPU_CORE_ANY = 0, HB_BPU_CORE_0 = 1 << 0, HB_BPU_CORE_1 = 1 << 1 } hbBPUCore;
 
 #ifndef HBRT_HB_DSP_CORE
@@ -111,7 +111,7 @@ typedef struct hbDNNQuantiScale {
   };
 } hbDNNQuantiScale;
 
-/** What a tensor looks like in memory. A caller may change alignedShape and tensorType alone. */
+/** The memory layout of a tensor. A caller may change alignedShape and tensorType alone. */
 typedef struct hbDNNTensorProperties {
   hbDNNTensorShape validShape;
   hbDNNTensorShape alignedShape;

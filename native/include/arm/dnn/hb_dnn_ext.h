@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** What fills an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers. */
+/** The source of an input: memory, regions of an image (hbDNNRoiInfer), a whole image. Emulator: the numbers. */
 typedef enum {
   HB_DNN_INPUT_FROM_DDR = 0,
   HB_DNN_INPUT_FROM_RESIZER = 1,

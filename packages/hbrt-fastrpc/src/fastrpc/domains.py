@@ -26,7 +26,7 @@ class Opened:
         remote: The DSP side's handle.
         mask: Its core of its process domain.
         domain: The effective domain.
-        uri: Its number when it was opened.
+        uri: As it was opened.
         ended: Why it is stale; empty while it is not.
     """
 

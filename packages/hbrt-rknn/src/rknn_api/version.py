@@ -20,7 +20,7 @@ def version_table(*drivers: str) -> str:
     Args:
         drivers: What stands behind ``DRV:``, a line each.
 
-    Source: the toolkit's README of npu_device_test; public programs that read what RKNNLite returns.
+    The lines are those of the toolkit's README of npu_device_test, and of public programs that read them.
     """
     rule = "=" * 46
     lines = [f"API: {API} ({sdk_version()})", *(f"DRV: {one}" for one in drivers)]

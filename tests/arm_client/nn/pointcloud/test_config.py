@@ -105,8 +105,8 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
             r"102\.4 m along x in cells of 0\.001 m are 102400 cells: the grid has 1\.\.32767",
         ),
         ({"voxel_size": (0.2, 900.0)}, "along y in cells of 900 m are 0 cells"),
-        ({"range": 1}, "range: these are not all parameters of a point-cloud model"),
-        ({"_param": None}, "_param: these are not all parameters"),
+        ({"range": 1}, "Unknown: range; the parameters of a model are "),
+        ({"_param": None}, "Unknown: _param; the parameters"),
     ],
 )
 def test_what_no_grid_can_be_made_of(changes: dict[str, Any], message: str) -> None:

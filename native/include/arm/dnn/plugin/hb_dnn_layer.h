@@ -71,7 +71,7 @@ class Attributes {
   int32_t count_;
 };
 
-/** Shape and type of a tensor; -1 where only the data decides a size. */
+/** Shape and type of a tensor; -1 for a data-dependent size. */
 struct TensorType {
   std::vector<int64_t> shape;
   int32_t type = HB_DNN_TENSOR_TYPE_F32;

@@ -16,14 +16,14 @@ extern "C" {
 
 /** A tensor that a layer reads or writes, in C order. */
 typedef struct hbrtArray {
-  void *data;            /* NULL for one that is left out, and before the model runs */
+  void *data;            /* NULL for a missing tensor, and before the model runs */
   uint64_t phyAddr;      /* for a DSP op's parameters */
   int32_t type;          /* hbDNNDataType */
-  int32_t numDimensions; /* -1 for one that is left out */
-  int64_t shape[HB_DNN_TENSOR_MAX_DIMENSIONS]; /* -1 where only the data decides a size */
+  int32_t numDimensions; /* -1 for a missing tensor */
+  int64_t shape[HB_DNN_TENSOR_MAX_DIMENSIONS]; /* -1 for a data-dependent size */
 } hbrtArray;
 
-/** An attribute that a model's node sets: one of the four has values. */
+/** An attribute that a model's node sets: exactly one of the four is set. */
 typedef struct hbrtAttribute {
   const char *name;
   const char *text; /* NULL for one of numbers */
@@ -33,7 +33,7 @@ typedef struct hbrtAttribute {
   int32_t realCount;
 } hbrtAttribute;
 
-/** The functions of a layer type. Those that answer int32_t return 0; anything else fails, with the text of `why`. */
+/** The functions of a layer type. An int32_t result is 0, or a failure with the text of `why`. */
 typedef struct hbrtLayer {
   void *(*create)(void *context);  /* one layer; NULL fails */
   void (*destroy)(void *layer);
@@ -42,7 +42,7 @@ typedef struct hbrtLayer {
                         int32_t topCount); /* fills type, numDimensions, shape; NULL: those of the first input */
   int32_t (*forward)(void *layer, const hbrtArray *bottom, int32_t bottomCount, const hbrtArray *top, int32_t topCount,
                      const hbDNNInferCtrlParam *ctrl);
-  const char *(*why)(void); /* of this thread's last failure; NULL for none */
+  const char *(*why)(void); /* text of this thread's last failure, or NULL */
 } hbrtLayer;
 
 /**

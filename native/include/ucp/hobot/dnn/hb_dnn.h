@@ -48,7 +48,7 @@ struct hbrtUcpScale {
 };
 
 #ifndef HBRT_BOTH_GENERATIONS
-/** How stored numbers stand for real ones. */
+/** How stored numbers map to real ones. */
 typedef enum { NONE, SCALE } hbDNNQuantiType;
 #endif
 

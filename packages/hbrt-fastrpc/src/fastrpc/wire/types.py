@@ -501,7 +501,7 @@ class dspqueue_buffer(CStructure):
     """A buffer that a packet names.
 
     Attributes:
-        fd: Offset as in fastrpc_mmap.
+        fd: Descriptor, as of fastrpc_mmap.
         size: 0 for all of it, with offset 0.
         ptr: Out, of a read: its address on this side; NULL if it has none.
     """

@@ -63,7 +63,7 @@ def check_version(uri: str, version: str) -> None:
     Raises:
         AeeError: AEE_ESTUBSKELVERMISMATCH.
 
-    Source: a skeleton that the vendor's compiler wrote, https://github.com/zhouwg/ggml-hexagon
+    Skeletons that the vendor's compiler wrote check it so: https://github.com/zhouwg/ggml-hexagon has one.
     """
     asked = dict(_FIELD.findall(uri)).get("_idlver", "")
     if not _VERSION.fullmatch(asked) or _numbers(asked) > _numbers(version):
