@@ -295,11 +295,8 @@ def _end_with_traceback() -> NoReturn:
 
 
 def _run_daemon(arguments: list[str]) -> NoReturn:
-    """Be what ``python -P -c program arguments`` is, whose later cores fork as its first ones do."""
+    """Be what ``python -P -c program arguments`` is."""
     try:
-        from dsp_server.lifecycle import child
-
-        vars(child)["is_young"] = lambda: threading.active_count() == 1  # ZeroMQ's hold nothing that a core uses
         sys.argv = ["-c", *arguments[2:]]
         exec(arguments[1], {"__name__": "__main__", "__builtins__": __builtins__})  # noqa: S102 - as -c does
     except BaseException:  # noqa: BLE001 - its standard error gets any error, and this process ends here

@@ -160,6 +160,8 @@ with open(os.path.join(os.path.dirname(__file__), "seen.json"), "w") as file:
         "daemon": os.getsid(os.getppid()) == os.getppid(), "modules": "beside" in sys.modules,
         "streams": [[s.encoding, s.errors, s.write_through] for s in (sys.stdout, sys.stderr)],
     }, file)
+with open(os.path.join(os.path.dirname(__file__), "interpreter"), "w") as file:
+    file.write(" ".join(sys.orig_argv))
 print("a core loads")
 
 def main():
@@ -183,13 +185,15 @@ def test_a_board_that_forks_from_its_program_finds_what_a_new_interpreter_finds(
     (tmp_path / "image.py").write_text(SEES)
     (tmp_path / "beside.py").touch()
     environment = {**os.environ, "HBRT_IMAGE": str(tmp_path / "image.py"), "HBRT_CORES": "1"}
-    seen = []
+    seen, is_fork = [], []
     for nursery in (None, warm, warm):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Program, "nursery", nursery)
             done = run_program(["-c", STARTS], PATIENCE_S, cwd=tmp_path, env=environment)
         assert (done.returncode, done.stdout) == (0, "unwritten 1 False\n"), done.stderr
         seen.append(json.loads((tmp_path / "seen.json").read_text()))
+        is_fork.append("tests.nursery" in (tmp_path / "interpreter").read_text())
+    assert is_fork[::2] == [False, True]
     assert seen[2] == seen[0]
 
 
