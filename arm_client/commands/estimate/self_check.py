@@ -1,7 +1,7 @@
 """``hbrt estimate --self-check``: the vendor's published times of CenterPoint's pre-processing beside the model's.
 
 A check of consistency: one profile, no separate factor for any op. Unpublished numbers are assumed here and stated in
-    docs/cycles.md: the points per frame, and the CPU's work for each.
+docs/cycles.md: the points per frame, and the CPU's work for each.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.6, for the times of the CPU and of the two plans.
 """

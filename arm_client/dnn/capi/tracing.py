@@ -3,7 +3,7 @@
 Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.6.3,
 https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
 Emulator: the other processes of the board are traced as well; configuration fields other than trace_record_file have no
-    effect; an existing file is refused when the first model is loaded.
+effect; an existing file is refused when the first model is loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The domains of this process, and their cores on the board.
 
 A session of a domain is a process domain: a set of cores, named by the profile, that crash and restart together. The
-    sessions of a domain are assigned to the board's process domains in turn.
+sessions of a domain are assigned to the board's process domains in turn.
 """
 
 from __future__ import annotations

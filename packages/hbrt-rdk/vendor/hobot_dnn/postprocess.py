@@ -4,7 +4,7 @@ On a machine without that file, a program gets this module instead. Each network
 the outputs of one scale, and a ``...PostProcess`` that returns all results since its last call.
 
 Source: programs of https://github.com/D-Robotics/x5-hobot-sp-samples, and the behavior of
-    https://github.com/HorizonRDK/hobot-spdev/tree/master/src/cpp_postprocess.
+https://github.com/HorizonRDK/hobot-spdev/tree/master/src/cpp_postprocess.
 """
 
 from __future__ import annotations

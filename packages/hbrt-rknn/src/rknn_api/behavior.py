@@ -2,7 +2,7 @@
 
 Source: RKNN C API Reference (2.3.2), data structures, https://github.com/airockchip/rknn-toolkit2
 Emulator: numbers missing from the reference are the emulator's choice: flags, enums other than rknn_mem_sync_mode, and
-    array lengths. Sizes are those of an LP64 C compiler.
+array lengths. Sizes are those of an LP64 C compiler.
 """
 
 from __future__ import annotations

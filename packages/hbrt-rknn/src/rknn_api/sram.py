@@ -2,7 +2,7 @@
 
 Source: RKNN SDK advanced guide (chapter 5), 5.7
 Emulator: a context gets one range of pages, the first that fits all of its internal memory, otherwise the largest; the
-    saved traffic is counted, not timed.
+saved traffic is counted, not timed.
 """
 
 from __future__ import annotations

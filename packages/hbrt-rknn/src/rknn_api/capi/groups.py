@@ -2,7 +2,7 @@
 
 Source: RKNN C API Reference (2.3.2), tables 4-1 and 4-2, https://github.com/airockchip/rknn-toolkit2
 Emulator: RKNN_QUERY_DEVICE_MEM_INFO works on every chip, since the reference contradicts itself; a function that a chip
-    does not have returns RKNN_ERR_TARGET_PLATFORM_UNMATCH, as observed with rknn_set_core_mask.
+does not have returns RKNN_ERR_TARGET_PLATFORM_UNMATCH, as observed with rknn_set_core_mask.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source: RKNN API for RKNPU user guide (1.5.2), layouts of matrices, in doc of https://github.com/rockchip-linux/rknpu2
 Emulator: two int4 numbers share a byte, the first in its lower half; an integer product wraps around at 32 bits; group
-    scales come column by column.
+scales come column by column.
 """
 
 from __future__ import annotations

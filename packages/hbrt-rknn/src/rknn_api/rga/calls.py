@@ -4,7 +4,7 @@ native/arm/rga.c has the other side: ``struct job``, and the names of im2d.h.
 
 Source: librga, im2d, https://github.com/airockchip/librga
 Emulator: a picture at a virtual address belongs to the CPU, and the driver writes back its cache; one given by a
-    descriptor or a physical address is accessed as the device sees it. A call has ended when it returns.
+descriptor or a physical address is accessed as the device sees it. A call has ended when it returns.
 """
 
 from __future__ import annotations

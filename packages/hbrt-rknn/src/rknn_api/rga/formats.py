@@ -2,7 +2,7 @@
 
 Source: librga, include/rga.h and its developer guide, https://github.com/airockchip/librga
 Emulator: chroma is repeated when converting to RGB and averaged when converting back; RGB_565 has red in its upper
-    bits, as in DRM; a gray picture has only Y.
+bits, as in DRM; a gray picture has only Y.
 """
 
 from __future__ import annotations

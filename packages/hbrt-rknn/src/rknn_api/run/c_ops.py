@@ -2,7 +2,7 @@
 
 Source: RKNN SDK advanced guide (chapter 5), 5.5.4
 Emulator: a tensor has its type from the ONNX model; callbacks of one node never run at the same time; in init, tensors
-    have attributes but no memory yet; GPU callbacks run on the CPU.
+have attributes but no memory yet; GPU callbacks run on the CPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The range of an activation that its quantized numbers lose least with: by squares ("mmse"), by entropy. Pure.
 
 Emulator: a histogram of 4096 bins for any dataset; one of 64 evenly spaced ends is chosen: by squares, first the upper
-    and then the lower one; by entropy, one for both sides.
+and then the lower one; by entropy, one for both sides.
 """
 
 from __future__ import annotations

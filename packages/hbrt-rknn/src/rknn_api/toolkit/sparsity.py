@@ -2,7 +2,7 @@
 
 Source: RKNN SDK advanced guide (chapter 5), 5.11
 Emulator: the weights of least magnitude become zero, the first among equals; at 16:4 a tile keeps the 4 largest left by
-    the first direction, at most 2 per row and column; config applies a mask without training.
+the first direction, at most 2 per row and column; config applies a mask without training.
 """
 
 from __future__ import annotations
