@@ -2,21 +2,27 @@
  *
  * A program that is linked with this library calls these open(), ioctl() and mmap() before libc's. They do what libc's do;
  * where the host lacks such a device, or keeps it from the program, they stand in for it. A device and a buffer are memfds,
- * which their names tell: so dup(), fork() and other processes need no table. A buffer is coherent: there is no cache to sync.
+ * which their names tell: so dup(), fork() and other processes need no table. The handles of a card are in one. A buffer is
+ * coherent: there is no cache to sync.
  *
  * Sources: linux/dma-heap.h and linux/dma-buf.h of the kernel; drm/drm.h and drm/drm_mode.h, which Debian has in libdrm-dev.
  */
 #define _GNU_SOURCE
+#undef _FILE_OFFSET_BITS /* open() and open64() are two functions here */
+#undef _TIME_BITS
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-heap.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -27,14 +33,18 @@
 #define HEAP "hbrt-dma-heap"
 #define CARD "hbrt-dri-card"
 #define BUFFER "hbrt-buffer"
-#define ANY "hbrt-"
-/* The function behind this library's of the same name. */
-#define NEXT(name)                                                                    \
-  ({                                                                                  \
-    static void *_Atomic found;                                                       \
-    if (!found) found = dlsym(RTLD_NEXT, #name);                                      \
-    (__typeof__(&name))found;                                                         \
-  })
+/* The function behind this library's of the same name; found before main(), since a signal's handler may call it first. */
+#define NEXT(name) ((__typeof__(&name))next_of(&next_##name, #name))
+static void *_Atomic next_open, *_Atomic next_open64, *_Atomic next_ioctl, *_Atomic next_mmap64;
+
+static void *next_of(void *_Atomic *found, const char *name) {
+  if (!*found) *found = dlsym(RTLD_NEXT, name);
+  return *found;
+}
+
+__attribute__((constructor)) static void find_all(void) {
+  (void)NEXT(open), (void)NEXT(open64), (void)NEXT(ioctl), (void)NEXT(mmap64);
+}
 
 /* Of drm/drm.h and drm/drm_mode.h. */
 struct dumb {
@@ -66,6 +76,7 @@ struct close {
 enum { CAP_DUMB_BUFFER = 1, CAP_PRIME = 5, CAN_IMPORT_AND_EXPORT = 3 };
 
 enum { PAGE = 4096, PITCH = 64 }; /* bytes; Rockchip's driver begins rows at multiples of PITCH */
+enum { MAX_HANDLES = 4096, HANDLE_SHIFT = 32 }; /* where a buffer is mapped: its handle, shifted above any size */
 
 static const struct {
   const char *path, *name;
@@ -80,6 +91,15 @@ static const struct {
     {"/dev/dri/card0", CARD},
 };
 
+/* A handle of a card: the buffer that it keeps. Handles are given once. */
+typedef struct {
+  uint32_t handle; /* 0: unused */
+  int fd;
+  ino_t card, buffer;
+} kept;
+static kept table[MAX_HANDLES];
+static uint32_t last_handle;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool is_card_mapped; /* the program asked where to map a dumb buffer */
 
 static int refused(int error) {
@@ -98,17 +118,55 @@ static bool is(int fd, const char *name) {
   return length >= count && memcmp(link, wanted, (size_t)count) == 0;
 }
 
+static ino_t inode(int fd) {
+  struct stat of;
+  return fstat(fd, &of) == 0 ? of.st_ino : 0;
+}
+
+/** Whether a card is still open in this process, by any descriptor. */
+static bool is_open(ino_t card) {
+  DIR *all = opendir("/proc/self/fd");
+  bool found = all == NULL;
+  for (struct dirent *one; !found && (one = readdir(all)) != NULL;) {
+    const int fd = atoi(one->d_name);
+    found = is(fd, CARD) && inode(fd) == card;
+  }
+  if (all) closedir(all);
+  return found;
+}
+
+/** Let go of the buffers of cards that were closed, as a kernel does at the close. */
+static void sweep(void) {
+  pthread_mutex_lock(&table_lock);
+  for (kept *one = table; one < table + MAX_HANDLES; one++) {
+    if (!one->handle || is_open(one->card)) continue;
+    close(one->fd);
+    one->handle = 0;
+  }
+  pthread_mutex_unlock(&table_lock);
+}
+
 /** open() failed on this path: the stand-in, where it is of one of the devices. */
 static int opened(const char *path, int flags) {
-  if (errno != ENOENT && errno != EACCES) return -1;
-  for (size_t at = 0; at < sizeof DEVICES / sizeof *DEVICES; at++)
-    if (strcmp(path, DEVICES[at].path) == 0) return memfd_create(DEVICES[at].name, flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+  if (errno != ENOENT && errno != EACCES && errno != EPERM) return -1;
+  for (size_t at = 0; at < sizeof DEVICES / sizeof *DEVICES; at++) {
+    if (strcmp(path, DEVICES[at].path) != 0) continue;
+    if (strcmp(DEVICES[at].name, CARD) == 0) sweep();
+    return memfd_create(DEVICES[at].name, flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+  }
   return -1;
 }
 
-static int made(uint64_t size, unsigned flags) {
+/** A descriptor of a memfd for reading, writing or both, instead of or beside the one given. */
+static int opened_as(int fd, unsigned flags) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return NEXT(open)(path, (int)(flags & (O_ACCMODE | O_CLOEXEC)));
+}
+
+static int made(uint64_t size) {
   if (size == 0 || size > INT64_MAX - PAGE) return refused(EINVAL);
-  const int fd = memfd_create(BUFFER, flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+  const int fd = memfd_create(BUFFER, MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, (off_t)((size + PAGE - 1) / PAGE * PAGE)) == 0) return fd;
   const int error = errno;
   close(fd);
@@ -117,49 +175,82 @@ static int made(uint64_t size, unsigned flags) {
 
 static int allocate(struct dma_heap_allocation_data *given) {
   if (given->fd || given->heap_flags || given->fd_flags & ~(unsigned)(O_CLOEXEC | O_ACCMODE)) return refused(EINVAL);
-  const int fd = made(given->len, given->fd_flags);
-  if (fd < 0) return -1;
+  const int memory = made(given->len);
+  if (memory < 0) return -1;
+  const int fd = opened_as(memory, given->fd_flags), error = errno;
+  close(memory);
+  if (fd < 0) return refused(error);
   given->fd = (uint32_t)fd;
-  given->len = (given->len + PAGE - 1) / PAGE * PAGE;
   return 0;
 }
 
-/* A handle of the card is the descriptor that keeps the buffer, plus one: 0 is none. */
-static int kept(uint32_t handle) { return handle && is((int)handle - 1, BUFFER) ? (int)handle - 1 : refused(ENOENT); }
+static int sync_of(const struct dma_buf_sync *given) {
+  return given->flags & ~(uint64_t)DMA_BUF_SYNC_VALID_FLAGS_MASK || !(given->flags & DMA_BUF_SYNC_RW) ? refused(EINVAL) : 0;
+}
 
-static int create(struct dumb *given) {
-  if (!given->width || !given->height || !given->bpp || given->bpp > 128) return refused(EINVAL);
-  given->pitch = (uint32_t)(((uint64_t)given->width * ((given->bpp + 7) / 8) + PITCH - 1) / PITCH * PITCH);
-  given->size = (uint64_t)given->pitch * given->height;
-  const int fd = made(given->size, O_CLOEXEC);
+/* The caller of these holds the lock. */
+static kept *of_handle(ino_t card, uint32_t handle) {
+  for (kept *one = table; one < table + MAX_HANDLES; one++)
+    if (handle && one->handle == handle && one->card == card) return one;
+  return NULL;
+}
+
+static kept *of_buffer(ino_t card, ino_t buffer) {
+  for (kept *one = table; one < table + MAX_HANDLES; one++)
+    if (one->handle && one->card == card && one->buffer == buffer) return one;
+  return NULL;
+}
+
+/** Keep a buffer under a new handle; the descriptor is the table's from now on. */
+static uint32_t keep(ino_t card, int fd) {
+  for (kept *one = table; one < table + MAX_HANDLES; one++) {
+    if (one->handle) continue;
+    *one = (kept){++last_handle, fd, card, inode(fd)};
+    return one->handle;
+  }
+  close(fd);
+  errno = ENOSPC;
+  return 0;
+}
+
+static int create(ino_t card, struct dumb *given) {
+  const uint64_t pitch = ((uint64_t)given->width * ((given->bpp + 7) / 8) + PITCH - 1) / PITCH * PITCH;
+  if (!given->width || !given->height || !given->bpp || given->bpp > 128 || pitch > UINT32_MAX) return refused(EINVAL);
+  const int fd = made(pitch * given->height);
   if (fd < 0) return -1;
-  given->handle = (uint32_t)fd + 1;
-  return 0;
+  given->handle = keep(card, fd);
+  given->pitch = (uint32_t)pitch;
+  given->size = pitch * given->height;
+  return given->handle ? 0 : -1;
 }
 
-static int export_to(struct prime *given) {
-  const int fd = kept(given->handle);
-  if (fd >= 0) given->fd = fcntl(fd, given->flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
-  return fd < 0 || given->fd < 0 ? -1 : 0;
+static int export_to(ino_t card, struct prime *given) {
+  const kept *found = of_handle(card, given->handle);
+  if (!found) return refused(ENOENT);
+  given->fd = opened_as(found->fd, given->flags);
+  return given->fd < 0 ? -1 : 0;
 }
 
-static int import_from(struct prime *given) {
+static int import_from(ino_t card, struct prime *given) {
   if (!is(given->fd, BUFFER)) return refused(EINVAL);
-  const int fd = fcntl(given->fd, F_DUPFD_CLOEXEC, 0);
-  given->handle = (uint32_t)fd + 1;
-  return fd < 0 ? -1 : 0;
+  const kept *known = of_buffer(card, inode(given->fd));
+  const int fd = known ? -1 : opened_as(given->fd, O_RDWR | O_CLOEXEC);
+  given->handle = known ? known->handle : fd < 0 ? 0 : keep(card, fd);
+  return given->handle ? 0 : -1;
 }
 
-static int place(struct map *given) {
-  if (kept(given->handle) < 0) return -1;
-  given->offset = (uint64_t)given->handle * PAGE;
+static int place(ino_t card, struct map *given) {
+  if (!of_handle(card, given->handle)) return refused(ENOENT);
+  given->offset = (uint64_t)given->handle << HANDLE_SHIFT;
   is_card_mapped = true;
   return 0;
 }
 
-static int let_go(uint32_t handle) {
-  const int fd = kept(handle);
-  return fd < 0 ? -1 : close(fd);
+static int let_go(ino_t card, uint32_t handle) {
+  kept *found = of_handle(card, handle);
+  if (!found) return refused(EINVAL);
+  found->handle = 0;
+  return close(found->fd);
 }
 
 static int capability(struct capability *given) {
@@ -168,14 +259,14 @@ static int capability(struct capability *given) {
   return 0;
 }
 
-static int of_card(unsigned long request, void *given) {
+static int of_card(ino_t card, unsigned long request, void *given) {
   switch (request) {
-    case CREATE_DUMB: return create(given);
-    case MAP_DUMB: return place(given);
-    case DESTROY_DUMB: return let_go(*(uint32_t *)given);
-    case GEM_CLOSE: return let_go(((struct close *)given)->handle);
-    case PRIME_HANDLE_TO_FD: return export_to(given);
-    case PRIME_FD_TO_HANDLE: return import_from(given);
+    case CREATE_DUMB: return create(card, given);
+    case MAP_DUMB: return place(card, given);
+    case DESTROY_DUMB: return let_go(card, *(uint32_t *)given);
+    case GEM_CLOSE: return let_go(card, ((struct close *)given)->handle);
+    case PRIME_HANDLE_TO_FD: return export_to(card, given);
+    case PRIME_FD_TO_HANDLE: return import_from(card, given);
     case GET_CAP: return capability(given);
     default: fprintf(stderr, "hbrt: warning: ioctl %#lx of /dev/dri/card0: only its dumb buffers are emulated.\n", request);
   }
@@ -185,9 +276,23 @@ static int of_card(unsigned long request, void *given) {
 /** The request has no meaning for what the descriptor is to the kernel: the answer of what it stands for. */
 static int answered(int fd, unsigned long request, void *given) {
   if (request == DMA_HEAP_IOCTL_ALLOC && is(fd, HEAP)) return allocate(given);
-  if (request == DMA_BUF_IOCTL_SYNC && is(fd, ANY)) return 0;
-  if (_IOC_TYPE(request) == CARD_TYPE && is(fd, CARD)) return of_card(request, given);
-  return -1;
+  if (request == DMA_BUF_IOCTL_SYNC && is(fd, BUFFER)) return sync_of(given);
+  if (_IOC_TYPE(request) != CARD_TYPE || !is(fd, CARD)) return -1;
+  pthread_mutex_lock(&table_lock);
+  const int answer = of_card(inode(fd), request, given), error = errno;
+  pthread_mutex_unlock(&table_lock);
+  errno = error;
+  return answer;
+}
+
+/** The buffer that a place of a card is, or -1 with its errno. */
+static int buffer_at(int card, uint64_t offset, size_t length) {
+  struct stat of = {0};
+  pthread_mutex_lock(&table_lock);
+  const kept *found = of_handle(inode(card), (uint32_t)(offset >> HANDLE_SHIFT));
+  const int fd = found && !(uint32_t)offset && fstat(found->fd, &of) == 0 && length <= (size_t)of.st_size ? found->fd : -1;
+  pthread_mutex_unlock(&table_lock);
+  return fd < 0 ? refused(EINVAL) : fd;
 }
 
 static mode_t mode_of(int flags, va_list *arguments) {
@@ -220,11 +325,10 @@ EXPORT int ioctl(int fd, unsigned long request, ...) {
 }
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset) {
-  if (is_card_mapped && offset >= PAGE && is(fd, CARD)) {
-    struct stat of;
-    fd = kept((uint32_t)(offset / PAGE));
+  if (is_card_mapped && offset > 0 && is(fd, CARD)) {
+    fd = buffer_at(fd, (uint64_t)offset, length);
+    if (fd < 0) return MAP_FAILED;
     offset = 0;
-    if (fd < 0 || fstat(fd, &of) < 0 || length > (size_t)of.st_size) return refused(EINVAL), MAP_FAILED;
   }
   return NEXT(mmap64)(address, length, protection, flags, fd, offset);
 }
