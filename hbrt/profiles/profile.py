@@ -58,11 +58,14 @@ class Cores:
 
 
 class Measured(NamedTuple):
-    """What a profile was fitted to of one op: bytes of its calls, and how far a fit to the other ops was off for it."""
+    """What a profile was fitted to of one op: bytes of its calls, and how far a fit to the other ops was off for it.
+
+    None where no other op was measured, and left out in a file: nobody knows how far such a fit is off.
+    """
 
     least_bytes: int
     most_bytes: int
-    error: float
+    error: float | None
 
 
 class Profile(NamedTuple):
@@ -299,7 +302,10 @@ def _measured(table: Any, path: Path) -> dict[str, Measured]:
         BadProfileError: the table is not as ``hbrt estimate calibrate`` writes it.
     """
     try:
-        return {op: Measured(int(least), int(most), float(error)) for op, (least, most, error) in table.items()}
+        return {
+            op: Measured(int(least), int(most), float(error[0]) if error else None)
+            for op, (least, most, *error) in table.items()
+        }
     except (AttributeError, TypeError, ValueError):
         raise BadProfileError(f"{path}: [{MEASURED}] must have OP = [least bytes, most bytes, error].") from None
 

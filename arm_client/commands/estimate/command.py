@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from arm_client.commands.estimate.what_if import changes
+from arm_client.commands.estimate.what_if import WHAT_IF, changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
@@ -190,23 +190,27 @@ def of(
             raise click.UsageError("A model takes --profiles, --against and --json alone: nothing of it is run.")
         document = document_of_model(Path(what), profiles)
         return _answer(document, parts_of_model(document), against, allow)
-    if profiles and profile:
+    if profiles is not None and profile:
         raise click.UsageError("--profile is for one board, --profiles for several: leave one of them out.")
 
-    def estimate(wanted: Profile | None) -> tuple[dict[str, Any], Profile]:
-        base, used, known = _calls(what, arguments, board, image, wanted, changed, is_quiet=against is not None)
-        return document_of(what, known, base, used, is_relayed=is_relayed), used
-
-    if profiles:
-        document = document_of_boards(what, [estimate(one)[0] for one in _profiles(profiles)])
+    wanted = _profiles(profiles) if profiles is not None else [profile]
+    found = [
+        (document_of(what, known, base, used, is_relayed=is_relayed), used)
+        for base, used, known in _calls(what, arguments, board, image, wanted, changed, is_quiet=against is not None)
+    ]
+    if profiles is not None:
+        document = document_of_boards(what, [one for one, _ in found])
         return _answer(document, parts_of_boards(document), against, allow)
-    document, used = estimate(profile)
+    ((document, used),) = found
     return _answer(document, parts_shown(document, used), against, allow)
 
 
 def _profiles(names: str) -> list[Profile]:
+    wanted = [one.strip() for one in names.split(",") if one.strip()]
+    if not wanted:
+        raise click.UsageError(f"--profiles {names!r} names no board; write names with commas between them.")
     try:
-        return [find(one.strip()) for one in names.split(",") if one.strip()]
+        return [find(one) for one in wanted]
     except BadSettingError as error:
         raise click.UsageError(str(error).replace("HBRT_PROFILE", "--profiles", 1)) from None
 
@@ -216,21 +220,27 @@ def _calls(
     arguments: tuple[str, ...],
     board: BoardRef,
     image: Path | None,
-    profile: Profile | None,
+    profiles: Sequence[Profile | None],
     changed: dict[str, float],
     *,
     is_quiet: bool,
-) -> tuple[Profile, Profile, Known]:
-    """The calls of a program or of a command: the profile that they ran with, the one that is wanted, and they."""
+) -> Iterator[tuple[Profile, Profile, Known]]:
+    """The calls of a program or of a command, for each profile that is wanted, or None for its own.
+
+    Returns:
+        The profile that they ran with, the one that is wanted, and they. A program runs once for each.
+    """
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
     from hbrt.profiles.estimate import needs_a_run
 
     if Path(what).is_file():
-        wanted = (profile or active()).fixed(changed, "--what-if")
-        dsp_image = private_image(image)
-        if not is_quiet:
-            say_private(dsp_image, wanted.name)
-        return wanted, wanted, calls_of_program(_command_of(what, arguments), wanted, dsp_image)
+        for one in profiles:
+            wanted = (one or active()).fixed(changed, WHAT_IF)
+            dsp_image = private_image(image)
+            if not is_quiet:
+                say_private(dsp_image, wanted.name)
+            yield wanted, wanted, calls_of_program(_command_of(what, arguments), wanted, dsp_image)
+        return
     cmd = _number(what)
     if arguments or image:
         raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
@@ -239,7 +249,8 @@ def _calls(
     base, known = calls_of_board(board, cmd)
     if not is_json() and not is_quiet:
         show_text(f"Calls that board {board.name} remembers, profile {base.name}.")
-    return base, (profile or base).fixed(changed, "--what-if"), known
+    for one in profiles:
+        yield base, (one or base).fixed(changed, WHAT_IF), known
 
 
 def _answer(document: dict[str, Any], parts: Iterator[object], against: dict[str, Any] | None, allow: float) -> Report:
@@ -317,7 +328,8 @@ def calibrate(file: Path, image: Path | None, output: Path, profile: Profile | N
         lines.append(f'{key} = {{ value = {value!r}, assumed = [{one.low!r}, {one.high!r}], why = "{why}" }}')
     lines.append(f"[{MEASURED}]  # op = [least bytes, most bytes, error of a fit to the other ops]")
     for op, (least, most) in sizes_of(measured).items():
-        lines.append(f"{json.dumps(op)} = [{least}, {most}, {held_out.get(op, fitted.after):.4f}]")
+        off = f", {held_out[op]:.4f}" if op in held_out else ""  # of a single op there is none
+        lines.append(f"{json.dumps(op)} = [{least}, {most}{off}]")
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     find(str(output.absolute()))  # it reads back
     kept = [key for key in base.assumed if key not in fitted.values and not needs_a_run(key)]

@@ -31,6 +31,8 @@ def boards_of(names: str | None) -> list[str]:
         name = active().chip
         return [name] if name in chips() or name in ALIASES else [*chips(), *({name} & assumed().keys())]
     wanted = [one.strip() for one in names.split(",") if one.strip()]
+    if not wanted:
+        raise click.UsageError(f"--profiles {names!r} names no board; write names with commas between them.")
     for name in wanted:
         if chip_named(name) is None:
             raise click.UsageError(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from arm_client.commands.estimate.calls import Known
+from arm_client.commands.estimate.what_if import WHAT_IF
 from hbrt.accelerators.chips import assumed, chip_named, range_of_chip
 from hbrt.cli.tables import Column, Table, Time, number, numbers, short_time, time_of_us
 from hbrt.findings.text import counted
@@ -125,13 +126,11 @@ def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:
     for call in calls:
         if not call.model_us:
             of_ops.setdefault(call.name, []).append(call)
-    worst = max(one.error for one in profile.measured.values())
+    errors = [one.error for one in profile.measured.values() if one.error is not None]
+    off = f" Fits that had not seen an op were off by up to {max(errors):.0%}." if errors else ""
     found = []
     if unknown := [name for name in of_ops if name not in profile.measured]:
-        found.append(
-            f"Extrapolated: no measurement of {', '.join(unknown)} is in profile {profile.name}. Fits that had not "
-            f"seen an op were off by up to {worst:.0%}."
-        )
+        found.append(f"Extrapolated: no measurement of {', '.join(unknown)} is in profile {profile.name}.{off}")
     for name, some in of_ops.items():
         if name in profile.measured and not _is_measured(some, profile):
             one, sizes = profile.measured[name], [call.size_bytes for call in some]
@@ -147,6 +146,11 @@ def _is_measured(calls: Sequence[Call], profile: Profile) -> bool:
     if (one := profile.measured.get(calls[0].name)) is None or calls[0].model_us:
         return False
     return all(one.least_bytes <= 2 * call.size_bytes and call.size_bytes <= 2 * one.most_bytes for call in calls)
+
+
+def _is_changed(profile: Profile) -> bool:
+    """Whether constants are others than those that were fitted: the errors of the fit are not theirs."""
+    return any(one.source == WHAT_IF for one in profile.constants.values())
 
 
 def _models(profile: Profile) -> tuple[float, float]:
@@ -201,8 +205,9 @@ def _each(
 
     parts = [(parts_of(one, base, profile, is_relayed=is_relayed), n) for one, n in alike.items()]
     costs = [(op_cost(one, base, profile), n) for one, n in alike.items() if not one.model_us]
-    if _is_measured(calls, profile):
-        mean = range_of_fit(mean_us(profile), profile.measured[calls[0].name].error)
+    error = profile.measured[calls[0].name].error if _is_measured(calls, profile) else None
+    if error is not None and not _is_changed(profile):
+        mean = range_of_fit(mean_us(profile), error)
     else:
         mean = range_of(mean_us, profile, _models(profile) if calls[0].model_us else ONE)
     row = {

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from arm_client.commands.estimate.report import OF_INT8, us
 from hbrt.cli.tables import Column, Table, number, time_of_us
+from hbrt.findings.text import counted
 from hbrt.profiles.estimate import Parts
 
 
@@ -25,9 +26,15 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
     )
     if any(one["parts"]["model"] for one in boards):
         yield OF_INT8
+    if any(row["is_estimated"] for one in boards for row in one["calls"]):
+        yield "Some ops charge nothing; estimated from their reads and writes; see hb_dsp_charge."
     for one in boards:
         if one["unknown_runs"]:
-            yield f"{one['board']}: without {one['unknown_runs']} runs of models, whose time is not known."
+            runs = counted(one["unknown_runs"], "run")
+            yield f"{one['board']}: without {runs} of models, whose time is not known."
+        if one["forgotten"]:
+            tasks = counted(one["forgotten"], "earlier task")
+            yield f"{one['board']}: without {tasks}: a board remembers the newest of each core."
         if one["ddr_wait_us"] > 0.001 * one["run_us"]:
             yield f"{one['board']}: the cores wait {us(one['ddr_wait_us'])} of it for the DDR that they share, assumed."
         yield from (f"{one['board']}: {line}" for line in one["extrapolated"])

@@ -8,6 +8,8 @@ from hbrt.profiles.keys import KEYS
 from hbrt.profiles.profile import BadProfileError, Profile
 from hbrt.settings import BadSettingError, parse_size
 
+WHAT_IF: Final = "--what-if"
+"""The source of the constants that it changes."""
 SHORT: Final = {
     "clock": "cores.dsp.clock_mhz",
     "cores": "cores.dsp.count",

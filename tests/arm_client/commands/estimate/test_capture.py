@@ -9,6 +9,7 @@ from arm_client.commands.estimate.calls import Known
 from arm_client.commands.estimate.capture import measurements_of, usable
 from arm_client.commands.estimate.fit import BadMeasurementsError
 from arm_client.commands.estimate.report import document_of
+from arm_client.commands.estimate.what_if import WHAT_IF
 from hbrt.profiles.estimate import FIT, Call as Charged
 from hbrt.profiles.profile import BadProfileError, Measured, find, from_answer, load, to_answer
 from hbrt.profiles.work import Work
@@ -73,3 +74,18 @@ def test_what_lies_beyond_the_measurements_is_said_to_be_extrapolated(tmp_path: 
     file.write_text('base = "j5"\n[measured]\nsoftmax = 3\n')
     with pytest.raises(BadProfileError, match=r"must have OP = "):
         load(file)
+
+
+def test_a_fit_to_one_op_and_changed_constants_have_the_range_of_what_is_assumed(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('base = "j5"\n[measured]\n"softmax" = [1000, 4000]\n')
+    alone = load(file)
+    assert from_answer(to_answer(alone)).measured == {"softmax": Measured(1000, 4000, None)}
+    call = Charged(0x400, "softmax", 100, Work(bundles=10), 8000, 2, 0, 9)
+    assumed = document_of("", Known([call], 0, 0), J5, J5, is_relayed=False)["total"]
+    total = document_of("", Known([call], 0, 0), alone, alone, is_relayed=False)["total"]
+    assert [total[end] for end in ("low_us", "high_us")] == pytest.approx([assumed["low_us"], assumed["high_us"]])
+    file.write_text('base = "j5"\n[measured]\n"softmax" = [1000, 4000, 0.01]\n')
+    changed = load(file).fixed({"cores.dsp.clock_mhz": 200}, WHAT_IF)
+    total = document_of("", Known([call], 0, 0), changed, changed, is_relayed=False)["total"]
+    assert total["high_us"] > 1.5 * total["modelled_us"]

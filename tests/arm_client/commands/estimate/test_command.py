@@ -300,6 +300,7 @@ def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_pa
     assert "At the end of their range, where the board may lie beyond it: vector.schedule, " in said
     assert "Not determined by these measurements, and kept: " in said
     assert load(out).name == "ours"
+    assert [one.error for one in load(out).measured.values()] == [None]
     file.write_text(file.read_text().replace(",1000", ",soon"))
     code, said = shell.refused("estimate", "calibrate", str(file), "--output", str(out))
     assert code == 2
