@@ -89,6 +89,15 @@ def test_a_size_of_zero_keeps_the_place_of_its_crop(
     assert bgr(scaler.get_img(2, 32, 24), 32, 24) == [1, 0, 0]
 
 
+@pytest.mark.parametrize("crop", [[100, 0, 32, 24], [-1, 0, 32, 24], [0, 25, 32, 24], [5, 5]])
+def test_a_crop_beyond_the_sensor_is_refused(
+    camera: srcampy.Camera, capsys: pytest.CaptureFixture[str], crop: list[int]
+) -> None:
+    assert camera.open_cam(0, -1, 1000, 32, 24, 48, 64, crop) == -1
+    assert f"Invalid crop {crop}: must " in capsys.readouterr().err
+    assert bgr(camera.get_img(2, 32, 24), 32, 24) == [0, 0, 1]  # as it was opened before
+
+
 def test_a_camera_does_not_crop_as_it_did_as_a_scaler(camera: srcampy.Camera) -> None:
     frame = camera.get_img(2, 32, 24)
     assert camera.open_vps(1, 2, 64, 48, 32, 24, [64, 48, 32, 24]) == 0

@@ -36,7 +36,8 @@ class _Vio(Camera):
         raw_height, raw_width, fps = how
         widths, heights = ([one[at] for one in sizes] for at in range(2))
         code = self.open_cam(0, -1, fps, widths, heights, raw_height, raw_width, crops)
-        self._turns = turns
+        if not code:
+            self._turns = turns
         return code
 
     def whole(self, width: int, height: int) -> bytes | None:

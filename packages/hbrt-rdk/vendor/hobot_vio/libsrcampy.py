@@ -72,13 +72,18 @@ class Camera:
         """Open the camera that HBRT_CAMERA names, with frames at ``fps`` in each of the sizes. Returns 0 or -1.
 
         They are also delivered in the sensor's size, ``raw_width`` by ``raw_height``: 1920x1080 when either is 0 or
-        less. A size of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] in the sensor's size.
+        less. A size of 0 is the sensor's, too. A size may have a crop, [x, y, width, height] in the sensor's size; a
+        width or height of 0 or less is all of it.
         """
         del pipe_id, video_index
-        self._input = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
+        sensor = (raw_width, raw_height) if raw_width > 0 and raw_height > 0 else DEFAULT_SIZE
+        crops = _rows(crop_rect)
+        for crop in crops:
+            _check_crop(crop, sensor)
+        self._input = sensor
         self._sizes = [*(size or self._input for size in _sizes(width, height)), self._input]
         self._frames, self._set, self._source = CameraFrames(fps), None, None
-        self._crops, self._turns = _rows(crop_rect), []
+        self._crops, self._turns = crops, []
         return 0
 
     @_answers
@@ -456,6 +461,19 @@ def _sizes(width: int | Sequence[int], height: int | Sequence[int]) -> list[tupl
 def _rows(given: Sequence[Any] | None) -> list[Sequence[int]]:
     """Lists of numbers, of several or of one."""
     return [given] if given and isinstance(given[0], int) else list(given or ())
+
+
+def _check_crop(crop: Sequence[int], size: tuple[int, int]) -> None:
+    """Check that a crop lies inside a frame of this size.
+
+    Raises:
+        ValueError: it has not four numbers, or reaches beyond the frame.
+    """
+    if len(crop) != 4:
+        raise ValueError(f"Invalid crop {list(crop)}: must be [x, y, width, height].")
+    x, y, width, height = crop
+    if width > 0 and height > 0 and not (0 <= x <= size[0] - width and 0 <= y <= size[1] - height):
+        raise ValueError(f"Invalid crop {list(crop)}: must lie inside the sensor's {size[0]}x{size[1]}.")
 
 
 def _codec(kind: int) -> str:
