@@ -135,8 +135,9 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
     low, high = fast / (1 + spread), slow / (1 - spread)
     why = [one.why] if one else []
     if any(layer.macs and layer.feature_bits > 8 for layer in layers):
-        wide = _wide(fitted)
-        low, high = min(low, us / (1 + wide["off"])), max(high, us / (1 - wide["off"]))
+        wide, is_wide = _wide(fitted), [layer.feature_bits > 8 for layer in layers]
+        off = wide["off"] * float(times.us[is_wide].sum() / times.us.sum())
+        low, high = min(low, us / (1 + off)), max(high, us / (1 - off))
         why.append(wide["why"])
     return Run(us, low, high, times, "; ".join(why))
 

@@ -122,6 +122,10 @@ def test_the_range_of_numbers_of_16_bits_holds_the_published_times_of_float16() 
     inside = [run.low_us <= one.figure.published_us <= run.high_us for run, one in zip(runs, rows, strict=True)]
     assert sum(inside) >= WITHIN * len(rows)
     assert all(one.high_us == pytest.approx(one.us / (1 - within_90(rows)), rel=0.01) for one in runs)
+    layers = layers_of("resnet50")
+    run = run_of(layers, "rk3588")
+    mixed = run_of([layers[0]._replace(feature_bits=16), *layers[1:]], "rk3588")
+    assert mixed.high_us / mixed.us < 1.5 * run.high_us / run.us  # one layer of 16 bits is not the whole run
 
 
 def test_a_chip_without_figures_is_assumed_and_its_range_holds_its_factors() -> None:
