@@ -228,7 +228,8 @@ def range_of_all(parts: Sequence[tuple[Range, int]], value: float) -> Range:
         parts: Of the calls, by their kinds.
         value: The time, which is shorter than their sum where they ran beside one another.
     """
-    scale = value / sum(count * one.value for one, count in parts)
+    whole = sum(count * one.value for one, count in parts)
+    scale = value / whole if whole else 1.0
     spread: dict[str, Spread] = {}
     for one, count in parts:
         for each in one.spread:

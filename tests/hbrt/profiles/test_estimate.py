@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from hbrt.profiles.estimate import Call, calls_of, op_cost, parts_of, range_of, total_us
+from hbrt.profiles.estimate import Call, calls_of, op_cost, parts_of, range_of, range_of_all, range_of_fit, total_us
 from hbrt.profiles.profile import find
 from hbrt.profiles.work import NO_WORK, Work, task_cost
 from tests.each import each
@@ -70,6 +70,11 @@ def test_a_range_names_what_moves_it_and_shares_add_up() -> None:
     assert found.spread[0].key == "rpc.call_us"
     assert sum(map(found.share, found.spread)) == pytest.approx(1)
     assert "cpu.random_ns" not in {one.key for one in found.spread}
+
+
+def test_a_range_of_calls_that_take_no_time_is_zero() -> None:
+    found = range_of_all([(range_of_fit(0.0, 0.1), 3)], 0.0)
+    assert (found.low, found.value, found.high) == (0, 0, 0)
 
 
 def test_calls_are_read_from_a_boards_history() -> None:
