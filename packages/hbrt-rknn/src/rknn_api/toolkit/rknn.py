@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hbrt.models.spec.graph_edits import graph_inputs
 from rknn_api.calls import Calls, path_of
 from rknn_api.container import Container, read, written
 from rknn_api.encryption import encrypted, is_encrypted
@@ -258,6 +259,7 @@ class RKNN(Calls):
             prepared = self._prepare()
             batch = _batch(rknn_batch_size)
             ranges = prepared.ranges(dataset) if do_quantization else None
+            self._tell_normalized(prepared)
             self._tell_sparse(prepared, is_quantized=do_quantization)
             one = built(prepared, self._name, ranges, batch=batch)
             if auto_hybrid and ranges is not None and dataset is not None:
@@ -294,6 +296,17 @@ class RKNN(Calls):
             self._log.warning(
                 call, "Nothing of the model is quantized: none of its operators on float32 can be; it runs as it was."
             )
+
+    def _tell_normalized(self, prepared: Prepared) -> None:
+        """Warn of the inputs for which mean_values or std_values has numbers of others alone."""
+        names = [value.name for value in graph_inputs(self._loaded.graph)] if self._loaded else []
+        config = prepared.config
+        for what, given, effect in (
+            ("mean_values", config.mean_values, "nothing is subtracted"),
+            ("std_values", config.std_values, "it is not divided"),
+        ):
+            if given and (lost := names[len(given) :]):
+                self._log.warning("build", f"{what} has no numbers for {', '.join(map(repr, lost))}: {effect}.")
 
     def _tell_sparse(self, prepared: Prepared, *, is_quantized: bool) -> None:
         if prepared.config.sparse is None:

@@ -214,11 +214,14 @@ def test_a_mask_of_infinity_stays_in_real_numbers_and_the_rest_is_quantized(
     assert 0 < np.abs(found[0] - golden[0]).max() < 0.1
 
 
-def test_one_list_is_for_the_first_of_two_inputs(rknn: RKNN, tmp_path: Path) -> None:
+def test_one_list_is_for_the_first_of_two_inputs(rknn: RKNN, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     nodes = [helper.make_node("Neg", [name], [f"{name}_out"]) for name in ("image", "text")]
     inputs = {"image": (1, 3, 4, 4), "text": (1, 2, 3)}
     model = nets.saved(tmp_path, nodes, inputs, ["image_out", "text_out"])
     ready(rknn, model, quantized=False, mean_values=[[1, 2, 3]], std_values=[[2, 2, 2]])
+    told = capfd.readouterr().err
+    assert "W build: mean_values has no numbers for 'text': nothing is subtracted." in told
+    assert "W build: std_values has no numbers for 'text': it is not divided." in told
     found = rknn.inference([np.full((1, 4, 4, 3), 7, np.uint8), np.ones((1, 2, 3), F)])
     assert found is not None
     np.testing.assert_array_equal(found[0][0, :, 0, 0], [-3, -2.5, -2])
