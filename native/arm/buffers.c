@@ -123,27 +123,27 @@ static ino_t inode(int fd) {
   return fstat(fd, &of) == 0 ? of.st_ino : 0;
 }
 
-/** Whether a card is still open in this process, by any descriptor. */
-static bool is_open(ino_t card) {
-  DIR *all = opendir("/proc/self/fd");
-  bool found = all == NULL;
-  for (struct dirent *one; !found && (one = readdir(all)) != NULL;) {
-    const int fd = atoi(one->d_name);
-    found = is(fd, CARD) && inode(fd) == card;
-  }
-  if (all) closedir(all);
-  return found;
+/** Give up a handle, and close its descriptor if it is still that of its buffer. */
+static void drop(kept *one) {
+  if (inode(one->fd) == one->buffer) close(one->fd);
+  one->handle = 0;
 }
 
-/** Let go of the buffers of cards that were closed, as a kernel does at the close. */
+/** Give up the handles of cards that were closed, as a kernel does at the close. */
 static void sweep(void) {
+  bool is_open[MAX_HANDLES] = {false};
+  DIR *all = opendir("/proc/self/fd");
+  if (all == NULL) return;
   pthread_mutex_lock(&table_lock);
-  for (kept *one = table; one < table + MAX_HANDLES; one++) {
-    if (!one->handle || is_open(one->card)) continue;
-    close(one->fd);
-    one->handle = 0;
+  for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
+    const int fd = atoi(entry->d_name);
+    const ino_t card = is(fd, CARD) ? inode(fd) : 0;
+    for (int at = 0; card && at < MAX_HANDLES; at++) is_open[at] |= table[at].card == card;
   }
+  for (int at = 0; at < MAX_HANDLES; at++)
+    if (table[at].handle && !is_open[at]) drop(&table[at]);
   pthread_mutex_unlock(&table_lock);
+  closedir(all);
 }
 
 /** open() failed on this path: the stand-in, where it is of one of the devices. */
@@ -227,7 +227,7 @@ static int create(ino_t card, struct dumb *given) {
 static int export_to(ino_t card, struct prime *given) {
   const kept *found = of_handle(card, given->handle);
   if (!found) return refused(ENOENT);
-  given->fd = opened_as(found->fd, given->flags);
+  given->fd = opened_as(found->fd, given->flags | O_RDWR); /* devices write there, whatever the program may */
   return given->fd < 0 ? -1 : 0;
 }
 
@@ -249,8 +249,8 @@ static int place(ino_t card, struct map *given) {
 static int let_go(ino_t card, uint32_t handle) {
   kept *found = of_handle(card, handle);
   if (!found) return refused(EINVAL);
-  found->handle = 0;
-  return close(found->fd);
+  drop(found);
+  return 0;
 }
 
 static int capability(struct capability *given) {
@@ -285,14 +285,17 @@ static int answered(int fd, unsigned long request, void *given) {
   return answer;
 }
 
-/** The buffer that a place of a card is, or -1 with its errno. */
-static int buffer_at(int card, uint64_t offset, size_t length) {
+/** Map a buffer by its place in a card, whole or from its start on. */
+static void *mapped(void *address, size_t length, int protection, int flags, int card, uint64_t offset) {
   struct stat of = {0};
-  pthread_mutex_lock(&table_lock);
+  void *at = MAP_FAILED;
+  pthread_mutex_lock(&table_lock); /* until it is mapped: another thread may destroy the buffer */
   const kept *found = of_handle(inode(card), (uint32_t)(offset >> HANDLE_SHIFT));
-  const int fd = found && !(uint32_t)offset && fstat(found->fd, &of) == 0 && length <= (size_t)of.st_size ? found->fd : -1;
+  errno = EINVAL;
+  if (found && !(uint32_t)offset && fstat(found->fd, &of) == 0 && length <= (size_t)of.st_size)
+    at = NEXT(mmap64)(address, length, protection, flags, found->fd, 0);
   pthread_mutex_unlock(&table_lock);
-  return fd < 0 ? refused(EINVAL) : fd;
+  return at;
 }
 
 static mode_t mode_of(int flags, va_list *arguments) {
@@ -325,11 +328,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...) {
 }
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset) {
-  if (is_card_mapped && offset > 0 && is(fd, CARD)) {
-    fd = buffer_at(fd, (uint64_t)offset, length);
-    if (fd < 0) return MAP_FAILED;
-    offset = 0;
-  }
+  if (is_card_mapped && is(fd, CARD)) return mapped(address, length, protection, flags, fd, (uint64_t)offset);
   return NEXT(mmap64)(address, length, protection, flags, fd, offset);
 }
 

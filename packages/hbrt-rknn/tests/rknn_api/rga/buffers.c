@@ -60,6 +60,7 @@ static int cards(int card) {
   struct map one = {.handle = dumb.handle};
   CHECK(ioctl(card, MAP_DUMB, &one) == 0);
   CHECK(mmap(NULL, 1, PROT_READ, MAP_SHARED, card, (off_t)one.offset + 4096) == MAP_FAILED && errno == EINVAL);
+  CHECK(mmap(NULL, 1, PROT_READ, MAP_SHARED, card, 0) == MAP_FAILED && errno == EINVAL);
   return ioctl(card, DESTROY_DUMB, &dumb.handle) == 0 ? 0 : __LINE__;
 }
 
@@ -74,7 +75,7 @@ int main(void) {
   struct dumb dumb = {.width = W, .height = H, .bpp = 24};
   CHECK(ioctl(card, CREATE_DUMB, &dumb) == 0 && dumb.pitch == 64 && dumb.size == 64 * H);
   struct map map = {.handle = dumb.handle};
-  struct prime prime = {.handle = dumb.handle, .flags = O_CLOEXEC | O_RDWR};
+  struct prime prime = {.handle = dumb.handle, .flags = O_CLOEXEC};
   CHECK(ioctl(card, MAP_DUMB, &map) == 0 && ioctl(card, HANDLE_TO_FD, &prime) == 0);
   uint8_t *to = mmap(NULL, dumb.size, PROT_READ | PROT_WRITE, MAP_SHARED, card, (off_t)map.offset);
   CHECK(to != MAP_FAILED && mmap(NULL, 2 * 4096, PROT_READ, MAP_SHARED, card, (off_t)map.offset) == MAP_FAILED);
