@@ -15,7 +15,8 @@ COCO: Final = 80
 """Classes of the published detectors."""
 
 
-def _width(channels: float) -> int:
+def width_of(channels: float) -> int:
+    """A scaled number of channels, up to a multiple of 8."""
     return ceil(channels / 8) * 8
 
 
@@ -51,6 +52,20 @@ def c2f(
 def plain(net: Net, x: Tensor, channels: int) -> Tensor:
     """The inner block of C2f."""
     return bottleneck(net, x, channels, 1.0, kernel=3)
+
+
+def nested(net: Net, x: Tensor, channels: int) -> Tensor:
+    """The inner block of C3k2 that is a C3k."""
+    return c3(net, x, channels, 2, kernel=3)
+
+
+def c3k2(net: Net, x: Tensor, channels: int, depth: int, *, has_c3k: bool, ratio: float = 0.5) -> Tensor:
+    """YOLO11's block: C2f around C3k, or around a bottleneck of half the channels."""
+
+    def half(net: Net, x: Tensor, channels: int) -> Tensor:
+        return bottleneck(net, x, channels, 0.5, kernel=3)
+
+    return c2f(net, x, channels, depth, nested if has_c3k else half, ratio)
 
 
 def sppf(net: Net, x: Tensor, channels: int, act: str = "silu") -> Tensor:
@@ -120,7 +135,7 @@ def yolov5(depth: float, width: float, *, act: str = "silu", head: str = "v5", s
     net = Net()
 
     def c(channels: int) -> int:
-        return _width(channels * width)
+        return width_of(channels * width)
 
     def d(count: int) -> int:
         return max(round(count * depth), 1)
@@ -151,7 +166,7 @@ def yolov8(depth: float, width: float, most: int, *, head: str = "detect", size:
     net = Net()
 
     def c(channels: int) -> int:
-        return _width(min(channels, most) * width)
+        return width_of(min(channels, most) * width)
 
     def d(count: int) -> int:
         return max(round(count * depth), 1)
@@ -190,31 +205,25 @@ def yolo11(depth: float, width: float, most: int, *, is_large: bool, head: str =
     net = Net()
 
     def c(channels: int) -> int:
-        return _width(min(channels, most) * width)
+        return width_of(min(channels, most) * width)
 
     repeats = max(round(2 * depth), 1)
 
-    def half(net: Net, x: Tensor, channels: int) -> Tensor:
-        return bottleneck(net, x, channels, 0.5, kernel=3)
-
-    def nested(net: Net, x: Tensor, channels: int) -> Tensor:
-        return c3(net, x, channels, 2, kernel=3)
-
-    def c3k2(x: Tensor, channels: int, *, has_c3k: bool, ratio: float = 0.5) -> Tensor:
-        return c2f(net, x, channels, repeats, nested if has_c3k or is_large else half, ratio)
+    def block(x: Tensor, channels: int, *, has_c3k: bool, ratio: float = 0.5) -> Tensor:
+        return c3k2(net, x, channels, repeats, has_c3k=has_c3k or is_large, ratio=ratio)
 
     x = net.conv(net.conv(Tensor(3, size, size), c(64), 3, 2), c(128), 3, 2)
-    x = c3k2(x, c(256), has_c3k=False, ratio=0.25)
-    p3 = x = c3k2(net.conv(x, c(256), 3, 2), c(512), has_c3k=False, ratio=0.25)
-    p4 = x = c3k2(net.conv(x, c(512), 3, 2), c(512), has_c3k=True)
-    x = c3k2(net.conv(x, c(1024), 3, 2), c(1024), has_c3k=True)
+    x = block(x, c(256), has_c3k=False, ratio=0.25)
+    p3 = x = block(net.conv(x, c(256), 3, 2), c(512), has_c3k=False, ratio=0.25)
+    p4 = x = block(net.conv(x, c(512), 3, 2), c(512), has_c3k=True)
+    x = block(net.conv(x, c(1024), 3, 2), c(1024), has_c3k=True)
     if head == "cls":
         return _classify(net, psa(net, x, c(1024), repeats))
     p5 = x = psa(net, sppf(net, x, c(1024)), c(1024), repeats)
-    n4 = x = c3k2(net.concat(net.up(x), p4), c(512), has_c3k=False)
-    o3 = x = c3k2(net.concat(net.up(x), p3), c(256), has_c3k=False)
-    o4 = x = c3k2(net.concat(net.conv(x, c(256), 3, 2), n4), c(512), has_c3k=False)
-    o5 = c3k2(net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), has_c3k=True)
+    n4 = x = block(net.concat(net.up(x), p4), c(512), has_c3k=False)
+    o3 = x = block(net.concat(net.up(x), p3), c(256), has_c3k=False)
+    o4 = x = block(net.concat(net.conv(x, c(256), 3, 2), n4), c(512), has_c3k=False)
+    o5 = block(net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), has_c3k=True)
     heads(net, (o3, o4, o5), head, is_light=True)
     if head == "seg":
         proto(net, o3, c(256))
@@ -231,7 +240,7 @@ def yolov10(scale: str, size: int = 640) -> Net:
     net = Net()
 
     def c(channels: int) -> int:
-        return _width(min(channels, most) * width)
+        return width_of(min(channels, most) * width)
 
     def d(count: int) -> int:
         return max(round(count * depth), 1)
@@ -304,7 +313,7 @@ def yolov6(scale: str, size: int = 640) -> Net:  # noqa: C901 - its blocks
     net, is_csp = Net(), scale == "m"
 
     def c(channels: int) -> int:
-        return _width(channels * width)
+        return width_of(channels * width)
 
     def d(count: int) -> int:
         return max(round(count * depth), 1)

@@ -5,11 +5,10 @@ Sources: the configuration files of ultralytics.
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Final, NamedTuple
 
 from hbrt.accelerators.layer import Net, Tensor
-from hbrt.accelerators.yolo import bottleneck, c2f, c3, heads, proto
+from hbrt.accelerators.yolo import c3, c3k2, heads, nested, proto, sppf, width_of
 
 _HEAD: Final = 32
 """Channels of a head of YOLO12's attention."""
@@ -38,10 +37,7 @@ def yolov9(scale: str, *, head: str = "detect", size: int = 640) -> Net:
     net, one, is_c = Net(), _SCALES[scale], scale == "c"
 
     def csp(x: Tensor, channels: int) -> Tensor:
-        y = net.conv(x, channels // 2)
-        for _ in range(one.repeats):
-            y = bottleneck(net, y, channels // 2, 1.0, kernel=3)
-        return net.conv(net.concat(y, net.conv(x, channels // 2)), channels)
+        return c3(net, x, channels, one.repeats, kernel=3)
 
     def elan(x: Tensor, channels: int, wide: int, inner: int, *, is_plain: bool = False) -> Tensor:
         net.conv(x, wide)
@@ -60,30 +56,27 @@ def yolov9(scale: str, *, head: str = "detect", size: int = 640) -> Net:
         half = Tensor(x.channels // 2, x.height, x.width)
         return net.concat(net.conv(half, channels // 2, 3, 2), net.conv(net.pool(half, 2), channels // 2))
 
-    c3, c4, c5 = one.blocks
+    of_p3, of_p4, of_p5 = one.blocks
     image = net.conv(net.conv(Tensor(3, size, size), one.stem[0], 3, 2), one.stem[1], 3, 2)
     if is_c:
-        p3 = x = elan(down(elan(image, 256, 128, 64), 256), c3, 256, 128)
+        p3 = x = elan(down(elan(image, 256, 128, 64), 256), of_p3, 256, 128)
     else:
         first = elan(image, one.first, one.first, one.first // 2, is_plain=scale in "ts")
-        p3 = x = block(down(first, c3), c3)
-    p4 = x = block(down(x, c4), c4)
-    x = block(down(x, c5), c5)
-    parts = [net.conv(x, c5 // 2)]
-    for _ in range(3):
-        parts.append(net.pool(parts[-1]))
-    p5 = x = net.conv(net.concat(*parts), c5)
-    n4 = x = block(net.concat(net.up(x), p4), c4)
-    o3 = x = block(net.concat(net.up(x), p3), 256 if is_c else c3)
-    o4 = x = block(net.concat(down(x, one.down[0]), n4), c4)
-    o5 = block(net.concat(down(x, one.down[1]), p5), c5)
+        p3 = x = block(down(first, of_p3), of_p3)
+    p4 = x = block(down(x, of_p4), of_p4)
+    x = block(down(x, of_p5), of_p5)
+    p5 = x = sppf(net, x, of_p5)
+    n4 = x = block(net.concat(net.up(x), p4), of_p4)
+    o3 = x = block(net.concat(net.up(x), p3), 256 if is_c else of_p3)
+    o4 = x = block(net.concat(down(x, one.down[0]), n4), of_p4)
+    o5 = block(net.concat(down(x, one.down[1]), p5), of_p5)
     heads(net, (o3, o4, o5), head)
     if head == "seg":
         proto(net, o3, 256)
     return net
 
 
-def yolo12(scale: str, size: int = 640) -> Net:  # noqa: C901 - its blocks
+def yolo12(scale: str, size: int = 640) -> Net:
     """YOLO12, with attention over areas of a feature."""
     depth, width, most = {
         "n": (0.5, 0.25, 1024), "s": (0.5, 0.5, 1024), "m": (0.5, 1.0, 512), "l": (1.0, 1.0, 512), "x": (1.0, 1.5, 512),
@@ -91,19 +84,13 @@ def yolo12(scale: str, size: int = 640) -> Net:  # noqa: C901 - its blocks
     net, is_large = Net(), scale in "lx"
 
     def c(channels: int) -> int:
-        return ceil(min(channels, most) * width / 8) * 8
+        return width_of(min(channels, most) * width)
 
     def d(count: int) -> int:
         return max(round(count * depth), 1)
 
-    def half(net: Net, x: Tensor, channels: int) -> Tensor:
-        return bottleneck(net, x, channels, 0.5, kernel=3)
-
-    def nested(net: Net, x: Tensor, channels: int) -> Tensor:
-        return c3(net, x, channels, 2, kernel=3)
-
-    def c3k2(x: Tensor, channels: int, *, has_c3k: bool = False, ratio: float = 0.5) -> Tensor:
-        return c2f(net, x, channels, d(2), nested if has_c3k or scale in "mlx" else half, ratio)
+    def block(x: Tensor, channels: int, *, has_c3k: bool = False, ratio: float = 0.5) -> Tensor:
+        return c3k2(net, x, channels, d(2), has_c3k=has_c3k or scale in "mlx", ratio=ratio)
 
     def attend(x: Tensor, areas: int) -> Tensor:
         pixels = x.height * x.width // areas
@@ -130,12 +117,12 @@ def yolo12(scale: str, size: int = 640) -> Net:  # noqa: C901 - its blocks
         return net.conv(net.concat(*parts), channels)
 
     x = net.conv(net.conv(Tensor(3, size, size), c(64), 3, 2), c(128), 3, 2)
-    p3 = x = c3k2(net.conv(c3k2(x, c(256), ratio=0.25), c(256), 3, 2), c(512), ratio=0.25)
+    p3 = x = block(net.conv(block(x, c(256), ratio=0.25), c(256), 3, 2), c(512), ratio=0.25)
     p4 = x = attention(net.conv(x, c(512), 3, 2), c(512), 4)
     p5 = x = attention(net.conv(x, c(1024), 3, 2), c(1024), 1)
     n4 = x = plain(net.concat(net.up(x), p4), c(512))
     o3 = x = plain(net.concat(net.up(x), p3), c(256))
     o4 = x = plain(net.concat(net.conv(x, c(256), 3, 2), n4), c(512))
-    o5 = c3k2(net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), has_c3k=True)
+    o5 = block(net.concat(net.conv(x, c(512), 3, 2), p5), c(1024), has_c3k=True)
     heads(net, (o3, o4, o5), "detect", is_light=True)
     return net
