@@ -62,6 +62,15 @@ def _profile(_ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.BadParameter(str(error).replace("HBRT_PROFILE", "it", 1), param=param) from None
 
 
+def _names(_ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    if value is None:
+        return None
+    names = [one.strip() for one in value.split(",") if one.strip()]
+    if not names:
+        raise click.BadParameter(f"{value!r} names no board; write names with commas between them.", param=param)
+    return names
+
+
 def _former(_ctx: click.Context, param: click.Parameter, value: Path | None) -> dict[str, Any] | None:
     if value is None:
         return None
@@ -119,6 +128,11 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
         raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
 
 
+_constants = click.option(
+    "--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, or j5."
+)
+
+
 @command.command(
     "of",
     hidden=True,
@@ -134,7 +148,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
     type=ImageFile(),
     help="Image of the program's board. Default: the running board's, or HBRT_IMAGE.",
 )
-@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, or j5.")
+@_constants
 @click.option(
     "--what-if",
     "changed",
@@ -148,6 +162,7 @@ def command(ctx: click.Context, plot: Path | None, *, is_self_check: bool) -> Re
 @click.option(
     "--profiles",
     metavar="NAME,...",
+    callback=_names,
     help="Boards side by side; a PROGRAM runs on each. Default for a MODEL.onnx: that of the profile, else all that "
     "have figures.",
 )
@@ -174,7 +189,7 @@ def of(
     image: Path | None,
     profile: Profile | None,
     changed: dict[str, float],
-    profiles: str | None,
+    profiles: list[str] | None,
     against: dict[str, Any] | None,
     allow: float,
     *,
@@ -205,12 +220,9 @@ def of(
     return _answer(document, parts_shown(document, used), against, allow)
 
 
-def _profiles(names: str) -> list[Profile]:
-    wanted = [one.strip() for one in names.split(",") if one.strip()]
-    if not wanted:
-        raise click.UsageError(f"--profiles {names!r} names no board; write names with commas between them.")
+def _profiles(names: list[str]) -> list[Profile]:
     try:
-        return [find(one) for one in wanted]
+        return [find(one) for one in names]
     except BadSettingError as error:
         raise click.UsageError(str(error).replace("HBRT_PROFILE", "--profiles", 1)) from None
 
@@ -390,7 +402,7 @@ def _held_out_text(held_out: dict[str, float]) -> str:
     type=ImageFile(),
     help="Image of a private board. Default: the running board's, or HBRT_IMAGE.",
 )
-@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, or j5.")
+@_constants
 @click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
 @click.option(
     "--buffers", metavar="N", type=click.IntRange(2), default=8, show_default=True, help="Buffers against one."

@@ -21,7 +21,7 @@ MAX_LAYERS: Final = 10
 """The slowest layers that are shown of a board; --json has all."""
 
 
-def boards_of(names: str | None) -> list[str]:
+def boards_of(names: Sequence[str] | None) -> Sequence[str]:
     """The boards to estimate: the named ones, otherwise the profile's, otherwise all with figures.
 
     Raises:
@@ -30,24 +30,21 @@ def boards_of(names: str | None) -> list[str]:
     if names is None:
         name = active().chip
         return [name] if name in chips() or name in ALIASES else [*chips(), *({name} & assumed().keys())]
-    wanted = [one.strip() for one in names.split(",") if one.strip()]
-    if not wanted:
-        raise click.UsageError(f"--profiles {names!r} names no board; write names with commas between them.")
-    for name in wanted:
+    for name in names:
         if chip_named(name) is None:
             raise click.UsageError(
                 f"Models cannot be estimated for {name!r}: no parameters are fitted or assumed. Fitted are "
                 f"{', '.join([*chips(), *ALIASES])}; assumed {', '.join(assumed())}."
             )
-    return wanted
+    return names
 
 
-def document_of_model(file: Path, names: str | None) -> dict[str, Any]:
+def document_of_model(file: Path, names: Sequence[str] | None) -> dict[str, Any]:
     """Estimate the time of a model's run on boards, as plain data.
 
     Args:
         file: The ONNX model.
-        names: Boards, separated by commas; None for the profile's or, without one, all.
+        names: Of the boards; None for the profile's or, without one, all.
 
     Raises:
         click.UsageError: it cannot be read, has open sizes, or a board is not known.

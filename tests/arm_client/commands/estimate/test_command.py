@@ -88,6 +88,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
         (("estimate", "0x1", "--profile", "none"), "it is 'none', which is not a file"),
         (("estimate", "0x1", "--profiles", "j5,none"), "--profiles is 'none', which is not a file"),
         (("estimate", "0x1", "--profiles", "j5", "--profile", "j5"), "leave one of them out"),
+        (("estimate", "0x1", "--profiles", " ,"), "' ,' names no board"),
         (("estimate", "/etc/passwd"), "a model an .onnx file"),
     ],
 )
@@ -116,7 +117,7 @@ def test_runs_of_models_are_estimated_by_their_layers(shell: Shell, tmp_path: Pa
     assert ["model", "net.onnx", "2"] in [line.split()[:3] for line in told.splitlines()]
     assert "The times of models are assumed, not fitted" in told
     (runs,) = shell.json("estimate", "--json", "--profile", "x5", str(program), net)["calls"]
-    (alone,) = document_of_model(Path(net), "x5")["boards"]
+    (alone,) = document_of_model(Path(net), ["x5"])["boards"]
     assert runs["modelled_us"] == pytest.approx(alone["run_us"], rel=1e-3)
     assert runs["low_us"] == pytest.approx(alone["low_us"], rel=1e-3)
 
