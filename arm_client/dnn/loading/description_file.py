@@ -303,14 +303,16 @@ class _Reader:
             numbers[key] = self._numbers(key, text, channels)
         scale = numbers.get("scale_value", np.ones(1, np.float32))
         if "std_value" in numbers:
-            if not numbers["std_value"].all():
+            with np.errstate(divide="ignore", over="ignore"):
+                scale = np.float32(1) / numbers["std_value"]
+            if not np.isfinite(scale).all():
                 raise self._wrong("std_value", row["std_value"], "numbers other than 0")
-            scale = np.float32(1) / numbers["std_value"]
         return numbers.get("mean_value", np.zeros(1, np.float32)), scale
 
     def _numbers(self, key: str, text: str, channels: int) -> NDArray[np.float32]:
         try:
-            found = np.array([float(part) for part in text.replace(",", " ").split()], np.float32)
+            with np.errstate(over="ignore"):  # infinite as a float32, which is refused below
+                found = np.array([float(part) for part in text.replace(",", " ").split()], np.float32)
         except ValueError:
             raise self._wrong(key, text, "numbers, separated by spaces") from None
         if found.size not in {1, channels} or not np.isfinite(found).all():

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.loading.description import Description
@@ -179,6 +179,8 @@ _VALUES = st.recursive(
 )
 
 
+@example({"norm_type": "data_mean", "mean_value": 3.5e38})  # infinite as a float32
+@example({"norm_type": "data_std", "std_value": 1e-45})
 @given(st.dictionaries(st.sampled_from([*INPUT_KEYS, "input_source", "input_parameters", "quanti_type"]), _VALUES))
 def test_any_value_is_taken_or_refused(values: dict[str, object]) -> None:
     sentence = "the description: taken"
