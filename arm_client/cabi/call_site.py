@@ -48,14 +48,14 @@ def call_site(most: int | None = None) -> str:
         most: Bytes, for which callers are left out, and then the beginning. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    module, c_line = frame.f_globals.get("__name__", ""), ""
-    while is_librarys(module) and frame.f_back is not None:
+    c_line = ""
+    while is_librarys(module := frame.f_globals.get("__name__", "")):
         if module == _ENTRY_OF_C and not (c_line := of_c()).startswith(_PYTHONS_CALLS):
             break
-        frame = frame.f_back
-        module, c_line = frame.f_globals.get("__name__", ""), ""
-    if not c_line and is_librarys(module):
-        c_line = of_c()
+        if (behind := frame.f_back) is None:
+            c_line = of_c()
+            break
+        frame, c_line = behind, ""
     site = _sentence(c_line, (frame.f_code.co_filename, frame.f_lineno), *(_callers_of(frame) if _has_callers else ()))
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 

@@ -24,7 +24,7 @@ from arm_client.dnn.capi.arguments import (
     tensors_behind,
     text_behind,
 )
-from arm_client.dnn.capi.infer import bound_tensors, job_of
+from arm_client.dnn.capi.infer import job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec.properties import fill_properties
@@ -259,7 +259,7 @@ def hbDNNInfer(
     loaded = model_behind(model)
     how = checked_ctrl(ctrl)
     outputs, inputs = tensors_behind(output, "output"), tensors_behind(input, "input")
-    job = job_of(loaded, bound_tensors(loaded, outputs, inputs, device_memory()), how)
+    job = job_of(loaded, loaded.bindings.of(outputs, inputs, device_memory()), how)
     runtime.tasks.add(
         out,
         job,

@@ -18,7 +18,6 @@ from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.binding import Take, Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.dnn.tensors.image_feeds import region_of_picture
 from arm_client.dnn.tensors.resizer import Region, data_batch, output_batch
-from arm_client.dnn.tensors.tensor_memory import BindingCache
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.status import Status
 
@@ -211,7 +210,7 @@ def _elements(
                         "tensor of hbDNNRoiInfer holds one element: set the first size of validShape and alignedShape "
                         "to 1."
                     )
-                feed = feed_of(spec, BindingCache(), tensor, ddr)
+                feed = feed_of(spec, tensor, ddr)
                 makes.append(lambda feed=feed: array_of(feed))  # type: ignore[misc]
         elements.append(makes)
     return elements
@@ -230,7 +229,7 @@ def _gather(spec: TensorSpec, at: int, chosen: Sequence[Sequence[Make]]) -> NDAr
 def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, ddr: Ddr) -> Target:
     """An output of several runs, concatenated into one tensor of a larger batch."""
     if runs == 1:
-        return target_of(spec, BindingCache(), tensor, ddr)
+        return target_of(spec, tensor, ddr)
     if spec.graph_shape[:1] != (model_batch,) or spec.is_dynamic:
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR,
@@ -253,7 +252,7 @@ def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, 
         # Left as the model has it, or as padded by the runtime: the batch alone is different.
         if shape_in(shape)[:1] == own[:1]:
             shape.dimensionSize[0] = batch
-    return target_of(wide, BindingCache(), copy, ddr)
+    return target_of(wide, copy, ddr)
 
 
 def _slice(target: Target, index: int, runs: int) -> NDArray[Any] | None:

@@ -16,7 +16,8 @@ from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import HandleKind, Handles
 from arm_client.dnn.layers.plugins import plugins
 from arm_client.dnn.loading.model import LoadedModel, load
-from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges
+from arm_client.dnn.tensors.binding import Bindings
+from arm_client.dnn.tensors.tensor_memory import Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
 from hbrt.board.forked import in_child, notice
@@ -35,21 +36,18 @@ class Loaded:
     Attributes:
         model: The model.
         handle: Its handle.
-        input_caches: Bindings of the caller's tensors, a cache an input.
-        output_caches: As input_caches, for outputs.
+        bindings: Of the caller's tensors.
         names: C strings that were handed out; they live as long as the model.
     """
 
     model: LoadedModel
     handle: int = 0
-    input_caches: list[BindingCache] = field(default_factory=list)
-    output_caches: list[BindingCache] = field(default_factory=list)
+    bindings: Bindings = field(init=False)
     names: dict[str, ctypes.c_char_p] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """One cache a tensor."""
-        self.input_caches = [BindingCache() for _ in self.model.inputs]
-        self.output_caches = [BindingCache() for _ in self.model.outputs]
+        """Nothing is bound yet."""
+        self.bindings = Bindings(self.model.inputs, self.model.outputs)
 
 
 @dataclass(eq=False)

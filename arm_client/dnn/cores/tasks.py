@@ -7,7 +7,6 @@ import itertools
 import threading
 import time
 import traceback
-import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -63,6 +62,7 @@ class TaskModel(Protocol):
     """The parts of a model that a task uses."""
 
     name: str
+    is_retired: bool
     last_run_ns: int
 
     @property
@@ -99,61 +99,38 @@ class State(IntEnum):
 class Task:
     """One task: a chain of inferences that run one after the other, on one core."""
 
-    __slots__ = (
-        "_tasks",
-        "begun",
-        "callback",
-        "core",
-        "core_mask",
-        "count",
-        "end",
-        "ended_ns",
-        "handle",
-        "is_released",
-        "is_resize",
-        "is_short",
-        "is_submitted",
-        "jobs",
-        "kept",
-        "models",
-        "order",
-        "runner",
-        "runs_elsewhere",
-        "state",
-        "status",
-        "stop",
-        "text",
-        "where",
-    )
+    begun: Begun | None = None  # of its one inference, when the board's cores have it
+    callback: Callback | None = None
+    core = -1
+    core_mask = ALL_CORES
+    count = 0
+    ended_ns = 0  # CLOCK_MONOTONIC; on the board, where its cores ran it
+    handle = 0
+    is_released = False
+    is_resize = False
+    is_short = False
+    is_submitted = False
+    order = (0, 0, 0)
+    runner = 0  # the thread that runs it
+    runs_elsewhere = False
+    state = State.OPEN
+    status = 0
+    taker = 0  # the thread that ends what the board's cores have begun
+    text = ""
 
     def __init__(self, tasks: Tasks, where: str) -> None:
         self._tasks = tasks
         self.where = where
-        self.begun: Begun | None = None  # of its one inference, when the board's cores have it
         self.jobs: list[Job] = []
         self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
         self.models: list[TaskModel] = []
-        self.count = 0
         self.stop = Stop()
         self.end = OneShot()
-        self.ended_ns = 0  # CLOCK_MONOTONIC; on the board, where its cores ran it
-        self.state = State.OPEN
-        self.status = 0
-        self.text = ""
-        self.core_mask = ALL_CORES
-        self.core = -1
-        self.order = (0, 0, 0)
-        self.handle = 0
-        self.runner = 0
-        self.runs_elsewhere = False
-        self.callback: Callback | None = None
-        self.is_released = False
-        self.is_resize = False
-        self.is_short = False
-        self.is_submitted = False
 
     def run(self, core: int) -> None:
         """Run all inferences; the first that fails ends the task. An interrupt of an inline run is raised."""
+        if self.begun is not None and not self._tasks.take(self):
+            return
         begin = time.monotonic_ns()
         model = self.models[0] if len(self.models) == 1 else None
         self.core = core
@@ -192,7 +169,6 @@ class Tasks:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._unended: set[Task] = set()
-        self._retired: weakref.WeakSet[TaskModel] = weakref.WeakSet()
         self._callbacks: SimpleQueue[_Told | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
 
@@ -232,40 +208,37 @@ class Tasks:
         """
         handle = out.value
         with self._lock:
-            if model in self._retired:
+            if model.is_retired:
                 raise ModelError(
                     Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released while this call began."
                 )
             task = self._awaiting(handle) if handle else self._new()
-            if task.count + count > MAX_CHAINED:
-                raise ModelError(
-                    Status.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT,
-                    f"The task would have {task.count + count} inferences; a chain has at most {MAX_CHAINED}. "
-                    "Set more to 0 on the last one.",
-                )
+            _check_length(task.count + count)
             if not handle:
                 out.value = task.handle = self._handles.add(task)
                 self._unended.add(task)
             task.jobs.append(job)
             task.models.append(model)
             task.count += count
-            if is_last:
-                task.core_mask = core_mask or ALL_CORES
-                task.order = task_key(priority, custom_id, next(self._numbers))
-                task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
-                task.runs_elsewhere = True
-                for one in task.models:  # no generator, in which an interrupt would be lost
-                    if not one.plan.runs_elsewhere:
-                        task.runs_elsewhere = False
-                task.state = State.READY
-        if is_last:
-            if task.runs_elsewhere and len(task.models) == 1 and model.plan.is_steady:
-                task.begun = begun = Begun()
-                job.begin(task.stop, begun)
-                if begun.bound is None:
-                    task.begun = None
-            # No thread need wake for what has begun: the one that waits ends it, or that releases it.
-            self.bpu.submit(task, is_awaited=task.begun is not None or (is_awaited and task.is_short))
+            if not is_last:
+                return
+            task.core_mask = core_mask or ALL_CORES
+            task.order = task_key(priority, custom_id, next(self._numbers))
+            is_steady = len(task.models) == 1 and model.plan.is_steady
+            task.is_short = is_steady and 0 < model.last_run_ns < SHORT_NS
+            task.runs_elsewhere = True
+            for one in task.models:  # no generator, in which an interrupt would be lost
+                if not one.plan.runs_elsewhere:
+                    task.runs_elsewhere = False
+            task.state = State.READY
+        if is_steady and task.runs_elsewhere:
+            task.begun = begun = Begun()
+            job.begin(task.stop, begun)
+            if begun.bound is not None:  # the thread that waits for it ends it, or that releases it
+                task.is_submitted = True
+                return
+            task.begun = None
+        self.bpu.submit(task, is_awaited=is_awaited and task.is_short)
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
         """Submit a task that resizes a picture; it has no model, and is counted separately from tasks with one.
@@ -312,9 +285,10 @@ class Tasks:
             self._check_that_it_can_end(task)
         begun = task.begun
         is_over = begun is None or begun.wait(timeout_ms)
-        is_brief = begun is not None or (timeout_ms <= 0 and task.is_short)
-        if is_over and is_brief and self.bpu.run_inline(task):
-            return task.status, task.text
+        if begun is not None and is_over:
+            self._finish(task)
+        elif begun is None and timeout_ms <= 0 and task.is_short:
+            self.bpu.run_inline(task)
         if not is_over or not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
@@ -335,9 +309,11 @@ class Tasks:
             self._handles.get(handle)  # another thread released it: says so
         self._end_over(task)
         task.is_released = True
-        if not task.is_submitted or self.bpu.cancel(task):
+        if task.end.is_set:
+            return
+        if not task.is_submitted or (self.bpu.cancel(task) if task.begun is None else self.take(task)):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
-        elif not task.end.is_set:
+        else:
             task.stop.set()
             if task.runner != threading.get_ident():
                 task.end.wait(-1)
@@ -356,8 +332,8 @@ class Tasks:
                 self._caller.start()
             if task.end.is_set:
                 self._tell(task)
-        if task.begun is not None:
-            self.bpu.ring(task)
+        if task.begun is not None and not task.end.is_set:
+            self.bpu.submit(task)
 
     def check(self, handle: int | None) -> None:
         """Whether a handle is a live one.
@@ -386,7 +362,8 @@ class Tasks:
                         Status.HB_DNN_MODEL_IS_RUNNING,
                         f"The model {model.name!r} is used by a task that has not ended; wait for it or release it.",
                     )
-            self._retired.update(models)
+            for model in models:
+                model.is_retired = True
 
     @property
     def is_locked(self) -> bool:
@@ -456,11 +433,28 @@ class Tasks:
         self._handles = handles
         handles.detach_in_child()
 
+    def take(self, task: Task) -> bool:
+        """Whether the calling thread is the one that ends a task which the board's cores have begun."""
+        with self._lock:
+            if task.taker or not task.is_submitted:
+                return False
+            task.taker = threading.get_ident()
+        return True
+
+    def _finish(self, task: Task) -> None:
+        """End a task that the board's cores have run, unless another thread does."""
+        try:
+            task.run(-1)
+        except BaseException as error:
+            if task.taker == threading.get_ident():
+                task.interrupted(error)
+            raise
+
     def _end_over(self, task: Task) -> None:
         """Finish a task that ended on the board's cores without a waiter."""
         begun = task.begun
         if begun is not None and not task.end.is_set and begun.wait(_NO_TIME_MS):
-            self.bpu.run_inline(task)
+            self._finish(task)
 
     def _new(self, *, is_resize: bool = False) -> Task:
         if len(self._handles) >= MAX_TASKS:
@@ -546,6 +540,15 @@ class Tasks:
                 task.end.wait(_WAKING_S)
         with self._lock:  # such a task is in the queue when this lock is free again
             pass
+
+
+def _check_length(count: int) -> None:
+    if count > MAX_CHAINED:
+        raise ModelError(
+            Status.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT,
+            f"The task would have {count} inferences; a chain has at most {MAX_CHAINED}. "
+            "Set more to 0 on the last one.",
+        )
 
 
 def _raised(error: BaseException) -> str:

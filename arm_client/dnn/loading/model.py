@@ -29,6 +29,7 @@ class LoadedModel:
         inputs: Specs of the inputs, in the graph's order; initializers are not among them.
         outputs: Specs of the outputs, in the graph's order.
         plan: Runs it.
+        is_retired: Whether no task may use it anymore.
         last_run_ns: How long its last task ran, when it was the only model of it; 0 before.
     """
 
@@ -36,6 +37,7 @@ class LoadedModel:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     plan: Plan
+    is_retired: bool = False
     last_run_ns: int = 0
 
     def close(self) -> None:

@@ -20,7 +20,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -113,7 +112,8 @@ class Tensor:
 
     def holding(self, values: NDArray[Any]) -> Tensor:
         """The same tensor with stored values."""
-        made = copy(self)
+        made = object.__new__(Tensor)  # copy() takes longer than all the rest of a result
+        made.__dict__.update(self.__dict__)
         made.buffer = values
         return made
 
@@ -157,6 +157,7 @@ class Model:
         self._lock = threading.Lock()
         self._idle: list[Runner] = []
         self._latencies: deque[float] = deque(maxlen=_MAX_LATENCIES)
+        self._is_open = any(spec.is_dynamic for spec in loaded.model.inputs)
 
     @property
     def estimate_latency(self) -> float:
@@ -197,8 +198,10 @@ class Model:
 
     def _run(self, arrays: list[NDArray[Any]], timeout_ms: int, *how: int) -> tuple[Tensor, ...]:
         """As ``forward``, of one array an input; ``how`` is for ``control``."""
-        pairs = zip(self.inputs, arrays, strict=True)
-        shapes = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
+        shapes = None
+        if self._is_open:
+            pairs = zip(self.inputs, arrays, strict=True)
+            shapes = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
         try:
             runner = self._take(shapes)
             try:
@@ -255,7 +258,7 @@ class Model:
             raise error_for(error.status, str(error))
         return [_array(tensor.name, value) for tensor, value in zip(self.inputs, given, strict=True)]
 
-    def _take(self, shapes: tuple[tuple[int, ...] | None, ...]) -> Runner:
+    def _take(self, shapes: tuple[tuple[int, ...] | None, ...] | None) -> Runner:
         """Tensors that nobody uses, for inputs of these shapes. They keep the room of the largest that they held."""
         _finish_what_was_left()
         try:
@@ -265,11 +268,12 @@ class Model:
             runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=shapes)
             weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
             return runner
-        try:
-            runner.reshape(shapes)
-        except BaseException:
-            self._idle.append(runner)
-            raise
+        if shapes is not None:
+            try:
+                runner.reshape(shapes)
+            except BaseException:
+                self._idle.append(runner)
+                raise
         return runner
 
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 from arm_client.cabi.arguments import integer, short_repr
 from arm_client.cabi.dnn_macros import HB_DNN_INITIALIZE_INFER_CTRL_PARAM
 from arm_client.dnn.capi.arguments import check_schedule, milliseconds
-from arm_client.dnn.capi.infer import BoundTensors, bound_tensors, job_of
+from arm_client.dnn.capi.infer import job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
 from arm_client.dnn.cores.tasks import Inference
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.python.buffers import TensorBuffer
 from arm_client.dnn.spec.spec import TensorSpec
-from arm_client.dnn.tensors.binding import one_of_batch
-from arm_client.dnn.tensors.tensor_memory import generation_of
+from arm_client.dnn.tensors.binding import Bindings, one_of_batch
 from arm_client.errors import error_for
-from hbrt.ddr.file import Ddr
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.errors import StatusError
 from hbrt.status import Status
-
-_Key = tuple[Loaded, Ddr, int, bytes, bytes]
 
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
@@ -33,9 +30,14 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
         ModelError: INVALID_ARGUMENT: no whole numbers, or numbers that there is no core or priority for.
     """
     for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
-        if integer(value) is None:
+        if type(value) is not int and integer(value) is None:
             raise bad_argument(f"The {name} is {short_repr(value)}; write a whole number.")
     check_schedule(core_id, priority)  # before C's integers cut them
+    return _control(core_id, priority, custom_id)
+
+
+@lru_cache
+def _control(core_id: int, priority: int, custom_id: int) -> hbDNNInferCtrlParam:
     ctrl = hbDNNInferCtrlParam()
     HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
     ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id
@@ -82,8 +84,8 @@ class Runner:
         batches = len(rois) // len(resizers) if rois and resizers else 1
         times = -(-batches // resizers[0].graph_shape[0]) if resizers else 1  # the model's own batch
         specs = [beside_regions(spec) if rois else spec for spec in inputs] * batches
-        self._structures = (hbDNNTensor * len(specs))(), (hbDNNTensor * len(outputs))()
-        self._inputs, self._outputs = (cast("Sequence[hbDNNTensor]", one) for one in self._structures)
+        self._inputs = cast("Sequence[hbDNNTensor]", (hbDNNTensor * len(specs))())
+        self._outputs = cast("Sequence[hbDNNTensor]", (hbDNNTensor * len(outputs))())
         self.inputs: list[TensorBuffer] = []
         self.outputs: list[TensorBuffer] = []
         sizes = iter(pictures)
@@ -99,7 +101,7 @@ class Runner:
             self.free()
             raise
         self._takes = [buffer.take if buffer.spec.is_dynamic else None for buffer in self.outputs]
-        self._known: tuple[_Key, BoundTensors] | None = None
+        self._bindings = Bindings(inputs, outputs, self._takes)
 
     def run(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int = 0) -> float:
         """Submit, wait, release.
@@ -136,7 +138,6 @@ class Runner:
 
     def free(self) -> None:
         """Give all memory back; again does nothing."""
-        self._known = None
         for buffer in (*self.inputs, *self.outputs):
             buffer.free()
 
@@ -166,17 +167,8 @@ class Runner:
     def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Inference]:
         """What the task counts for in a chain, and its work."""
         if not self._rois:
-            return 1, job_of(loaded, self._bound(loaded), ctrl)
+            return 1, job_of(loaded, self._bindings.of(self._outputs, self._inputs, device_memory()), ctrl)
         from arm_client.dnn.capi.roi import regions_behind, roi_job  # needs OpenCV
 
         regions = regions_behind(self._rois, len(self._rois))
         return roi_job(loaded.model, self._outputs, self._inputs, regions, ctrl, self._takes)
-
-    def _bound(self, loaded: Loaded) -> BoundTensors:
-        """The tensors, bound; those of the last run while nothing has changed since then, as in most runs."""
-        ddr = device_memory()
-        inputs, outputs = self._structures
-        key = loaded, ddr, generation_of(ddr), bytes(inputs), bytes(outputs)
-        if self._known is None or self._known[0] != key:
-            self._known = key, bound_tensors(loaded, self._outputs, self._inputs, ddr, self._takes)
-        return self._known[1]

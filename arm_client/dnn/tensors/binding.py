@@ -7,6 +7,7 @@ lies.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -19,7 +20,7 @@ from arm_client.dnn.spec.dtypes import NIBBLES
 from arm_client.dnn.spec.properties import fill_shape
 from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.image_feeds import whole_pictures
-from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges, TensorBinding, array_at, binding_of
+from arm_client.dnn.tensors.tensor_memory import Ranges, TensorBinding, array_at, binding_of, generation_of
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
 from hbrt.models.spec import nibbles
 from hbrt.models.spec.spec import DYNAMIC
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from hbrt.ddr.file import Ddr
 
+_MAX_KEPT = 64  # bindings of one model; a program has a few buffers that it uses in turn
 
 Take = Callable[["NDArray[Any]"], None]
 """Takes the result of an output whose size the data decides: an array that no later run touches."""
@@ -61,14 +63,88 @@ class Target:
     ranges: Ranges = ()
 
 
+class BoundTensors:
+    """The tensors of a run, bound to memory.
+
+    Attributes:
+        arrays: Inputs by name; None when some are made when the run begins.
+        targets: Outputs, in order.
+        wanted: Outputs by name, as ``Plan.run`` takes them.
+        inputs: The memory of the inputs.
+        ranges: The memory of all.
+    """
+
+    __slots__ = ("_feeds", "arrays", "inputs", "ranges", "targets", "wanted")
+
+    def __init__(self, feeds: Sequence[Feed], targets: Sequence[Target]) -> None:
+        self._feeds = feeds
+        self.targets = targets
+        self.arrays = None if any(feed.make is not None for feed in feeds) else self.made()
+        self.wanted = {target.name: target.array for target in targets}
+        self.inputs = tuple(one for feed in feeds for one in feed.ranges)
+        self.ranges = self.inputs + tuple(one for target in targets for one in target.ranges)
+
+    def made(self) -> dict[str, NDArray[Any]]:
+        """Inputs by name, made now where they have to be."""
+        return {feed.name: array_of(feed) for feed in self._feeds}
+
+
+class Bindings:
+    """A model's tensors as they were bound, by the bytes of their structures; bound anew after any allocation or free.
+
+    Args:
+        inputs: What the model says of its inputs.
+        outputs: And of its outputs.
+        takes: As of ``targets_of``.
+    """
+
+    def __init__(
+        self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], takes: Sequence[Take | None] = ()
+    ) -> None:
+        self._inputs, self._outputs, self._takes = inputs, outputs, takes
+        self._is_split = any(spec.valid_shape[:1] > (1,) for spec in inputs)  # perhaps: into tensors of batch 1
+        is_taken = [bool(takes) and takes[at] is not None for at in range(len(outputs))]
+        self._open = [at for at, spec in enumerate(outputs) if spec.is_dynamic and not is_taken[at]]
+        self._known: dict[object, tuple[Ddr, int, BoundTensors]] = {}
+
+    def of(self, output: Sequence[hbDNNTensor], input: Sequence[hbDNNTensor], ddr: Ddr) -> BoundTensors:
+        """Check the caller's tensors and bind them, unless they are as in an earlier run.
+
+        Raises:
+            ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
+        """
+        if self._is_split:
+            return self._bound(output, input, ddr)
+        # A run writes the sizes that it finds into the structures of open outputs.
+        places = [ctypes.addressof(output[at]) for at in self._open] if self._open else ()
+        key = (_bytes_of(input, self._inputs), _bytes_of(output, self._outputs), *places)
+        generation = generation_of(ddr)
+        known = self._known.get(key)
+        if known is not None and known[0] is ddr and known[1] == generation:
+            return known[2]
+        bound = self._bound(output, input, ddr)
+        if len(self._known) >= _MAX_KEPT or (known is not None and known[0] is not ddr):
+            self._known.clear()
+        self._known[key] = (ddr, generation, bound)
+        return bound
+
+    def _bound(self, output: Sequence[hbDNNTensor], input: Sequence[hbDNNTensor], ddr: Ddr) -> BoundTensors:
+        feeds = feeds_of(self._inputs, input, ddr)
+        return BoundTensors(feeds, targets_of(self._outputs, output, ddr, self._takes))
+
+
+def _bytes_of(tensors: Sequence[hbDNNTensor], specs: Sequence[TensorSpec]) -> bytes:
+    if isinstance(tensors, ctypes.Array):
+        return bytes(tensors)
+    return b"".join(bytes(nth(tensors, at, spec.name)) for at, spec in enumerate(specs))
+
+
 def blocks_of(tensor: hbDNNTensor) -> Ranges:
     """The memory that a picture may lie in: what its tensor names."""
     return tuple((mem.phyAddr, mem.memSize) for mem in tensor.sysMem[:2] if mem.phyAddr)
 
 
-def feeds_of(
-    specs: Sequence[TensorSpec], caches: Sequence[BindingCache], tensors: Sequence[hbDNNTensor], ddr: Ddr
-) -> list[Feed]:
+def feeds_of(specs: Sequence[TensorSpec], tensors: Sequence[hbDNNTensor], ddr: Ddr) -> list[Feed]:
     """Inputs of one run.
 
     An input of batch N takes one tensor, or N tensors of batch 1 at addresses of their own, which its first tensor's
@@ -79,18 +155,18 @@ def feeds_of(
     """
     feeds = []
     at = 0
-    for spec, cache in zip(specs, caches, strict=True):
+    for spec in specs:
         first = nth(tensors, at, spec.name)
         batch = spec.valid_shape[0] if spec.valid_shape else 0
         if batch > 1 and first.properties.validShape.dimensionSize[0] == 1:
             part = one_of_batch(spec)
-            parts = [feed_of(part, cache, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
+            parts = [feed_of(part, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
             ranges = tuple(one for part in parts for one in part.ranges)
             whole = lambda parts=parts: np.concatenate([array_of(part) for part in parts])  # noqa: E731
             feeds.append(Feed(spec.name, None, whole, ranges))
             at += batch
         else:
-            feeds.append(feed_of(spec, cache, first, ddr))
+            feeds.append(feed_of(spec, first, ddr))
             at += 1
     return feeds
 
@@ -115,7 +191,7 @@ def array_of(feed: Feed) -> NDArray[Any]:
     return feed.array
 
 
-def feed_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
+def feed_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
     """One input.
 
     Raises:
@@ -123,7 +199,7 @@ def feed_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr
     """
     if spec.image is not None:
         return Feed(spec.name, None, whole_pictures(spec, tensor, ddr), blocks_of(tensor))
-    binding = cache.binding(spec, tensor, ddr, lambda view: binding_of(spec, view, ddr, is_input=True))
+    binding = binding_of(spec, tensor, ddr, is_input=True)
     if spec.tensor_type in NIBBLES:
         packed = array_at(ddr, binding, np.dtype(np.uint8), ((prod(binding.shape) + 1) // 2,))
         return Feed(spec.name, None, lambda: nibbles.unpack(packed, binding.shape, spec.graph_dtype), binding.ranges)
@@ -138,17 +214,12 @@ def feed_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr
 
 
 def targets_of(
-    specs: Sequence[TensorSpec],
-    caches: Sequence[BindingCache],
-    tensors: Sequence[hbDNNTensor],
-    ddr: Ddr,
-    takes: Sequence[Take | None] = (),
+    specs: Sequence[TensorSpec], tensors: Sequence[hbDNNTensor], ddr: Ddr, takes: Sequence[Take | None] = ()
 ) -> list[Target]:
     """Outputs of one run.
 
     Args:
         specs: What the model says of them.
-        caches: Bindings of the caller's tensors, a cache an output.
         tensors: The caller's.
         ddr: They lie in it.
         takes: By output: what takes its result instead of its tensor; None, or no entry, for nothing.
@@ -159,18 +230,18 @@ def targets_of(
     return [
         Target(spec.name, None, take)
         if (take := takes[at] if takes else None) is not None
-        else target_of(spec, cache, nth(tensors, at, spec.name), ddr)
-        for at, (spec, cache) in enumerate(zip(specs, caches, strict=True))
+        else target_of(spec, nth(tensors, at, spec.name), ddr)
+        for at, spec in enumerate(specs)
     ]
 
 
-def target_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr) -> Target:
+def target_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Target:
     """One output.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
-    binding = cache.binding(spec, tensor, ddr, lambda view: binding_of(spec, view, ddr, is_input=False))
+    binding = binding_of(spec, tensor, ddr, is_input=False)
     if spec.is_dynamic:
         return Target(spec.name, None, lambda result: _deliver(spec, tensor, binding, ddr, result), binding.ranges)
     if spec.tensor_type in NIBBLES:

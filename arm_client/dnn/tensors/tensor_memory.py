@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _TENSOR = struct.Struct("<" + "QQI4x" * 4 + "9i9iii" + "i4xQ" + "i4xQi4xQ" + "iii8i4x")
 _GENERATION = struct.Struct("<Q")
-_MAX_KEPT = 64  # bindings of one model's tensor; a program has a few buffers that it uses in turn
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -50,7 +48,7 @@ class View(NamedTuple):
 
 
 class TensorBinding(NamedTuple):
-    """Which memory a tensor has in a task, and how it lies there. Nothing in it keeps the DDR mapped.
+    """Which memory a tensor has in a task, and how it lies there.
 
     Attributes:
         offset: Of its first byte in the DDR file; -1 for a tensor without bytes.
@@ -67,37 +65,6 @@ class TensorBinding(NamedTuple):
     padded_bytes: int
     ranges: Ranges
     room_bytes: int
-
-
-class BindingCache:
-    """Bindings of one model's tensor, by the bytes of the structure; checked again after any allocation or free."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Ddr, int, TensorBinding]] = {}
-
-    def binding(
-        self, spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr, make: Callable[[View], TensorBinding]
-    ) -> TensorBinding:
-        """The binding of a tensor, by ``make`` when it is not known.
-
-        Raises:
-            ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile, or is another's.
-        """
-        raw = bytes(tensor)
-        generation = generation_of(ddr)
-        known = self._known.get(raw)
-        if known is not None and known[0] is ddr:
-            if known[1] == generation:
-                return known[2]
-            binding = known[2]
-        else:
-            binding = make(view_of(raw))
-        for phy_addr, size_bytes in binding.ranges:
-            check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
-        if len(self._known) >= _MAX_KEPT:
-            self._known.clear()
-        self._known[raw] = (ddr, generation, binding)
-        return binding
 
 
 def generation_of(ddr: Ddr) -> int:
@@ -151,12 +118,19 @@ def array_at(
     return np.ndarray(shape, dtype, buffer, offset)
 
 
-def binding_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> TensorBinding:
+def binding_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr, *, is_input: bool) -> TensorBinding:
     """Check a caller's tensor against the spec, and bind it to its memory.
 
     Raises:
-        ModelError: INVALID_ARGUMENT, with the tensor and the rule.
+        ModelError: INVALID_ARGUMENT, with the tensor and the rule; or memory that is not live, or is another's.
     """
+    binding = _bound(spec, view_of(bytes(tensor)), ddr, is_input=is_input)
+    for phy_addr, size_bytes in binding.ranges:
+        check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
+    return binding
+
+
+def _bound(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> TensorBinding:
     if view.tensor_type != spec.tensor_type:
         raise bad_argument(
             f"The tensor {spec.name!r} has the tensorType {_type_name(view.tensor_type)}; the model "
