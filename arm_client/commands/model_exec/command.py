@@ -103,9 +103,8 @@ def model_info(model_file: str, model_name: str) -> Report:
     from arm_client.commands.model_exec.models import Models, document_of, text_of
 
     models = Models(model_file, are_run=False)
-    chosen = models.chosen(model_name)
-    data = {"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]}
-    return Report(data, models.heading(), *map(text_of, chosen))
+    chosen = [document_of(model) for model in models.chosen(model_name)]
+    return Report({"load_ms": models.load_ms, "models": chosen}, models.heading(), *map(text_of, chosen))
 
 
 @group.command(
@@ -157,15 +156,7 @@ def infer(**flags: Any) -> Report:
         flags["frame_count"],
         _control(flags),
         flags["task_timeout"],
-        Dumps(
-            enable_dump=flags["enable_dump"],
-            dump_intermediate=flags["dump_intermediate"],
-            dump_format=flags["dump_format"],
-            dump_precision=flags["dump_precision"],
-            dump_txt_axis=flags["dump_txt_axis"],
-            hybrid_dequantize_process=flags["hybrid_dequantize_process"],
-            directory=flags["dump_path"],
-        ),
+        Dumps(*(flags[name] for name in Dumps._fields)),
         classify=flags["enable_cls_post_process"],
     )
     load = f"Load model to DDR cost {models.load_ms:.3f}ms."
@@ -230,9 +221,7 @@ def perf(**flags: Any) -> Report:
         if is_text:
             show_text(progress_line(summary))
 
-    (summary,) = perf(
-        [(model, frame)], _control(flags), load, on_cycle=tell, started=profile.clear, shows_progress=is_text
-    )
+    (summary,) = perf([(model, frame)], _control(flags), load, on_cycle=tell, started=profile.clear)
     if flags["profile_path"] is not None:
         profile.write(
             flags["profile_path"],
@@ -283,7 +272,7 @@ def _sweep(models: Models, flags: dict[str, Any]) -> Report:
     chosen = models.chosen(flags["model_name"]) if flags["all_models"] else [models.one(flags["model_name"])]
     targets = [(model, _frame(model, flags)) for model in chosen]
     loads = sweep.loads(_load(flags), flags["sweep_threads"], flags["sweep_rates"])
-    points = [*sweep.measure(targets, _control(flags), loads, shows_progress=not is_json())]
+    points = [*sweep.measure(targets, _control(flags), loads)]
     data = {"load_ms": models.load_ms, "points": [point.document() for point in points]}
     return Report(data, Table(sweep.COLUMNS, points))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,9 +55,8 @@ def write_bytes(file: Path, data: bytes) -> None:
     file.write_bytes(data)
 
 
-@dataclass(frozen=True)
-class Dumps:
-    """The outputs to write and their format; see the flags of ``infer``."""
+class Dumps(NamedTuple):
+    """The outputs to write and their format: flags of ``infer``."""
 
     enable_dump: bool
     dump_intermediate: int
@@ -66,4 +64,4 @@ class Dumps:
     dump_precision: int
     dump_txt_axis: int
     hybrid_dequantize_process: bool
-    directory: Path
+    dump_path: Path

@@ -111,13 +111,13 @@ def _dump(model: Model, runner: Runner, number: int, dumps: Dumps) -> list[Path]
         for at, buffer in enumerate(buffers):
             stem = dump.file_name(model.name, f"frame{number}", kind, at, buffer.spec.name)
             if kind == "output" and dumps.hybrid_dequantize_process:
-                file = dumps.directory / f"{stem}.txt"
+                file = dumps.dump_path / f"{stem}.txt"
                 dump.write_text(file, real_values(buffer).astype(np.float32), dumps.dump_txt_axis, dumps.dump_precision)
             elif dumps.dump_format == "txt":
-                file = dumps.directory / f"{stem}.txt"
+                file = dumps.dump_path / f"{stem}.txt"
                 dump.write_text(file, _as_it_lies(buffer), dumps.dump_txt_axis, dumps.dump_precision)
             else:
-                file = dumps.directory / f"{stem}.bin"
+                file = dumps.dump_path / f"{stem}.bin"
                 dump.write_bytes(file, buffer.raw())
             files.append(file)
     return files

@@ -46,7 +46,7 @@ def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlPara
         OSError: a file cannot be written.
     """
     values, nodes = all_values(file, model, frame, ctrl)
-    directory = dumps.directory / dump.file_name(model.name, "layers")
+    directory = dumps.dump_path / dump.file_name(model.name, "layers")
     files = []
     for number, node in enumerate(nodes):
         for kind, names in (("input", node.input), ("output", node.output)):

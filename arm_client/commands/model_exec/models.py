@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,19 +96,6 @@ def in_this_process() -> AbstractContextManager[None]:
     return settings.set_to("HBRT_BPU", "inline")
 
 
-def text_of(model: Model) -> str:
-    """The block of ``model_info`` on one model."""
-    parts = [RULE, f"[model name]: {model.name}"]
-    for kind, tensors in (("input", model.inputs), ("output", model.outputs)):
-        for at, tensor in enumerate(tensors):
-            parts += ["", f"{kind}[{at}]:", *_lines(tensor, is_input=kind == "input")]
-    plan = plan_of(model)
-    if len(plan.steps) > 1 or plan.notes:
-        parts += ["", "steps:", *(f"{step.name}: {step.processor}, {_ops(step.ops)}" for step in plan.steps)]
-        parts += [f"note: {note}" for note in plan.notes]
-    return "\n".join([*parts, RULE])
-
-
 def plan_of(model: Model) -> Plan:
     """Where a model runs, step by step."""
     from arm_client.dnn.capi.api import model_behind
@@ -125,29 +113,6 @@ def document_of(model: Model) -> dict[str, Any]:
         "steps": [{"name": step.name, "processor": step.processor, "ops": step.ops} for step in plan.steps],
         "notes": plan.notes,
     }
-
-
-def _lines(tensor: Tensor, *, is_input: bool) -> list[str]:
-    shown = tensor.properties
-    lines = [f"name: {tensor.name}"]
-    if is_input:
-        lines.append(f"input source: {tensor.spec.source.name}")
-    lines += [
-        f"valid shape: {_shape(shown.shape)}",
-        f"aligned shape: {_shape(shown.aligned_shape)}",
-        f"aligned byte size: {shown.aligned_byte_size}",
-        f"tensor type: {tensor.spec.tensor_type.name}",
-        f"tensor layout: {tensor.spec.layout.name}",
-        f"quanti type: {shown.quanti_type}",
-        f"stride: {_shape(shown.stride)}",
-    ]
-    if shown.quanti_type == "SCALE":
-        lines += [f"scale data: {_values(shown.scale_data)}", f"zero point data: {_values(shown.zero_point_data)}"]
-    if shown.quanti_type == "SHIFT":
-        lines.append(f"shift data: {_values(shown.shift_data)}")
-    if max(shown.scale_data.size, shown.shift_data.size) > 1:
-        lines.append(f"quantize axis: {shown.quantize_axis}")
-    return lines
 
 
 def _tensor_document(tensor: Tensor, *, is_input: bool) -> dict[str, Any]:
@@ -170,16 +135,35 @@ def _tensor_document(tensor: Tensor, *, is_input: bool) -> dict[str, Any]:
     }
 
 
-def _shape(sizes: tuple[int, ...]) -> str:
-    return "(" + "".join(f"{size}," for size in sizes) + ")"
+def text_of(model: dict[str, Any]) -> str:
+    """The block of ``model_info`` on what ``document_of`` returned, as users of the board know it."""
+    parts = [RULE, f"[model name]: {model['name']}"]
+    for kind in ("input", "output"):
+        for at, tensor in enumerate(model[f"{kind}s"]):
+            parts += ["", f"{kind}[{at}]:", *_lines(tensor)]
+    if len(model["steps"]) > 1 or model["notes"]:
+        parts += ["", "steps:"]
+        for step in model["steps"]:
+            ops = ", ".join(f"{count} {name}" for name, count in step["ops"].items())
+            parts.append(f"{step['name']}: {step['processor']}, {ops}")
+        parts += [f"note: {note}" for note in model["notes"]]
+    return "\n".join([*parts, RULE])
 
 
-def _ops(ops: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in ops.items())
+def _lines(tensor: dict[str, Any]) -> Iterator[str]:
+    quanti, steps = tensor["quanti_type"], max(len(tensor["scale_data"]), len(tensor["shift_data"]))
+    has = {"scale_data": quanti == "SCALE", "shift_data": quanti == "SHIFT", "quantize_axis": steps > 1}
+    has["zero_point_data"] = has["scale_data"]
+    for name, value in tensor.items():
+        if has.get(name, True):
+            yield f"{name.replace('_', ' ')}: {_value_text(name, value)}"
 
 
-def _values(values: Any) -> str:
-    return ",".join(f"{value:g}" for value in values.tolist())
+def _value_text(name: str, value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    is_shape = not name.endswith("_data")
+    return f"({''.join(f'{one},' for one in value)})" if is_shape else ",".join(f"{one:g}" for one in value)
 
 
 def modelled_run(model: ModelProto) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arm_client.commands.model_exec.stats import Latencies, Rounds, Summary
+from hbrt.cli.progress import progress
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.inputs import Frame
@@ -55,7 +54,6 @@ def perf(
     *,
     on_cycle: Callable[[Summary], None],
     started: Callable[[], None] = lambda: None,
-    shows_progress: bool = False,
 ) -> list[Summary]:
     """Run one input of each model repeatedly, all models at once; the first to finish its runs ends all.
 
@@ -65,7 +63,6 @@ def perf(
         load: How much is run of each model.
         on_cycle: Receives the summary so far after every ``load.cycle`` frames.
         started: Called when all threads have warmed up, before the first frame that counts.
-        shows_progress: Whether standard error, when it is a terminal, shows how far it is.
 
     Returns:
         A summary of each model's frames.
@@ -84,22 +81,23 @@ def perf(
                 runner.run(ctrl, load.timeout_ms)
         started()
         over = threading.Event()
-        return _summaries([_Run(each, ctrl, load, on_cycle, over) for each in runners], load, over, shows_progress)
+        return _summaries([_Run(each, ctrl, load, on_cycle, over) for each in runners], load, over)
     finally:
         for runner in itertools.chain(*runners):
             runner.free()
 
 
-def _summaries(runs: list[_Run], load: Load, over: threading.Event, shows_progress: bool) -> list[Summary]:  # noqa: FBT001
+def _summaries(runs: list[_Run], load: Load, over: threading.Event) -> list[Summary]:
     for run in runs:
         run.start()
     try:
-        with _bar(load, is_shown=shows_progress) as advance:
+        unit, total = ("seconds", round(load.seconds)) if load.seconds else ("frames", load.frames)
+        with progress(total, unit) as show:
             while any(run.is_alive for run in runs):
                 runs[0].join(POLL_S)
                 for run in runs[1:]:
                     run.join(0.0)
-                advance(runs[0].count, runs[0].seconds)
+                show(int(runs[0].seconds) if load.seconds else runs[0].count)
                 if not all(run.is_alive for run in runs):
                     over.set()
     finally:
@@ -206,21 +204,3 @@ class _Run:
             run_time_ms = (self._end - self._start) * 1e3
             summary = self._latencies.summary(run_time_ms, self._load.threads, is_last=False)
         self._on_cycle(summary)
-
-
-@contextmanager
-def _bar(load: Load, *, is_shown: bool) -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on the terminal; the function takes the frames and seconds so far."""
-    if not is_shown or not sys.stderr.isatty():
-        yield lambda _frames, _seconds: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    # Lines that are printed meanwhile go above the bar, but for those whose output is a file.
-    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
-        total = round(load.seconds) if load.seconds else load.frames
-        row = progress.add_task("seconds" if load.seconds else "frames", total=total)
-        yield lambda frames, seconds: progress.update(row, completed=int(seconds) if load.seconds else frames)

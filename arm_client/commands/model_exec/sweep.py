@@ -60,9 +60,9 @@ def loads(load: Load, threads: Sequence[int] | None, rates: Sequence[float] | No
 
 
 def measure(
-    targets: Sequence[tuple[Model, Frame]], ctrl: hbDNNInferCtrlParam, wanted: Sequence[Load], *, shows_progress: bool
+    targets: Sequence[tuple[Model, Frame]], ctrl: hbDNNInferCtrlParam, wanted: Sequence[Load]
 ) -> Iterator[Point]:
     """Measure at each load; see ``perf``."""
     for load in wanted:
-        found = perf(targets, ctrl, load, on_cycle=lambda _: None, shows_progress=shows_progress)
+        found = perf(targets, ctrl, load, on_cycle=lambda _: None)
         yield from (Point(model.name, load, one) for (model, _), one in zip(targets, found, strict=True))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, option_given, timeout_option, was_given
+from hbrt.cli.progress import progress
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, in_unit, number, show_text
 from hbrt.status import name_of
@@ -76,7 +76,6 @@ def _complete_sample(ctx: click.Context, _param: click.Parameter, incomplete: st
 
 @click.command(
     cls=RunCommand,
-    short_help="Run samples and compare their results, or run a program under checks.",
     epilog="Example: hbrt run nn softmax --mode direct\n\nUnder checks: hbrt run --check memory,dma my_program.py 3",
 )
 @click.argument("group", metavar="[GROUP | PROGRAM]", required=False, shell_complete=_complete_group)
@@ -251,10 +250,11 @@ def _run_samples(
         if output is not None:
             prepare_output(output)
         limits = {} if was_given("timeout") else LONG_SECONDS
-        outcomes = [
-            run_sample(name, file, directory, limits.get(name, timeout), options, mode)
-            for name, file in _with_progress(samples, group, is_shown=not is_json())
-        ]
+        outcomes: list[Outcome] = []
+        with progress(len(samples), group) as show:
+            for name, file in samples.items():
+                outcomes.append(run_sample(name, file, directory, limits.get(name, timeout), options, mode))
+                show(len(outcomes))
     document: dict[str, Any] = {
         "group": group,
         "board": None if is_private else board.name,
@@ -316,16 +316,6 @@ def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]
         names = ", ".join(name for name in lacking if lacking[name] == extra)
         show_text(f"Left out: {names}, which needs {', '.join(missing_for(extra))} (hbrt's extra {extra!r}).", err=True)
     return others
-
-
-def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> Iterable[tuple[str, Path]]:
-    """The samples, with a bar on the terminal while they run."""
-    if not is_shown or not sys.stderr.isatty():
-        return samples.items()
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
 
 
 def _parts(results: list[dict[str, Any]], where: str) -> Iterator[object]:

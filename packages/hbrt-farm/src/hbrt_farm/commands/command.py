@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,8 @@ from arm_client.commands.op.loading import load_named
 from arm_client.commands.run.program import is_program
 from hbrt import settings
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import ImageFile, address_option, boards_option, check_option, profile_option, timeout_option
+from hbrt.cli.options import address_option, boards_option, check_option, image_option, profile_option, timeout_option
+from hbrt.cli.progress import progress
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import show_text
 from hbrt_farm.commands.bench import bench
@@ -31,10 +30,7 @@ ITEM_SECONDS = 60.0
 _MODELS = (".onnx", ".bin", ".hbm")
 
 
-@click.group(
-    short_help="Run a program, an op or a model over many items, on many boards.",
-    epilog="Example: hbrt farm map 0x1000 --image my_image.py --over frames/ --boards 4 --out results",
-)
+@click.group(epilog="Example: hbrt farm map 0x1000 --image my_image.py --over frames/ --boards 4 --out results")
 def command() -> None:
     """A pool of private boards, as processes of Ray: on this machine, or on a cluster."""
 
@@ -58,8 +54,7 @@ command.add_command(status)
 @click.option("--out", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
               help="Directory of the results. Run the same command again to continue where it ended.")  # fmt: skip
 @boards_option
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
-              "packaged ops.")  # fmt: skip
+@image_option(help="Image of each board. Default: HBRT_IMAGE, else the packaged ops.")
 @click.option("--output-bytes", metavar="N", type=click.IntRange(1), help="Size of the output block of CMD. Default: "
               "the input's.")  # fmt: skip
 @click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with what this returns for an item's arrays, and "
@@ -136,7 +131,7 @@ def _run(output: Output, work: Any, items: list[str], boards: int, image: Path |
         show_text(f"{output.done} of {len(items)} items are done; continuing with the rest.", err=True)
     with (
         Farm(max(1, min(boards, len(items) - output.done)), image, address=address) as farm,
-        _progress(len(items)) as show,
+        progress(len(items)) as show,
     ):
         if work.against is not None:  # the boards' processes get it by value: they may not have its file
             from ray import cloudpickle
@@ -189,17 +184,3 @@ def _work(
 def _digest(file: Path | None) -> str | None:
     """SHA-256 of a file: a run that continues with another one would mix results."""
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else None
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal; yields a function that takes the number of finished items."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda _done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, completed=done)

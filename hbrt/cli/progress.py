@@ -1,0 +1,33 @@
+"""A progress bar of a verb."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total: int, what: str = "") -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while the block runs, if that is a terminal.
+
+    Args:
+        total: When it is full.
+        what: The text before it.
+
+    Yields:
+        A function that takes how much is done.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # Lines that are printed meanwhile go above the bar, but for those whose output is a file.
+    is_shared = sys.stdout.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_shared) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
