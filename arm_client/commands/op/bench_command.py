@@ -10,7 +10,7 @@ import click
 
 from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import ImageFile, any_board_option, command_argument, timeout_option, was_given
+from hbrt.cli.options import any_board_option, command_argument, image_option, timeout_option, was_given
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import PARTS, Column, Table, number, numbers, shares, time_of_us
 
@@ -92,10 +92,8 @@ def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tupl
 @click.option(
     "--repeats", metavar="N", type=click.IntRange(2), default=20, show_default=True, help="Calls of each size."
 )
-@click.option(
-    "--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: the running board's."
-)
-@click.option("--against", metavar="FILE", type=ImageFile(), help="An image to compare with, such as an older one.")
+@image_option(help="Image of a private board. Default: the running board's.")
+@image_option("--against", help="An image to compare with, such as an older one.")
 @click.option(
     "--plot",
     metavar="FILE",

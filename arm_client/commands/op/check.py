@@ -115,7 +115,6 @@ def check(
     special: bool,
     shapes: Sequence[Shape] = (),
     timeout_s: float,
-    on_case: Callable[[], None] = lambda: None,
 ) -> Checked:
     """Compare case by case; stops at the first difference.
 
@@ -147,7 +146,6 @@ def check(
         got = np.asarray(output)
         difference, apart = first_difference(got, expected, ulp, atol)
         largest = max(largest, apart)
-        on_case()
         if difference is not None:
             if (written := written_type(got, expected, dtype)) is not None:
                 raise CheckFailedError(

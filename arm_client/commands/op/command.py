@@ -21,9 +21,8 @@ CASE_SECONDS = 30.0
 
 
 @click.group(
-    short_help="Write your own op, or check one against a reference.",
     epilog="Example: hbrt op new scale --cmd 0x1000\n\nA parameter structure of both sides: hbrt op check-layout "
-    "scale_param.py:ScaleParam scale.h:scale_param_t",
+    "scale_param.py:ScaleParam scale.h:scale_param_t"
 )
 def command() -> None:
     """Ops of your own."""
