@@ -19,10 +19,7 @@ _SKIPPING = '"$@"; code=$?; case $code in 2|3) exit 125;; esac; exit $code'
 _SKIPPED = {2, 3, 125}
 
 
-@click.command(
-    short_help="Find the commit since which a command fails.",
-    epilog="Example: hbrt bisect v1.0 -- hbrt replay --against $PWD/calls --image ops.py",
-)
+@click.command(epilog="Example: hbrt bisect v1.0 -- hbrt replay --against $PWD/calls --image ops.py")
 @click.argument("good", metavar="GOOD")
 @click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--bad", metavar="COMMIT", default="HEAD", show_default=True, help="A commit for which it fails.")

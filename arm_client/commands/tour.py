@@ -14,7 +14,7 @@ from hbrt.errors import BoardError, WrongUseError
 _FILE = re.compile(r"^```python\n# ([\w-]+\.py)\n.*?^```$", re.DOTALL | re.MULTILINE)
 
 
-@click.command(short_help="Write the files of the five-minute tour.", epilog="Example: hbrt tour tour")
+@click.command(epilog="Example: hbrt tour tour")
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 def command(directory: Path) -> None:
     """Write the programs and the page of the five-minute tour into DIR, which is made if it does not exist.

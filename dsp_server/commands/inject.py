@@ -15,7 +15,6 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
 
 
 @click.command(
-    short_help="Make a core die or hang, a copy or an allocation fail: for tests of error paths.",
     epilog="Example: hbrt inject 'kill-core core=1 call=3' 'refuse-alloc call=2'",
     help=f"""Schedule each FAULT, and list the faults that are still pending; without a FAULT, only list them.
 

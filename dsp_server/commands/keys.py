@@ -9,10 +9,7 @@ import click
 from hbrt.cli.report import Report, reports
 
 
-@click.group(
-    short_help="Make keys for programs on other machines (hbrt relay --listen --keys DIR).",
-    epilog="Example: hbrt keys new ~/board-keys --name alice",
-)
+@click.group(epilog="Example: hbrt keys new ~/board-keys --name alice")
 def command() -> None:
     """Make and list the keys that programs on other machines need to connect over TCP."""
 

@@ -29,7 +29,7 @@ LINES = 100
 LOOK_SECONDS = 0.5  # between two looks at a log of another machine
 
 
-@click.command(short_help="Print a board's log, or follow it.", epilog="Example: hbrt log -f")
+@click.command(epilog="Example: hbrt log -f")
 @any_board_option
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the board is offline or Ctrl-C.")
 @click.option(

@@ -56,7 +56,7 @@ _OWNERS = (
 )
 
 
-@click.command(short_help="Show a board's DDR and the blocks that are allocated.", epilog="Example: hbrt mem leaks")
+@click.command(epilog="Example: hbrt mem leaks")
 @any_board_option
 @click.argument("what", type=click.Choice(["blocks", "owners", "leaks"]), default="blocks")
 @click.option(

@@ -20,7 +20,7 @@ _COLUMNS = (
 _CORES = Column("CORES", lambda row: ", ".join(map(str, row["cores"])))
 
 
-@click.command(short_help="List the commands that a board's image registered.", epilog="Example: hbrt ops --json")
+@click.command(epilog="Example: hbrt ops --json")
 @any_board_option
 @reports
 def command(board: BoardPaths) -> Report:

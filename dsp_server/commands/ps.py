@@ -27,7 +27,7 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="List the boards of this user ('hbrt ls' does the same).", epilog="Example: hbrt ps --json")
+@click.command(epilog="Example: hbrt ps --json")
 @reports
 def command() -> Report:
     """List the boards of this user: running, offline or crashed, and the private ones of programs.
@@ -61,9 +61,7 @@ def _look(board: BoardPaths) -> dict[str, Any]:
     }
 
 
-@click.command(
-    short_help="Remove what a stopped board has left: its log and its directory.", epilog="Example: hbrt rm default"
-)
+@click.command(epilog="Example: hbrt rm default")
 @click.argument("board", callback=to_paths)
 @reports
 def rm(board: BoardPaths) -> Report:
@@ -78,7 +76,7 @@ def rm(board: BoardPaths) -> Report:
     return Report(data, f"Removed board {board.name}: {', '.join(removed)}.")
 
 
-@click.command(short_help="Remove what all stopped boards of this user have left.", epilog="Example: hbrt prune")
+@click.command(epilog="Example: hbrt prune")
 @reports
 def prune() -> Report:
     """Remove the files of all stopped boards of this user, including their logs. Running boards stay."""

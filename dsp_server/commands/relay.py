@@ -15,7 +15,6 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 
 
 @click.command(
-    short_help="Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay).",
     epilog="Example: hbrt relay --listen tcp://127.0.0.1:5557 --detach",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

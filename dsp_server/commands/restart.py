@@ -9,24 +9,15 @@ import click
 
 from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import ImageFile, board_option, timeout_option
+from hbrt.cli.options import board_option, image_option, timeout_option
 from hbrt.cli.report import Report, reports
 from hbrt.control.ask import Daemon, ask
 
 
-@click.command(
-    short_help="Load the image again, or another one, on running cores.",
-    epilog="Example: hbrt restart --image my_image.py",
-)
+@click.command(epilog="Example: hbrt restart --image my_image.py")
 @board_option
 @click.option("--core", metavar="N", type=click.IntRange(min=0), help="This core only; default: all cores.")
-@click.option(
-    "--image",
-    "-i",
-    metavar="FILE.py",
-    type=ImageFile(),
-    help="Another image; default: the present one's file, as it is now.",
-)
+@image_option("--image", "-i", metavar="FILE.py", help="Another image; default: the present one's file, as it is now.")
 @timeout_option(LOAD_SECONDS)
 @reports
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float) -> Report:
@@ -51,10 +42,7 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     return Report(data, f"{who} {' and '.join(images)}.")
 
 
-@click.command(
-    short_help="Show or set whether a core that crashed starts again by itself.",
-    epilog="Example: hbrt recovery disabled",
-)
+@click.command(epilog="Example: hbrt recovery disabled")
 @board_option
 @click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)
 @reports

@@ -14,11 +14,11 @@ from hbrt.board.files import already_running, daemon_pid
 from hbrt.board.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import (
-    ImageFile,
     aging_option,
     board_option,
     check_option,
     dma_order_option,
+    image_option,
     option_given,
     profile_option,
     timeout_option,
@@ -36,11 +36,9 @@ def daemon_options(function: F) -> F:
     """Add the options that say what to serve."""
     decorators = (
         board_option,
-        click.option(
+        image_option(
             "--image",
             "-i",
-            metavar="FILE",
-            type=ImageFile(),
             help="Image: a Python file, or a shared library from C, whose main() registers ops. Default: all packaged "
             "ops.",
         ),
@@ -89,10 +87,7 @@ def daemon_options(function: F) -> F:
     return function
 
 
-@click.command(
-    short_help="Start a board, or an offline core of a running one.",
-    epilog="Example: hbrt start --image my_image.py --cores 2 --ddr 512M",
-)
+@click.command(epilog="Example: hbrt start --image my_image.py --cores 2 --ddr 512M")
 @daemon_options
 @click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C ends the board.")
 @click.option("--core", metavar="N", type=click.IntRange(min=0), help="Start only this core of a running board.")

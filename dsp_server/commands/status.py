@@ -53,10 +53,7 @@ _MAY_COME = frozenset(
 )
 
 
-@click.command(
-    short_help="Show a board: its cores, memory, clients and findings.",
-    epilog="Example: hbrt status --wait-healthy --timeout 10",
-)
+@click.command(epilog="Example: hbrt status --wait-healthy --timeout 10")
 @any_board_option
 @click.option("--clients", "only_clients", is_flag=True, help="Show the attached clients only.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")

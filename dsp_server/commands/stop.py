@@ -21,7 +21,7 @@ from hbrt.trace.switch import FACTS
 STOP_SECONDS = 30.0
 
 
-@click.command(short_help="Stop a board, or one of its cores.", epilog="Example: hbrt stop --core 1")
+@click.command(epilog="Example: hbrt stop --core 1")
 @board_option
 @click.option(
     "--core", metavar="N", type=click.IntRange(min=0), help="Stop this core only, after the task that it runs."

@@ -42,9 +42,7 @@ _COLUMNS = (
 )
 
 
-@click.command(
-    short_help="Show the tasks that a board has ended, with their times.", epilog="Example: hbrt tasks --last 100 --csv"
-)
+@click.command(epilog="Example: hbrt tasks --last 100 --csv")
 @any_board_option
 @click.option(
     "--last",

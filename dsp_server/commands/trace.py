@@ -23,7 +23,7 @@ from hbrt.trace.timeline import Written
 _CORES_SECONDS = 2.0
 
 
-@click.group(short_help="Trace a board; show or save the timeline.", epilog="Example: hbrt trace save board.pftrace")
+@click.group(epilog="Example: hbrt trace save board.pftrace")
 def command() -> None:
     """Trace a board; show the timeline, or save it for https://ui.perfetto.dev or Perfetto's trace processor.
 

@@ -13,9 +13,7 @@ from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
 
 
-@click.command(
-    short_help="Print the versions of the emulator and what it emulates.", epilog="Example: hbrt version --json"
-)
+@click.command(epilog="Example: hbrt version --json")
 @reports
 def command() -> Report:
     """Print the versions of the emulator, of the API that it emulates, and of what its processes agree on."""

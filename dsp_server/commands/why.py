@@ -24,10 +24,7 @@ BETWEEN_SECONDS = 0.3
 """From one look to the next: more than three heartbeats of a core."""
 
 
-@click.command(
-    short_help="Say who waits for whom on a board, and what hangs.",
-    epilog="Example: hbrt why 19",
-)
+@click.command(epilog="Example: hbrt why 19")
 @board_option
 @click.argument("task", required=False, metavar="[TASK]")
 @reports

@@ -55,12 +55,7 @@ class CompilerCommand(click.Command):
         return super().parse_args(ctx, [*ours, "--", *theirs])
 
 
-@click.command(
-    cls=CompilerCommand,
-    short_help="Compile an ARM program, or an image, in C or C++.",
-    options_metavar="[-o OUT]",
-    epilog="Example: hbrt cc -O2 main.c && ./main",
-)
+@click.command(cls=CompilerCommand, options_metavar="[-o OUT]", epilog="Example: hbrt cc -O2 main.c && ./main")
 @click.option("--dsp", "is_image", is_flag=True, help="Make an image for hbrt start --image: a shared library.")
 @click.option("--sim", "is_sim", is_flag=True, help="With --dsp, make a program that measures ops without a board.")
 @click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")

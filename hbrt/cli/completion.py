@@ -10,10 +10,7 @@ from hbrt.cli.group import group
 _VARIABLE = "_HBRT_COMPLETE"  # click's name for it: the program's, in capitals
 
 
-@click.command(
-    short_help="Print what makes a shell complete hbrt's verbs and options.",
-    epilog="Example: hbrt completion bash >> ~/.bashrc",
-)
+@click.command(epilog="Example: hbrt completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Print the lines for a shell's start file that complete verbs, options and the names of boards.

@@ -168,6 +168,11 @@ def any_board_option(function: F) -> F:
     )(function)
 
 
+def image_option(*names: str, help: str, metavar: str = "FILE", required: bool = False) -> Callable[[F], F]:
+    """Add ``--image``, or what ``names`` say; the verb gets a Path or None."""
+    return click.option(*(names or ("--image",)), metavar=metavar, type=ImageFile(), required=required, help=help)
+
+
 def port_option(function: F) -> F:
     """Add ``--port``, of a page on loopback."""
     return click.option(

@@ -24,7 +24,7 @@ _KINDS = (
 )
 
 
-@click.command(short_help="Say what a program's tree needs, and build it as it is.", epilog="Example: hbrt port ~/demo")
+@click.command(epilog="Example: hbrt port ~/demo")
 @click.argument("root", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @reports
 def command(root: Path) -> Report:

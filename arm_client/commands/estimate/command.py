@@ -13,7 +13,7 @@ from arm_client.commands.estimate.what_if import WHAT_IF, changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import ImageFile, any_board_option, command_argument
+from hbrt.cli.options import any_board_option, command_argument, image_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.profiles.profile import MEASURED, Constant, Profile, active, find
@@ -91,7 +91,6 @@ def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 @click.group(
     cls=_Estimate,
-    short_help="Estimate the time of a program or a command on the board.",
     epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
     "hbrt estimate --self-check",
     invoke_without_command=True,
@@ -142,12 +141,7 @@ _constants = click.option(
 @click.argument("what", metavar="PROGRAM|CMD|MODEL.onnx")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @any_board_option
-@click.option(
-    "--image",
-    metavar="FILE",
-    type=ImageFile(),
-    help="Image of the program's board. Default: the running board's, or HBRT_IMAGE.",
-)
+@image_option(help="Image of the program's board. Default: the running board's, or HBRT_IMAGE.")
 @_constants
 @click.option(
     "--what-if",
@@ -293,9 +287,7 @@ def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
     epilog="Example: hbrt estimate calibrate calls --image ops.py --output ours.toml",
 )
 @click.argument("file", metavar="CAPTURE|CSV", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--image", metavar="FILE", type=ImageFile(), help="Image whose ops a CAPTURE called. Default: HBRT_IMAGE."
-)
+@image_option(help="Image whose ops a CAPTURE called. Default: HBRT_IMAGE.")
 @click.option(
     "--output",
     "-o",
@@ -396,12 +388,7 @@ def _held_out_text(held_out: dict[str, float]) -> str:
 @click.option(
     "--cpu", metavar="MODULE:FUNCTION", required=True, help="The function for the CPU: takes the input array."
 )
-@click.option(
-    "--image",
-    metavar="FILE",
-    type=ImageFile(),
-    help="Image of a private board. Default: the running board's, or HBRT_IMAGE.",
-)
+@image_option(help="Image of a private board. Default: the running board's, or HBRT_IMAGE.")
 @_constants
 @click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
 @click.option(

@@ -19,7 +19,7 @@ from arm_client.commands.which_board import private_image, say_private
 from hbrt import settings
 from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import address_option, boards_option, check_option, timeout_option, was_given
+from hbrt.cli.options import address_option, boards_option, check_option, image_option, timeout_option, was_given
 from hbrt.cli.report import Report, reports
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
@@ -28,19 +28,10 @@ RUN_SECONDS = 20.0
 _LAST_LINES = 12
 
 
-@click.command(
-    cls=RunCommand,
-    short_help="Run a program in many orders until it fails, and show the shortest such order.",
-    epilog="Example: hbrt explore --runs 200 my_program.py 3",
-)
+@click.command(cls=RunCommand, epilog="Example: hbrt explore --runs 200 my_program.py 3")
 @click.argument("program", metavar="PROGRAM", type=click.Path(exists=True, dir_okay=False))
 @click.argument("arguments", metavar="[ARGUMENT...]", nargs=-1)
-@click.option(
-    "--image",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run, on both cores. Default: the running board's, HBRT_IMAGE, or the packaged ops.",
-)
+@image_option(help="Image whose ops run, on both cores. Default: the running board's, HBRT_IMAGE, or the packaged ops.")
 @click.option(
     "--runs", type=click.IntRange(1, 1_000_000), default=500, show_default=True, help="How many orders to try."
 )
@@ -56,7 +47,7 @@ _LAST_LINES = 12
 def command(
     program: str,
     arguments: tuple[str, ...],
-    image: str | None,
+    image: Path | None,
     runs: int,
     first_seed: int,
     most_shrinks: int,
@@ -78,9 +69,9 @@ def command(
     settings.check()
     if not is_farmed and was_given("address", "boards"):
         raise click.UsageError("--boards and --address are for the boards of a farm: add --farm.")
-    if image := private_image(image):
-        os.environ["HBRT_IMAGE"] = image
-    say_private(image)
+    if dsp_image := private_image(image):
+        os.environ["HBRT_IMAGE"] = dsp_image
+    say_private(dsp_image)
     os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
     with (

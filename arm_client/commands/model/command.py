@@ -10,10 +10,7 @@ from arm_client.commands.run.pictures import need
 from hbrt.cli.report import Report, reports
 
 
-@click.group(
-    short_help="Replace a board's model by an ONNX file.",
-    epilog="Example: hbrt model new yolov5s.onnx --as yolov5s.bin --input nv12",
-)
+@click.group(epilog="Example: hbrt model new yolov5s.onnx --as yolov5s.bin --input nv12")
 def command() -> None:
     """Replace a model that was compiled for a board by an ONNX file."""
 

@@ -12,7 +12,7 @@ from arm_client.commands.replay.against import changes_of, table
 from arm_client.commands.replay.board import Board, board_for
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import timeout_option
+from hbrt.cli.options import image_option, timeout_option
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import Column, Table, numbers
 from hbrt.findings.text import counted
@@ -83,17 +83,11 @@ class Verdict(NamedTuple):
         }
 
 
-@click.command(
-    short_help="Run the calls of a recording again, and name the first difference.",
-    epilog="Example: hbrt replay calls --image new_ops.py --as float32 --tolerance 1e-6",
-)
+@click.command(epilog="Example: hbrt replay calls --image new_ops.py --as float32 --tolerance 1e-6")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("names", metavar="[CALL...]", nargs=-1)
-@click.option(
-    "--image",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Image whose ops run: a Python file or a .so. Default: the running board's, HBRT_IMAGE, or the packaged ops.",
+@image_option(
+    help="Image whose ops run: a Python file or a .so. Default: the running board's, HBRT_IMAGE, or the packaged ops."
 )
 @click.option(
     "--as",
@@ -131,7 +125,7 @@ class Verdict(NamedTuple):
 def command(
     directory: Path,
     names: tuple[str, ...],
-    image: str | None,
+    image: Path | None,
     dtype: str,
     tolerance: float,
     timeout: float,
@@ -157,12 +151,12 @@ def command(
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
     chosen = [known[name] for name in names] if names else calls
-    image = private_image(image)
+    dsp_image = private_image(image)
     if not is_gate:
-        say_private(image)
+        say_private(dsp_image)
     with TemporaryDirectory() as directory_now:
         now = Path(directory_now) / "now" if is_gate else None
-        with board_for(calls, image, now) as board:
+        with board_for(calls, dsp_image, now) as board:
             verdicts = [_replayed(board, one, dtype, tolerance, timeout) for one in chosen]
         again = {board.ran[one.call.custom_id]: one.call for one in read(now)[0]} if now else {}
     changes = changes_of([(one.recorded.call, again.get(one.recorded.name, Call(0)), one.is_same) for one in verdicts])

@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="Check the installation and what dead boards left.", epilog="Example: hbrt doctor --clean")
+@click.command(epilog="Example: hbrt doctor --clean")
 @click.option("--clean", is_flag=True, help="Remove what boards whose daemon has died left; logs of named boards stay.")
 @click.option("--extras", "only_extras", is_flag=True, help="Show only which extras of hbrt are installed.")
 @reports

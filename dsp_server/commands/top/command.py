@@ -23,9 +23,7 @@ INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
 
 
-@click.command(
-    short_help="Watch a board: what runs, what waits, how fast it is.", epilog="Example: hbrt top --interval 2"
-)
+@click.command(epilog="Example: hbrt top --interval 2")
 @any_board_option
 @click.option(
     "--interval",

@@ -13,10 +13,7 @@ from hbrt.control.ask import look_at
 from hbrt.errors import WrongUseError
 
 
-@click.command(
-    short_help="Show a board in a browser: cores, timeline, memory, findings, log.",
-    epilog="Example: hbrt web --port 8080",
-)
+@click.command(epilog="Example: hbrt web --port 8080")
 @any_board_option
 @port_option
 def command(board: BoardRef, port: int) -> None:

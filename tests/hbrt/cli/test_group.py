@@ -87,13 +87,6 @@ def test_a_verb_of_a_guest_that_is_not_installed_says_which_extra_brings_it(monk
 
 
 @each("name", VERBS)
-def test_a_verb_says_of_itself_what_the_table_says(name: str) -> None:
-    command = group.get_command(click.Context(group), name)
-    assert command is not None
-    assert command.short_help == VERBS[name].help
-
-
-@each("name", VERBS)
 def test_every_verb_has_help_and_refuses_an_option_that_it_does_not_have(name: str) -> None:
     runner = CliRunner()
     shown = runner.invoke(group, [name, "--help"], prog_name="hbrt")

@@ -10,11 +10,11 @@ import click
 from hbrt import settings
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import (
-    ImageFile,
     address_option,
     boards_option,
     check_option,
     command_argument,
+    image_option,
     profile_option,
     timeout_option,
 )
@@ -29,8 +29,8 @@ from hbrt_farm.result import MAX_SHOWN
     epilog="Example: hbrt farm bench 0x1000 --image new.py --against old.py --over frames/ --boards 2",
 )
 @command_argument
-@click.option("--image", metavar="FILE", type=ImageFile(), required=True, help="The one image.")
-@click.option("--against", metavar="FILE", type=ImageFile(), required=True, help="The other: the older one, say.")
+@image_option(required=True, help="The one image.")
+@image_option("--against", required=True, help="The other: the older one, say.")
 @click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files, as for 'farm map'.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1), default=5, show_default=True,
               help="Calls of each image with an item, after one that warms up.")  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hbrt import settings
-from hbrt.cli.options import ImageFile, Seconds, check_option, profile_option
+from hbrt.cli.options import Seconds, check_option, image_option, profile_option
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import Column, Table, duration, number, numbers, show_text, state
 
@@ -32,8 +32,7 @@ _QUEUE = (*numbers("PLACE"), Column("POOL"), number("WAITS", _since), *_WHO, Col
 )
 @click.option("--boards", metavar="N", type=click.IntRange(1, 64), help="How many boards. Default: 2, or none beside "
               "--pool.")  # fmt: skip
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of each board. Default: HBRT_IMAGE, else the "
-              "packaged ops.")  # fmt: skip
+@image_option(help="Image of each board. Default: HBRT_IMAGE, else the packaged ops.")
 @click.option("--pool", "others", metavar="NAME=N[,image=FILE][,profile=NAME]", multiple=True,
               help="Another pool, for farm://HOST:PORT/NAME. May be given more than once.")  # fmt: skip
 @click.option("--per-user", metavar="K", type=click.IntRange(0), default=0, help="The most boards of a user at a time; "

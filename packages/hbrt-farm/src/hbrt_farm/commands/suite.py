@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from hbrt import settings
-from hbrt.cli.options import ImageFile, address_option, boards_option, check_option, profile_option
+from hbrt.cli.options import address_option, boards_option, check_option, image_option, profile_option
 
 
 @click.command(
@@ -21,7 +21,7 @@ from hbrt.cli.options import ImageFile, address_option, boards_option, check_opt
 )
 @boards_option
 @address_option
-@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the boards that no marker gives another one.")
+@image_option(help="Image of the boards that no marker gives another one.")
 @check_option
 @profile_option
 @click.argument("arguments", metavar="[PYTEST_ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)

@@ -11,10 +11,7 @@ from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_text
 
 
-@click.command(
-    short_help="Write the stub and the skeleton of a FastRPC interface, in Python and C.",
-    epilog="Example: hbrt idl calc.idl --out generated",
-)
+@click.command(epilog="Example: hbrt idl calc.idl --out generated")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", metavar="DIR", default=".", type=click.Path(file_okay=False, path_type=Path), help="Where to.")
 @click.option(
