@@ -79,8 +79,8 @@ def command(board: BoardPaths, what: str, blocks: int) -> Report:
         status: dict[str, Any] = daemon.request("status")
         memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MAX_LISTED)
     if what == "owners":
-        rows = owners(status, memory["blocks"])
-        return Report({"owners": rows}, Table(_OWNERS, rows, "No client is attached, and no block is allocated."))
+        table = owners(status, memory["blocks"])
+        return Report({"owners": table.rows}, table)
     if what == "leaks":
         return _leaks(status, memory)
     clients = {client["id"]: client for client in status["clients"]}
@@ -106,25 +106,27 @@ def memory_line(summary: dict[str, int]) -> str:
     )
 
 
-def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> Table:
     """The memory of each attached client, the most first; client 0 stands for freed blocks that are still in use."""
     sizes: dict[int, list[int]] = {client["id"]: [] for client in status["clients"]}
     for block in blocks:
         sizes.setdefault(block["client"], []).append(block["size_bytes"])
     clients = {client["id"]: client for client in status["clients"]}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "client": owner,
-            "pid": clients[owner]["pid"] if owner in clients else None,
-            "program": clients[owner]["name"] if owner in clients else None,
-            "age_s": clients[owner]["age_s"] if owner in clients else None,
+            **{
+                key: clients.get(owner, {}).get(of)
+                for key, of in (("pid", "pid"), ("program", "name"), ("age_s", "age_s"))
+            },
             "blocks": len(held),
             "bytes": sum(held),
             "largest_bytes": max(held, default=0),
         }
         for owner, held in sizes.items()
     ]
-    return sorted(rows, key=lambda row: (-row["bytes"], row["client"]))
+    rows.sort(key=lambda row: (-row["bytes"], row["client"]))
+    return Table(_OWNERS, rows, "No client is attached, and no block is allocated.")
 
 
 def _leaks(status: dict[str, Any], memory: dict[str, Any]) -> Report:

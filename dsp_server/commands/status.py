@@ -77,7 +77,7 @@ def command(board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy
     if as_sarif:
         show_json(sarif_of(_findings(status), str(Path.cwd())))
         raise click.exceptions.Exit(code)
-    parts: Iterable[object] = [_clients(status)] if only_clients else _parts(status)
+    parts: Iterable[object] = [clients_of(status["clients"])] if only_clients else _parts(status)
     if isinstance(board, BoardPaths) and status["pid"] is None:
         parts = [why_not_running(board)]
     return Report(status["clients"] if only_clients else {**status, **_findings_in_hex(status)}, *parts, code=code)
@@ -179,7 +179,7 @@ def _parts(status: dict[str, Any]) -> Iterator[object]:
             yield f"Last crash of core {core['core']}: {core['last_crash']}"
     yield ""
     yield from _problems(status)
-    yield _clients(status)
+    yield clients_of(status["clients"])
     yield ""
     yield from map(stamped_line_of, _findings(status)) if status["findings"] else ["No findings."]
 
@@ -207,5 +207,6 @@ def _relay_state(relay: dict[str, Any]) -> str:
     return f"{relay['state']}{process}{again}"
 
 
-def _clients(status: dict[str, Any]) -> Table:
-    return Table(_CLIENT_COLUMNS, status["clients"], "No client is attached.")
+def clients_of(clients: list[dict[str, Any]]) -> Table:
+    """The attached clients, as the request ``status`` lists them."""
+    return Table(_CLIENT_COLUMNS, clients, "No client is attached.")

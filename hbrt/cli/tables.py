@@ -65,6 +65,11 @@ class Table(NamedTuple):
     rows: Sequence[Any]
     empty: str = ""
 
+    def as_texts(self) -> dict[str, Any]:
+        """The table for a page: headings, whether numbers stand below each, and the texts of the cells."""
+        columns = [{"heading": one.heading, "is_number": one.is_number} for one in self.columns]
+        return {"columns": columns, "rows": cells_of(self.columns, self.rows), "empty": self.empty}
+
 
 def number(heading: str, of: Callable[[Any], object] | str = "") -> Column:
     """A column of numbers."""

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 import click
 
+from dsp_server.commands.top.report import parts_of
 from dsp_server.commands.top.sample import SORTS, Sample, Sampler
 from dsp_server.commands.top.screen import History, screen_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.control.ask import look_at
-from hbrt.errors import WrongUseError
 
 INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
@@ -41,16 +41,15 @@ def command(board: BoardPaths, interval: float) -> Report | None:
 
     Lines show the last minute of load, tasks per second and median run time. An op that has taken 100 times the median
     of its command stands out. The keys c, r, w and f sort the commands by calls, run time, waiting time and failures; q
-    quits. All other times are measured on this machine. --json prints one sample, of one interval.
+    quits. All other times are measured on this machine. With --json or without a terminal, it prints one sample.
     """
-    if not is_json() and not sys.stdout.isatty():
-        raise WrongUseError("hbrt top needs a terminal, and standard output is not one; use --json for one sample.")
     with look_at(board) as daemon:
         look = Sampler(daemon.request).look
-        if is_json():
+        if is_json() or not sys.stdout.isatty():
             look()
             time.sleep(interval)
-            return Report(look()._asdict())
+            sample = look()
+            return Report(sample._asdict(), *parts_of(sample))
         _watch(look, interval)
     return None
 

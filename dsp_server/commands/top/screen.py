@@ -1,4 +1,4 @@
-"""The screen of ``hbrt top``: a sample and what came before it as lines, with bars, histories and colors. Pure."""
+"""The screen of ``hbrt top``: the report of a sample, and what came before it, with histories and colors. Pure."""
 
 from __future__ import annotations
 
@@ -9,54 +9,13 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from dsp_server.commands.top.report import FAR_BEYOND, parts_of
 from dsp_server.commands.top.sample import SORTS, Sample, key_of
-from hbrt.cli.tables import (
-    COLORS,
-    Column,
-    Time,
-    cells_of,
-    command_of,
-    core_name,
-    modelled_time,
-    number,
-    numbers,
-    overlapped,
-    padded_lines,
-    shares,
-    short_time,
-    task_name,
-)
-from hbrt.settings import format_size
+from hbrt.borders.printable import printable
+from hbrt.cli.tables import COLORS, Table, cells_of, padded_lines, short_time
 
 HISTORY: Final = 60  # samples
-FAR_BEYOND: Final = 100
-"""A running op that has taken this many times the median of its command stands out."""
-BAR_CELLS: Final = 10
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
-_LAST = (
-    *numbers("CORE"),
-    Column("LAST OP", lambda one: one["name"] or task_name(one)),
-    number("MODELLED", modelled_time),
-    number("DMA", overlapped),
-    Column("OF IT", shares),
-)
-_COMMANDS = (
-    number("COMMAND", command_of),
-    Column("OP", lambda one: one["name"] or None),
-    number("CALLS/S", lambda one: f"{one['calls_per_s']:,.0f}"),
-    number("WAITED P50", lambda one: Time(one["waited_p50_ns"])),
-    number("P99", lambda one: Time(one["waited_p99_ns"])),
-    number("RAN P50", lambda one: Time(one["ran_p50_ns"])),
-    number("P99", lambda one: Time(one["ran_p99_ns"])),
-    *numbers("FAILED"),
-)
-_PROGRAMS = (
-    number("CLIENT", "id"),
-    *numbers("PID"),
-    Column("PROGRAM", "name"),
-    *numbers("TASKS", "BLOCKS"),
-    number("MEMORY", lambda one: format_size(one["bytes"])),
-)
 
 
 class History:
@@ -95,21 +54,15 @@ def sparkline(values: Sequence[float], top: float = 0.0) -> str:
     return "".join(_SPARKS[min(len(_SPARKS) - 1, int(value / top * len(_SPARKS)))] for value in values)
 
 
-def bar(share: float) -> str:
-    """A share, 0 to 1, as a bar and a number."""
-    filled = round(share * BAR_CELLS)
-    return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}"
-
-
-def fitted(columns: Sequence[Column], rows: Sequence[Any], width: int) -> list[str]:
-    """A table; where the terminal has no room for it, a paragraph for each row."""
-    cells = cells_of(columns, rows)
-    table = padded_lines(columns, cells)
-    if max(map(len, table)) <= width:
-        return table
+def fitted(table: Table, width: int) -> list[str]:
+    """The lines of a table; where the terminal has no room for it, a paragraph for each row."""
+    cells = cells_of(table.columns, table.rows)
+    whole = padded_lines(table.columns, cells)
+    if max(map(len, whole)) <= width:
+        return whole
     lines = []
     for row in cells:
-        named = [f"{column.heading} {cell}" for column, cell in zip(columns, row, strict=True)]
+        named = [f"{column.heading} {cell}" for column, cell in zip(table.columns, row, strict=True)]
         lines += textwrap.wrap("  ".join(named), width, subsequent_indent="  ")
     return lines
 
@@ -125,8 +78,9 @@ def screen_of(sample: Sample, sort: str, history: History, width: int) -> Text:
     """
     far = {core["core"] for core in sample.cores if history.is_far_beyond(core["runs"])}
     screen = Text()
-    for line in lines_of(sample, sort, width, far):
-        screen.append(f"{line}\n")
+    for part in parts_of(sample, sort, far):
+        lines = fitted(part, width) if isinstance(part, Table) else textwrap.wrap(printable(part), width) or [""]
+        screen.append("".join(f"{line}\n" for line in lines))
     room = max(8, min(HISTORY, width - 24))
     for name, values, now, top in (
         ("load", history.load, f"{history.load[-1]:.0%}", 1.0),
@@ -142,53 +96,3 @@ def screen_of(sample: Sample, sort: str, history: History, width: int) -> Text:
     screen.highlight_regex(r"█+░*", "green")
     screen.highlight_regex(r"(?m)^.*<< .*$", "bold red")
     return screen
-
-
-def lines_of(sample: Sample, sort: str, width: int = 1000, far: set[int] | None = None) -> list[str]:
-    """The lines but those of the history: the board, then tables of its cores, commands and programs."""
-    memory = sample.memory
-    waiting = ", ".join(f"{one['tasks']} of priority {one['priority']}" for one in sample.waiting) or "none"
-    told = [
-        f"Board {sample.board}: {sample.calls_per_s:,.0f} tasks/s; {sample.running} running, {sample.ready} ready.",
-        f"Memory: {format_size(memory['used_bytes'])} of {format_size(memory['size_bytes'])}. Waiting: {waiting}.",
-        f"Waiting longest: {_oldest(sample)}.",
-    ]
-    lines = [part for line in told for part in textwrap.wrap(line, width)] + [""]
-
-    def runs(core: dict[str, Any]) -> str:
-        return _runs(core) + (f" << over {FAR_BEYOND} times its median" if core["core"] in (far or ()) else "")
-
-    cores = (
-        number("CORE", core_name),
-        Column("STATE"),
-        Column("HEALTH"),
-        Column("BUSY", lambda core: bar(core["busy"])),
-        number("TASKS/S", lambda core: f"{core['tasks_per_s']:,.0f}"),
-        Column("RUNS", runs),
-    )
-    lines += [*fitted(cores, sample.cores, width), ""]
-    lines += [*(part for line in _tcm_lines(sample) for part in textwrap.wrap(line, width)), ""]
-    last = [{**core["last"], "core": core["core"]} for core in sample.cores if core["last"]]
-    commands = sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
-    for columns, rows in ((_LAST, last), (_COMMANDS, commands), (_PROGRAMS, sample.programs)):
-        lines += [*fitted(columns, rows, width), ""]
-    return [*lines, *textwrap.wrap("Times are measured here, but for MODELLED and DMA.", width)]
-
-
-def _tcm_lines(sample: Sample) -> list[str]:
-    """A line for each bank of TCM, of 2 KiB a sign."""
-    banks = [(core["core"], bank, used) for core in sample.cores for bank, used in enumerate(core["tcm"])]
-    return [f"TCM {core}, bank {bank}: {used}" for core, bank, used in banks]
-
-
-def _runs(core: dict[str, Any]) -> str:
-    runs = core["runs"]
-    return f"{runs['name'] or task_name(runs)} for {short_time(runs['age_s'] * 1e9)}" if runs else "-"
-
-
-def _oldest(sample: Sample) -> str:
-    oldest = sample.oldest_waiting
-    if oldest is None:
-        return "nothing"
-    age = short_time(oldest["age_s"] * 1e9)
-    return f"{task_name(oldest)}, priority {oldest['priority']}, of client {oldest['client']}, for {age}"

@@ -9,6 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from dsp_server.commands.mem import memory_line, owners
+from dsp_server.commands.status import clients_of
+from dsp_server.commands.top.report import commands_of, waiting_of
 from dsp_server.commands.top.sample import Sampler
 from dsp_server.commands.why import document, look
 from hbrt.board.log_file import Follower, last_lines
@@ -113,7 +116,14 @@ class View:
             "image": status["image"],
             "uptime_s": status["uptime_s"],
             "findings": status["findings"],
+            "memory_text": memory_line(memory["summary"]),
             "blocks": [{**block, "program": _owner(status, block)} for block in memory["blocks"]],
+            "tables": {
+                "commands": commands_of(sample).as_texts(),
+                "programs": clients_of(sample.programs).as_texts(),
+                "queue": waiting_of(sample).as_texts(),
+                "owners": owners(status, memory["blocks"]).as_texts(),
+            },
             "timeline": {
                 "end_ns": end_ns,
                 "seconds": TIMELINE_SECONDS,

@@ -88,13 +88,14 @@ def test_no_verb_has_a_terminal_obey_it(verb: tuple[str, ...], hostile: Shell) -
 
 def test_top_and_the_page_have_it_escaped(hostile: Shell) -> None:
     from dsp_server.commands.top.sample import Sampler
-    from dsp_server.commands.top.screen import lines_of
+    from dsp_server.commands.top.screen import History, screen_of
     from hbrt.control.ask import look_at
 
     with look_at(hostile.paths()) as daemon:
         look = Sampler(daemon.request).look
         look()
-        lines = lines_of(look(), "c")
+        (history := History()).add(sample := look())
+        lines = screen_of(sample, "c", history, 1000).plain.splitlines()
     assert any("owned" in line for line in lines)
     assert all(line.isprintable() for line in lines)
 

@@ -35,7 +35,7 @@ def test_owners_are_added_up_the_most_first() -> None:
         return {"id": number, "pid": 100 + number, "name": f"program{number}", "age_s": 1.0}
 
     blocks = [{"client": client, "size_bytes": size} for client, size in ((1, 10), (2, 7), (2, 8), (0, 3), (9, 1))]
-    rows = owners({"clients": [client(1), client(2), client(3)]}, blocks)
+    rows = owners({"clients": [client(1), client(2), client(3)]}, blocks).rows
     assert [(row["client"], row["pid"], row["blocks"], row["bytes"], row["largest_bytes"]) for row in rows] == [
         (2, 102, 2, 15, 8),
         (1, 101, 1, 10, 10),

@@ -9,27 +9,10 @@ function node(tag, text, className) {
   return made;
 }
 
-function bytes(count) {
-  const units = ["B", "KiB", "MiB", "GiB"];
-  let unit = 0;
-  while (count >= 1024 && unit < units.length - 1) { count /= 1024; unit++; }
-  return `${unit && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
-}
-
 function time(ns) {
   if (ns >= 1e9) return `${(ns / 1e9).toFixed(2)} s`;
   if (ns >= 1e6) return `${(ns / 1e6).toFixed(2)} ms`;
   return `${(ns / 1e3).toFixed(1)} µs`;
-}
-
-// Writes the times of a table, in ns, in one unit: that of the longest, a finer one where another is far shorter.
-const UNITS = [["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
-function inOneUnit(times) {
-  const used = times.filter(ns => ns > 0), longest = Math.max(0, ...used);
-  let place = Math.max(0, UNITS.filter(([, size]) => longest >= size).length - 1);
-  if (place && Math.min(...used) < UNITS[place][1] / 10) place--;
-  const [unit, size] = UNITS[place];
-  return ns => `${(ns / size).toLocaleString("en-US", {maximumSignificantDigits: 3})} ${unit}`;
 }
 
 // What the modelled cycles of an op are for.
@@ -51,33 +34,35 @@ const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + s
 // By which column each table is sorted, and which way: a click on a heading chooses.
 const sorts = {};
 
-// Columns: [heading, value of a row, whether it is a number, what a number is sorted by].
-function table(id, columns, rows, empty) {
+// What a number is sorted by; the times of a table have one unit.
+const SIZES = {KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, min: 60, h: 3600, d: 86400};
+function size(text) {
+  const found = /([\d.,]+)\s*(\w*)/.exec(text);
+  return found ? parseFloat(found[1].replaceAll(",", "")) * (SIZES[found[2]] || 1) : -1;
+}
+
+function table(id, {columns, rows, empty}) {
   const body = document.createDocumentFragment();
   const head = node("tr");
   const sort = sorts[id];
-  columns.forEach(([heading, , isNumber], number) => {
+  columns.forEach(({heading, is_number: isNumber}, number) => {
     const mark = sort && sort.column === number ? (sort.way > 0 ? " ▲" : " ▼") : "";
     const cell = node("th", heading + mark, isNumber ? "number" : "");
     cell.addEventListener("click", () => {
       sorts[id] = {column: number, way: sort && sort.column === number ? -sort.way : isNumber ? -1 : 1};
-      table(id, columns, rows, empty);
+      table(id, {columns, rows, empty});
     });
     head.append(cell);
   });
   body.append(head);
-  if (sort) {
-    const [, value, isNumber, key] = columns[sort.column], of = key || value;
-    rows = [...rows].sort((one, other) => sort.way * (isNumber ? of(one) - of(other) : String(of(one)).localeCompare(of(other))));
-  }
-  for (const row of rows) {
+  const compare = (one, other) => columns[sort.column].is_number ? size(one) - size(other) : one.localeCompare(other);
+  for (const row of sort ? [...rows].sort((a, b) => sort.way * compare(a[sort.column], b[sort.column])) : rows) {
     const line = node("tr");
-    for (const [, value, isNumber] of columns) line.append(node("td", value(row), isNumber ? "number" : ""));
+    row.forEach((text, number) => line.append(node("td", text, columns[number].is_number ? "number" : "")));
     body.append(line);
   }
   if (!rows.length) {
-    const line = node("tr");
-    const cell = node("td", empty, "empty");
+    const line = node("tr"), cell = node("td", empty, "empty");
     cell.colSpan = columns.length;
     line.append(cell);
     body.append(line);
@@ -212,25 +197,14 @@ function showTip(event) {
   at("tip").textContent = `${task.name || command(task)}${of ? ` of ${of}` : ""}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
 }
 
-function showMemory(memory, blocks) {
-  at("memory").textContent = `${bytes(memory.used_bytes)} of ${bytes(memory.size_bytes)} in ${blocks.length} blocks`;
-  const owners = new Map();
-  for (const block of blocks) {
-    const key = block.program || (block.client ? `client ${block.client}` : "nobody");
-    const sum = owners.get(key) || {name: key, blocks: 0, bytes: 0};
-    sum.blocks++;
-    sum.bytes += block.size_bytes;
-    owners.set(key, sum);
-  }
+function showMap(blocks) {
   at("map").replaceChildren(...blocks.map(block => {
     const part = node("i"), owner = block.program || block.client;
     part.style.flex = `${block.size_bytes} 0 0`;
     part.style.background = color(owner);
-    part.title = `${hex(block.phy_addr)}, ${bytes(block.size_bytes)}, ${owner}`;
+    part.title = `${hex(block.phy_addr)}, ${block.size_bytes.toLocaleString("en-US")} bytes, ${owner}`;
     return part;
   }));
-  const rows = [...owners.values()].sort((one, other) => other.bytes - one.bytes);
-  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true, row => row.bytes]], rows, "no blocks are allocated");
 }
 
 function show(board) {
@@ -247,20 +221,9 @@ function show(board) {
   for (const row of board.commands) medians.set(key(row), row.ran_p50_ns);
   showCores(board.cores);
   showTimeline(board.timeline, board.cores);
-  const told = inOneUnit(board.commands.flatMap(row => [row.waited_p50_ns, row.waited_p99_ns, row.ran_p50_ns, row.ran_p99_ns]));
-  table("commands", [
-    ["COMMAND", command], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true, row => row.calls_per_s],
-    ["WAITED P50", row => told(row.waited_p50_ns), true, row => row.waited_p50_ns],
-    ["P99", row => told(row.waited_p99_ns), true, row => row.waited_p99_ns],
-    ["RAN P50", row => told(row.ran_p50_ns), true, row => row.ran_p50_ns],
-    ["P99", row => told(row.ran_p99_ns), true, row => row.ran_p99_ns], ["FAILED", row => row.failed, true],
-  ], board.commands, "no tasks ended in the last second");
-  table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no tasks are waiting");
-  table("programs", [
-    ["CLIENT", row => row.id, true], ["PID", row => row.pid, true], ["PROGRAM", row => row.name],
-    ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true, row => row.bytes],
-  ], board.programs, "no clients are attached");
-  showMemory(board.memory, board.blocks);
+  for (const [id, shown] of Object.entries(board.tables)) table(id, shown);
+  at("memory").textContent = board.memory_text;
+  showMap(board.blocks);
   at("findings").replaceChildren(...board.findings.map(found => {
     const line = node("li");
     line.append(node("b", `${found.kind} `), node("span", found.text + (found.count > 1 ? ` (${found.count} times)` : "")));

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.top.sample import newest_of, percentile, sample_of
-from dsp_server.commands.top.screen import History, lines_of, screen_of
+from dsp_server.commands.top.sample import Sample, newest_of, percentile, sample_of
+from dsp_server.commands.top.screen import History, screen_of
 from tests.dsp_server.images import halts
 from tests.nursery import Client
 from tests.shared import Shell
@@ -55,7 +55,18 @@ def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
         },
         "running": [],
         "memory": {"used_bytes": 1 << 20, "size_bytes": 1 << 30},
-        "clients": [{"id": 1, "pid": 77, "name": "program.py", "tasks": 4, "blocks": 2, "bytes": 1 << 20}],
+        "clients": [
+            {
+                "id": 1,
+                "pid": 77,
+                "name": "program.py",
+                "age_s": 5.0,
+                "tasks": 4,
+                "blocks": 2,
+                "model_blocks": 0,
+                "bytes": 1 << 20,
+            }
+        ],
         **given,
     }
 
@@ -104,7 +115,7 @@ def test_percentiles_are_nearest_rank() -> None:
 def test_the_screen_has_all_and_sorts_by_what_is_chosen() -> None:
     tasks = [ended(1, 10), ended(1, 10), ended(2, 900)]
     sample = sample_of(status(3, 0), status(0, 0), tasks, 1.0, newest_of(tasks))
-    by_calls, by_time = lines_of(sample, "c"), lines_of(sample, "r")
+    by_calls, by_time = (shown(sample, sort, 1000).plain.splitlines() for sort in "cr")
     assert "2 of priority 9, 1 of priority 0" in by_calls[1]
     assert "command 0x400, priority 0, of client 1, for 500 ms" in by_calls[2]
     assert [line.split()[1] for line in by_calls if line.lstrip().startswith("0x")] == ["op1", "op2"]
@@ -168,20 +179,24 @@ def test_a_terminal_shows_a_core_that_hangs_and_its_return(shell: Shell) -> None
     assert (top.returncode, errors) == (0, b"")
 
 
-def test_without_a_terminal_it_says_what_to_do(shell: Shell) -> None:
+def test_without_a_terminal_one_sample_is_printed(shell: Shell) -> None:
     shell.good("start")
-    code, said = shell.refused("top")
-    assert code == 2
-    assert "use --json for one sample" in said
+    said = shell.good("top", "--interval", 0.1)
+    assert said.startswith("Board default: 0 tasks/s; 0 running, 0 ready.\n")
+    assert "\nNo task ended in this interval.\n\nNo client is attached.\n" in said
 
 
 def screen(width: int, age_s: float = 0.0) -> Text:
     running = [{"core": 0, "cmd": 1, "name": "op1", "kind": "dsp", "age_s": age_s}] if age_s else []
-    history = History()
     made = sample_of(status(10, 0, running=running), status(0, 0), [ended(1, 1000)], 1.0, {})
+    return shown(made, "c", width)
+
+
+def shown(sample: Sample, sort: str, width: int) -> Text:
+    history = History()
     for _ in range(3):
-        history.add(made)
-    return screen_of(made, "c", history, width)
+        history.add(sample)
+    return screen_of(sample, sort, history, width)
 
 
 def test_the_screen_has_bars_histories_and_the_keys() -> None:

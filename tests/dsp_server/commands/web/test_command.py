@@ -133,6 +133,16 @@ def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(se
     assert {block["program"] for block in found["blocks"]} == {"holds.py"}
     assert 12345 in [block["size_bytes"] for block in found["blocks"]]
     assert [one["name"] for one in found["commands"]] == ["softmax"]
+    tables = found["tables"]
+    assert [one["heading"] for one in tables["commands"]["columns"]][:3] == ["COMMAND", "OP", "CALLS/S"]
+    assert [row[:2] for row in tables["commands"]["rows"]] == [["0x400", "softmax"]]
+    assert [row[2] for row in tables["programs"]["rows"]] == ["holds.py"]
+    assert tables["queue"] == {
+        "columns": [{"heading": "PRIORITY", "is_number": True}, {"heading": "TASKS", "is_number": True}],
+        "rows": [],
+        "empty": "No task is waiting.",
+    }
+    assert [row[2] for row in tables["owners"]["rows"]] == ["holds.py"]
     assert {task["name"] for task in found["timeline"]["tasks"]} == {"softmax"}
     metrics = get(served, "/metrics")[1].decode()
     assert re.search(r'^hbrt_core_healthy\{board="default",core="1",kind="dsp"\} 1$', metrics, re.MULTILINE)

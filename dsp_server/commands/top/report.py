@@ -1,0 +1,117 @@
+"""A sample of a board as lines and tables: for ``hbrt top``, its screen, and the page of ``hbrt web``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from dsp_server.commands.status import clients_of
+from dsp_server.commands.top.sample import SORTS, Sample
+from hbrt.cli.tables import (
+    Column,
+    Table,
+    Time,
+    command_of,
+    core_name,
+    modelled_time,
+    number,
+    numbers,
+    overlapped,
+    shares,
+    short_time,
+    state,
+    task_name,
+)
+from hbrt.settings import format_size
+
+FAR_BEYOND: Final = 100
+"""A running op that has taken this many times the median of its command stands out."""
+BAR_CELLS: Final = 10
+_LAST = (
+    *numbers("CORE"),
+    Column("LAST OP", lambda one: one["name"] or task_name(one)),
+    number("MODELLED", modelled_time),
+    number("DMA", overlapped),
+    Column("OF IT", shares),
+)
+_COMMANDS = (
+    number("COMMAND", command_of),
+    Column("OP", lambda one: one["name"] or None),
+    number("CALLS/S", lambda one: f"{one['calls_per_s']:,.0f}"),
+    number("WAITED P50", lambda one: Time(one["waited_p50_ns"])),
+    number("P99", lambda one: Time(one["waited_p99_ns"])),
+    number("RAN P50", lambda one: Time(one["ran_p50_ns"])),
+    number("P99", lambda one: Time(one["ran_p99_ns"])),
+    *numbers("FAILED"),
+)
+
+
+def parts_of(sample: Sample, sort: str = "c", far: Collection[int] = ()) -> Iterator[str | Table]:
+    """The board, then its cores, commands and programs.
+
+    Args:
+        sample: The sample.
+        sort: The key of SORTS that the commands are sorted by.
+        far: The cores whose op takes far longer than its command usually does.
+    """
+    memory = sample.memory
+    waiting = ", ".join(f"{one['tasks']} of priority {one['priority']}" for one in sample.waiting) or "none"
+    yield f"Board {sample.board}: {sample.calls_per_s:,.0f} tasks/s; {sample.running} running, {sample.ready} ready."
+    yield f"Memory: {format_size(memory['used_bytes'])} of {format_size(memory['size_bytes'])}. Waiting: {waiting}."
+    yield f"Waiting longest: {_oldest(sample)}."
+    yield ""
+    yield Table(
+        (
+            number("CORE", core_name),
+            state("STATE"),
+            state("HEALTH"),
+            Column("BUSY", lambda core: bar(core["busy"])),
+            number("TASKS/S", lambda core: f"{core['tasks_per_s']:,.0f}"),
+            Column("RUNS", lambda core: _runs(core, is_far=core["core"] in far)),
+        ),
+        sample.cores,
+    )
+    yield ""
+    for core in sample.cores:  # 2 KiB a sign
+        yield from (f"TCM {core['core']}, bank {bank}: {used}" for bank, used in enumerate(core["tcm"]))
+    yield ""
+    yield Table(_LAST, [{**core["last"], "core": core["core"]} for core in sample.cores if core["last"]])
+    yield ""
+    yield commands_of(sample, sort)
+    yield ""
+    yield clients_of(sample.programs)
+    yield ""
+    yield "Times are measured here, but for MODELLED and DMA."
+
+
+def commands_of(sample: Sample, sort: str = "c") -> Table:
+    """The commands whose tasks ended; ``sort`` as for ``parts_of``."""
+    rows = sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
+    return Table(_COMMANDS, rows, "No task ended in this interval.")
+
+
+def waiting_of(sample: Sample) -> Table:
+    """How many tasks wait, by priority."""
+    return Table(numbers("PRIORITY", "TASKS"), sample.waiting, "No task is waiting.")
+
+
+def bar(share: float) -> str:
+    """A share, 0 to 1, as a bar and a number."""
+    filled = round(share * BAR_CELLS)
+    return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {share:4.0%}"
+
+
+def _runs(core: dict[str, Any], *, is_far: bool) -> str:
+    runs = core["runs"]
+    if not runs:
+        return "-"
+    text = f"{runs['name'] or task_name(runs)} for {short_time(runs['age_s'] * 1e9)}"
+    return f"{text} << over {FAR_BEYOND} times its median" if is_far else text
+
+
+def _oldest(sample: Sample) -> str:
+    oldest = sample.oldest_waiting
+    if oldest is None:
+        return "nothing"
+    age = short_time(oldest["age_s"] * 1e9)
+    return f"{task_name(oldest)}, priority {oldest['priority']}, of client {oldest['client']}, for {age}"
