@@ -244,7 +244,7 @@ def _run_samples(
     """
     samples = _installed(samples, were_named=were_named)
     output = output or default_output(samples)
-    options = options_of(samples, files, output, were_named=were_named)
+    options = options_of(samples, files, output)
     mode = mode_of(board, mode, group)
     with running_board(board, group, must_run=must_run) as (directory, is_private):
         if output is not None:

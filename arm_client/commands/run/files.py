@@ -21,7 +21,6 @@ _FILES = {
     "model_file": ("--model", "model"),
     "image_file": ("--image", "model"),
 }
-_NUMBERS = ("x", "y", "z", "intensity", "ring or time")  # of a point, float32; a model takes the first 4, or all
 
 
 def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
@@ -41,16 +40,13 @@ def default_output(samples: dict[str, Path]) -> Path | None:
     return DEFAULT_DIRECTORY if any("output_dir" in arguments_of(file) for file in samples.values()) else None
 
 
-def options_of(
-    samples: dict[str, Path], files: dict[str, Path | None], output: Path | None, *, were_named: bool
-) -> dict[str, str]:
+def options_of(samples: dict[str, Path], files: dict[str, Path | None], output: Path | None) -> dict[str, str]:
     """The arguments of the samples' ``main()``, as far as they take them.
 
     Args:
         samples: The samples to run.
         files: The user's files, by argument.
         output: Directory for results; None for no output files.
-        were_named: Whether the user named them, instead of running the whole group.
 
     Raises:
         click.UsageError: a point cloud or a picture, and no sample that takes one; a file of another format, or for
@@ -70,44 +66,27 @@ def options_of(
         if (picture := files["input_file"]) is not None and not is_picture(picture):
             raise click.UsageError(f"--input {picture} is not a picture that OpenCV can read.")
     if (points := files["points_file"]) is not None:
-        _check_points(points, samples, were_named=were_named)
+        _check_points(points, samples)
     return options
 
 
-def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -> None:
+def _check_points(points: Path, samples: dict[str, Path]) -> None:
+    """Read a point cloud as the sample that takes it does."""
     from arm_client.errors import CallerError
-    from arm_client.nn import CENTERPOINT, POINTPILLARS
-    from arm_client.nn.pointcloud.sweep import NPY_ADVICE, NPY_MAGIC
+    from arm_client.nn import CENTERPOINT, POINTPILLARS, read_kitti, read_nuscenes
 
-    known = {"centerpoint": CENTERPOINT, "pointpillars": POINTPILLARS}
-    models = {name: model for name, model in known.items() if name in samples}
-    if not were_named or len({model.dims for model in models.values()}) > 1:
-        formats = [f"{name} reads {_format_of(model.dims)}" for name, model in models.items()]
+    known = {"centerpoint": (CENTERPOINT, read_nuscenes), "pointpillars": (POINTPILLARS, read_kitti)}
+    name, *others = [name for name in known if name in samples]
+    if others:
         raise click.UsageError(
-            f"--points {points} would be passed to all samples that take a point cloud, but they read different files: "
-            f"{'; '.join(formats)}. Name the sample that it is for, as in: hbrt run nn "
-            f"{next(iter(models))} --points FILE."
+            f"--points {points} is for one sample, and {name} and {others[0]} read different files: name one, as in: "
+            f"hbrt run nn {name} --points FILE."
         )
-    with points.open("rb") as file:
-        if file.read(len(NPY_MAGIC)) == NPY_MAGIC:
-            raise click.UsageError(f"--points {points} is a .npy file; samples read bare float32: {NPY_ADVICE}.")
-    size_bytes = points.stat().st_size
-    for name, model in models.items():
-        count, rest = divmod(size_bytes, 4 * model.dims)
-        if rest:
-            raise click.UsageError(
-                f"--points {points} has {size_bytes} bytes, which is not a whole number of points of {4 * model.dims} "
-                f"bytes: {name} reads {_format_of(model.dims)}. It has a different format, or is truncated."
-            )
-        try:
-            model.need_sweep((count, model.dims))
-        except CallerError as error:
-            raise click.UsageError(f"--points {points}, for {name}: {error.text}") from None
-
-
-def _format_of(dims: int) -> str:
-    """The format of a model's file."""
-    return f"{dims} float32 a point ({', '.join(_NUMBERS[:dims])}; {4 * dims} bytes)"
+    model, read = known[name]
+    try:
+        model.need_sweep(read(points).shape)
+    except CallerError as error:
+        raise click.UsageError(f"--points {points}, for {name}: {error.text}") from None
 
 
 def prepare_output(directory: Path) -> None:

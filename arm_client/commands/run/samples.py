@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -163,8 +163,9 @@ def run_sample(
     environment = {**os.environ, **ours}
     with os.fdopen(read, "rb") as answer:
         try:
-            arguments = [str(file), str(write), json.dumps(options or {})]
-            ended = run_module("sample", arguments, environment, timeout_s, [write])
+            module = [sys.executable, "-P", "-m", "arm_client.commands.run.sample"]
+            given = [str(file), str(write), json.dumps(options or {})]
+            ended = _ended([*module, *given], environment, timeout_s, write)
         finally:
             os.close(write)
         os.set_blocking(answer.fileno(), False)
@@ -224,28 +225,20 @@ class Ended(NamedTuple):
     output: str
 
 
-def run_module(
-    name: str,
-    arguments: Collection[str],
-    environment: Mapping[str, str],
-    timeout_s: float,
-    pass_fds: Collection[int] = (),
-) -> Ended:
-    """Run a module of this package; it is ended when it takes longer than ``timeout_s``."""
-    command = [sys.executable, "-P", "-m", f"arm_client.commands.run.{name}", *arguments]
+def _ended(command: list[str], environment: dict[str, str], timeout_s: float, fd: int) -> Ended:
+    """Run a command that inherits a descriptor; it is ended when it takes longer than ``timeout_s``."""
     has_timed_out = False
     # A file for its output: children that it leaves behind may hold a pipe open.
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=pass_fds
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[fd]
         )
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             has_timed_out = True
         finally:
-            if process.poll() is None:
-                process.kill()
+            process.kill()
             process.wait()
         printed.seek(0)
         return Ended(process.returncode, has_timed_out, printed.read().decode("utf-8", "replace"))

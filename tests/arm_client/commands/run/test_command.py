@@ -199,9 +199,8 @@ def test_a_point_cloud_of_another_format_is_wrong_usage(shell: Shell) -> None:
     code, said = shell.refused("run", "nn", "pointpillars", "--points", sweep)
     assert code == 2
     assert (
-        f"--points {sweep} has 100 bytes, which is not a whole number of points of 16 bytes: pointpillars reads 4 "
-        "float32 "
-        "a point (x, y, z, intensity; 16 bytes). It has a different format, or is truncated."
+        f"--points {sweep}, for pointpillars: {sweep} has 100 bytes, which is not a whole number of points of 16 bytes "
+        "(x, y, z, intensity, float32): it has a different format, or is truncated."
     ) in said
 
 
@@ -211,11 +210,8 @@ def test_a_point_cloud_is_for_the_sample_that_is_named(shell: Shell, names: tupl
     code, said = shell.refused("run", "nn", *names, "--points", scan)
     assert code == 2
     assert (
-        f"--points {scan} would be passed to all samples that take a point cloud, but they read different files: "
-        "centerpoint reads 5 float32 a point (x, y, z, intensity, ring or time; 20 bytes); pointpillars reads 4 "
-        "float32 a point (x, y, z, intensity; 16 bytes). Name the sample that it is for, as in: hbrt "
-        "run nn centerpoint "
-        "--points FILE."
+        f"--points {scan} is for one sample, and centerpoint and pointpillars read different files: name one, as in: "
+        "hbrt run nn centerpoint --points FILE."
     ) in said
     assert list(shell.home.iterdir()) == []
 
@@ -226,7 +222,7 @@ def test_points_in_a_npy_file_are_not_read_with_its_header(shell: Shell) -> None
     assert scan.stat().st_size % 16 == 0  # it would pass for points
     code, said = shell.refused("run", "nn", "pointpillars", "--points", scan)
     assert code == 2
-    assert f"--points {scan} is a .npy file; samples read bare float32: write them by np.load(FILE)." in said
+    assert f"{scan} is a .npy file, and points are read without any header: write them by np.load(FILE)." in said
 
 
 @pytest.mark.parametrize(("name", "dims"), [("centerpoint", 5), ("pointpillars", 4)])
