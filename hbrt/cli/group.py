@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import click
 
+from hbrt import __version__
 from hbrt.borders import guests
 from hbrt.programs import interruptible
 
@@ -199,22 +200,12 @@ class VerbGroup(click.Group):
             return super().invoke(ctx)
 
 
-def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        from hbrt import __version__
-
-        click.echo(f"hbrt {__version__}")
-        ctx.exit()
-
-
 @click.group(
     cls=VerbGroup,
     epilog="Example: hbrt start --image my_image.py",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
-)
+@click.version_option(__version__, message="hbrt %(version)s", help="Print the version.")
 def group() -> None:
     """Run and look after an emulated ARM-DSP board.
 

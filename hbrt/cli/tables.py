@@ -257,11 +257,15 @@ def modelled_time(task: Mapping[str, Any]) -> Time | None:
 
 
 def shares(task: Mapping[str, Any]) -> str:
-    """What the modelled cycles of a task are for, the most first, as in ``vector 71% wait 20%``; none under 1%."""
-    counts = {name: task[f"modelled_{name}"] for name in PARTS}
-    total = sum(counts.values())
-    most_first = sorted(PARTS, key=lambda name: -counts[name])
-    return " ".join(f"{name} {counts[name] / total:.0%}" for name in most_first if 100 * counts[name] > total)
+    """What the modelled cycles of a task are for, as of ``most_of``."""
+    return most_of({name: task[f"modelled_{name}"] for name in PARTS})
+
+
+def most_of(parts: Mapping[str, float]) -> str:
+    """The shares of parts in their sum, the largest first, as in ``vector 71% wait 20%``; none under 1%."""
+    total = sum(parts.values())
+    largest_first = sorted(parts.items(), key=lambda part: -part[1])
+    return " ".join(f"{name} {count / total:.0%}" for name, count in largest_first if 100 * count > total)
 
 
 def overlapped(task: Mapping[str, Any]) -> Time | None:

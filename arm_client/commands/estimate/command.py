@@ -204,14 +204,13 @@ def of(
 
     wanted = _profiles(profiles) if profiles is not None else [profile]
     found = [
-        (document_of(what, known, base, used, is_relayed=is_relayed), used)
+        document_of(what, known, base, used, is_relayed=is_relayed)
         for base, used, known in _calls(what, arguments, board, image, wanted, changed, is_quiet=against is not None)
     ]
     if profiles is not None:
-        document = document_of_boards(what, [one for one, _ in found])
+        document = document_of_boards(what, found)
         return _answer(document, parts_of_boards(document), against, allow)
-    ((document, used),) = found
-    return _answer(document, parts_shown(document, used), against, allow)
+    return _answer(found[0], parts_shown(found[0]), against, allow)
 
 
 def _profiles(names: list[str]) -> list[Profile]:

@@ -10,7 +10,7 @@ import click
 
 from hbrt.accelerators.chips import ALIASES, assumed, chip_named, chips, run_of
 from hbrt.accelerators.layer import Layer
-from hbrt.cli.tables import Column, Table, number, time_of_us
+from hbrt.cli.tables import Column, Table, most_of, number, time_of_us
 from hbrt.findings.text import counted
 from hbrt.profiles.profile import active, find, packaged
 from hbrt.profiles.timeline import shares
@@ -142,11 +142,6 @@ def _all_cores(name: str, run_us: float, bytes_per_us: float) -> dict[str, Any]:
     return {"cores": cores, "all_cores_per_s": cores * share * 1_000_000 / run_us}
 
 
-def _bounds(one: dict[str, Any]) -> str:
-    most_first = sorted(one["bounds"].items(), key=lambda part: -part[1])
-    return " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01)
-
-
 _BOARDS: Final = (
     Column("BOARD"),
     number("A RUN", lambda one: time_of_us(one["run_us"])),
@@ -155,5 +150,5 @@ _BOARDS: Final = (
     number("FRAMES/S", lambda one: rounded(one["frames_per_s"])),
     number("ALL CORES", lambda one: f"{rounded(one['all_cores_per_s'])} of {one['cores']}"),
     number("DDR", lambda one: f"{rounded(one['ddr_mb_per_s'] / 1000)} GB/s"),
-    Column("MOST OF IT", _bounds),
+    Column("MOST OF IT", lambda one: most_of(one["bounds"])),
 )

@@ -71,51 +71,51 @@ def document_of(what: str, known: Known, base: Profile, profile: Profile, *, is_
         "forgotten": known.forgotten,
         "total": range_as_dict(total),
         "ddr_wait_us": max(0.0, total.value - time_us(alone)),
+        "ddr_mb_per_s": profile.number("ddr.mb_per_s"),
     }
 
 
-def parts_shown(document: dict[str, Any], profile: Profile) -> Iterator[object]:
-    """The table and lines for a document that ``document_of`` made with a profile."""
-    each, total, left_out = document["calls"], document["total"], ""
-    if document["unknown_runs"]:
-        left_out = (
-            f"{counted(document['unknown_runs'], 'run')} of models on {profile.accelerator.upper()} cores: "
-            f"not included, since the model's sizes, or the chip, are unknown. `hbrt estimate MODEL.onnx` "
-            f"says which."
+def parts_shown(document: dict[str, Any]) -> Iterator[object]:
+    """The table and lines for a document from ``document_of``."""
+    each, total, profile = document["calls"], document["total"], document["profile"]
+    if each:
+        yield Table(_COLUMNS, each)
+        clock_mhz = profile["clock_hz"] / 1e6
+        dsp = (
+            f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
         )
-    if not each:
-        yield left_out
-        return
-    yield Table(_COLUMNS, each)
-    clock_mhz = document["profile"]["clock_hz"] / 1e6
-    dsp = f"{counted(document['cores'], 'DSP core')} at {clock_mhz:g} MHz" if clock_mhz else "the cores of the board"
-    calls = sum(one["calls"] for one in each)
-    total_is = f"{us(total['modelled_us'])}, from {us(total['low_us'])} to {us(total['high_us'])}"
-    yield (
-        f"\n{counted(calls, 'call')} in total: {total_is}, modelled for {dsp} "
-        f"(profile {profile.name}). The program's own work on the CPU is not included."
-    )
-    most = max(
-        (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
-    )
-    yield f"Most of it is {_WORDS[most]}."
-    if document["ddr_wait_us"] > 0.001 * total["modelled_us"]:
         yield (
-            f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR, which they share: "
-            f"{rounded(profile.number('ddr.mb_per_s'))} MB/s, assumed."
+            f"\n{counted(sum(one['calls'] for one in each), 'call')} in total: {us(total['modelled_us'])}, from "
+            f"{us(total['low_us'])} to {us(total['high_us'])}, modelled for {dsp} (profile {profile['name']}). The "
+            "program's own work on the CPU is not included."
+        )
+        parts = {name: sum(one["parts_us"][name] * one["calls"] for one in each) for name in Parts._fields}
+        yield f"Most of it is {_WORDS[max(parts, key=lambda name: parts[name])]}."
+    yield from notes_of(document)
+    if any(one["parts_us"]["model"] for one in each):
+        yield OF_INT8
+    if any(one["is_estimated"] for one in each):
+        yield "~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge."
+    yield from shares_of(total)
+
+
+def notes_of(document: dict[str, Any]) -> Iterator[str]:
+    """What a document from ``document_of`` assumes, and what it leaves out."""
+    if document["ddr_wait_us"] > 0.001 * document["total"]["modelled_us"]:
+        yield (
+            f"{us(document['ddr_wait_us'])} of it the cores wait for the DDR that they share: "
+            f"{rounded(document['ddr_mb_per_s'])} MB/s, assumed."
         )
     yield from document["extrapolated"]
     if document["assumed"]:
         yield f"The times of models are assumed, not fitted: {document['assumed']}."
-    if any(one["parts_us"]["model"] for one in each):
-        yield OF_INT8
-    if left_out:
-        yield left_out
+    if document["unknown_runs"]:
+        yield (
+            f"{counted(document['unknown_runs'], 'run')} of models not included, since the model's sizes, or the chip, "
+            "are unknown. `hbrt estimate MODEL.onnx` says which."
+        )
     if document["forgotten"]:
-        yield (f"{document['forgotten']} earlier tasks are not in it: a board remembers the newest of each core.")
-    if any(one["is_estimated"] for one in each):
-        yield "~: the op charges nothing; estimated from its reads and writes; see hb_dsp_charge."
-    yield from shares_of(total)
+        yield f"{counted(document['forgotten'], 'earlier task')} not included: a board keeps the newest of each core."
 
 
 def _extrapolated(calls: Sequence[Call], profile: Profile) -> list[str]:

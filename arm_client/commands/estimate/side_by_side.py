@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from arm_client.commands.estimate.report import OF_INT8, us
-from hbrt.cli.tables import Column, Table, number, time_of_us
-from hbrt.findings.text import counted
+from arm_client.commands.estimate.report import OF_INT8, notes_of
+from hbrt.cli.tables import Column, Table, most_of, number, time_of_us
 from hbrt.profiles.estimate import Parts
 
 
@@ -28,18 +27,7 @@ def parts_shown(document: dict[str, Any]) -> Iterator[object]:
         yield OF_INT8
     if any(row["is_estimated"] for one in boards for row in one["calls"]):
         yield "Some ops charge nothing; estimated from their reads and writes; see hb_dsp_charge."
-    for one in boards:
-        if one["unknown_runs"]:
-            runs = counted(one["unknown_runs"], "run")
-            yield f"{one['board']}: without {runs} of models, whose time is not known."
-        if one["forgotten"]:
-            tasks = counted(one["forgotten"], "earlier task")
-            yield f"{one['board']}: without {tasks}: a board remembers the newest of each core."
-        if one["ddr_wait_us"] > 0.001 * one["run_us"]:
-            yield f"{one['board']}: the cores wait {us(one['ddr_wait_us'])} of it for the DDR that they share, assumed."
-        yield from (f"{one['board']}: {line}" for line in one["extrapolated"])
-        if one["assumed"]:
-            yield f"{one['board']}: the times of models are assumed, not fitted: {one['assumed']}."
+    yield from (f"{one['board']}: {note}" for one in boards for note in notes_of(one))
 
 
 def _board(one: dict[str, Any]) -> dict[str, Any]:
@@ -60,16 +48,11 @@ def _board(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _most(one: dict[str, Any]) -> str:
-    most_first = sorted(one["parts"].items(), key=lambda part: -part[1])
-    return " ".join(f"{part} {share:.0%}" for part, share in most_first if share > 0.01)
-
-
 _COLUMNS: Final = (
     Column("BOARD"),
     number("CALLS", "made"),
     number("LOW", lambda one: time_of_us(one["low_us"])),
     number("MODELLED", lambda one: time_of_us(one["run_us"])),
     number("HIGH", lambda one: time_of_us(one["high_us"])),
-    Column("MOST OF IT", _most),
+    Column("MOST OF IT", lambda one: most_of(one["parts"])),
 )

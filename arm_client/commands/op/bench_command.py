@@ -12,20 +12,16 @@ from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
 from hbrt.cli.options import any_board_option, command_argument, image_option, timeout_option, was_given
 from hbrt.cli.report import Report, reports
-from hbrt.cli.tables import PARTS, Column, Table, number, numbers, shares, time_of_us
+from hbrt.cli.tables import PARTS, Column, Table, most_of, number, numbers, time_of_us
 
 CALL_SECONDS = 60.0
-
-
-def _shares(row: dict[str, Any]) -> str:
-    return shares({f"modelled_{name}": row[f"modelled_{name}_cycles"] for name in PARTS})
 
 
 _COLUMNS = (
     *numbers("ELEMENTS"),
     number("HOST", lambda row: time_of_us(row["host_median_us"])),
     number("MODELLED", lambda row: time_of_us(row["modelled_us"], "~" * row["modelled_is_estimated"])),
-    Column("OF IT", _shares),
+    Column("OF IT", lambda row: most_of({name: row[f"modelled_{name}_cycles"] for name in PARTS})),
 )
 _RATIOS = (
     number("HOST RATIO", lambda row: f"{row['host_ratio']['value']:.2f}"),

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from arm_client.commands.op.declarations import needed_for
+from hbrt.borders.traces import beyond
 from hbrt.errors import WrongUseError
 
 
@@ -65,9 +66,7 @@ def _module_in(file: str, declared: str | None) -> ModuleType:
 
 def trace_of(error: BaseException) -> str:
     """The traceback of an error, from the user's own code on."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and _is_ours(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
+    trace = beyond(error, lambda frame: _is_ours(frame.f_code.co_filename)) or error.__traceback__
     return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
 
 

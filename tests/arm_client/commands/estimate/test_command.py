@@ -63,7 +63,7 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     shell.python(str(program), "2")
     said = shell.good("estimate", "0x400", "--what-if", "clock=1296")
     assert "2 calls in total: " in said
-    assert "earlier tasks are not in it" not in said
+    assert "not included: a board keeps" not in said
     assert shell.json("estimate", "0x400")["forgotten"] == 0
     assert "at 1296 MHz" in said
     boards = shell.json("estimate", "0x400", "--profiles", "j5,sd865")["boards"]
