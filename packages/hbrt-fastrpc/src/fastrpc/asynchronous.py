@@ -7,8 +7,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from arm_client.cabi.last_error import note
-from fastrpc.calls import Arguments, number_of, returns_code, spans_of
+from arm_client.cabi.arguments import short_repr
+from fastrpc.arguments import place, returns_code
+from fastrpc.calls import Arguments, number_of, spans_of
 from fastrpc.runtime import FastrpcRuntime, Made, Opened, runtime
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.behavior import fastrpc_async_callback
@@ -101,6 +102,8 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
     Returns:
         0; as from remote_handle64_invoke, if refused at once.
     """
+    if not issubclass(type(desc), fastrpc_async_descriptor):
+        raise AeeError(Aee.AEE_EBADPARM, f"desc is {short_repr(desc)}; pass a fastrpc_async_descriptor.")
     if desc.type not in {FASTRPC_ASYNC_NO_SYNC, FASTRPC_ASYNC_CALLBACK, FASTRPC_ASYNC_POLL}:
         raise AeeError(
             Aee.AEE_EBADPARM, f"The type {desc.type} is unknown: 0 for no completion, 1 for a callback, 2 to poll."
@@ -131,7 +134,8 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
     here.session.notifier.add(job.task, ended)
 
 
-def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> int:
+@returns_code
+def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> None:
     """Whether a job has ended.
 
     Args:
@@ -142,24 +146,20 @@ def fastrpc_async_get_status(jobid: int, timeout_us: int, result: Any) -> int:
     Returns:
         0; AEE_EBUSY: it has not ended; AEE_ENOSUCHJOB.
     """
-    try:
-        here = runtime()
-        job = _jobs(here).get(jobid)
-        tasks = here.session.tasks
-        if job.code is None and not tasks.has_ended(job.task):
-            if not timeout_us:
-                return note(Aee.AEE_EBUSY, f"Job {jobid} has not ended.")
-            limit_ms = timeout_us / 1000 if timeout_us > 0 else _WAIT_MS
+    here = runtime()
+    job = _jobs(here).get(jobid)
+    target = place("result", result)
+    tasks = here.session.tasks
+    if job.code is None and not tasks.has_ended(job.task):
+        if not timeout_us:
+            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not ended.")
+        limit_ms = timeout_us / 1000 if timeout_us > 0 else _WAIT_MS
+        status = tasks.wait(job.task, limit_ms)
+        while status == Status.HB_DSP_TIMEOUT and timeout_us < 0:
             status = tasks.wait(job.task, limit_ms)
-            while status == Status.HB_DSP_TIMEOUT and timeout_us < 0:
-                status = tasks.wait(job.task, limit_ms)
-            if status == Status.HB_DSP_TIMEOUT:
-                return note(Aee.AEE_EBUSY, f"Job {jobid} has not ended within {timeout_us} µs.")
-        code = job.end(here)
-    except AeeError as error:
-        return note(error.code, error.sentence)
-    result.value = code
-    return 0
+        if status == Status.HB_DSP_TIMEOUT:
+            raise AeeError(Aee.AEE_EBUSY, f"Job {jobid} has not ended within {timeout_us} µs.")
+    target.value = job.end(here)
 
 
 @returns_code

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from arm_client.cabi.last_error import note, returning_status
+from arm_client.cabi.arguments import integer, short_repr
+from arm_client.cabi.last_error import note
+from fastrpc.arguments import number, place, returns_code
 from fastrpc.runtime import Span, runtime
 from fastrpc.wire import scalars, uri
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.types import remote_arg
 
 Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
-
-returns_code = partial(returning_status, AeeError, lambda error, _: (error.code, error.sentence))()
 
 
 @returns_code
@@ -32,9 +31,8 @@ def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
 
     Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
     """
-    if not name or not hasattr(handle, "value"):
-        raise AeeError(Aee.AEE_EBADPARM, f"The URI is {name!r} and the handle {handle!r}; pass both.")
-    handle.value = runtime().open(name if isinstance(name, str) else name.decode(errors="replace"))
+    target = place("handle", handle)
+    target.value = runtime().open(_text(name))
 
 
 @returns_code
@@ -45,12 +43,10 @@ def remote_handle_open(name: str | bytes | None, handle: Any) -> None:
         name: A URI, or a name.
         handle: Out: a remote_handle.
     """
-    if not name or not hasattr(handle, "value"):
-        raise AeeError(Aee.AEE_EBADPARM, f"The name is {name!r} and the handle {handle!r}; pass both.")
-    given = name if isinstance(name, str) else name.decode(errors="replace")
+    target, given = place("handle", handle), _text(name)
     # Stubs of interfaces without handles name another function of the skeleton.
     written = given.replace("_skel_invoke", "_skel_handle_invoke") if "?" in given else uri.of_interface(given)
-    handle.value = runtime().open(written, uri.DEFAULT_DOMAIN)
+    target.value = runtime().open(written, uri.DEFAULT_DOMAIN)
 
 
 def remote_handle_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
@@ -75,12 +71,14 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
         0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: arguments are missing, or one runs past the end of
         registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
     """
-    number = number_of(handle)
+    opened = number_of(handle)
     try:
+        if type(scalars) is not int:
+            scalars = number("scalars", scalars)
         here = runtime()
-        raw = bytes(pra) if isinstance(pra, ctypes.Array) else None
-        if raw is None or not here.invoke_same(number, scalars, raw):
-            here.invoke(number, scalars, spans_of(scalars, pra), raw)
+        raw = bytes(cast("ctypes.Array[remote_arg]", pra)) if issubclass(type(pra), ctypes.Array) else None
+        if raw is None or not here.invoke_same(opened, scalars, raw):
+            here.invoke(opened, scalars, spans_of(scalars, pra), raw)
     except AeeError as error:
         return note(error.code, error.sentence)
     return 0
@@ -104,16 +102,27 @@ def spans_of(word: int, pra: Arguments) -> list[Span]:
     """
     given = scalars.split(word)
     count = given.total
+    if pra is not None and not issubclass(type(pra), ctypes.Array | Sequence):
+        raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
     if count > len(pra or ()):
         raise AeeError(
             Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
         )
     if pra is None:
         return []
+    if not all(issubclass(type(one), remote_arg) for one in pra):
+        raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
     buffers: list[Span] = [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(given.buffers)]
     return buffers + [pra[at].h64 for at in range(given.buffers, count)]
 
 
+def _text(name: Any) -> str:
+    if not issubclass(type(name), str | bytes) or not name:
+        raise AeeError(Aee.AEE_EBADPARM, f"name is {short_repr(name)}; pass the URI of an interface.")
+    return name if isinstance(name, str) else name.decode(errors="replace")
+
+
 def number_of(handle: Any) -> int:
     """The number of a handle or job, given as a number or a ctypes integer; -1 (invalid) for anything else."""
-    return handle if type(handle) is int else getattr(handle, "value", -1)
+    found = handle if type(handle) is int else integer(handle)
+    return -1 if found is None else found

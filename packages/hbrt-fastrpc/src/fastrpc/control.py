@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, TypeVar, cast
 
-from fastrpc.calls import number_of, returns_code
+from fastrpc.arguments import number, returns_code
+from fastrpc.calls import number_of
 from fastrpc.runtime import FastrpcRuntime, runtime
 from fastrpc.sessions import REQUESTS
 from fastrpc.wire import types, uri
@@ -105,9 +106,9 @@ def _path(here: FastrpcRuntime, asked: types.remote_control_custom_path, *, is_s
 
 
 def _structure(kind: type[S], data: Any, datalen: int) -> S:
-    if isinstance(data, int) and data:
-        data = kind.from_address(data)  # of C
-    is_kind = getattr(data, "_fields_", None) == kind._fields_  # C has several names of one structure
+    if type(data) is int and data:
+        data = kind.from_address(number("data", data))  # of C
+    is_kind = getattr(type(data), "_fields_", None) == kind._fields_  # C has several names of one structure
     if not is_kind or datalen != ctypes.sizeof(kind):
         raise AeeError(
             Aee.AEE_EBADPARM,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
-from arm_client.cabi.last_error import note
-from fastrpc.calls import returns_code
+from fastrpc.arguments import place, returns_code, returns_value
 from fastrpc.runtime import runtime
 from fastrpc.wire import uri
 from fastrpc.wire.aee import Aee, AeeError
@@ -31,6 +29,7 @@ def rpcmem_deinit() -> None:
     """Shut down rpcmem; allocated memory stays until it is freed."""
 
 
+@returns_value(0)
 def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
     """Allocate and register shared memory.
 
@@ -45,11 +44,7 @@ def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
     Source: qualcomm/fastrpc, rpcmem.h, https://github.com/qualcomm/fastrpc
     """
     del heapid, flags
-    try:
-        return runtime().memory.alloc(size).start
-    except AeeError as error:
-        note(error.code, error.sentence)
-        return 0
+    return runtime().memory.alloc(size).start
 
 
 def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
@@ -57,11 +52,13 @@ def rpcmem_alloc2(heapid: int, flags: int, size: int) -> int:
     return rpcmem_alloc(heapid, flags, size)
 
 
+@returns_value(None)
 def rpcmem_free(po: int) -> None:
     """Free memory from rpcmem_alloc; any other address is ignored."""
     runtime().memory.free(po)
 
 
+@returns_value(-1)
 def rpcmem_to_fd(po: int) -> int:
     """The file descriptor of rpcmem memory, by its first address; -1 for any other address.
 
@@ -69,11 +66,7 @@ def rpcmem_to_fd(po: int) -> int:
 
     Emulator: memory of a board on another machine has no descriptor: -1 is returned.
     """
-    try:
-        return runtime().memory.fd_of(po)
-    except AeeError as error:
-        note(error.code, error.sentence)
-        return -1
+    return runtime().memory.fd_of(po)
 
 
 @returns_code
@@ -106,6 +99,7 @@ def remote_register_buf_attr(buf: int, size: int, fd: int, attr: int) -> int:
 remote_register_buf_attr2 = remote_register_buf_attr
 
 
+@returns_value(-1)
 def remote_register_fd(fd: int, size: int) -> int:
     """Register a descriptor's memory that this process has not mapped.
 
@@ -113,11 +107,7 @@ def remote_register_fd(fd: int, size: int) -> int:
         An address that represents it in calls and that the program cannot read or write; -1 on failure, and
         ``last_error()`` says why. remote_register_buf with -1 undoes it.
     """
-    try:
-        return runtime().memory.register_unseen(fd, size)
-    except AeeError as error:
-        note(error.code, error.sentence)
-        return -1
+    return runtime().memory.register_unseen(fd, size)
 
 
 remote_register_fd2 = remote_register_fd
@@ -136,12 +126,10 @@ def remote_mem_map(domain: int, fd: int, flags: int, virt_addr: int, size: int, 
         remote_virt_addr: Out: a ctypes integer: the physical address, by which remote_mem_unmap undoes it.
     """
     _check(domain)
-    if flags != REMOTE_MAP_MEM_STATIC or not hasattr(remote_virt_addr, "value"):
-        raise AeeError(
-            Aee.AEE_EBADPARM,
-            f"The flags are {flags}, the place for the address {remote_virt_addr!r}; pass 0, and one.",
-        )
-    remote_virt_addr.value = runtime().memory.map_fd(fd, size, virt_addr)
+    target = place("remote_virt_addr", remote_virt_addr)
+    if flags != REMOTE_MAP_MEM_STATIC:
+        raise AeeError(Aee.AEE_EBADPARM, f"The flags are {flags}; pass 0.")
+    target.value = runtime().memory.map_fd(fd, size, virt_addr)
 
 
 @returns_code
@@ -222,24 +210,25 @@ def remote_munmap64(vaddrout: int, size: int) -> int:
     return remote_mem_unmap(uri.DEFAULT_DOMAIN, vaddrout, size)
 
 
-def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> int:
+@returns_code
+def remote_mmap(fd: int, flags: int, vaddrin: int, size: int, vaddrout: Any) -> None:
     """As remote_mmap64, with an address of 32 bits.
 
     Returns:
         0; AEE_ENOMEMORY: the address has more bits; as remote_mem_map.
     """
-    place = ctypes.c_uint64() if hasattr(vaddrout, "value") else vaddrout  # invalid out-parameters are refused
-    code = remote_mmap64(fd, flags, vaddrin, size, place)
-    if code:
-        return code
-    if place.value >= 1 << 32:
-        remote_munmap64(place.value, size)
-        return note(
+    del flags
+    _check(uri.DEFAULT_DOMAIN)
+    target = place("vaddrout", vaddrout)
+    memory = runtime().memory
+    phy_addr = memory.map_fd(fd, size, vaddrin)
+    if phy_addr >= 1 << 32:
+        memory.unmap(phy_addr, size)
+        raise AeeError(
             Aee.AEE_ENOMEMORY,
-            f"The address {place.value:#x} does not fit the place for it, {vaddrout!r}; use remote_mmap64.",
+            f"The address {phy_addr:#x} does not fit the place for it, {vaddrout!r}; use remote_mmap64.",
         )
-    vaddrout.value = place.value
-    return 0
+    target.value = phy_addr
 
 
 def remote_munmap(vaddrout: int, size: int) -> int:

@@ -107,7 +107,7 @@ def test_the_c_names(dsp_board: Board) -> None:
     assert fastrpc.fastrpc_mmap(3, fd, memory, 0, 4096, fastrpc.FASTRPC_MAP_FD) == 0
     assert fastrpc.fastrpc_munmap(3, fd, memory, 4096) == 0
     assert fastrpc.remote_mmap(fd, 0, memory, 4096, None) == Aee.AEE_EBADPARM
-    assert "the place for the address None" in fastrpc.last_error()
+    assert "vaddrout is None; pass a ctypes integer" in fastrpc.last_error()
     block = (ctypes.c_uint32 * 5).from_address(memory)
     block[:] = [4, 4, 2, 0, 0]
     ctypes.memset(memory + 128, 1, 4)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,15 @@ def test_assembly_code_with_vectors(tmp_path: Path) -> None:
     run(*HBRT, "cc", "--dsp", "--target", "hexagon", f"-I{tmp_path}", "-c", assembly, "-o", tmp_path / "splat.o")
     assembly.write_text("nonsense\n")
     assert subprocess.run(list(map(str, line)), capture_output=True, check=False).returncode == 1
+
+
+def test_nothing_is_left_of_an_output_that_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = Path("new.c")
+    source.write_text(f"int main(void) {{ return {time.time_ns() % 100_000}; }}\n")  # the compiler keeps objects
+    for options in (["-c"], []):
+        run(*HBRT, "cc", "--dsp", "--target", "hexagon", *options, source, "-o", os.devnull, timeout_s=5 * PATIENCE_S)
+        assert list(tmp_path.iterdir()) == [tmp_path / source]
 
 
 def test_a_program_without_its_board_says_so(folder: Path) -> None:

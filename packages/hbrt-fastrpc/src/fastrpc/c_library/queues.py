@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from fastrpc.calls import returns_code
+from fastrpc.arguments import note_code
 from fastrpc.queues import DspQueue
 from fastrpc.runtime import runtime
 from fastrpc.wire import ring, uri
@@ -23,7 +23,7 @@ _queues: dict[int, DspQueue] = {}
 os.register_at_fork(after_in_child=_queues.clear)
 
 
-@returns_code
+@note_code
 def dspqueue_create(
     domain: int, flags: int, requests: int, responses: int, on_packet: int, on_error: int, context: int, queue: Any
 ) -> None:
@@ -50,7 +50,7 @@ def dspqueue_create(
     queue.value = made.id
 
 
-@returns_code
+@note_code
 def dspqueue_close(queue: int) -> None:
     """As dspqueue_close."""
     found = _of(queue)
@@ -60,7 +60,7 @@ def dspqueue_close(queue: int) -> None:
     _queues.pop(queue, None)
 
 
-@returns_code
+@note_code
 def dspqueue_export(queue: int, number: Any) -> None:
     """As dspqueue_export."""
     if number is None:
@@ -68,7 +68,7 @@ def dspqueue_export(queue: int, number: Any) -> None:
     number.value = _of(queue).id
 
 
-@returns_code
+@note_code
 def dspqueue_write(
     queue: int, flags: int, count: int, buffers: Any, length: int, message: Any, timeout_us: int
 ) -> None:
@@ -91,7 +91,7 @@ def dspqueue_write(
     found.write(text, named, _seconds(timeout_us), flags)
 
 
-@returns_code
+@note_code
 def dspqueue_read(
     queue: int,
     flags: Any,
@@ -126,20 +126,20 @@ def dspqueue_read(
         ctypes.memmove(ctypes.addressof(message), packet.message, len(packet.message))
 
 
-@returns_code
+@note_code
 def dspqueue_peek(queue: int, flags: Any, count: Any, length: Any, timeout_us: int) -> None:
     """As dspqueue_peek."""
     for place, value in zip((flags, count, length), _head(_of(queue), timeout_us), strict=True):
         _put(place, value)
 
 
-@returns_code
+@note_code
 def dspqueue_write_early_wakeup_noblock(queue: int, delay_us: int, flags: int) -> None:
     """As dspqueue_write_early_wakeup_noblock."""
     _of(queue).write_early_wakeup(delay_us, flags)
 
 
-@returns_code
+@note_code
 def dspqueue_get_stat(queue: int, stat: int, value: Any) -> None:
     """As dspqueue_get_stat. A board has no low-power state: an early wake-up has no effect."""
     told = (*_of(queue).depths(), 0, 0, _OPTIMIZED)
