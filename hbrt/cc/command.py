@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -136,8 +137,16 @@ def _call(line: list[str], source: bytes | None = None) -> int:
 
 
 def _for_hexagon(arguments: tuple[str, ...], version: int, folder: str) -> tuple[list[str], tuple[str, ...]]:
-    """The compiler, and its arguments; in the place of assembly code that is to be linked, its object in a folder."""
+    """The compiler, and its arguments; in the place of assembly code that is to be linked, its object in a folder.
+
+    An output to /dev/null goes to that folder, too: the compiler would leave it in the working directory.
+    """
     sources = sources_in(arguments)
+    before = ("", *arguments)
+    arguments = tuple(
+        str(Path(folder, "null")) if (flag, one) == ("-o", os.devnull) else one
+        for flag, one in zip(before, arguments, strict=False)
+    )
     assembly = [one for one in arguments if not one.startswith("-") and Path(one).suffix in {".s", ".S"}]
     if NO_LINK.intersection(arguments):
         is_assembly = assembly and not sources
