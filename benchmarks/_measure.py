@@ -66,12 +66,18 @@ def percentile(ordered: Sequence[int], fraction: float) -> int:
 
 def p50_us(action: Callable[[], object], times: int) -> float:
     """Return the median time of ``action``, in microseconds."""
-    found = []
+    return p50s_us([action], times)[0]
+
+
+def p50s_us(actions: Sequence[Callable[[], object]], times: int) -> list[float]:
+    """Return the median time of each action; they take turns, as a shared machine's clock changes within a round."""
+    found: list[list[int]] = [[] for _ in actions]
     for _ in range(times):
-        before_ns = time.perf_counter_ns()
-        action()
-        found.append(time.perf_counter_ns() - before_ns)
-    return percentile(sorted(found), 0.5) / 1e3
+        for action, taken_ns in zip(actions, found, strict=True):
+            before_ns = time.perf_counter_ns()
+            action()
+            taken_ns.append(time.perf_counter_ns() - before_ns)
+    return [percentile(sorted(taken_ns), 0.5) / 1e3 for taken_ns in found]
 
 
 def usable_cpus() -> set[int]:

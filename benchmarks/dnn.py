@@ -2,8 +2,8 @@
 
     python -m benchmarks.dnn [--quick] [--markdown] [--json FILE]
 
-Both sides have the same session options and take turns within each round, so that the noise of a shared machine hits
-both; a number is the median of the rounds. hbDNN is hbDNNInfer, hbDNNWaitTaskDone and hbDNNReleaseTask; bare is
+Both sides have the same session options and take turns, call by call, so that the noise of a shared machine hits both;
+a number is the median of the rounds. hbDNN is hbDNNInfer, hbDNNWaitTaskDone and hbDNNReleaseTask; bare is
 ``session.run`` in the program's thread. The board is private to this program. ``HBRT_BPU=inline`` runs the models in
 the program, and not on the board's BPU cores.
 """
@@ -24,7 +24,7 @@ import arm_client as hb
 from arm_client import dnn
 from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
 from benchmarks._board_model import BoardModel, check
-from benchmarks._measure import Rounds, p50_us
+from benchmarks._measure import Rounds, p50_us, p50s_us
 from benchmarks._models import Bare, Line, command, model_of, throughput, tiny
 from samples.dnn.build_mobilenet import build
 
@@ -76,8 +76,8 @@ def overhead(name: str, model: bytes, feed: NDArray[Any], rounds: int, count: in
     loaded, run = on_board(model, feed)
     with loaded:
         np.testing.assert_array_equal(loaded([feed])[0], bare.output, err_msg=name)
-        pairs = [(p50_us(bare, count), p50_us(run, count)) for _ in range(rounds)]
-    ours, theirs = Rounds(tuple(pair[1] for pair in pairs)), Rounds(tuple(pair[0] for pair in pairs))
+        pairs = [p50s_us([bare, run], count) for _ in range(rounds)]
+    theirs, ours = (Rounds(tuple(values)) for values in zip(*pairs, strict=True))
     return theirs, ours
 
 
@@ -86,7 +86,8 @@ def from_python(model: bytes, feed: NDArray[Any], rounds: int, count: int) -> Ro
     bare = Bare(model, feed)
     (loaded,) = dnn.load(model)
     np.testing.assert_array_equal(loaded(feed)[0], bare.output)
-    return Rounds(tuple(p50_us(lambda: loaded(feed), count) - p50_us(bare, count) for _ in range(rounds)))
+    pairs = [p50s_us([bare, lambda: loaded(feed)], count) for _ in range(rounds)]
+    return Rounds(tuple(ours - theirs for theirs, ours in pairs))
 
 
 def several_inputs(rounds: int, count: int) -> Rounds:
@@ -153,7 +154,7 @@ def measure(*, quick: bool) -> list[Line]:
     picture = rng.random((1, 3, 224, 224), np.float32)
     lines = []
     bare, board = overhead("tiny", tiny(), rng.random((1, 4), np.float32), rounds, 500)
-    more = Rounds(tuple(mine - theirs for mine, theirs in zip(board.values, bare.values, strict=True)))
+    more = board.less(bare)
     lines += [
         Line("tiny model, bare onnxruntime", bare.median, bare.spread, "µs"),
         Line("tiny model, hbDNN", board.median, board.spread, "µs"),

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._measure import Rounds, p50_us
+from benchmarks._measure import Rounds, p50_us, p50s_us
 from benchmarks._models import Bare, Line, command, throughput, tiny
 from samples.dnn.build_mobilenet import build
 
@@ -78,8 +78,9 @@ def more_than_bare(
     bare = Bare(model.read_bytes(), feed)
     with loaded(model, 1) as run:
         np.testing.assert_array_equal(run([given]), bare())
-        pairs = [(p50_us(bare, count), p50_us(lambda: run([given]), count)) for _ in range(rounds)]
-    return Rounds(tuple(pair[0] for pair in pairs)), Rounds(tuple(pair[1] for pair in pairs))
+        pairs = [p50s_us([bare, lambda: run([given])], count) for _ in range(rounds)]
+    theirs, ours = (Rounds(tuple(values)) for values in zip(*pairs, strict=True))
+    return theirs, ours
 
 
 def batches(model: Path, images: NDArray[Any], rounds: int, count: int) -> tuple[Rounds, Rounds]:
