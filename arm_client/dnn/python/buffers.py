@@ -144,15 +144,16 @@ class TensorBuffer:
         Raises:
             ModelError: the shape does not fit the tensor, or there is no memory for it.
         """
-        self._take_shape(tuple(shape))
-        self._make_room()
+        if tuple(shape) != self.valid_shape:
+            self._take_shape(tuple(shape))
+            self._make_room()
 
     def take(self, result: NDArray[Any]) -> None:
         """Hold a result whose sizes the data decided: its own array, since nobody knows its room before."""
         self._taken = result
         self.valid_shape = self.aligned_shape = result.shape
         self.size = (result.size + 1) // 2 if self.spec.tensor_type in NIBBLES else result.nbytes
-        self.stride = strides_of(result.shape, self.dtype.itemsize)
+        self.stride = result.strides
 
     def free(self) -> None:
         """Give the memory back; again does nothing."""

@@ -102,7 +102,7 @@ class Bindings:
         self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], takes: Sequence[Take | None] = ()
     ) -> None:
         self._inputs, self._outputs, self._takes = inputs, outputs, takes
-        self._is_split = any(spec.valid_shape[:1] > (1,) for spec in inputs)  # perhaps: into tensors of batch 1
+        self._may_be_split = any(spec.valid_shape[:1] > (1,) for spec in inputs)  # into tensors of batch 1
         is_taken = [bool(takes) and takes[at] is not None for at in range(len(outputs))]
         self._open = [at for at, spec in enumerate(outputs) if spec.is_dynamic and not is_taken[at]]
         self._known: dict[object, tuple[Ddr, int, BoundTensors]] = {}
@@ -113,7 +113,7 @@ class Bindings:
         Raises:
             ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
         """
-        if self._is_split:
+        if self._may_be_split and not isinstance(input, ctypes.Array):  # nobody knows how many there are
             return self._bound(output, input, ddr)
         # A run writes the sizes that it finds into the structures of open outputs.
         places = [ctypes.addressof(output[at]) for at in self._open] if self._open else ()

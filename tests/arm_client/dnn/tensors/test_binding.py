@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from onnx import TensorProto, helper
 
 import arm_client as hb
 from arm_client.client import Board
+from arm_client.dnn.tensors.binding import Bindings
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import Net, ctrl, double, f32, good, model_bytes
 
@@ -358,3 +360,31 @@ def kept_nets(load: Load) -> list[Net]:
         good(hb.hbSysAllocMem(tensor.sysMem[0], 4096))
     dynamic(nets[1].inputs[0], (2, 3))
     return nets
+
+
+def test_tensors_are_bound_once_and_anew_after_an_allocation(load: Load) -> None:
+    net = load(batched())
+    for tensor in net.inputs:
+        tensor.sysMem[0].array(np.float32)[:] = 1
+    assert net.run() == 0  # which allocates what a core is asked with
+    with mock.patch.object(Bindings, "_bound", autospec=True, side_effect=Bindings._bound) as bound:
+        assert [net.run(), net.run()] == [0, 0]
+        assert bound.call_count == 1
+        block = hb.hbSysMem()
+        good(hb.hbSysAllocMem(block, 64))
+        assert [net.run(), net.run()] == [0, 0]
+        assert bound.call_count == 2
+        mine = hb.hbSysMem.from_buffer_copy(net.outputs[0].sysMem[0])
+        net.outputs[0].sysMem[0] = block
+        assert net.run() == 0
+        assert block.array(np.float32)[:6].tolist() == [3] * 6
+        net.outputs[0].sysMem[0] = mine
+        good(hb.hbSysFreeMem(block))
+        behind = ctypes.cast(net.inputs, ctypes.POINTER(hb.hbDNNTensor))  # as C passes them: of unknown number
+        for _ in range(2):
+            bound.reset_mock()
+            task = hb.hbDNNTaskHandle_t()
+            good(hb.hbDNNInfer(task, net.outputs, behind, net.handle, ctrl()))
+            good(hb.hbDNNWaitTaskDone(task, 0))
+            good(hb.hbDNNReleaseTask(task))
+            assert bound.call_count == 1, "a batch may be split into tensors behind those that the model names"
