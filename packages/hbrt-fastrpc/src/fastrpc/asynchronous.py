@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.arguments import short_repr
 from fastrpc.arguments import place, returns_code
-from fastrpc.calls import Arguments, number_of, spans_of
+from fastrpc.calls import Arguments, number_of, raw_of, spans_of
 from fastrpc.runtime import FastrpcRuntime, Made, Opened, runtime
 from fastrpc.wire.aee import Aee, AeeError
 from fastrpc.wire.behavior import fastrpc_async_callback
@@ -113,7 +113,7 @@ def remote_handle64_invoke_async(handle: Any, desc: fastrpc_async_descriptor, sc
     number = number_of(handle)
     here = runtime()
     jobs = _jobs(here)
-    job = Job(*here.post(number, scalars, spans_of(scalars, pra)))
+    job = Job(*here.post(number, scalars, spans_of(scalars, raw_of(pra))))
     desc.jobid = mine = jobs.add(job)
     if desc.type == FASTRPC_ASYNC_POLL:
         return

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from itertools import repeat
+from struct import unpack_from
+from typing import Any, TypeAlias
 
 from arm_client.cabi.arguments import integer, short_repr
 from arm_client.cabi.last_error import note
@@ -12,7 +14,8 @@ from fastrpc.arguments import number, place, returns_code
 from fastrpc.runtime import Span, runtime
 from fastrpc.wire import scalars, uri
 from fastrpc.wire.aee import Aee, AeeError
-from fastrpc.wire.types import remote_arg
+from fastrpc.wire.message import ARGUMENT
+from fastrpc.wire.types import remote_arg, remote_handle64
 
 Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
 
@@ -76,9 +79,9 @@ def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
         if type(scalars) is not int:
             scalars = number("scalars", scalars)
         here = runtime()
-        raw = bytes(cast("ctypes.Array[remote_arg]", pra)) if issubclass(type(pra), ctypes.Array) else None
-        if raw is None or not here.invoke_same(opened, scalars, raw):
-            here.invoke(opened, scalars, spans_of(scalars, pra), raw)
+        raw = raw_of(pra)
+        if not here.invoke_same(opened, scalars, raw):
+            here.invoke(opened, scalars, spans_of(scalars, raw), raw)
     except AeeError as error:
         return note(error.code, error.sentence)
     return 0
@@ -94,7 +97,21 @@ def remote_handle64_close(handle: Any) -> None:
     runtime().close(number_of(handle))
 
 
-def spans_of(word: int, pra: Arguments) -> list[Span]:
+def raw_of(pra: Any) -> bytes:
+    """The bytes of an array of arguments.
+
+    Raises:
+        AeeError: AEE_EBADPARM: it is none.
+    """
+    if issubclass(type(pra), ctypes.Array) and pra._type_ is remote_arg:
+        return bytes(pra)
+    given = () if pra is None else pra
+    if not issubclass(type(given), Sequence) or not all(issubclass(type(one), remote_arg) for one in given):
+        raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
+    return b"".join(map(bytes, given))
+
+
+def spans_of(word: int, raw: bytes) -> list[Span]:
     """The buffers of an array of arguments, and the values of its handles.
 
     Raises:
@@ -102,18 +119,14 @@ def spans_of(word: int, pra: Arguments) -> list[Span]:
     """
     given = scalars.split(word)
     count = given.total
-    if pra is not None and not issubclass(type(pra), ctypes.Array | Sequence):
-        raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
-    if count > len(pra or ()):
+    if count * ARGUMENT.size > len(raw):
         raise AeeError(
-            Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
+            Aee.AEE_EBADPARM,
+            f"The scalar word {word:#010x} names {count} arguments, and {len(raw) // ARGUMENT.size} came.",
         )
-    if pra is None:
-        return []
-    if not all(issubclass(type(one), remote_arg) for one in pra):
-        raise AeeError(Aee.AEE_EBADPARM, f"pra is {short_repr(pra)}; pass an array of remote_arg.")
-    buffers: list[Span] = [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(given.buffers)]
-    return buffers + [pra[at].h64 for at in range(given.buffers, count)]
+    numbers = unpack_from(f"<{2 * count}Q", raw)
+    end = 2 * given.buffers
+    return [*zip(numbers[0:end:2], numbers[1:end:2], repeat(0)), *numbers[end::2]]
 
 
 def _text(name: Any) -> str:
@@ -124,5 +137,7 @@ def _text(name: Any) -> str:
 
 def number_of(handle: Any) -> int:
     """The number of a handle or job, given as a number or a ctypes integer; -1 (invalid) for anything else."""
-    found = handle if type(handle) is int else integer(handle)
+    if type(handle) is int:
+        return handle
+    found = handle.value if type(handle) is remote_handle64 else integer(handle)
     return -1 if found is None else found

@@ -9,18 +9,13 @@ from typing import Any
 import fastrpc
 from arm_client.c_library.prototypes import Prototype, by_address, without_body
 from arm_client.cabi.last_error import note
-from fastrpc import asynchronous, calls
+from fastrpc import asynchronous
 from fastrpc.c_library import queues
-from fastrpc.c_library.prepared import preparing
+from fastrpc.c_library.prepared import invoking
 from fastrpc.runtime import runtime
 from fastrpc.wire import scalars, types
 from fastrpc.wire.aee import Aee, AeeError, name_of
 from fastrpc.wire.types import fastrpc_async_descriptor, remote_arg
-
-
-def _invoke(handle: int, word: int, pra: int) -> int:
-    """As remote_handle64_invoke."""
-    return calls.remote_handle64_invoke(handle, word, _given(word, pra))
 
 
 def _invoke_async(handle: int, desc: int, word: int, pra: int) -> int:
@@ -28,7 +23,8 @@ def _invoke_async(handle: int, desc: int, word: int, pra: int) -> int:
     if not desc:
         return note(Aee.AEE_EBADPARM, "The descriptor is NULL.")
     given = fastrpc_async_descriptor.from_address(desc)
-    return asynchronous.remote_handle64_invoke_async(handle, given, word, _given(word, pra))
+    arguments = (remote_arg * scalars.count(word)).from_address(pra) if pra else None
+    return asynchronous.remote_handle64_invoke_async(handle, given, word, arguments)
 
 
 def _finish(handle: int, task: int) -> int:
@@ -41,17 +37,12 @@ def _finish(handle: int, task: int) -> int:
     return 0
 
 
-def _given(word: int, pra: int) -> Any:
-    """Read the arguments at an address; the scalar word gives their number."""
-    return (remote_arg * scalars.split(word).total).from_address(pra) if pra else None
-
-
 _BY_HAND: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("remote_handle_invoke_async", "remote_handle64_invoke_async"), _invoke_async),
     "hbrt_fastrpc_finish": _finish,
 }
 """What the prototype of a function does not say all of."""
-_prepared: list[Callable[[int, int, int], int]] = []
+_invoke: list[Callable[[int, int, int], int]] = []
 TYPES = vars(types)
 _INVOKE = {"remote_handle_invoke", "remote_handle64_invoke"}
 _NOT_CODES = frozenset({"rpcmem_alloc", "rpcmem_alloc2", "rpcmem_to_fd", "remote_register_fd", "remote_register_fd2"})
@@ -61,7 +52,7 @@ _PENDING = frozenset({Aee.AEE_EBUSY, Aee.AEE_EWOULDBLOCK, Aee.AEE_EEXPIRED})  # 
 def function(name: str, given: Prototype, host: Any) -> Callable[..., int]:
     """As ``Guest.function`` of arm_client/c_library/host.py."""
     if name in _INVOKE:
-        return _preparing(host)
+        return _invoking(host)
     if name in _BY_HAND:
         return _BY_HAND[name]
     call = getattr(fastrpc, name, None) or getattr(queues, name, None)
@@ -75,8 +66,8 @@ def refusal(name: str, status: int) -> tuple[str, str] | None:
     return None if name in _NOT_CODES or status in _PENDING else (name, name_of(status))
 
 
-def _preparing(host: Any) -> Callable[[int, int, int], int]:
+def _invoking(host: Any) -> Callable[[int, int, int], int]:
     """One instance for all names: the slots belong to the library."""
-    if not _prepared:
-        _prepared.append(preparing(host.prepared, host.prepared_place, _invoke))
-    return _prepared[0]
+    if not _invoke:
+        _invoke.append(invoking(host.prepared, host.prepared_place))
+    return _invoke[0]

@@ -6,9 +6,12 @@ import ctypes
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from arm_client.cabi.last_error import note
+from fastrpc.calls import spans_of
 from fastrpc.runtime import runtime
 from fastrpc.wire import scalars
 from fastrpc.wire.aee import AeeError
+from fastrpc.wire.message import ARGUMENT
 from fastrpc.wire.types import remote_arg
 from hbrt.ddr.fence import Fence
 
@@ -60,7 +63,7 @@ class Lent:
         place.version += 1
         place.handle, place.word, place.calls = handle, word, 0
         place.cmd, place.priority, place.core_mask, place.phy_addr, place.size = cmd, priority, mask, phy_addr, size
-        ctypes.memmove(place.arguments, first, scalars.split(word).total * ctypes.sizeof(remote_arg))
+        ctypes.memmove(place.arguments, first, scalars.count(word) * ctypes.sizeof(remote_arg))
         place.version += 1
         self._ready[number] = ready
         ready.sent_by_c.append(lambda: place.calls)
@@ -79,23 +82,27 @@ class Lent:
         self._leaving = [one for one in (*self._leaving, (place, ready)) if one[0].users]
 
 
-def preparing(
-    address: int, place_of: Callable[[int, int, int], int], call: Callable[[int, int, int], int]
-) -> Callable[[int, int, int], int]:
-    """``call``, after which the library sends the same invocation by itself if nothing has to be copied or flushed."""
+def invoking(address: int, place_of: Callable[[int, int, int], int]) -> Callable[[int, int, int], int]:
+    """remote_handle64_invoke; the library repeats an invocation by itself unless something is copied or flushed.
+
+    Args:
+        address: Of the library's slots.
+        place_of: The number of an invocation's slot, by handle, scalar word and address of its arguments.
+    """
     lent = Lent(address, place_of)
 
-    def made(handle: int, word: int, pra: int) -> int:
-        code = call(handle, word, pra)
-        count = scalars.split(word).total
-        if code or not pra or not 0 < count <= _MAX_ARGUMENTS:
-            return code
+    def invoke(handle: int, word: int, pra: int) -> int:
+        count = scalars.count(word)
+        raw = ctypes.string_at(pra, count * ARGUMENT.size) if pra else b""
         try:
-            ready = runtime().ready.find(handle, word, ctypes.string_at(pra, count * ctypes.sizeof(remote_arg)))
-        except AeeError:
-            return code
+            here = runtime()
+            if not here.invoke_same(handle, word, raw):
+                here.invoke(handle, word, spans_of(word, raw), raw)
+            ready = here.ready.find(handle, word, raw) if 0 < count <= _MAX_ARGUMENTS else None
+        except AeeError as error:
+            return note(error.code, error.sentence)
         if ready is not None and not ready.clean and not ready.invalidate:
             lent.lend(handle, word, pra, ready)
-        return code
+        return 0
 
-    return made
+    return invoke

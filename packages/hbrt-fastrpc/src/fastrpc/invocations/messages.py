@@ -32,6 +32,11 @@ Span: TypeAlias = "tuple[int, int, int] | bytes | bytearray | int"
 """An argument: address, bytes and physical address (0 for that of registered memory, or a copy); or bytes to copy; or a
 handle's value."""
 
+Back: TypeAlias = "tuple[int | bytes | bytearray, int, int]"
+"""A copied output: the caller's address or object, offset in the message, bytes."""
+Copy: TypeAlias = "tuple[int, int, int, tuple[int, int, int] | bytes | bytearray]"
+"""A copied argument: its number, offset in the message, bytes, and where it is."""
+
 _MIN_BUFFER: Final = 4096
 
 
@@ -41,7 +46,7 @@ class Made(NamedTuple):
     Attributes:
         buffer: Message and copies.
         task: Arguments of a submission.
-        back: For each copied output: the caller's address or object, offset in the buffer, size in bytes.
+        back: Its copied outputs.
         clean: Physical ranges of shared inputs.
         invalidate: The blocks of shared outputs.
         each: What the call adds to the statistics.
@@ -52,7 +57,7 @@ class Made(NamedTuple):
 
     buffer: Buffer
     task: tuple[int, ...]
-    back: list[tuple[int | bytes | bytearray, int, int]]
+    back: list[Back]
     clean: list[tuple[int, int]]
     invalidate: list[tuple[int, int]]
     each: Statistics
@@ -136,63 +141,53 @@ class Messages:
         Raises:
             AeeError: AEE_EBADPARM: a buffer is at NULL; AEE_ENOMEMORY.
         """
-        head = -(-(HEAD.size + ARGUMENT.size * len(spans)) // COPY_ALIGNMENT) * COPY_ALIGNMENT
-        places, each, end = self._places(spans, head)
-        buffer = self.take(end)
-        view, base = buffer.view(), buffer.phy_addr
         size = HEAD.size + ARGUMENT.size * len(spans)
-        task = (FASTRPC_CMD, priority, opened.mask, 0, base, size, 0, 0)
-        made = Made(buffer, task, [], [], [], each, word >> 24 & LONG_METHOD, [], {})
+        head = end = -(-size // COPY_ALIGNMENT) * COPY_ALIGNMENT
         needs_flush = self.needs_flush
+        room = 0 if self._watch is None else COPY_ALIGNMENT  # behind each copy
         numbers: list[int] = []
-        for at, (span, (phy_addr, size_bytes)) in enumerate(zip(spans, places, strict=True)):
+        copies: list[Copy] = []
+        clean: list[tuple[int, int]] = []
+        invalidate: list[tuple[int, int]] = []
+        copied_bytes = shared = shared_bytes = 0
+        for at, span in enumerate(spans):
             if isinstance(span, int):
                 numbers += (span, 0)
                 continue
-            is_input = at < given.inputs
-            if self._watch is not None and size_bytes:
-                is_copied, start = phy_addr < 0, base - phy_addr if phy_addr < 0 else phy_addr
-                made.watched.append(self._watch.Watched(at, start, size_bytes, is_input, is_copied))
-                if is_copied:
-                    view[size_bytes - phy_addr :][:COPY_ALIGNMENT] = self._watch.FILL
-            numbers += (base - phy_addr if phy_addr < 0 else phy_addr, size_bytes)
-            if phy_addr < 0 and is_input:
-                _copy_in(span, view, buffer.address, -phy_addr)
-            elif phy_addr < 0:
-                made.back.append((span[0] if isinstance(span, tuple) else span, -phy_addr, size_bytes))
-            elif size_bytes and needs_flush:
-                (made.clean if is_input else made.invalidate).append((phy_addr, size_bytes))
-        raw = message.pack_invoke(opened.remote, word, numbers, self._memory.table_addr)
-        view[: len(raw)] = raw
-        return made
-
-    def _places(self, spans: Sequence[Span], head: int) -> tuple[list[tuple[int, int]], Statistics, int]:
-        """Each buffer's physical address or, if negative, its copy's offset, and its size; and the end of them all."""
-        places: list[tuple[int, int]] = []
-        copied = copied_bytes = shared_bytes = 0
-        end = head
-        for span in spans:
-            if isinstance(span, int):
-                places.append((0, 0))
-                continue
-            address, size_bytes, phy_addr = span if isinstance(span, tuple) else (0, len(span), 0)
+            address, size_bytes, phy_addr = span if isinstance(span, tuple) else (1, len(span), 0)
             if size_bytes and not phy_addr and isinstance(span, tuple):
                 if not address:
                     raise AeeError(Aee.AEE_EBADPARM, f"A buffer of {size_bytes} bytes is at NULL.")
                 phy_addr = self._memory.place(address, size_bytes)
             if phy_addr:
-                shared_bytes += size_bytes
+                shared, shared_bytes = shared + 1, shared_bytes + size_bytes
+                if size_bytes and needs_flush:
+                    (clean if at < given.inputs else invalidate).append((phy_addr, size_bytes))
             elif size_bytes:
-                copied, copied_bytes, phy_addr = copied + 1, copied_bytes + size_bytes, -end
-                end += (-(-size_bytes // COPY_ALIGNMENT) + (self._watch is not None)) * COPY_ALIGNMENT
-            places.append((phy_addr, size_bytes))
-        shared = sum(phy_addr > 0 for phy_addr, _ in places)
-        return places, Statistics(1, shared, shared_bytes, copied, copied_bytes, end - head - copied_bytes), end
+                copies.append((at, end, size_bytes, span))
+                copied_bytes += size_bytes
+                end += -(-size_bytes // COPY_ALIGNMENT) * COPY_ALIGNMENT + room
+            numbers += (phy_addr, size_bytes)
+        each = Statistics(1, shared, shared_bytes, len(copies), copied_bytes, end - head - copied_bytes)
+        buffer = self.take(end)
+        back = _copy(buffer, copies, given.inputs, numbers)
+        raw = message.pack_invoke(opened.remote, word, numbers, self._memory.table_addr)
+        ctypes.memmove(buffer.address, raw, len(raw))
+        task = (FASTRPC_CMD, priority, opened.mask, 0, buffer.phy_addr, size, 0, 0)
+        watch = self._watch
+        watched = [] if watch is None else watch.watch(buffer, given, numbers, {at for at, *_ in copies})
+        return Made(buffer, task, back, clean, invalidate, each, word >> 24 & LONG_METHOD, watched, {})
 
 
-def _copy_in(span: tuple[int, int, int] | bytes | bytearray, view: memoryview, address: int, at: int) -> None:
-    """Copy an input at an address of this process into a message."""
-    if isinstance(span, tuple):
-        ctypes.memmove(address + at, span[0], span[1])
-    else:
-        view[at : at + len(span)] = span
+def _copy(buffer: Buffer, copies: list[Copy], inputs: int, numbers: list[int]) -> list[Back]:
+    """Copy inputs into a message, and note the physical addresses of all copies; returns what is to be copied back."""
+    back: list[Back] = []
+    for at, start, size_bytes, span in copies:
+        numbers[2 * at] = buffer.phy_addr + start
+        source = span[0] if isinstance(span, tuple) else span
+        if at >= inputs:
+            back.append((source, start, size_bytes))
+        else:
+            given = bytes(source) if isinstance(source, bytearray) else source
+            ctypes.memmove(buffer.address + start, given, size_bytes)
+    return back

@@ -12,8 +12,10 @@ from hbrt.findings.record import Place
 from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
+    from arm_client.arrays import Buffer
     from arm_client.session.session import Session
     from fastrpc.domains import Opened
+    from fastrpc.wire.scalars import Scalars
 
 FILL: Final = b"\xc5" * COPY_ALIGNMENT
 """Behind each copy of a watched message."""
@@ -35,6 +37,25 @@ class Watched(NamedTuple):
     size_bytes: int
     is_input: bool
     is_copied: bool
+
+
+def watch(buffer: Buffer, given: Scalars, numbers: list[int], copied: set[int]) -> list[Watched]:
+    """The buffers of a message; those that are copied get their ``FILL``.
+
+    Args:
+        buffer: The message.
+        given: The scalar word.
+        numbers: Physical address and bytes of each argument.
+        copied: The numbers of the arguments that are in the message.
+    """
+    found = []
+    for at, (phy_addr, size_bytes) in enumerate(zip(numbers[: 2 * given.buffers : 2], numbers[1::2], strict=False)):
+        if size_bytes:
+            found.append(Watched(at, phy_addr, size_bytes, at < given.inputs, at in copied))
+            if at in copied:
+                start = phy_addr - buffer.phy_addr + size_bytes
+                buffer.view()[start : start + COPY_ALIGNMENT] = FILL
+    return found
 
 
 def inputs(session: Session, given: list[Watched]) -> dict[int, bytes]:

@@ -74,5 +74,5 @@ def pack_invoke(handle: int, word: int, arguments: list[int], table: int = 0) ->
         arguments: Two numbers for each argument, as of ``ARGUMENT``.
         table: Physical address of the program's table of descriptors; 0 if there is none.
     """
-    count = len(arguments) // 2
-    return HEAD.pack(INVOKE, word, handle, count, table // PAGE_BYTES) + struct.pack(f"<{2 * count}Q", *arguments)
+    numbers = len(arguments)
+    return struct.pack(f"{HEAD.format}{numbers}Q", INVOKE, word, handle, numbers // 2, table // PAGE_BYTES, *arguments)

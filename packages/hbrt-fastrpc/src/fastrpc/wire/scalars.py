@@ -88,6 +88,11 @@ def split(word: int) -> Scalars:
     )
 
 
+def count(word: int) -> int:
+    """How many arguments a scalar word names."""
+    return (word >> 16 & 0xFF) + (word >> 8 & 0xFF) + (word >> 4 & 0xF) + (word & 0xF)
+
+
 def make(method: int, inputs: int, outputs: int, input_handles: int = 0, output_handles: int = 0) -> int:
     """The word of a method; a method from 31 on travels as 31. Raises as ``Scalars.word``."""
     return Scalars(min(method, LONG_METHOD), inputs, outputs, input_handles, output_handles).word()
