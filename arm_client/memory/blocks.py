@@ -316,6 +316,8 @@ class Blocks:
         block.spill()
         is_last = block.registrations == 1 and (block.is_imported or not self._is_owned(block))
         asked, site = Question(), where or call_site(MAX_SITE)
+        if is_last and block.is_imported and self.before_free is not None:
+            self.before_free(block, site)
         try:
             with self.views.around(block if is_last else None, asked, site):
                 self._link.request("unregister", asked, phy=phy_addr, site=site)

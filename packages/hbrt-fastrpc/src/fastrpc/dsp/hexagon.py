@@ -15,18 +15,25 @@ import signal
 import socket
 import struct
 import subprocess
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dsp_server import runtime
 from dsp_server.c_images.elf import version_of
 from dsp_server.c_images.image import image_runtime
 from dsp_server.c_images.runtime_calls import COp
 from dsp_server.errors import ImageError
+from fastrpc.wire import message, scalars
+from fastrpc.wire.message import FASTRPC_CMD
 from hbrt.ddr.imported import ImportedFile
 from hbrt.mailbox.spin import poll_budget_ns
 from hbrt.native.files import library
 from hbrt.native.hexagon_flags import QEMU, qemu
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.tile_manager import TileManager
 
 REGISTER, READY, MAP, LOG = 2, 3, 5, 6  # kinds of packets of native/dsp/guest.h
 HEAD: Final = struct.Struct("<IIQQQQQ")
@@ -63,6 +70,19 @@ class GuestOp(COp):
     """An op of a Hexagon program, which runs one task at a time."""
 
     can_be_interrupted = False
+
+
+class GuestFastrpc(GuestOp):
+    """The op of FastRPC, whose program maps the buffers of a call where the core's checks do not see it."""
+
+    def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
+        """As ``COp``; under checks the buffers are looked at before and behind the call."""
+        ddr, client = runtime.context.ddr, runtime.context.client_id
+        for watcher in runtime.context.watchers:
+            for phy_addr, size_bytes in _buffers(input):
+                if ddr is not None and ddr.refusal(phy_addr, size_bytes, client) is None:
+                    watcher.mapped(phy_addr, size_bytes)
+        return super().__call__(input, output, tm)
 
 
 class Program:
@@ -143,7 +163,8 @@ class Program:
 
     def _op(self, cmd: int) -> GuestOp | None:
         address = self._library.hbrt_guest_op(cmd)
-        return GuestOp(image_runtime(), address, "hexagon", self._origin) if address else None
+        kind, name = (GuestFastrpc, "fastrpc") if cmd == FASTRPC_CMD else (GuestOp, "hexagon")
+        return kind(image_runtime(), address, name, self._origin) if address else None
 
     def _taken(self, packet: int, size_bytes: int) -> None:
         """Read what the program sends while a task runs; empty bytes once it has ended."""
@@ -208,6 +229,15 @@ class Program:
         number = -code if code < 0 else signal.SIGABRT
         signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
         os.kill(os.getpid(), number)
+
+
+def _buffers(raw: memoryview) -> Iterator[tuple[int, int]]:
+    """Physical address and bytes of each buffer of an invocation."""
+    kind, word, _, count, _ = message.HEAD.unpack_from(raw) if len(raw) >= message.HEAD.size else (0,) * 5
+    end = message.HEAD.size + count * message.ARGUMENT.size
+    if kind == message.INVOKE and count == scalars.count(word) and end <= len(raw):
+        arguments = message.ARGUMENT.iter_unpack(raw[message.HEAD.size : end])
+        yield from (one for one in islice(arguments, scalars.split(word).buffers) if one[1])
 
 
 def _message(packet: bytes) -> tuple[int, int, int, int, bytes]:

@@ -1,5 +1,7 @@
-/* A skeleton that breaks rules: method 2 changes its input, 3 writes past the end of its output, 4 is correct. */
+/* A skeleton that breaks rules: method 2 changes its input, 3 writes past the end of its output, 6 reads there. 4 is
+ * correct, and so is 5, which takes its time. */
 #include <string.h>
+#include <unistd.h>
 
 #include "AEEStdErr.h"
 #include "hb_dsp.h"
@@ -12,7 +14,9 @@ static int skeleton(remote_handle64 handle, uint32_t word, remote_arg *pra) {
     case 1: return 0;
     case 2: ((uint8_t *)pra[0].buf.pv)[5] ^= 1; return 0;
     case 3: memset(pra[1].buf.pv, 7, pra[1].buf.nLen + 3); return 0;
+    case 5: usleep(300000); /* fallthrough */
     case 4: memset(pra[1].buf.pv, 7, pra[1].buf.nLen); return 0;
+    case 6: return ((volatile uint8_t *)pra[1].buf.pv)[pra[1].buf.nLen + 4096] & 0;
     default: return HBRT_FASTRPC_ON_DSP(AEE_EUNSUPPORTED);
   }
 }
