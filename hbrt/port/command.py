@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from hbrt.cc.toolchain import arm_flags, command_line, compiler_of
 from hbrt.cli.exits import Exit
 from hbrt.cli.report import Report, reports
 from hbrt.port.scan import Found, scan
@@ -33,7 +34,13 @@ def command(root: Path) -> Report:
     Ends with 1 when a unit does not build, or a name of a vendor's API or a module is missing.
     """
     found = scan(root)
-    failed = {unit: why for unit in found.units if (why := _compile(root, unit, found.folders))}
+    if not found.works and not found.missing:
+        return Report(
+            {**asdict(found), "failed": {}, "begin": ""}, "No file here uses a vendor's API; nothing was compiled."
+        )
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
+        whys = compilers.map(lambda unit: _compile(root, unit, found.folders), found.units)
+        failed = {unit: why for unit, why in zip(found.units, whys, strict=True) if why}
     begin = _where_to_begin(found, failed)
     return Report(
         {**asdict(found), "failed": failed, "begin": begin},
@@ -48,8 +55,8 @@ def command(root: Path) -> Report:
 
 def _compile(root: Path, unit: str, folders: list[str]) -> str:
     """The first error of one unit; "" when it builds."""
-    line = [sys.executable, "-m", "hbrt", "cc", "-c", "-w", *(f"-I{folder}" for folder in folders), unit]
-    line += ["-o", os.devnull]
+    arguments = ["-c", "-w", *(f"-I{folder}" for folder in folders), unit, "-o", os.devnull]
+    line = command_line(compiler_of([unit]), arm_flags(), arguments)
     done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:
         return ""

@@ -38,7 +38,7 @@ class Found:
     Attributes:
         units: Its C and C++ files that are compiled, from its root.
         folders: Its folders with headers, from its root.
-        works: Names of the vendors' APIs that are here.
+        works: Names of the vendors' APIs that are here, and their Python modules.
         without_effect: Those of them that are accepted, and do nothing here.
         missing: Names of the vendors' APIs that are not here.
         headers: Headers that neither hbrt nor the tree has.
@@ -132,7 +132,7 @@ def _has_library(name: str) -> bool:
 
 def _python(found: Found, root: Path, files: list[Path]) -> None:
     own = {path.stem for path in files} | {path.name for path in root.rglob("*/") if not _is_skipped(path, root)}
-    modules, names = set(), set()
+    modules, names, used = set(), set(), set()
     for path in files:
         try:
             nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))))
@@ -151,6 +151,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
             else:
                 continue
             called |= {name: module for module, given in wanted.items() for name in given}
+            used |= {name for name in wanted if _is_of_vendor(name) and _can_be_imported(name)}
             if node not in optional:
                 modules |= {name for name in wanted if name.partition(".")[0] not in own and not _can_be_imported(name)}
         called = {name: module for name, module in called.items() if _is_of_vendor(module)}
@@ -159,6 +160,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
             if isinstance(node, ast.Attribute) and (module := called.get(ast.unparse(node.value))):
                 names |= set() if _has(module, node.attr) else {f"{module}.{node.attr}"}
     found.modules = sorted(modules)
+    found.works = sorted({*found.works, *used})
     found.missing = sorted({*found.missing, *(name for name in names if name.partition(".")[0] not in own)})
 
 

@@ -32,7 +32,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_a_tree_is_read(tree: Path) -> None:
     found = scan(tree)
-    assert (found.units, found.folders, found.works) == (["src/main.cc"], ["inc"], ["hbDNNRelease"])
+    assert (found.units, found.folders, found.works) == (["src/main.cc"], ["inc"], ["hbDNNRelease", "hobot_dnn"])
     assert (found.missing, found.headers, found.libraries) == ([], [], ["opencv_world"])
     assert found.modules == ["no_such_module.part"]
 
@@ -140,3 +140,9 @@ def test_a_tree_that_builds_is_good(tree: Path) -> None:
     (tree / "run.py").unlink()
     answer = CliRunner().invoke(command, [str(tree)])
     assert (answer.exit_code, "Where to begin: run it" in answer.output) == (0, True), answer.output
+
+
+def test_a_tree_without_a_vendor_s_api_is_not_compiled(tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text("int main(void) { return none; }\n")
+    answer = CliRunner().invoke(command, [str(tmp_path)])
+    assert (answer.exit_code, answer.output) == (0, "No file here uses a vendor's API; nothing was compiled.\n")
