@@ -39,7 +39,7 @@ def command(root: Path) -> Report:
             {**asdict(found), "failed": {}, "begin": ""}, "No file here uses a vendor's API; nothing was compiled."
         )
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
-        whys = compilers.map(lambda unit: _compile(root, unit, found.folders), found.units)
+        whys = compilers.map(lambda unit: _compile(root, unit, found), found.units)
         failed = {unit: why for unit, why in zip(found.units, whys, strict=True) if why}
     begin = _where_to_begin(found, failed)
     return Report(
@@ -53,9 +53,10 @@ def command(root: Path) -> Report:
     )
 
 
-def _compile(root: Path, unit: str, folders: list[str]) -> str:
+def _compile(root: Path, unit: str, found: Found) -> str:
     """The first error of one unit; "" when it builds."""
-    arguments = ["-c", "-w", *(f"-I{folder}" for folder in folders), unit, "-o", os.devnull]
+    folders = [f"-idirafter{folder}" if folder in found.late_folders else f"-I{folder}" for folder in found.folders]
+    arguments = ["-c", "-w", *folders, unit, "-o", os.devnull]
     line = command_line(compiler_of([unit]), arm_flags(), arguments)
     done = subprocess.run(line, cwd=root, check=False, capture_output=True, text=True, errors="replace")
     if done.returncode == 0:

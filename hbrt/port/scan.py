@@ -19,7 +19,11 @@ WITHOUT_EFFECT = frozenset({
 })  # fmt: skip
 _NAME = re.compile(r"\b(?:hb(?:Sys|DNN|DSP|UCP|VP)[A-Z]\w*|HB_(?:SYS|DNN|DSP|UCP|BPU)_\w+|rknn_\w+|RKNN_\w+)\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
-_DEFINED = re.compile(r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union)\s+(\w+)|\}\s*(\w+)\s*;")
+_DEFINED = re.compile(
+    r"#\s*define\s+(\w+)|\b(?:struct|class|enum|union)\s+(\w+)|\}\s*(\w+)\s*;"
+    r"|\b(?!return\b)\w+[\s*&]+(\w+)\s*[;=,)\[]"  # a variable, a parameter or a member
+)
+_ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 _LINKED = re.compile(r"target_link_libraries\s*\(\s*\S+([^)]*)\)|link_libraries\s*\(([^)]*)\)", re.IGNORECASE)
 _FLAG = re.compile(r"(?<!\S)-l(\w+)")
@@ -28,6 +32,7 @@ _VENDORS = frozenset({
     "Hobot", "bpu_infer_lib", "bpu_infer_lib_x3", "bpu_infer_lib_x5", "hbm_runtime", "hobot_dnn", "hobot_dnn_rdkx5",
     "hobot_spdev", "hobot_vio", "hobot_vio_rdkx5", "horizon_tc_ui", "libsrcampy", "pyCauchyKesai", "rknn", "rknnlite",
 })  # fmt: skip
+_HEADER_SUFFIXES = frozenset({".h", ".hh", ".hpp", ".hxx"})
 _SKIPPED = frozenset({".git", "build", "node_modules", ".venv", "__pycache__"})
 
 
@@ -38,6 +43,7 @@ class Found:
     Attributes:
         units: Its C and C++ files that are compiled, from its root.
         folders: Its folders with headers, from its root.
+        late_folders: Those of them that have a header of a system header's name, which the system's own headers want.
         works: Names of the vendors' APIs that are here, and their Python modules.
         without_effect: Those of them that are accepted, and do nothing here.
         missing: Names of the vendors' APIs that are not here.
@@ -49,6 +55,7 @@ class Found:
 
     units: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
+    late_folders: list[str] = field(default_factory=list)
     works: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -61,11 +68,14 @@ class Found:
 def scan(root: Path) -> Found:
     """Read the files of a tree."""
     files = [path for path in sorted(root.rglob("*")) if path.is_file() and not _is_skipped(path, root)]
-    suffixes = CPP_SUFFIXES | {".c"}
+    headers = [path for path in files if path.suffix in _HEADER_SUFFIXES]
+    suffixes = CPP_SUFFIXES - _HEADER_SUFFIXES | {".c"}
     sources = [path for path in files if path.suffix in suffixes]
-    headers = [path for path in files if path.suffix in {".h", ".hpp", ".hh"}]
     found = Found(units=[path.relative_to(root).as_posix() for path in sources])
     found.folders = sorted({path.parent.relative_to(root).as_posix() for path in headers})
+    systems = {path.name for folder in _system_folders() for path in folder.glob("*")}
+    late = {path.parent.relative_to(root).as_posix() for path in headers if path.name in systems}
+    found.late_folders = sorted(late)
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in [*sources, *headers]}
     _names(found, list(texts.values()))
     own = {path.as_posix() for path in headers}
@@ -97,6 +107,7 @@ def _names(found: Found, texts: list[str]) -> None:
     }
     plain = [_COMMENT.sub(" ", text) for text in texts]
     defined = {name for text in plain for groups in _DEFINED.findall(text) for name in groups if name}
+    defined |= {name for text in plain for body in _ENUM.findall(text) for name in re.findall(r"\w+", body)}
     used = {name for text in plain for name in _NAME.findall(text)} - defined
     found.works = sorted(used & known)
     found.without_effect = sorted(used & WITHOUT_EFFECT)
@@ -112,9 +123,12 @@ def _is_header_here(name: str, own: set[str], folders: list[Path]) -> bool:
 def _header_folders() -> list[Path]:
     """Where headers are found: hbrt's folders and those in them, and the system's."""
     folders = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
+    return [*folders, *_system_folders()]
+
+
+def _system_folders() -> list[Path]:
     system = [Path("/usr/include"), Path("/usr/local/include"), *Path("/usr/include").glob("*-linux-gnu")]
-    system += [*Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
-    return [*folders, *system]
+    return [*system, *Path("/usr/include/c++").glob("*"), *Path("/usr/lib/gcc").glob("*/*/include")]
 
 
 def _linked(text: str) -> set[str]:

@@ -146,3 +146,20 @@ def test_a_tree_without_a_vendor_s_api_is_not_compiled(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text("int main(void) { return none; }\n")
     answer = CliRunner().invoke(command, [str(tmp_path)])
     assert (answer.exit_code, answer.output) == (0, "No file here uses a vendor's API; nothing was compiled.\n")
+
+
+def test_headers_are_no_units_and_do_not_stand_before_the_system_s(tree: Path) -> None:
+    (tree / "json").mkdir()
+    (tree / "json" / "features.h").write_text("#include <string>\n")  # the C library's headers include <features.h>
+    (tree / "inc" / "parts.hpp").write_text("template <class T> struct Part : Unknown<T> {};\n")
+    answer = CliRunner().invoke(command, [str(tree), "--json"])
+    document = json.loads(answer.stdout)
+    assert (document["units"], document["failed"], document["late_folders"]) == (["src/main.cc"], {}, ["json"])
+
+
+def test_a_tree_s_own_names_that_look_like_a_vendor_s_are_not_missing(tree: Path) -> None:
+    (tree / "inc" / "own.h").write_text(
+        "#define OWN 1\nenum { HB_DNN_OWN, HB_DNN_OTHER = 3 };\ntypedef struct { int rknn_count; } one;\n"
+        "static int of(int *rknn_ctx) { return *rknn_ctx + HB_DNN_OTHER; }\n"
+    )
+    assert scan(tree).missing == []
