@@ -65,7 +65,7 @@ def test_packets_have_the_fields_of_the_page(dsp_board: Board) -> None:
         for fd in fds:
             socket.close(fd)
     packet = msgpack.unpackb(raw)
-    assert as_said(packet, "field of the packet back", without=("text",))
+    assert as_said(packet, "field sent by the daemon", without=("text",))
     assert len(fds) == 2 + 2 * (packet["cores"] + packet["accelerators"])
     assert as_said(msgpack.unpackb(encode_request(ControlRequest(1, "status"))), "field of a request")
     assert as_said(msgpack.unpackb(encode_reply(ControlReply(1, 0))), "field of a reply")

@@ -116,7 +116,7 @@ def test_the_journey_names_its_functions() -> None:
 
 
 def test_the_journey_says_what_each_folder_beside_the_packages_holds() -> None:
-    table = text_of(REPOSITORY / "docs" / "journey.md").partition("\nBeside the packages of Python:\n")[2]
+    table = text_of(REPOSITORY / "docs" / "journey.md").partition("\nIn addition to the Python packages:\n")[2]
     parents = (REPOSITORY / name for name in ("native", "native/include", "packages", "samples"))
     folders = {f"{child.relative_to(REPOSITORY)}/" for parent in parents for child in parent.glob("[!_]*/")}
     assert folders - set(_CODE.findall(table)) == {"native/include/"}  # the folders in it are named
