@@ -153,7 +153,7 @@ def test_a_run_is_traced_on_a_private_board(shell: Shell, calls: Path, tmp_path:
 def test_hops_over_a_relay_and_over_tcp_are_in_the_trace(shell: Shell, calls: Path, tmp_path: Path) -> None:
     shell.good("start")
     with RemoteRelay(shell.home / "default") as gateway:
-        shell.good("trace", "on")
+        shell.good("trace", "on", "--events", 4096)  # a relay sends what a trace could hold, 200 MB by default
         shell.environment["HB_DSP_RPC_MODE"] = "relay"
         run(shell, calls, 1)
         shell.environment |= {"HBRT_BOARD": gateway.address}

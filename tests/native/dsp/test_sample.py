@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +12,9 @@ import pytest
 from arm_client import nn
 from arm_client.client import private_board
 from tests.limits import PATIENCE_S
-from tests.native.dsp.conftest import WARNINGS
+from tests.native.dsp.conftest import WARNINGS, Build
+from tests.shared import build_c
 
-Build = Callable[..., Path]
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 SAMPLE = SAMPLES / "dsp" / "softmax_image.cc"
 
@@ -34,8 +32,7 @@ def test_softmax_of_the_sample_is_that_of_float64(build: Build, check: str | Non
 
 def test_program_in_c_calls_the_image_in_cpp(build: Build, tmp_path: Path) -> None:
     program = tmp_path / "softmax"
-    compile_it = [sys.executable, "-m", "hbrt", "cc", str(SAMPLES / "c" / "softmax.c"), "-o", str(program)]
-    subprocess.run(compile_it, check=True, timeout=PATIENCE_S)
+    build_c(SAMPLES / "c" / "softmax.c", "-o", program)
     with private_board(build(SAMPLE, *WARNINGS), cores=1) as board:
         environment = {**os.environ, "HBRT_BOARD": str(board.path)}
         ran = subprocess.run([program], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S)

@@ -7,7 +7,8 @@ from pathlib import Path
 from hbrt.samples_dir import samples_dir
 from hbrt.trace.timeline import MODELLED
 from tests.hbrt.trace.reader import read
-from tests.shared import Shell, build_c
+from tests.native.dsp.conftest import WARNINGS, Build
+from tests.shared import Shell
 
 PROGRAM = """
 import numpy as np
@@ -18,11 +19,10 @@ with connect() as board:
 """
 
 
-def test_an_op_in_c_is_traced_as_one_in_python(shell: Shell, tmp_path: Path) -> None:
-    source = samples_dir() / "dsp" / "softmax_image.cc"
-    build_c("--dsp", source, "-o", tmp_path / "op.so")
+def test_an_op_in_c_is_traced_as_one_in_python(shell: Shell, build: Build, tmp_path: Path) -> None:
+    image = build(samples_dir() / "dsp" / "softmax_image.cc", *WARNINGS)
     (tmp_path / "program.py").write_text(PROGRAM)
-    shell.environment["HBRT_IMAGE"] = str(tmp_path / "op.so")
+    shell.environment["HBRT_IMAGE"] = str(image)
     ran = shell.hbrt("run", "--trace", tmp_path / "c.pftrace", tmp_path / "program.py")
     assert ran.returncode == 0, ran
     trace = read(tmp_path / "c.pftrace")
