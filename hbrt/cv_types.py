@@ -28,7 +28,6 @@ from hbrt.cv.flip_rotate import (
 from hbrt.cv.image import (
     MAX_SIDE as MAX_SIDE,
     CvRuleError as CvRuleError,
-    hbVPImage as hbVPImage,
 )
 from hbrt.cv.pointwise import (
     hbDSPCvCvtColorParam as hbDSPCvCvtColorParam,
@@ -40,12 +39,16 @@ from hbrt.cv.resize import (
     hbDSPCvPyrDownParam as hbDSPCvPyrDownParam,
     hbDSPCvPyrUpParam as hbDSPCvPyrUpParam,
     hbDSPCvResizeParam as hbDSPCvResizeParam,
-    hbDSPCvRoi as hbDSPCvRoi,
     hbDSPCvRoiResizeParam as hbDSPCvRoiResizeParam,
 )
 from hbrt.cv.rules import (
     CvParam as CvParam,
+    CvRules as CvRules,
+)
+from hbrt.cv.structures import (
+    hbDSPCvRoi as hbDSPCvRoi,
     hbVPFilterKernel as hbVPFilterKernel,
+    hbVPImage as hbVPImage,
 )
 from hbrt.cv.warps import (
     hbDSPCvRemapParam as hbDSPCvRemapParam,

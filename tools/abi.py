@@ -58,6 +58,7 @@ class Api(NamedTuple):
         flags: Enums whose members are bits.
         macros: Enum to make -> what the names of its macros begin with.
         typed: What fields point to with a type, "number" or "function"; to all else they have addresses.
+        derived: Module of structures -> the module by hand that has them, or what is derived from them with rules.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Api(NamedTuple):
     flags: frozenset[str] = frozenset()
     macros: Mapping[str, str] = MappingProxyType({})
     typed: frozenset[str] = frozenset()
+    derived: Mapping[str, str] = MappingProxyType({})
 
 
 RKNN = Api(
@@ -96,7 +98,7 @@ HB = Api(
         "hbrt.dnn_types": ("dnn/hb_dnn.h", "dnn/hb_dnn_ext.h", "dnn/plugin/hbrt_layer.h"),
         "hbrt.nn_types": ("dsp/nn/hb_dsp_nn.h",),
         "hbrt.cv.enums": ("dsp/cv/hb_vp.h",),
-        "hbrt.cv_types": ("dsp/cv/hb_dsp_cv.h",),
+        "hbrt.cv.structures": ("dsp/cv/hb_dsp_cv.h",),
     },
     package="arm_client",
     bodies=("sys", "dsp", "dnn.capi.api", "dnn.capi.resize", "dnn.capi.roi", "dnn.layers.layer"),
@@ -112,7 +114,10 @@ HB = Api(
         "hbDSPQuantizeParam": "hbrt.behavior.Quanti",
         "hbDSPDequantizeParam": "hbrt.behavior.Quanti",
         "hbDSPCvCmd": "hbrt.behavior.CvCmd",
+        "hbVPImage": "hbrt.cv.image.Image",
+        "hbVPFilterKernel": "hbrt.cv.image.FilterKernel",
     },
+    derived={"hbrt.cv.structures": "hbrt.cv_types"},
     flags=frozenset({"hbDSPCore"}),
     typed=frozenset({"number", "function"}),
 )
@@ -565,7 +570,7 @@ def stub(api: Api, declared: Declared) -> str:
         if not _is_made(module):
             text = file_of(module).read_text(encoding="utf-8")
             shown = [name for name in shown if re.search(rf"\b{name}\b", text)]
-        names[module] = (*declared.of_module(module, declared.constants), *flat, *shown)
+        names[api.derived.get(module, module)] = (*declared.of_module(module, declared.constants), *flat, *shown)
     by_hand = file_of(api.package).with_suffix(".pyi").read_text(encoding="utf-8").partition("# isort: off")[0]
     blocks = (f"from {one} import (\n{_filled(_exports(of_one))})\n" for one, of_one in names.items() if of_one)
     return f"{by_hand.rstrip()}\n\n# isort: off\n# fmt: off\n# {_head(api)}\n{''.join(blocks)}"

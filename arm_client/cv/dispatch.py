@@ -24,7 +24,8 @@ from hbrt.cv.enums import (
     hbDSPCvCmd,
 )
 from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
-from hbrt.cv.rules import CvParam, hbVPFilterKernel
+from hbrt.cv.rules import CvRules
+from hbrt.cv.structures import hbVPFilterKernel
 
 Border: TypeAlias = Literal["constant", "replicate"]
 Interpolation: TypeAlias = Literal["nearest", "linear"]
@@ -35,7 +36,7 @@ INTERPOLATIONS = {"nearest": HB_VP_INTER_NEAREST, "linear": HB_VP_INTER_LINEAR}
 PYRAMID_FILTERS = {"gaussian": HB_VP_INTER_GAUSSIAN, "linear": HB_VP_INTER_LINEAR}
 
 MAX_KNOWN = 64
-_known_good: set[tuple[type[CvParam], bytes]] = set()  # structures that keep the rules, which see their bytes alone
+_known_good: set[tuple[type[CvRules], bytes]] = set()  # structures that keep the rules, which see their bytes alone
 
 
 class Options(TypedDict, total=False):
@@ -54,7 +55,7 @@ class Options(TypedDict, total=False):
     timeout: float | None
 
 
-Filled = TypeVar("Filled", bound=CvParam)
+Filled = TypeVar("Filled", bound=CvRules)
 Choice = TypeVar("Choice")
 
 
@@ -108,7 +109,7 @@ def chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
     return choices[value]
 
 
-def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options: Options, *used: object) -> Picture:
+def run(board: Board, cmd: hbDSPCvCmd, param: CvRules, result: Picture, options: Options, *used: object) -> Picture:
     """Validate the structure, call the op, and wait.
 
     Args:
@@ -138,7 +139,7 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
     return result
 
 
-def _checked(param: CvParam) -> bytes:
+def _checked(param: CvRules) -> bytes:
     """The bytes of a valid structure; a structure equal to the previous frame's is not validated again."""
     raw = bytes(param)
     if (type(param), raw) not in _known_good:

@@ -12,7 +12,7 @@ from arm_client.cv.dispatch import BORDERS, Border, Options, chosen, filled, run
 from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
 from hbrt.cv.edges import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
 from hbrt.cv.enums import HB_VP_BORDER_REPLICATE, HB_VP_NORM_L1, HB_VP_NORM_L2, hbDSPCvCmd
-from hbrt.cv.rules import CvParam
+from hbrt.cv.rules import CvRules
 
 Array = NDArray[Any]
 NORMS = {"l1": HB_VP_NORM_L1, "l2": HB_VP_NORM_L2}
@@ -148,7 +148,7 @@ def sobel(
     return _detect(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SOBEL, param, src, np.int16, options)
 
 
-def _detect(board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike, options: Options) -> Array:
+def _detect(board: Board, cmd: hbDSPCvCmd, param: CvRules, src: Array, dtype: DTypeLike, options: Options) -> Array:
     kind = kind_of_array(src)
     source = to_board(board, src)
     result = new_array(board, src.shape[:2], dtype, options.get("out"))

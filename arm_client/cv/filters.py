@@ -35,7 +35,7 @@ from hbrt.cv.filters import (
     hbDSPCvSepFilter2DParam,
 )
 from hbrt.cv.image import CvRuleError
-from hbrt.cv.rules import CvParam, need_mask, need_weights
+from hbrt.cv.rules import CvRules, need_mask, need_weights
 
 Array = NDArray[Any]
 
@@ -317,7 +317,7 @@ def _hold(rule: Callable[[str, list[Any]], object], name: str, held: Array) -> N
 
 
 def _filter(
-    board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike | None, options: Options, *held: object
+    board: Board, cmd: hbDSPCvCmd, param: CvRules, src: Array, dtype: DTypeLike | None, options: Options, *held: object
 ) -> Array:
     """Call an op whose result has the shape of its source, and `dtype`, or the source's."""
     kind = kind_of_array(src)

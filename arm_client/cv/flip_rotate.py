@@ -18,7 +18,7 @@ from hbrt.cv.enums import (
     hbDSPCvCmd,
 )
 from hbrt.cv.flip_rotate import hbDSPCvFlipParam, hbDSPCvRotateParam, hbDSPCvTransposeParam
-from hbrt.cv.rules import CvParam
+from hbrt.cv.rules import CvRules
 
 FLIPS = {"vertical": HB_VP_FLIP_VERTICAL, "horizontal": HB_VP_FLIP_HORIZONTAL, "both": HB_VP_FLIP_BOTH}
 ROTATIONS = {90: HB_VP_ROTATE_90_CLOCKWISE, 180: HB_VP_ROTATE_180, 270: HB_VP_ROTATE_90_COUNTER_CLOCKWISE}
@@ -92,7 +92,7 @@ def transpose(board: Board, src: Picture, **options: Unpack[Options]) -> Picture
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_TRANSPOSE, hbDSPCvTransposeParam(), src, options, sideways=True)
 
 
-def _turn(board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Picture, options: Options, *, sideways: bool) -> Picture:
+def _turn(board: Board, cmd: hbDSPCvCmd, param: CvRules, src: Picture, options: Options, *, sideways: bool) -> Picture:
     kind = kind_of(src)
     height, width = size_of(src)
     if sideways:

@@ -13,7 +13,8 @@ from arm_client.cabi.arguments import short_repr
 from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.errors import CallerError
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, hbVPImage
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind
+from hbrt.cv.structures import hbVPImage
 
 
 class Nv12(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from hbrt.cv import structures
 from hbrt.cv.enums import HB_VP_BORDER_REPLICATE, hbVPNormType
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, refuse
 from hbrt.cv.rules import (
     BORDERS,
     GRAY,
-    CvParam,
+    CvRules,
     need_apart,
     need_choice,
     need_finite,
@@ -17,32 +18,14 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
-from hbrt.structures import float64_t, int32_t, structure
 
 NORMS: dict[int, str] = {one: one.name for one in hbVPNormType}
 APERTURES = {3: "", 5: "", 7: ""}
 LARGEST_BLOCK = 31
 
 
-@structure
-class hbDSPCvCannyParam(CvParam):
-    """Input block of Canny, 144 bytes. Y U8C1 to Y U8C1, 255 on an edge and 0 elsewhere.
-
-    Attributes:
-        threshold1: An edge continues where the gradient is above this; 0 or more.
-        threshold2: An edge begins where the gradient is above this; at least threshold1.
-        kernelSize: Of the derivatives: 3, 5 or 7.
-        norm: HB_VP_NORM_L1: |dx| + |dy|; HB_VP_NORM_L2: sqrt(dx^2 + dy^2).
-        overlap: Halo of a tile on the chip, 0..1024. The whole image is one tile here, so that it changes nothing.
-        borderType: HB_VP_BORDER_REPLICATE.
-    """
-
-    threshold1: float64_t
-    threshold2: float64_t
-    kernelSize: int32_t
-    norm: int32_t
-    overlap: int32_t
-    borderType: int32_t
+class hbDSPCvCannyParam(CvRules, structures.hbDSPCvCannyParam):
+    """Input block of Canny, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -59,21 +42,8 @@ class hbDSPCvCannyParam(CvParam):
         need_choice("borderType", self.borderType, {HB_VP_BORDER_REPLICATE: "HB_VP_BORDER_REPLICATE"})
 
 
-@structure
-class hbDSPCvCornerHarrisParam(CvParam):
-    """Input block of CornerHarris, 136 bytes. Y U8C1 to Y S32C1, or F32C1.
-
-    Attributes:
-        sensitivity: k, above 0, up to 0.25.
-        blockSize: Side of the window that the products of derivatives are averaged over, odd, 1..31.
-        kernelSize: Of the derivatives: 3, 5 or 7.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    sensitivity: float64_t
-    blockSize: int32_t
-    kernelSize: int32_t
-    borderType: int32_t
+class hbDSPCvCornerHarrisParam(CvRules, structures.hbDSPCvCornerHarrisParam):
+    """Input block of CornerHarris, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -88,25 +58,8 @@ class hbDSPCvCornerHarrisParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
-@structure
-class hbDSPCvSobelParam(CvParam):
-    """Input block of Sobel, 144 bytes. Y U8C1 to Y S16C1, which saturates.
-
-    Attributes:
-        scale: Each derivative is multiplied by it; finite.
-        delta: Then this is added; finite.
-        dx: Order of the derivative along a row, 0..2.
-        dy: Order of the derivative along a column, 0..2; not both are 0.
-        kernelSize: 1, 3, 5 or 7; 1 is 3 along an axis that is derived, without smoothing along one that is not.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    scale: float64_t
-    delta: float64_t
-    dx: int32_t
-    dy: int32_t
-    kernelSize: int32_t
-    borderType: int32_t
+class hbDSPCvSobelParam(CvRules, structures.hbDSPCvSobelParam):
+    """Input block of Sobel, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hbrt.cv import structures
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     BORDERS,
     COLOR,
-    CvParam,
-    hbVPFilterKernel,
+    CvRules,
     need_anchor,
     need_apart,
     need_choice,
@@ -19,28 +19,14 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
-from hbrt.structures import float64_t, int8_t, int32_t, structure
 
 LARGEST_KERNEL = 31
 LARGEST_BOX = 127
 LARGEST_BILATERAL = 31
 
 
-@structure
-class hbDSPCvBilateralFilterParam(CvParam):
-    """Input block of BilateralFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src.
-
-    Attributes:
-        sigmaColor: Standard deviation over differences of value, above 0.
-        sigmaSpace: Standard deviation over distances in pixels, above 0.
-        kernelSize: Diameter of the disc in pixels, odd, 3..31.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    sigmaColor: float64_t
-    sigmaSpace: float64_t
-    kernelSize: int32_t
-    borderType: int32_t
+class hbDSPCvBilateralFilterParam(CvRules, structures.hbDSPCvBilateralFilterParam):
+    """Input block of BilateralFilter, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -54,25 +40,8 @@ class hbDSPCvBilateralFilterParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
-@structure
-class hbDSPCvBoxFilterParam(CvParam):
-    """Input block of BoxFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src, or Y S32C1 for a sum that is not cut.
-
-    Attributes:
-        kernelHeight: Rows of the window, 1..127.
-        kernelWidth: Columns of the window, 1..127.
-        pointLocX: Column of the window that lies on the pixel; -1 for width / 2.
-        pointLocY: Row of the window that lies on the pixel; -1 for height / 2.
-        normalize: 1 for the mean, 0 for the sum.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    kernelHeight: int32_t
-    kernelWidth: int32_t
-    pointLocX: int32_t
-    pointLocY: int32_t
-    normalize: int32_t
-    borderType: int32_t
+class hbDSPCvBoxFilterParam(CvRules, structures.hbDSPCvBoxFilterParam):
+    """Input block of BoxFilter, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -88,8 +57,7 @@ class hbDSPCvBoxFilterParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
-@structure
-class MorphologyParam(CvParam):
+class MorphologyParam(CvRules):
     """The 144 bytes that Dilate and Erode share. Y U8C1, RGB or BGR; dst as src.
 
     Attributes:
@@ -97,8 +65,8 @@ class MorphologyParam(CvParam):
         borderType: HB_VP_BORDER_*; with constant, pixels outside the image never win.
     """
 
-    kernel: hbVPFilterKernel
-    borderType: int32_t
+    kernel: structures.hbVPFilterKernel
+    borderType: int
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -114,31 +82,16 @@ class MorphologyParam(CvParam):
         return (self.kernel.plane(),)
 
 
-class hbDSPCvDilateParam(MorphologyParam):
-    """Input block of Dilate; the mask's element (width / 2, height / 2) lies on the pixel."""
+class hbDSPCvDilateParam(MorphologyParam, structures.hbDSPCvDilateParam):
+    """Input block of Dilate, with its rules."""
 
 
-class hbDSPCvErodeParam(MorphologyParam):
-    """Input block of Erode; the mask's element ((width - 1) / 2, (height - 1) / 2) lies on the pixel."""
+class hbDSPCvErodeParam(MorphologyParam, structures.hbDSPCvErodeParam):
+    """Input block of Erode, with its rules."""
 
 
-@structure
-class hbDSPCvFilter2DParam(CvParam):
-    """Input block of Filter2D, 160 bytes. Y U8C1 to U8C1, S16C1 or F32C1; RGB or BGR to the same.
-
-    Attributes:
-        kernel: Weights of F32C1, sides 1..31, finite.
-        delta: Added to each sum, finite.
-        pointLocX: Column of the kernel that lies on the pixel; -1 for width / 2.
-        pointLocY: Row of the kernel that lies on the pixel; -1 for height / 2.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    kernel: hbVPFilterKernel
-    delta: float64_t
-    pointLocX: int32_t
-    pointLocY: int32_t
-    borderType: int32_t
+class hbDSPCvFilter2DParam(CvRules, structures.hbDSPCvFilter2DParam):
+    """Input block of Filter2D, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -154,25 +107,8 @@ class hbDSPCvFilter2DParam(CvParam):
         return (self.kernel.plane(),)
 
 
-@structure
-class hbDSPCvSepFilter2DParam(CvParam):
-    """Input block of SepFilter2D, 184 bytes. Kinds as Filter2D.
-
-    Attributes:
-        kernelX: Weights along a row, F32C1: width 1..31, height 1.
-        kernelY: Weights along a column, F32C1: width 1, height 1..31.
-        delta: Added to each sum, finite.
-        pointLocX: Element of kernelX that lies on the pixel; -1 for width / 2.
-        pointLocY: Element of kernelY that lies on the pixel; -1 for height / 2.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    kernelX: hbVPFilterKernel
-    kernelY: hbVPFilterKernel
-    delta: float64_t
-    pointLocX: int32_t
-    pointLocY: int32_t
-    borderType: int32_t
+class hbDSPCvSepFilter2DParam(CvRules, structures.hbDSPCvSepFilter2DParam):
+    """Input block of SepFilter2D, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -194,17 +130,8 @@ class hbDSPCvSepFilter2DParam(CvParam):
         return self.kernelX.plane(), self.kernelY.plane()
 
 
-@structure
-class hbDSPCvGaussianBlurParam(CvParam):
-    """Input block of GaussianBlur, 120 bytes. Y U8C1, RGB or BGR; dst as src.
-
-    Attributes:
-        kernelSize: 3 or 5; the weights are fixed.
-        borderType: HB_VP_BORDER_*; constant is 0.
-    """
-
-    kernelSize: int32_t
-    borderType: int32_t
+class hbDSPCvGaussianBlurParam(CvRules, structures.hbDSPCvGaussianBlurParam):
+    """Input block of GaussianBlur, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -215,15 +142,8 @@ class hbDSPCvGaussianBlurParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
-@structure
-class hbDSPCvMedianBlurParam(CvParam):
-    """Input block of MedianBlur, 120 bytes. Y U8C1, RGB or BGR; dst as src. The border is replicated.
-
-    Attributes:
-        maskWidth: Side of the square, odd, 1..127.
-    """
-
-    maskWidth: int8_t
+class hbDSPCvMedianBlurParam(CvRules, structures.hbDSPCvMedianBlurParam):
+    """Input block of MedianBlur, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -233,7 +153,7 @@ class hbDSPCvMedianBlurParam(CvParam):
         need_odd("maskWidth", self.maskWidth, 127)
 
 
-def _check_filter(param: CvParam) -> None:
+def _check_filter(param: CvRules) -> None:
     kind = take(param.src, "src", COLOR)
     take(param.dst, "dst", (Y_U8, Y_S16, Y_F32) if kind is Y_U8 else (kind,))
     same_size(param)

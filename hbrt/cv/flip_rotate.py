@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from hbrt.cv import structures
 from hbrt.cv.enums import HB_VP_ROTATE_180, hbVPFlipCode, hbVPRotateCode
-from hbrt.cv.rules import EVERY_KIND, CvParam, need_apart, need_choice, need_size, same_kind, same_size
-from hbrt.structures import int32_t, structure
+from hbrt.cv.rules import EVERY_KIND, CvRules, need_apart, need_choice, need_size, same_kind, same_size
 
 FLIPS: dict[int, str] = {one: one.name for one in hbVPFlipCode}
 ROTATIONS: dict[int, str] = {one: one.name for one in hbVPRotateCode}
 
 
-@structure
-class hbDSPCvFlipParam(CvParam):
-    """Input block of Flip, 120 bytes. Any kind; dst as src.
-
-    Attributes:
-        flipCode: HB_VP_FLIP_VERTICAL, HB_VP_FLIP_HORIZONTAL or HB_VP_FLIP_BOTH.
-    """
-
-    flipCode: int32_t
+class hbDSPCvFlipParam(CvRules, structures.hbDSPCvFlipParam):
+    """Input block of Flip, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -28,15 +21,8 @@ class hbDSPCvFlipParam(CvParam):
         need_choice("flipCode", self.flipCode, FLIPS)
 
 
-@structure
-class hbDSPCvRotateParam(CvParam):
-    """Input block of Rotate, 120 bytes. Any kind; dst as src, its sides exchanged by a quarter of a turn.
-
-    Attributes:
-        rotateCode: HB_VP_ROTATE_90_CLOCKWISE, HB_VP_ROTATE_180 or HB_VP_ROTATE_90_COUNTER_CLOCKWISE.
-    """
-
-    rotateCode: int32_t
+class hbDSPCvRotateParam(CvRules, structures.hbDSPCvRotateParam):
+    """Input block of Rotate, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -49,8 +35,8 @@ class hbDSPCvRotateParam(CvParam):
         need_apart(self)
 
 
-class hbDSPCvTransposeParam(CvParam):
-    """Input block of Transpose, 112 bytes. Any kind; dst as src, its sides exchanged."""
+class hbDSPCvTransposeParam(CvRules, structures.hbDSPCvTransposeParam):
+    """Input block of Transpose, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple, NoReturn
 
 from hbrt.cv.enums import hbVPImageFormat, hbVPImageType
-from hbrt.structures import CStructure, int32_t, structure, uint8_t, uint64_t, void_p
 
 MAX_SIDE = 32766
 """Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
@@ -87,33 +86,17 @@ class Plane(NamedTuple):
         return self.stride * (self.rows - 1) + self.row_bytes
 
 
-@structure
-class hbVPImage(CStructure):
-    """An image in device memory, 56 bytes.
+class Image:
+    """Of hbVPImage."""
 
-    Attributes:
-        imageFormat: hbVPImageFormat.
-        imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; for Y any type of one channel.
-        width: Pixels of a row, 1..32766; even for NV12.
-        height: Rows, 1..32766; even for NV12.
-        stride: Bytes from one row to the next: at least the size of a row, and a multiple of the size of a pixel.
-        dataVirAddr: Address in the caller's process, for its own use; the DSP does not read it.
-        dataPhyAddr: Physical address of the first pixel, a multiple of the bytes of an element.
-        uvVirAddr: As dataVirAddr, for the second plane.
-        uvPhyAddr: NV12: physical address of the plane of UV pairs; it may be anywhere.
-        uvStride: NV12: bytes from one row of pairs to the next; even, at least `width`.
-    """
-
-    imageFormat: uint8_t
-    imageType: uint8_t
-    width: int32_t
-    height: int32_t
-    stride: int32_t
-    dataVirAddr: void_p
-    dataPhyAddr: uint64_t
-    uvVirAddr: void_p
-    uvPhyAddr: uint64_t
-    uvStride: int32_t
+    imageFormat: int
+    imageType: int
+    width: int
+    height: int
+    stride: int
+    dataPhyAddr: int
+    uvPhyAddr: int
+    uvStride: int
 
     def planes(self) -> tuple[Plane, ...]:
         """The image's planes: one, or for NV12 two. Meaningful when `check` passes."""
@@ -165,10 +148,40 @@ class hbVPImage(CStructure):
             refuse(f"{name} has no uvPhyAddr: give the physical address of the plane of UV pairs.")
 
 
-def _refuse_kind(image: hbVPImage, name: str) -> NoReturn:
+def _refuse_kind(image: Image, name: str) -> NoReturn:
     formats = ", ".join(f"{member.value} {member.name.rpartition('_')[2]}" for member in hbVPImageFormat)
     if image.imageFormat not in {int(member) for member in hbVPImageFormat}:
         refuse(f"{name} has imageFormat {image.imageFormat}: use one of {formats}.")
     allowed = [kind for kind in KINDS.values() if kind.format == image.imageFormat]
     types = ", ".join(f"{kind.type.value} {kind.type.name.rpartition('_')[2]}" for kind in allowed)
     refuse(f"{name} has imageType {image.imageType}: for its format use {types}.")
+
+
+class FilterKernel:
+    """Of hbVPFilterKernel."""
+
+    width: int
+    height: int
+    dataType: int
+    dataPhyAddr: int
+
+    def check(self, name: str, kind: ImageKind, largest: int) -> None:
+        """Check its type and size.
+
+        Raises:
+            CvRuleError: wrong type, a side outside 1..largest, or an unaligned address.
+        """
+        if self.dataType != kind.type:
+            refuse(f"{name}.dataType is {self.dataType}: use {kind.type.value} {kind.type.name.rpartition('_')[2]}.")
+        if not (0 < self.width <= largest and 0 < self.height <= largest):
+            refuse(f"{name} has {self.width} x {self.height} elements: each side has 1 to {largest}.")
+        item_bytes = ELEMENTS[kind.type].item_bytes
+        if not self.dataPhyAddr or self.dataPhyAddr % item_bytes:
+            refuse(
+                f"{name} is at the physical address {self.dataPhyAddr:#x}: give its own, a multiple of {item_bytes}."
+            )
+
+    def plane(self) -> Plane:
+        """Where its elements lie."""
+        element = ELEMENTS[self.dataType]
+        return Plane(self.dataPhyAddr, self.height, self.width, self.width * element.item_bytes, element)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from hbrt.cv import structures
 from hbrt.cv.enums import HB_VP_THRESH_BINARY, HB_VP_THRESH_BINARY_INV, hbVPThresholdType
 from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, refuse
 from hbrt.cv.rules import (
     COLOR_NV12,
     GRAY,
-    CvParam,
+    CvRules,
     need_apart,
     need_choice,
     need_finite,
@@ -17,7 +18,6 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
-from hbrt.structures import float64_t, int32_t, structure
 
 THRESHOLDS: dict[int, str] = {one: one.name for one in hbVPThresholdType}
 
@@ -36,11 +36,8 @@ MAX_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
 """So many pixels of 255 just fit the int32 sum."""
 
 
-class hbDSPCvCvtColorParam(CvParam):
-    """Input block of CvtColor, 112 bytes: the formats of the two images determine the conversion.
-
-    Sizes are the same.
-    """
+class hbDSPCvCvtColorParam(CvRules, structures.hbDSPCvCvtColorParam):
+    """Input block of CvtColor, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -50,8 +47,8 @@ class hbDSPCvCvtColorParam(CvParam):
         need_apart(self, in_place={self.src.imageFormat, self.dst.imageFormat} == {RGB.format, BGR.format})
 
 
-class hbDSPCvEqualizeHistParam(CvParam):
-    """Input block of EqualizeHist, 112 bytes. Y U8C1 to the same; dst may be src."""
+class hbDSPCvEqualizeHistParam(CvRules, structures.hbDSPCvEqualizeHistParam):
+    """Input block of EqualizeHist, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -60,8 +57,8 @@ class hbDSPCvEqualizeHistParam(CvParam):
         need_apart(self, in_place=True)
 
 
-class hbDSPCvIntegralParam(CvParam):
-    """Input block of Integral, 112 bytes. Y U8C1 of W x H to Y S32C1 of (W + 1) x (H + 1), at most 8421504 pixels."""
+class hbDSPCvIntegralParam(CvRules, structures.hbDSPCvIntegralParam):
+    """Input block of Integral, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -76,20 +73,8 @@ class hbDSPCvIntegralParam(CvParam):
         need_apart(self)
 
 
-@structure
-class hbDSPCvThresholdParam(CvParam):
-    """Input block of Threshold, 136 bytes. Y U8C1, S16C1 or F32C1; dst as src, and may be src.
-
-    Attributes:
-        thresh: The threshold that a pixel must exceed: a number that fits its type; an integer for integer types;
-            rounded for F32.
-        maxVal: The value that BINARY and BINARY_INV write, by the same rule; the other types ignore it.
-        type: HB_VP_THRESH_*.
-    """
-
-    thresh: float64_t
-    maxVal: float64_t
-    type: int32_t
+class hbDSPCvThresholdParam(CvRules, structures.hbDSPCvThresholdParam):
+    """Input block of Threshold, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""

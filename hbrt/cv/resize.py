@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
+from hbrt.cv import structures
 from hbrt.cv.enums import HB_VP_INTER_GAUSSIAN, HB_VP_INTER_LINEAR, hbVPImageType
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, refuse
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     COLOR_NV12,
     INTERPOLATIONS,
-    CvParam,
+    CvRules,
     need_apart,
     need_choice,
     need_extras_apart,
@@ -20,22 +21,14 @@ from hbrt.cv.rules import (
     overlap,
     same_kind,
 )
-from hbrt.structures import CStructure, int32_t, int64_t, structure, uint64_t
 
 PYRAMID_FILTERS = {HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR", HB_VP_INTER_GAUSSIAN: "HB_VP_INTER_GAUSSIAN"}
 MAX_ROIS = 256
 _BYTE = ELEMENTS[Y_U8.type]
 
 
-@structure
-class hbDSPCvResizeParam(CvParam):
-    """Input block of Resize, 120 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has its kind and any size.
-
-    Attributes:
-        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
-    """
-
-    interpolation: int32_t
+class hbDSPCvResizeParam(CvRules, structures.hbDSPCvResizeParam):
+    """Input block of Resize, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -44,33 +37,8 @@ class hbDSPCvResizeParam(CvParam):
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
 
 
-@structure
-class hbDSPCvRoi(CStructure):
-    """A region of src, 16 bytes, with the corners of the DNN runtime's hbDNNRoi: all four are inside."""
-
-    left: int32_t
-    top: int32_t
-    right: int32_t
-    bottom: int32_t
-
-
-@structure
-class hbDSPCvRoiResizeParam(CvParam):
-    """Input block of RoiResize, 144 bytes. Y U8C1, RGB, BGR or NV12. `dst` describes the result of the first region.
-
-    Attributes:
-        roiPhyAddr: Physical address of hbDSPCvRoi[roiCount], a multiple of 4.
-        dstStep: Bytes from one result's first pixel to the next one's; at least stride * height.
-        dstUvStep: NV12: as dstStep, for the UV planes; at least uvStride * height / 2.
-        roiCount: 1..256.
-        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
-    """
-
-    roiPhyAddr: uint64_t
-    dstStep: int64_t
-    dstUvStep: int64_t
-    roiCount: int32_t
-    interpolation: int32_t
+class hbDSPCvRoiResizeParam(CvRules, structures.hbDSPCvRoiResizeParam):
+    """Input block of RoiResize, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError. The regions have `check_rois`."""
@@ -97,7 +65,7 @@ class hbDSPCvRoiResizeParam(CvParam):
     def extras(self) -> tuple[Plane, ...]:
         """The regions."""
         element = ELEMENTS[hbVPImageType.HB_VP_IMAGE_TYPE_S32C1]
-        row_bytes = ctypes.sizeof(hbDSPCvRoi)
+        row_bytes = ctypes.sizeof(structures.hbDSPCvRoi)
         return (Plane(self.roiPhyAddr, self.roiCount, row_bytes // element.item_bytes, row_bytes, element),)
 
     def steps(self) -> tuple[int, int]:
@@ -131,15 +99,14 @@ class hbDSPCvRoiResizeParam(CvParam):
                 refuse(f"{name} cuts a UV pair of NV12: left and top are even, right and bottom odd.")
 
 
-@structure
-class PyramidParam(CvParam):
+class PyramidParam(CvRules):
     """The 120 bytes that PyrDown and PyrUp share. Y U8C1, RGB, BGR or NV12; dst as src, of half or twice the size.
 
     Attributes:
         interpolation: HB_VP_INTER_GAUSSIAN or HB_VP_INTER_LINEAR.
     """
 
-    interpolation: int32_t
+    interpolation: int
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -148,22 +115,22 @@ class PyramidParam(CvParam):
         need_apart(self)
         need_choice("interpolation", self.interpolation, PYRAMID_FILTERS)
 
-    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+    def result_size(self, src: structures.hbVPImage) -> tuple[int, int]:
         """Width and height that dst must have."""
         raise NotImplementedError(f"{type(self).__name__} has no size.")
 
 
-class hbDSPCvPyrDownParam(PyramidParam):
-    """Input block of PyrDown: dst has (width + 1) / 2 x (height + 1) / 2 pixels."""
+class hbDSPCvPyrDownParam(PyramidParam, structures.hbDSPCvPyrDownParam):
+    """Input block of PyrDown, with its rules."""
 
-    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+    def result_size(self, src: structures.hbVPImage) -> tuple[int, int]:
         """Half, rounded up."""
         return (src.width + 1) // 2, (src.height + 1) // 2
 
 
-class hbDSPCvPyrUpParam(PyramidParam):
-    """Input block of PyrUp: dst has 2 * width x 2 * height pixels."""
+class hbDSPCvPyrUpParam(PyramidParam, structures.hbDSPCvPyrUpParam):
+    """Input block of PyrUp, with its rules."""
 
-    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+    def result_size(self, src: structures.hbVPImage) -> tuple[int, int]:
         """Twice."""
         return src.width * 2, src.height * 2

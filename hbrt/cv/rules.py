@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from hbrt.cv.enums import HB_VP_INTER_LINEAR, HB_VP_INTER_NEAREST, hbVPBorderType
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, Plane, hbVPImage, refuse
-from hbrt.structures import CStructure, int32_t, structure, uint64_t
+from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, ImageKind, Plane, refuse
+from hbrt.cv.structures import hbVPImage
+from hbrt.structures import CStructure, structure
 
 GRAY = (Y_U8,)
 COLOR = (Y_U8, RGB, BGR)
@@ -30,7 +32,7 @@ def take(image: hbVPImage, name: str, kinds: Collection[ImageKind]) -> ImageKind
     return kind
 
 
-def same_kind(param: CvParam, kinds: Collection[ImageKind]) -> ImageKind:
+def same_kind(param: CvRules, kinds: Collection[ImageKind]) -> ImageKind:
     """The kind of src, which must also be dst's."""
     kind = take(param.src, "src", kinds)
     result = param.dst.check("dst")
@@ -45,12 +47,12 @@ def need_size(image: hbVPImage, width: int, height: int) -> None:
         refuse(f"dst is {image.width} x {image.height} pixels: with this src it is {width} x {height}.")
 
 
-def same_size(param: CvParam) -> None:
+def same_size(param: CvRules) -> None:
     """Dst must have the size of src."""
     need_size(param.dst, param.src.width, param.src.height)
 
 
-def need_apart(param: CvParam, *, in_place: bool = False) -> None:
+def need_apart(param: CvRules, *, in_place: bool = False) -> None:
     """No plane of dst may overlap one of src, except, where safe, by being identical to it."""
     sources, targets = param.src.planes(), param.dst.planes()
     if in_place and all(map(_is_in_place, sources, targets)) and len(sources) == len(targets):
@@ -74,7 +76,7 @@ def need_planes_apart(targets: Sequence[Plane]) -> None:
         )
 
 
-def need_extras_apart(param: CvParam, targets: Sequence[Plane] | None = None) -> None:
+def need_extras_apart(param: CvRules, targets: Sequence[Plane] | None = None) -> None:
     """No result may overlap what the op reads besides src; call it once `extras` is valid.
 
     Args:
@@ -160,9 +162,14 @@ def _listed(kinds: Collection[ImageKind]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-@structure
-class CvParam(CStructure):
-    """The start of every CV op's input block: the source and destination images, 112 bytes.
+if TYPE_CHECKING:
+    _Structure = CStructure
+else:
+    _Structure = object
+
+
+class CvRules(_Structure):
+    """Of the input block of a CV op, which begins with the source and destination images.
 
     Attributes:
         src: Image to read, at 0.
@@ -186,38 +193,8 @@ class CvParam(CStructure):
 
 
 @structure
-class hbVPFilterKernel(CStructure):
-    """The weights of a filter, or the mask of a morphology, in device memory: 24 bytes.
+class CvParam(CvRules, CStructure):
+    """The start of every CV op's input block: the source and destination images, 112 bytes. For ops of your own."""
 
-    Attributes:
-        width: Columns.
-        height: Rows.
-        dataType: hbVPImageType: F32C1 for weights, U8C1 for a mask, where 0 is false.
-        dataPhyAddr: Physical address of the elements, row by row, without padding.
-    """
-
-    width: int32_t
-    height: int32_t
-    dataType: int32_t
-    dataPhyAddr: uint64_t
-
-    def check(self, name: str, kind: ImageKind, largest: int) -> None:
-        """Check its type and size.
-
-        Raises:
-            CvRuleError: wrong type, a side outside 1..largest, or an unaligned address.
-        """
-        if self.dataType != kind.type:
-            refuse(f"{name}.dataType is {self.dataType}: use {kind.type.value} {kind.type.name.rpartition('_')[2]}.")
-        if not (0 < self.width <= largest and 0 < self.height <= largest):
-            refuse(f"{name} has {self.width} x {self.height} elements: each side has 1 to {largest}.")
-        item_bytes = ELEMENTS[kind.type].item_bytes
-        if not self.dataPhyAddr or self.dataPhyAddr % item_bytes:
-            refuse(
-                f"{name} is at the physical address {self.dataPhyAddr:#x}: give its own, a multiple of {item_bytes}."
-            )
-
-    def plane(self) -> Plane:
-        """Where its elements lie."""
-        element = ELEMENTS[self.dataType]
-        return Plane(self.dataPhyAddr, self.height, self.width, self.width * element.item_bytes, element)
+    src: hbVPImage
+    dst: hbVPImage

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
+from hbrt.cv import structures
 from hbrt.cv.enums import hbVPImageType
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     BORDERS,
     COLOR_NV12,
     INTERPOLATIONS,
-    CvParam,
+    CvRules,
     need_apart,
     need_choice,
     need_extras_apart,
@@ -21,35 +21,13 @@ from hbrt.cv.rules import (
     need_size,
     same_kind,
 )
-from hbrt.structures import int32_t, structure, uint64_t
 
 SMALLEST_DETERMINANT = 1e-12
-Matrix2x3: TypeAlias = Annotated[Any, ctypes.c_double * 6]
-Matrix3x3: TypeAlias = Annotated[Any, ctypes.c_double * 9]
 MAPS = {hbVPImageType.HB_VP_IMAGE_TYPE_F64C2: "F64C2", hbVPImageType.HB_VP_IMAGE_TYPE_F32C2: "F32C2"}
 
 
-@structure
-class hbDSPCvRemapParam(CvParam):
-    """Input block of Remap, 144 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst as src, of the map's size.
-
-    Attributes:
-        mapPhyAddr: Physical address of mapHeight rows of mapWidth pairs x, y, without padding.
-        mapWidth: Pairs of a row: dst.width.
-        mapHeight: Rows: dst.height.
-        dataType: hbVPImageType: F64C2, or F32C2, which needs no conversion.
-        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
-        borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
-    """
-
-    mapPhyAddr: uint64_t
-    mapWidth: int32_t
-    mapHeight: int32_t
-    dataType: int32_t
-    interpolation: int32_t
-    borderType: int32_t
-    borderValue: int32_t
+class hbDSPCvRemapParam(CvRules, structures.hbDSPCvRemapParam):
+    """Input block of Remap, with its rules."""
 
     def check(self) -> None:
         """Check the structure against the op's rules; raises CvRuleError."""
@@ -71,7 +49,7 @@ class hbDSPCvRemapParam(CvParam):
         return (Plane(self.mapPhyAddr, self.mapHeight, self.mapWidth, row_bytes, element),)
 
 
-class WarpParam(CvParam):
+class WarpParam(CvRules):
     """Shared rules of WarpAffine and WarpPerspective, except those for the matrix."""
 
     transformMatrix: Any
@@ -94,21 +72,8 @@ class WarpParam(CvParam):
         raise NotImplementedError
 
 
-@structure
-class hbDSPCvWarpAffineParam(WarpParam):
-    """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
-
-    Attributes:
-        transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. Its determinant is 1e-12 or more in size.
-        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
-        borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
-    """
-
-    transformMatrix: Matrix2x3
-    interpolation: int32_t
-    borderType: int32_t
-    borderValue: int32_t
+class hbDSPCvWarpAffineParam(WarpParam, structures.hbDSPCvWarpAffineParam):
+    """Input block of WarpAffine, with its rules."""
 
     def check_matrix(self, m: list[float]) -> None:
         """Check the matrix against the op's rules; raises CvRuleError."""
@@ -122,21 +87,8 @@ class hbDSPCvWarpAffineParam(WarpParam):
             )
 
 
-@structure
-class hbDSPCvWarpPerspectiveParam(WarpParam):
-    """Input block of WarpPerspective, 200 bytes. As WarpAffine, but the matrix takes a point of dst to src.
-
-    Attributes:
-        transformMatrix: M, 3 x 3, row after row, finite, not all 0 in its last row.
-        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
-        borderType: HB_VP_BORDER_*.
-        borderValue: The value outside src with a constant border, 0..255, in every channel.
-    """
-
-    transformMatrix: Matrix3x3
-    interpolation: int32_t
-    borderType: int32_t
-    borderValue: int32_t
+class hbDSPCvWarpPerspectiveParam(WarpParam, structures.hbDSPCvWarpPerspectiveParam):
+    """Input block of WarpPerspective, with its rules."""
 
     def check_matrix(self, m: list[float]) -> None:
         """Check the matrix against the op's rules; raises CvRuleError."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.cv.op import Run, settled, view
-from hbrt.cv.rules import hbVPFilterKernel, need_mask, need_weights
+from hbrt.cv.rules import need_mask, need_weights
+from hbrt.cv.structures import hbVPFilterKernel
 
 LARGEST_PIXEL = 255
 WHAT_AN_INT_HOLDS = 2.0**31 - 256

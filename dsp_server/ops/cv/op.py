@@ -21,7 +21,7 @@ from dsp_server.hardware import cycles
 from dsp_server.ops.cv.plans import Plan, Plans
 from dsp_server.runtime import map_range
 from hbrt.cv.image import Plane
-from hbrt.cv.rules import CvParam
+from hbrt.cv.rules import CvRules
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Run: TypeAlias = Callable[[], object]
 
 Op: TypeAlias = Callable[[memoryview, memoryview, "TileManager"], int]
 
-Param = TypeVar("Param", bound=CvParam)
+Param = TypeVar("Param", bound=CvRules)
 
 
 class NotMapped(Exception):

@@ -17,7 +17,7 @@ from dsp_server.builtin_ops import CV_OPS
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.cv import op as shared
 from dsp_server.runtime import MAP_FAILED, Mapped
-from hbrt.cv_types import CvParam, hbDSPCvCmd, hbVPFilterKernel, hbVPImage, hbVPImageType
+from hbrt.cv_types import CvRules, hbDSPCvCmd, hbVPFilterKernel, hbVPImage, hbVPImageType
 
 Array = NDArray[Any]
 BASE = 0x8_0000_0000
@@ -104,7 +104,7 @@ class Ddr:
         )
         return hbVPFilterKernel(values.shape[1], values.shape[0], number, phy_addr)
 
-    def run(self, param: CvParam) -> list[Array]:
+    def run(self, param: CvRules) -> list[Array]:
         """Run the structure's op; copies of the planes of dst. What lies between rows must be as it was."""
         op = op_of(param)
         assert op(memoryview(bytearray(param)), memoryview(b""), TileManager()) == 0
@@ -122,7 +122,7 @@ def _dtype(values: Any) -> DTypeLike:
     return dtype
 
 
-def op_of(param: CvParam) -> shared.Op:
+def op_of(param: CvRules) -> shared.Op:
     """The op that takes this structure."""
     wanted = type(param).__name__.removeprefix("hbDSPCv").removesuffix("Param").lower()
     (cmd,) = [cmd for cmd in hbDSPCvCmd if cmd.op_name.replace("_", "") == wanted]

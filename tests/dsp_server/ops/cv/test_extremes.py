@@ -14,8 +14,8 @@ from hbrt.cv_types import (
     HB_VP_INTER_LINEAR,
     HB_VP_INTER_NEAREST,
     MAX_SIDE,
-    CvParam,
     CvRuleError,
+    CvRules,
     hbDSPCvBoxFilterParam,
     hbDSPCvDilateParam,
     hbDSPCvErodeParam,
@@ -96,7 +96,7 @@ def test_sobel_saturates_whatever_the_scale(ddr: Ddr, photo: SimpleNamespace, sc
     np.testing.assert_array_equal(ddr.run(param)[0], np.clip(exact, -32768, 32767))
 
 
-def refused(ddr: Ddr, param: CvParam, sentence: str) -> None:
+def refused(ddr: Ddr, param: CvRules, sentence: str) -> None:
     before = ddr.planes(param.dst)[0].copy()
     with pytest.raises(CvRuleError) as caught:
         op_of(param)(memoryview(bytearray(param)), memoryview(b""), TileManager())

@@ -11,8 +11,8 @@ import pytest
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.cv.filters import hb_dsp_gaussian_blur
 from hbrt.cv_types import (
-    CvParam,
     CvRuleError,
+    CvRules,
     hbDSPCvBilateralFilterParam,
     hbDSPCvBoxFilterParam,
     hbDSPCvCannyParam,
@@ -74,10 +74,10 @@ ROW, COLUMN = hbVPFilterKernel(3, 1, F32, BASE + 0x20000), hbVPFilterKernel(1, 3
 TO_TURNED = image(0x1000, 6, 8)
 
 
-def pair(structure: Callable[..., CvParam], dst: hbVPImage | None = None, **fields: Any) -> Callable[..., CvParam]:
+def pair(structure: Callable[..., CvRules], dst: hbVPImage | None = None, **fields: Any) -> Callable[..., CvRules]:
     """Makes a good structure, but for the fields given to it."""
 
-    def make(**wrong: Any) -> CvParam:
+    def make(**wrong: Any) -> CvRules:
         good = {"src": image(0), "dst": image(0x1000) if dst is None else dst, **fields}
         values = good | wrong
         matrix = values.pop("transformMatrix", None)
@@ -90,7 +90,7 @@ def pair(structure: Callable[..., CvParam], dst: hbVPImage | None = None, **fiel
 
 
 IDENTITY_3 = [1.0, 0, 0, 0, 1, 0, 0, 0, 1]
-GOOD: dict[str, Callable[..., CvParam]] = {
+GOOD: dict[str, Callable[..., CvRules]] = {
     "bilateral": pair(hbDSPCvBilateralFilterParam, sigmaColor=15, sigmaSpace=2, kernelSize=5),
     "box": pair(hbDSPCvBoxFilterParam, kernelHeight=3, kernelWidth=3, pointLocX=-1, pointLocY=-1, normalize=1),
     "canny": pair(hbDSPCvCannyParam, threshold1=1, threshold2=2, kernelSize=3, norm=1, overlap=64, borderType=1),

@@ -16,7 +16,7 @@ from hbrt.cv_types import (
     HB_VP_ROTATE_90_CLOCKWISE,
     HB_VP_ROTATE_90_COUNTER_CLOCKWISE,
     HB_VP_ROTATE_180,
-    CvParam,
+    CvRules,
     hbDSPCvFlipParam,
     hbDSPCvRotateParam,
     hbDSPCvTransposeParam,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Turn = Callable[[Array], Array]
 
-TURNS: dict[str, tuple[Callable[[], CvParam], Turn]] = {
+TURNS: dict[str, tuple[Callable[[], CvRules], Turn]] = {
     "vertical": (lambda: hbDSPCvFlipParam(flipCode=HB_VP_FLIP_VERTICAL), np.flipud),
     "horizontal": (lambda: hbDSPCvFlipParam(flipCode=HB_VP_FLIP_HORIZONTAL), np.fliplr),
     "both": (lambda: hbDSPCvFlipParam(flipCode=HB_VP_FLIP_BOTH), lambda image: image[::-1, ::-1]),
