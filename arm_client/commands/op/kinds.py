@@ -1,7 +1,8 @@
 """The choices of ``hbrt op new``: kinds of ops, element types, ways to compute, and the words for templates.
 
-A kind is one file of template/kinds, in sections that begin with ``===``. A file of an op is one skeleton of template/
-with the sections of its kind; parts that depend on the element type are words in both.
+A kind is one file of template/kinds, in sections that begin with ``===``; plane.in has what kinds of two dimensions
+share, flat.in that of the others. A file of an op is one skeleton of template/ with the sections of its kind; parts
+that depend on the element type are words in both.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def operations_of(op: NewOp) -> dict[str, int]:
 
 def sections_of(kind: str) -> dict[str, str]:
     """The sections of a kind by their names."""
-    raw = (TEMPLATE / "kinds" / f"{kind}.in").read_text(encoding="utf-8")
+    files = ("plane" if kind in ARRAYS else "flat", kind)
+    raw = "".join((TEMPLATE / "kinds" / f"{file}.in").read_text(encoding="utf-8") for file in files)
     parts = re.split(r"^=== (.+)\n", raw, flags=re.MULTILINE)[1:]
     return {name: text.rstrip("\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
