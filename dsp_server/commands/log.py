@@ -48,7 +48,7 @@ def command(board: BoardRef, lines: int, *, follow: bool) -> Report | None:
     The log of a board on another machine (tcp://HOST:PORT) comes over its relay, at most the last MiB of it.
     """
     if follow and is_json():
-        raise click.UsageError("--follow has no end and --json is one document; leave one of the two out.")
+        raise click.UsageError("Use either --follow or --json: a followed log has no end.")
     if isinstance(board, RemoteBoard):
         return _of_remote(board, lines, follow=follow)
     try:

@@ -102,7 +102,7 @@ def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: 
     config = _config(board, **served)
     if foreground:
         if is_json():
-            raise click.UsageError("--foreground shows the log, which is not JSON; leave one of the two out.")
+            raise click.UsageError("Use either --foreground or --json: the log is not JSON.")
         _serve(config)
         return None
     if pid := daemon_pid(board):
@@ -170,7 +170,7 @@ def _report(config: DaemonConfig, launched: Launched) -> Report:
     cores, ddr = active().cores_text(config.cores), settings.format_size(config.ddr_bytes)
     return Report(
         {**fields, "removed": removed},
-        *([f"Removed what a daemon that died had left: {', '.join(removed)}."] if removed else []),
+        *([f"Removed the files of a dead daemon: {', '.join(removed)}."] if removed else []),
         f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.",
     )
 

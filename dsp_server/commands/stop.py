@@ -49,7 +49,7 @@ def command(board: BoardPaths, core: int | None, timeout: float) -> Report:
     clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
-        sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."
+        sentence += f" Processes that were attached: {names}; their calls return HB_DSP_BOARD_LOST."
     fields = {"board": board.name, "directory": str(board.path), "state": "offline", "removed": removed}
     return Report({**fields, "detached": [client["pid"] for client in clients]}, sentence)
 

@@ -34,34 +34,33 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "start": Verb("dsp_server.commands.start:command", "Start a board, or an offline core of a running one."),
     "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
-    "restart": Verb("dsp_server.commands.restart:command", "Load the image again, or another one, on running cores."),
-    "recovery": Verb(
-        "dsp_server.commands.restart:recovery", "Show or set whether a core that crashed starts again by itself."
-    ),
+    "restart": Verb("dsp_server.commands.restart:command", "Reload the image, or load another one, on running cores."),
+    "recovery": Verb("dsp_server.commands.restart:recovery", "Show or set whether a crashed core restarts by itself."),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
-    "why": Verb("dsp_server.commands.why:command", "Say who waits for whom on a board, and what hangs."),
-    "tasks": Verb("dsp_server.commands.tasks:command", "Show the tasks that a board has ended, with their times."),
+    "why": Verb("dsp_server.commands.why:command", "Show who waits for whom on a board, and what hangs."),
+    "tasks": Verb("dsp_server.commands.tasks:command", "Show the finished tasks of a board, with their times."),
     "top": Verb("dsp_server.commands.top.command:command", "Watch a board: what runs, what waits, how fast it is."),
     "web": Verb(
         "dsp_server.commands.web.command:command",
         "Show a board in a browser: cores, timeline, memory, findings, log.",
     ),
     "trace": Verb("dsp_server.commands.trace:command", "Trace a board; show or save the timeline."),
-    "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
-    "rm": Verb("dsp_server.commands.ps:rm", "Remove what a stopped board has left: its log and its directory."),
-    "prune": Verb("dsp_server.commands.ps:prune", "Remove what all stopped boards of this user have left."),
+    "ps": Verb("dsp_server.commands.ps:command", "List your boards (alias: hbrt ls)."),
+    "rm": Verb("dsp_server.commands.ps:rm", "Remove the log and the directory of a stopped board."),
+    "prune": Verb("dsp_server.commands.ps:prune", "Remove the logs and directories of all your stopped boards."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
     "inject": Verb(
         "dsp_server.commands.inject:command",
-        "Make a core die or hang, a copy or an allocation fail: for tests of error paths.",
+        "Inject faults (a core dies or hangs, a copy or an allocation fails) to test error paths.",
     ),
     "relay": Verb(
         "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
     ),
     "keys": Verb(
-        "dsp_server.commands.keys:command", "Make keys for programs on other machines (hbrt relay --listen --keys DIR)."
+        "dsp_server.commands.keys:command",
+        "Create keys for programs on other machines (hbrt relay --listen --keys DIR).",
     ),
     "run": Verb(
         "arm_client.commands.run.command:command",
@@ -73,9 +72,9 @@ VERBS: dict[str, Verb] = {
     ),
     "replay": Verb(
         "arm_client.commands.replay.command:command",
-        "Run the calls of a recording again, and name the first difference.",
+        "Rerun the calls of a recording, and report the first difference.",
     ),
-    "bisect": Verb("arm_client.commands.bisect:command", "Find the commit since which a command fails."),
+    "bisect": Verb("arm_client.commands.bisect:command", "Find the first commit for which a command fails."),
     "tour": Verb("arm_client.commands.tour:command", "Write the files of the five-minute tour."),
     "farm": Verb("", "Run a program, an op or a model over many items, on many boards.", "farm"),
     "op": Verb("arm_client.commands.op.command:command", "Write your own op, or check one against a reference."),
@@ -83,12 +82,14 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.estimate.command:command", "Estimate the time of a program or a command on the board."
     ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
-    "idl": Verb("", "Write the stub and the skeleton of a FastRPC interface, in Python and C.", "fastrpc"),
-    "port": Verb("hbrt.port.command:command", "Say what a program's tree needs, and build it as it is."),
-    "model": Verb("arm_client.commands.model.command:command", "Replace a board's model by an ONNX file."),
+    "idl": Verb("", "Write the stub and skeleton of a FastRPC interface, in Python and C.", "fastrpc"),
+    "port": Verb("hbrt.port.command:command", "Report what a program's source tree needs, and build it unchanged."),
+    "model": Verb("arm_client.commands.model.command:command", "Replace a board's model with an ONNX file."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
-    "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
-    "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),
+    "doctor": Verb(
+        "dsp_server.commands.doctor.command:command", "Check the installation, the machine and your boards."
+    ),
+    "completion": Verb("hbrt.cli.completion:command", "Print the completion script of a shell."),
 }
 ALIASES = {"ls": "ps"}
 _AS_JSON = "hbrt.as_json"

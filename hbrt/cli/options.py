@@ -77,7 +77,7 @@ def to_command(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     try:
         return int(value, 0)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not a number; write it as 0x1000.") from None
+        raise click.BadParameter(f"Invalid command {value!r}: expected a number, such as 0x1000.") from None
 
 
 def to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
@@ -218,7 +218,7 @@ def check_option(function: F) -> F:
 
     def watch(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         if value is not None and not checks_of(value.replace(" ", "").split(",")):
-            why = f"{value!r} watches nothing; write words of memory, coherence, dma, layout, race, all."
+            why = f"Invalid checks {value!r}: expected at least one of memory, coherence, dma, layout, race, all."
             raise click.BadParameter(why, param=param)
         set_it(ctx, param, value)
 

@@ -48,7 +48,7 @@ def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
     calls = [one for one in known.calls if one.cmd == cmd]
     if not calls:
         raise click.UsageError(
-            f"The board {board.name} remembers no successful call of command {cmd:#x}; make one, then try again."
+            f"Board {board.name} has no record of a successful call of command {cmd:#x}; make one, then try again."
         )
     return profile, known._replace(calls=calls)
 

@@ -196,11 +196,11 @@ def of(
 
     if what.endswith(SUFFIX):
         if arguments or image or changed or is_relayed or profile:
-            raise click.UsageError("A model takes --profiles, --against and --json alone: nothing of it is run.")
+            raise click.UsageError("A model accepts only --profiles, --against and --json: it is not run.")
         document = document_of_model(Path(what), profiles)
         return _answer(document, parts_of_model(document), against, allow)
     if profiles is not None and profile:
-        raise click.UsageError("--profile is for one board, --profiles for several: leave one of them out.")
+        raise click.UsageError("Use either --profile, for one board, or --profiles, for several.")
 
     wanted = _profiles(profiles) if profiles is not None else [profile]
     found = [
@@ -248,7 +248,7 @@ def _calls(
         return
     cmd = _number(what)
     if arguments or image:
-        raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
+        raise click.UsageError("Arguments and --image are for a program; the calls of a command were already made.")
     if runs := [key for key in changed if needs_a_run(key)]:
         raise click.UsageError(f"{runs[0]} changes the op's behavior: estimate a program with it, not a command.")
     base, known = calls_of_board(board, cmd)

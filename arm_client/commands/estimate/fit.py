@@ -68,10 +68,10 @@ def _measurement(row: dict[str, str], where: str) -> Measurement:
         is_estimated = row["modelled_is_estimated"] == "True"
         charged = 0 if is_estimated else int(row["modelled_cycles"])
         cmd = int(row["cmd"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadMeasurementsError(
-            f"{where}: {error} is not a column or no number; begin with hbrt tasks --csv."
-        ) from None
+    except KeyError as error:
+        raise BadMeasurementsError(f"{where}: no column {error}; start from the output of hbrt tasks --csv.") from None
+    except (TypeError, ValueError) as error:
+        raise BadMeasurementsError(f"{where}: {error}.") from None
     if not 0 < board_us < float("inf"):
         raise BadMeasurementsError(f"{where}: {column} is {row[column]}; write a time above 0 in µs.")
     buffers = sum(map(bool, block_bytes)) + bool(work.mapped_bytes)

@@ -31,11 +31,13 @@ def changes(texts: tuple[str, ...]) -> dict[str, float]:
         key = SHORT.get(name, name)
         if not equals or key not in KEYS:
             names = ", ".join(SHORT)
-            raise BadProfileError(f"{text!r} is not a change; write NAME=VALUE, with {names}, or a key of the profile.")
+            raise BadProfileError(
+                f"Invalid change {text!r}: expected NAME=VALUE, with {names}, or a key of the profile."
+            )
         try:
             found[key] = parse_size(raw) if KEYS[key].unit == "bytes" else float(raw)
         except (ValueError, BadSettingError):
-            raise BadProfileError(f"{key} is {raw!r}; write a number of {KEYS[key].unit}.") from None
+            raise BadProfileError(f"Invalid {key} {raw!r}: expected a number of {KEYS[key].unit}.") from None
     return found
 
 

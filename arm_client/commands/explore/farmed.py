@@ -68,7 +68,7 @@ def runs_on_farm(work: Work, boards: int, address: str | None) -> Iterator[RunAl
         def run_all(settings: Iterable[Mapping[str, str]]) -> Generator[Run, None, None]:
             for result in farm.map(work, settings):
                 if result.status is not Status.GOOD:
-                    raise BoardError(f"Run {result.index} came to no end on the farm: {result.text}")
+                    raise BoardError(f"Run {result.index} did not finish on the farm: {result.text}")
                 yield result.value
 
         yield run_all

@@ -46,7 +46,7 @@ class BooleanOption(click.Option):
 def _to_bool(_ctx: click.Context, _param: click.Parameter, value: Any) -> bool:
     word = value if isinstance(value, bool) else _WORDS.get(str(value).lower())
     if word is None:
-        raise click.BadParameter(f"{value!r} is neither true nor false.")
+        raise click.BadParameter(f"Invalid boolean {value!r}: expected true or false.")
     return word
 
 

@@ -142,7 +142,7 @@ def rois_of(text: str) -> list[hbDNNRoi]:
             left, top, right, bottom = (int(number) for number in part.split(","))
         except ValueError:
             raise click.UsageError(
-                f"--roi: {part!r} is not a region; write left,top,right,bottom, and ; between regions."
+                f"Invalid --roi {part!r}: expected left,top,right,bottom, with ; between regions."
             ) from None
         rois.append(hbDNNRoi(left, top, right, bottom))
     return rois
@@ -167,7 +167,7 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
             shapes.append(tuple(int(size) for size in part.split(",")) if part.strip() else None)
         except ValueError:
             raise click.UsageError(
-                f"--input_valid_shape: {part!r} of {tensor.name} is not a shape; write sizes separated by commas."
+                f"Invalid --input_valid_shape {part!r} of {tensor.name}: expected sizes separated by commas."
             ) from None
     return shapes
 

@@ -60,7 +60,7 @@ class Models:
         """
         found = [model for model in self.models if name in {"", model.name}]
         if not found:
-            raise click.UsageError(f"No model is named {name!r}; there are {self._names()}.")
+            raise click.UsageError(f"Unknown model {name!r}; known are {self._names()}.")
         return found
 
     def one(self, name: str) -> Model:
@@ -71,7 +71,7 @@ class Models:
         """
         found = self.chosen(name)
         if len(found) > 1:
-            raise click.UsageError(f"There are several models, name one by --model_name: {self._names()}.")
+            raise click.UsageError(f"There are several models: name one with --model_name: {self._names()}.")
         return found[0]
 
     def file_of(self, model: Model) -> Path:

@@ -125,7 +125,7 @@ def bench(
     pack, dtypes = how_called(params, dtype, output_dtype)
     was_named = was_given("board")
     if was_named and image:
-        raise click.UsageError("--board has no effect with --image, which gets a private board: leave one of them out.")
+        raise click.UsageError("Use either --board or --image: an image gets a private board.")
 
     if image:
         say_private(image)

@@ -59,18 +59,20 @@ def to_shape(text: str) -> Shape:
     for match in matches:
         if match is None:
             raise ValueError(
-                f"{text!r} is not a shape: write sides with x between them, each a length or a range, as in 48x64x3, "
+                f"Invalid shape {text!r}: expected sides with x between them, each a length or a range, as in 48x64x3, "
                 "1-48x1-64 or 2-48/2x2-64/2 (even lengths)."
             )
         least = int(match[1])
         most, step = int(match[2] or least), int(match[3] or 1)
         if not 1 <= least <= most or step < 1:
-            raise ValueError(f"{text!r} has the side {match[0]}: lengths and steps begin at 1, and ranges ascend.")
+            raise ValueError(
+                f"Invalid side {match[0]} in {text!r}: lengths and steps must be 1 or more, and ranges ascending."
+            )
         sides.append(Side(least, least + (most - least) // step * step, step))
     if len(sides) > _MAX_SIDES:
-        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MAX_SIDES} at most.")
+        raise ValueError(f"{text!r} has {len(sides)} sides: the maximum is {_MAX_SIDES}.")
     if (elements := math.prod(side.most for side in sides)) > MAX_ELEMENTS:
-        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MAX_ELEMENTS} at most.")
+        raise ValueError(f"{text!r} has up to {elements} elements: the maximum is {MAX_ELEMENTS}.")
     return Shape(tuple(sides))
 
 

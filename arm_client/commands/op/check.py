@@ -57,7 +57,7 @@ def to_dtype(name: str) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         dtype = np.dtype(object)
     if not _is_comparable(dtype):
-        raise BadNameError(f"{name!r} is not a type to generate; write float32, int8, uint8, int16 or the like.")
+        raise BadNameError(f"Unknown type {name!r}: expected float32, int8, uint8, int16 or the like.")
     return dtype.newbyteorder("=")
 
 

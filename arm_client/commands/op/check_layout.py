@@ -44,7 +44,7 @@ def read_side(what: str, include: Sequence[Path], define: Sequence[str]) -> Side
     """
     where, _, name = what.rpartition(":")
     if what.lower().endswith(C_SUFFIXES):
-        raise BadNameError(f"{what!r} names a file; write {what}:STRUCT.")
+        raise BadNameError(f"{what!r} is the name of a file: expected {what}:STRUCT.")
     try:
         if where.lower().endswith(C_SUFFIXES):
             return Side(what, _read_c(Path(where), name, include, define))

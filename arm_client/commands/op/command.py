@@ -121,7 +121,7 @@ def _to_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, 
 
 def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
     if not math.isfinite(value):  # the range lets NaN pass; either would let every difference pass, or none
-        raise click.BadParameter(f"{value} is not a difference; give a finite number of 0 or more.")
+        raise click.BadParameter(f"Invalid difference {value}: must be a finite number, 0 or more.")
     return value
 
 
@@ -244,7 +244,7 @@ def check_layout(sides: tuple[str, ...], include: tuple[Path, ...], define: tupl
     from hbrt.findings.record import Severity
 
     if len(sides) > len(layout.SIDES):
-        raise click.UsageError(f"{len(sides)} structures were named: name one, or two to compare.")
+        raise click.UsageError(f"Got {len(sides)} structures: expected one, or two to compare.")
     try:
         read = [layout.read_side(what, include, define) for what in sides]
     except OSError as error:

@@ -33,7 +33,7 @@ def load_named(what: str, noun: str, *, is_declared: bool = False) -> Any:
     """
     where, _, name = what.rpartition(":")
     if not where or not name:
-        raise BadNameError(f"{what!r} names no {noun}; write MODULE:{noun.upper()} or FILE.py:{noun.upper()}.")
+        raise BadNameError(f"Invalid {noun} {what!r}: expected MODULE:{noun.upper()} or FILE.py:{noun.upper()}.")
     try:
         if where.endswith(".py"):
             sys.path.insert(0, str(Path(where).resolve().parent))
@@ -42,9 +42,9 @@ def load_named(what: str, noun: str, *, is_declared: bool = False) -> Any:
             sys.path.insert(0, str(Path.cwd()))
             module = importlib.import_module(where)
     except (ImportError, OSError, SyntaxError) as error:
-        raise BadNameError(f"{where} cannot be imported: {error}.") from None
+        raise BadNameError(f"Cannot import {where}: {error}.") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything when it is imported
-        raise BadNameError(f"{where} cannot be imported:\n{trace_of(error)}") from None
+        raise BadNameError(f"Cannot import {where}:\n{trace_of(error)}") from None
     if not hasattr(module, name):
         raise BadNameError(f"{where} has no {noun} {name}.")
     return getattr(module, name)

@@ -36,11 +36,11 @@ def check_op(op: NewOp) -> None:
             "'_', a letter first, and no keyword of Python."
         )
     if name.startswith("test"):
-        raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
+        raise OpError(f"{name!r} cannot name an op: pytest would collect functions whose names begin with 'test'.")
     if op.halo != 1 and op.kind != "image":
         raise OpError(f"--halo is for --kind image; elements of --kind {op.kind} need no neighbors.")
     if name in _names_used(op):
-        raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
+        raise OpError(f"{name!r} cannot name an op: the generated programs use this name. Choose another one.")
     last = HB_DSP_RPC_CMD_BUTT - 1
     if FIRST_CUSTOM <= cmd <= last:
         return

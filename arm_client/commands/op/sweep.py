@@ -145,5 +145,5 @@ def to_sizes(text: str) -> list[int]:
         else:
             found = [parse_size(part, "size") for part in text.split(",")]
     except (BadSettingError, ValueError):
-        raise ValueError(f"{text!r} is not a list of sizes; write elements as in 1K,64K,1M, or 1K-1M.") from None
+        raise ValueError(f"Invalid sizes {text!r}: expected elements, as in 1K,64K,1M or 1K-1M.") from None
     return sorted(set(found))

@@ -179,7 +179,7 @@ def command(
         parts += notes
         for one in unended:
             status = f"{name_of(one.status)}. {one.text}".rstrip() if one.status else "0"
-            parts.append(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
+            parts.append(f"{one.recorded.name} did not finish when it was recorded. Replayed, it ends with {status}")
         parts.append(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
         parts += [f"The first that differs is {one.sentence(dtype)}" for one in different[:1]]
     has_grown = is_gate and any(one.grown(allow / 100) for one in changes)

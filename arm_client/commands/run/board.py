@@ -107,7 +107,7 @@ def image_of(group: str) -> Iterator[None]:
             line = [sys.executable, "-m", "hbrt", "cc", "--dsp", "-o", f"{folder}/{image.stem}.so", str(image)]
             done = subprocess.run(line, check=False, capture_output=True, text=True)
             if done.returncode:
-                raise BoardError(f"{image} does not compile:\n{done.stderr.rstrip()}")
+                raise BoardError(f"Cannot compile {image}:\n{done.stderr.rstrip()}")
             image = Path(folder, f"{image.stem}.so")
         with settings.set_to("HBRT_IMAGE", str(image)):
             yield

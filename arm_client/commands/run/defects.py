@@ -122,7 +122,7 @@ def spoiling(twin: Run) -> str:
     if twin.findings:
         return "; ".join(f"{found['kind']}: {found['text']}" for found in twin.findings)
     if twin.code:
-        return f"It ended with exit code {twin.code}. {twin.output}".rstrip()
+        return f"It exited with code {twin.code}. {twin.output}".rstrip()
     return ""
 
 

@@ -85,7 +85,7 @@ def run_program(
         try:
             code = _served([*command, *arguments], output=sys.stderr.fileno() if is_json() else None)
         except OSError as error:
-            raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
+            raise click.UsageError(f"Cannot execute {program}: {error.strerror}.") from None
     failed = bool(code) or has_failed(run.findings)  # which prints it; a program that ends by itself has printed it
     data = {
         "program": program,

@@ -82,15 +82,18 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
     """
     if group not in groups():
         if os.sep in group or "." in group or Path(group).exists():
-            what = "cannot be executed (nor is it a .py file)" if Path(group).exists() else "is not there"
-            raise click.UsageError(f"The program {group} {what}.")
+            raise click.UsageError(
+                f"Cannot execute {group}: neither an executable nor a .py file."
+                if Path(group).exists()
+                else f"No such file: {group}"
+            )
         hint = _nearest_group(group) or _elsewhere(group, ())
         raise click.UsageError(f"Unknown group {group!r} of samples; known are {', '.join(groups())}.{hint}")
     known = samples_of(group)
     by_letters = {_letters(name): name for name in known}
     if unknown := [name for name in names if _letters(name) not in by_letters]:
         hint = _elsewhere(unknown[0], known)
-        raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.{hint}")
+        raise click.UsageError(f"Unknown sample {unknown[0]!r} of group {group}; known are {', '.join(known)}.{hint}")
     wanted = [by_letters[_letters(name)] for name in names]
     return {name: known[name] for name in wanted or known}
 
@@ -174,7 +177,7 @@ def run_sample(
     own = result.pop("problem", "")  # the findings at its end come after it
     problem = own or _problem(result, ended.code, ended.output)
     if ended.has_timed_out:
-        problem = f"It took longer than {timeout_s:g} s and was ended."
+        problem = f"It was killed at the time limit of {timeout_s:g} s."
     if result.pop("has_report", False):
         result["report"] = ended.output.splitlines()
     if not problem and options:
@@ -198,7 +201,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
 def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
     if exit_code < 0:
-        return f"It was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})."
+        return f"It was killed by signal {-exit_code} ({signal.Signals(-exit_code).name})."
     if exit_code:
         lines = output.strip().splitlines()
         return lines[-1] if lines else f"It exited with code {exit_code}."

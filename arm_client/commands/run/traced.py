@@ -61,7 +61,7 @@ def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
 
 def _save(directory: Path, file: Path) -> None:
     if not any(directory.glob(f"*{SUFFIX}")):
-        show_text(f"{file} is not written: no board was used.", err=True)
+        show_text(f"Did not write {file}: no board was used.", err=True)
         return
     _tell(file, save(directory, file))
 
@@ -86,9 +86,9 @@ def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -
             mine, _ = recording_of(directory)
             theirs = merged(mine, theirs)
         _tell(file, save_recording(theirs, unix_offset_ns, file))
-    more = "" if found.is_on else " It is not traced itself ('hbrt trace on' there): the file has its tasks alone."
+    more = "" if found.is_on else " It is not traced itself ('hbrt trace on' there): the file has only its tasks."
     error_us = found.error_ns / 1000
-    show_text(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} µs.{more}", err=True)
+    show_text(f"Times of board {board.name} are on this machine's clock, within {error_us:.0f} µs.{more}", err=True)
 
 
 def _tell(file: Path, written: Written) -> None:

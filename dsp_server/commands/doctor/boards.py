@@ -29,7 +29,7 @@ def boards(*, clean: bool) -> Iterator[Check]:
         found = boards_in(place)
         yield _mode("boards", place)
     except FileNotFoundError:
-        yield Check("boards", Level.OK, f"none yet; {place} is made by the first start")
+        yield Check("boards", Level.OK, f"none yet; the first start creates {place}")
         return
     except OSError as error:
         yield Check("boards", Level.FAIL, f"{place}: {error.strerror}", "Set HBRT_HOME to a directory of yours.")
@@ -107,7 +107,7 @@ def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
     if not left:
         return Check(name, Level.OK, f"offline; {shown}")
     if not clean:
-        found = f"its daemon has died and left {', '.join(left)}; {shown}"
+        found = f"its daemon died and left {', '.join(left)}; {shown}"
         return Check(name, Level.WARN, found, "Run 'hbrt doctor --clean' to remove it.")
     try:
         removed = remove_stopped(paths, keep_log=not is_private)

@@ -85,15 +85,15 @@ def environment() -> Iterator[Check]:
     known = [setting.name for setting in settings.TABLE]
     for name in sorted(name for name in os.environ if name.startswith("HBRT_") and name not in known):
         near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
-        advice = f"Did you mean {near[0]}?" if near else "docs/settings.md lists those that there are."
-        yield Check(f"setting {name}", Level.WARN, "no setting of that name: nothing reads it", advice)
+        advice = f"Did you mean {near[0]}?" if near else "docs/settings.md lists the settings."
+        yield Check(f"setting {name}", Level.WARN, "unknown setting", advice)
     given = ", ".join(f"{name}={os.environ[name]}" for name in known if os.environ.get(name))
     try:
         settings.check()
     except settings.BadSettingError as error:
         yield Check("settings", Level.FAIL, given, str(error))
     else:
-        yield Check("settings", Level.OK, given or "none is given: all have their defaults")
+        yield Check("settings", Level.OK, given or "none set: all have their defaults")
 
 
 def profile() -> Iterator[Check]:
@@ -204,7 +204,7 @@ def _mailbox() -> Check:
     try:
         native()
     except NativeMissingError as error:
-        return Check("mailbox", Level.FAIL, "it cannot be used", str(error))
+        return Check("mailbox", Level.FAIL, "cannot be used", str(error))
     return Check("mailbox", Level.OK, "in C")
 
 

@@ -76,7 +76,7 @@ def _probe_memfd() -> str:
         os.ftruncate(fd, size)
     finally:
         os.close(fd)
-    return f"one of {format_size(size)} can be made"
+    return f"can create one of {format_size(size)}"
 
 
 def _probe_eventfd() -> str:
@@ -109,7 +109,7 @@ def _probe_claim_lock() -> str:
     _, status = os.waitpid(pid, 0)
     refusal = lock.try_acquire(lock.handle)
     if status or refusal != errno.EOWNERDEAD:
-        raise OSError("it stays taken when its holder dies")
+        raise OSError("stays locked when its holder dies")
     lock.acquire_slowly(refusal)
     lock.release(lock.handle)
     return "survives the death of its holder"
@@ -124,7 +124,7 @@ def _probe_lock() -> str:
         try:
             os.close(take_lock(paths))
         except BoardBusyError:
-            return f"excludes, in {place}"
+            return f"works in {place}"
         finally:
             os.close(held)
     raise OSError("two holders had one lock")

@@ -46,7 +46,7 @@ def serve(answers: Answers, port: int, what: str, page: str = "", *, opens: bool
     try:
         server = Server(port, answers, page)
     except OSError as error:
-        raise WrongUseError(f"Port {port} of {HOST} cannot be used: {error.strerror}; choose another --port.") from None
+        raise WrongUseError(f"Cannot use port {port} of {HOST}: {error.strerror}; choose another --port.") from None
     with server:
         show_text(f"{what} is at {server.url} (Ctrl-C ends this).")
         if opens:

@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             except BoardError as error:
                 self._send(HTTPStatus.CONFLICT, "application/json", json.dumps({"error": str(error)}).encode())
         else:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"There is no such page.\n")
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"No such page.\n")
 
     def _is_admitted(self) -> bool:
         """Whether the request has the token, in its address or as the cookie."""

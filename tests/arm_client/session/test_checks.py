@@ -51,7 +51,7 @@ def test_program_under_hbrt_run_has_its_own_arguments_and_options(tmp_path: Path
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--check", "dam", "'dam' watches nothing; write words of memory, coherence"),
+        ("--check", "dam", "Invalid checks 'dam': expected at least one of memory, coherence"),
         ("--dma-order", "relaxed:x", "it is 'relaxed:x'; write strict or relaxed:SEED, as in relaxed:7."),
     ],
 )

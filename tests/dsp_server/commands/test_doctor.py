@@ -39,7 +39,7 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
     needed = {"memfd", "eventfd", "pidfd", "claim lock", "board lock"}
     assert {"python", "machine", "CPUs", "memory", "disk"} | needed <= set(found)
     assert {check["level"] for check in found.values()} <= {"ok", "warn"}
-    assert found["board lock"]["found"] == f"excludes, in {shell.home}"
+    assert found["board lock"]["found"] == f"works in {shell.home}"
     assert found["claim lock"]["found"] == "survives the death of its holder"
     lines = shell.good("doctor").splitlines()
     assert len(lines) == len(found) + 1
@@ -72,7 +72,7 @@ def test_settings_are_shown_and_a_misspelled_one_is_told(shell: Shell) -> None:
     assert "HBRT_CORES=1" in found["settings"]["found"]
     misspelled, unknown = found["setting HBRT_CAHCE"], found["setting HBRT_SOMETHING_ELSE"]
     assert (misspelled["level"], misspelled["advice"]) == ("warn", "Did you mean HBRT_CACHE?")
-    assert (unknown["level"], unknown["advice"]) == ("warn", "docs/settings.md lists those that there are.")
+    assert (unknown["level"], unknown["advice"]) == ("warn", "docs/settings.md lists the settings.")
     shell.environment["HBRT_CORES"] = "many"
     assert shell.hbrt("doctor").returncode == 3
     shell.environment["HBRT_CORES"] = "1"
@@ -166,7 +166,7 @@ def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> 
     found = checks(shell)
     assert found["board named"]["level"] == "warn"
     assert found["board named"]["found"].startswith(
-        "its daemon has died and left attach.sock, control.sock, image-1.py, image-2.py; "
+        "its daemon died and left attach.sock, control.sock, image-1.py, image-2.py; "
     )
     assert found["board named"]["advice"] == "Run 'hbrt doctor --clean' to remove it."
     assert found["board private-1-abc"]["level"] == "warn"

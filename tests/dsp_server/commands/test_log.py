@@ -66,7 +66,7 @@ def test_the_log_as_json_is_one_document(shell: Shell) -> None:
     assert shell.json("log", "-n", 2) == {"log": str(shell.home / "default" / "log"), "lines": lines[-2:]}
     both = shell.hbrt("log", "-f", "--json")
     assert both.returncode == 2
-    assert "--follow has no end and --json is one document" in json.loads(both.stdout)["error"]
+    assert "Use either --follow or --json" in json.loads(both.stdout)["error"]
 
 
 def test_following_an_offline_board_prints_what_there_is_and_says_so(shell: Shell) -> None:

@@ -199,7 +199,7 @@ print(*answers)
         (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
         (["--image", "missing.py"], "File 'missing.py' does not exist."),
         (["--timeout", "0"], "0.0 is not in the range x>0"),
-        (["--foreground", "--json"], "--foreground shows the log, which is not JSON; leave one of the two out."),
+        (["--foreground", "--json"], "Use either --foreground or --json: the log is not JSON."),
         (
             ["--core", "0", "--cores", "2"],
             "--core starts one core of a running board; --cores is for starting a board.",
@@ -404,7 +404,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
 
     removed, running = shell.good("start").splitlines()
-    assert removed == "Removed what a daemon that died had left: attach.sock, control.sock, image-1.py, image-2.py."
+    assert removed == "Removed the files of a dead daemon: attach.sock, control.sock, image-1.py, image-2.py."
     assert running.startswith("Board default is running")
     assert shell.files() == RUNNING
 
@@ -464,7 +464,7 @@ def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
         assert client.stdout.readline() == "True\n"
         assert shell.good("stop") == (
             "Board default is offline. Removed: attach.sock, control.sock, image-1.py, image-2.py, lock. Processes "
-            f"that were attached: {client.pid} (-c); their calls answer HB_DSP_BOARD_LOST.\n"
+            f"that were attached: {client.pid} (-c); their calls return HB_DSP_BOARD_LOST.\n"
         )
     finally:
         client.communicate("\n", timeout=PATIENCE_S)

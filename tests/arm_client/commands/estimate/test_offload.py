@@ -77,4 +77,4 @@ def test_the_adviser_measures_the_function_and_models_the_op(shell: Shell, tmp_p
     code, said = shell.refused("estimate", "offload", "0x400", "--cpu", "nowhere:f", "--sizes", "1K")
     assert code == 2
     code, said = shell.refused("estimate", "offload", "0x400", "--cpu", f"{reference}:softmax", "--sizes", "many")
-    assert (code, "'many' is not a list of sizes; write elements as in 1K,64K,1M, or 1K-1M." in said) == (2, True)
+    assert (code, "Invalid sizes 'many': expected elements, as in 1K,64K,1M or 1K-1M." in said) == (2, True)

@@ -53,14 +53,14 @@ def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
 @each(
     "text, sentence",
     [
-        ("", "'' is not a shape: write sides with x between them"),
-        ("4x", "'4x' is not a shape"),
-        ("4,5", "'4,5' is not a shape"),
-        ("-3x4", "'-3x4' is not a shape"),
-        ("4x0", "'4x0' has the side 0: lengths and steps begin at 1, and ranges ascend."),
+        ("", "Invalid shape '': expected sides with x between them"),
+        ("4x", "Invalid shape '4x'"),
+        ("4,5", "Invalid shape '4,5'"),
+        ("-3x4", "Invalid shape '-3x4'"),
+        ("4x0", "Invalid side 0 in '4x0': lengths and steps must be 1 or more, and ranges ascending."),
         ("9-3", "'9-3' has the side 9-3: "),
         ("1-9/0", "'1-9/0' has the side 1-9/0: "),
-        ("x".join("1" * 65), " has 65 sides: an array has 64 at most."),
+        ("x".join("1" * 65), " has 65 sides: the maximum is 64."),
         ("9000x9000", "'9000x9000' has up to 81000000 elements: use shapes of 67108864 at most."),
     ],
 )

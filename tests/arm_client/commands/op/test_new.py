@@ -140,11 +140,11 @@ NAME = "cannot name an op: it becomes a Python function and part of file names."
         (
             "tester",
             0x1000,
-            "'tester' cannot name an op: pytest takes functions whose names begin with 'test' for tests.",
+            "'tester' cannot name an op: pytest would collect functions whose names begin with 'test'.",
         ),
-        ("main", 0x1000, "'main' is a name that the written programs use themselves"),
-        ("np", 0x1000, "'np' is a name that the written programs use themselves"),
-        ("x", 0x1000, "'x' is a name that the written programs use themselves"),
+        ("main", 0x1000, "'main' cannot name an op: the generated programs use this name"),
+        ("np", 0x1000, "'np' cannot name an op: the generated programs use this name"),
+        ("x", 0x1000, "'x' cannot name an op: the generated programs use this name"),
         ("good", 0x0, "Command 0x0 is reserved for the framework; your own op takes 0x1000 to 0xfffe."),
         ("good", 0x3FF, "Command 0x3ff is reserved for the framework"),
         ("good", 0x400, "Command 0x400 belongs to the packaged NN ops"),
@@ -176,7 +176,7 @@ def test_the_number_is_needed_and_may_be_decimal_or_hex(shell: Shell) -> None:
     assert "Missing option '--cmd'" in missing.stderr
     wrong = shell.hbrt("op", "new", "scale", "--cmd", "one")
     assert wrong.returncode == 2
-    assert "'one' is not a number; write it as 0x1000." in wrong.stderr
+    assert "Invalid command 'one': expected a number, such as 0x1000." in wrong.stderr
 
 
 COMBINATIONS = [(way, kind, dtype) for way in WAYS for kind in KINDS for dtype in DTYPES]
@@ -208,7 +208,7 @@ def test_an_image_in_c_says_how_it_is_built(shell: Shell) -> None:
 
 @pytest.mark.parametrize("name", ["double", "main", "await", "tiles", "hb_dsp_start"])
 def test_a_name_that_the_image_in_c_needs_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OpError, match=r"is a name that the written programs use|no keyword"):
+    with pytest.raises(OpError, match=r"the generated programs use this name|no keyword"):
         write_op(NewOp(name, 0x1000, way="c"), tmp_path)
     assert not list(tmp_path.iterdir())
 

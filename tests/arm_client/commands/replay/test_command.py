@@ -106,7 +106,7 @@ def test_a_call_that_killed_its_core_is_there_without_an_outcome(work: Shell) ->
     answer = work.hbrt("replay", "calls", "--image", "image.py")
     assert answer.returncode == 0, answer
     told, summary = answer.stdout.splitlines()[1], answer.stdout.splitlines()[-1]
-    assert "did not end when it was recorded. Replayed, it ends with HB_DSP_CORE_LOST" in told
+    assert "did not finish when it was recorded. Replayed, it ends with HB_DSP_CORE_LOST" in told
     assert summary == "5 calls replayed: 4 the same, 0 different."
 
 

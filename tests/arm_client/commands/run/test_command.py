@@ -168,7 +168,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
     [
         ((), "Name a program, or a group of samples; there are "),
         (("space",), "Unknown group 'space' of samples; known are "),
-        (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
+        (("nn", "softmin"), "Unknown sample 'softmin' of group nn; known are "),
         (("nn", "pointpilar"), "softmax, digits. Did you mean pointpillars?"),
         (("nn", "digit8"), "softmax, digits. Did you mean digits?"),
         (("nn", "mobilenet"), "softmax, digits. Did you mean 'hbrt run dnn mobilenetv1'?"),
@@ -348,10 +348,10 @@ CALLER_ERROR = "arm_client.errors.CallerError: no [-9]"
         ("def main(): raise SystemExit('hbSysAllocMem returned -7: no')", "hbSysAllocMem returned -7: no", -7),
         ("from arm_client.errors import CallerError\ndef main(): raise CallerError(-9, 'no')", CALLER_ERROR, -9),
         ("def main(): raise RuntimeError('no luck')", "RuntimeError: no luck", None),
-        ("import os\ndef main(): os.kill(os.getpid(), 11)", "It was ended by signal 11 (SIGSEGV).", None),
+        ("import os\ndef main(): os.kill(os.getpid(), 11)", "It was killed by signal 11 (SIGSEGV).", None),
         ("import os\ndef main(): os._exit(9)", "It exited with code 9.", None),
         ("import os\ndef main(): os._exit(0)", "It ended without a result.", None),
-        ("def main():\n    while True: pass", "It took longer than 0.5 s and was ended.", None),
+        ("def main():\n    while True: pass", "It was killed at the time limit of 0.5 s.", None),
     ],
 )
 def test_what_becomes_of_a_sample_is_told_apart(tmp_path: Path, text: str, problem: str, status: int | None) -> None:

@@ -73,5 +73,5 @@ def test_one_without_a_finding_is_named_by_what_the_program_prints() -> None:
 
 def test_a_twin_is_clean_without_findings_and_with_exit_code_0() -> None:
     assert spoiling(Run([], "said", 0)) == ""
-    assert spoiling(Run([], "said", 1)) == "It ended with exit code 1. said"
+    assert spoiling(Run([], "said", 1)) == "It exited with code 1. said"
     assert spoiling(found("leak", "not freed")) == "leak: not freed"

@@ -173,7 +173,7 @@ def test_a_look_is_shared_by_those_who_come_soon(shell: Shell) -> None:
 
 def test_a_board_that_does_not_run_and_a_port_in_use_are_refused(shell: Shell, served: Server) -> None:
     answer = shell.hbrt("web", "--port", served.server_port)
-    assert (answer.returncode, "cannot be used" in answer.stderr) == (2, True), answer
+    assert (answer.returncode, "Cannot use port" in answer.stderr) == (2, True), answer
     answer = shell.hbrt("web", "--board", "nowhere")
     assert (answer.returncode, "nowhere" in answer.stderr) == (2, True), answer
 

@@ -94,7 +94,7 @@ def map_(
     image = image or (Path(found) if (found := settings.text("HBRT_IMAGE")) else None)
     reference = Against(load_named(against, "function"), tolerance) if against else None
     if tolerance is not None and not against:
-        raise click.UsageError("--tolerance says how far an item may be from the reference: name one by --against.")
+        raise click.UsageError("--tolerance needs a reference: name one with --against.")
     work = _work(what, arguments, output_bytes, timeout, reference)
     items = items_over(over)
     plan = {
@@ -165,17 +165,19 @@ def _work(
     with contextlib.suppress(ValueError):
         cmd = int(what, 0)
         if arguments:
-            raise click.UsageError(f"An op gets no arguments: {arguments[0]!r} is one.")
+            raise click.UsageError(f"An op takes no arguments: got {arguments[0]!r}.")
         return OpWork(cmd, output_bytes, seconds, against)
     if not Path(what).is_file():
-        raise click.UsageError(f"{what!r} is not a command number, as 0x1000, and no file.")
+        raise click.UsageError(f"{what!r} is neither a command number, such as 0x1000, nor a file.")
     path = str(Path(what).absolute())
     if output_bytes is not None:
-        raise click.UsageError("--output-bytes is for a command number alone.")
+        raise click.UsageError("--output-bytes is for a command number only.")
     if what.endswith(_MODELS):
         return ModelWork(path, against)
     if not is_program(what):
-        raise click.UsageError(f"{what} is not a model ({', '.join(_MODELS)}), no Python file, and cannot be executed.")
+        raise click.UsageError(
+            f"Cannot run {what}: not a model ({', '.join(_MODELS)}), not a Python file, and not executable."
+        )
     if against is not None:
         raise click.UsageError("--against compares an op's or a model's outputs; a program compares by itself.")
     return ProgramWork(path, arguments, seconds)

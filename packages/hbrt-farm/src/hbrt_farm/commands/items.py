@@ -29,11 +29,9 @@ def items_over(text: str) -> list[str]:
         found, why = _paths_in(where), f"{text} has no rows"
     else:
         found = sorted(one for one in glob(text, recursive=True) if not Path(one).is_dir())  # noqa: PTH207 - a whole path
-        why = f"Nothing is there by the name, or the pattern, {text}"
+        why = f"No file matches {text}"
     if not found:
-        raise click.UsageError(
-            f"{why}, so there is nothing to do; name a directory, a pattern in quotes, or a .parquet."
-        )
+        raise click.UsageError(f"{why}: name a directory, a pattern in quotes, or a .parquet file.")
     return [str(Path(one).absolute()) for one in found]
 
 

@@ -61,7 +61,9 @@ class Output:
         directory.mkdir(parents=True, exist_ok=True)
         known = directory / PLAN
         if not known.exists() and any(path.name != _LOCK for path in directory.iterdir()):
-            raise WrongUseError(f"{directory} has files, and none of a farm's; name an empty or a new directory.")
+            raise WrongUseError(
+                f"{directory} has files that are not results of a farm; name an empty or a new directory."
+            )
         lock = lock_file(directory / _LOCK)
         if lock is None:
             raise WrongUseError(f"Another process writes its results into {directory}; name another directory.")

@@ -74,7 +74,7 @@ def serve(
         file = str(image or settings.text("HBRT_IMAGE") or "")
         pools.insert(0, Pool(DEFAULT, boards or 2, str(Path(file).absolute()) if file else ""))
     elif image:
-        raise click.UsageError("--image is that of the boards of --boards: say how many, or 'image=' in --pool.")
+        raise click.UsageError("--image is for the boards of --boards: add --boards, or image= to --pool.")
     names = [pool.name for pool in pools]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise WrongUseError(f"Duplicate pool {twice[0]!r}: pool names must be unique.")

@@ -135,7 +135,7 @@ class ProgramWork:
         failure = ""
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()[-_TAIL:]
-            failure = f"The program ended with exit code {done.returncode}. {said}".rstrip()
+            failure = f"The program exited with code {done.returncode}. {said}".rstrip()
         return Compared((done.stdout,), failure=failure)
 
 
@@ -165,7 +165,7 @@ def compared(made: list[Any], wanted: list[Any], stored: list[Any], against: Aga
         error = max(error, float(np.nan_to_num(differences, nan=np.inf).max(initial=0.0)))
     failure = ""
     if against.tolerance is not None and error > against.tolerance:
-        failure = f"It differs from the reference by {error:g}, and {against.tolerance:g} is the tolerance."
+        failure = f"It differs from the reference by {error:g}; the tolerance is {against.tolerance:g}."
     return Compared(tuple(stored), error, failure, (made, wanted) if against.keeps else None)
 
 

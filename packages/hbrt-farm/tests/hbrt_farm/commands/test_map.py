@@ -93,11 +93,11 @@ def test_bad_use_is_a_sentence(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.npy").touch()
     over = ["--over", "a.npy", "--out", "out"]
     for arguments, why in (
-        (["nothing", *over], "is not a command number"),
-        (["a.npy", *over], "is not a model"),
-        (["0x1000", "more", *over], "An op gets no arguments"),
-        (["program.py", *over, "--output-bytes", "4"], "is for a command number alone"),
-        (["0x1000", *over, "--tolerance", "1"], "name one by --against"),
+        (["nothing", *over], "is neither a command number, such as 0x1000, nor a file"),
+        (["a.npy", *over], "Cannot run a.npy: not a model"),
+        (["0x1000", "more", *over], "An op takes no arguments"),
+        (["program.py", *over, "--output-bytes", "4"], "is for a command number only"),
+        (["0x1000", *over, "--tolerance", "1"], "name one with --against"),
         (["0x1000", *over, "--against", "program.py:f"], "has no function f"),
     ):
         code, said = shell.refused("farm", "map", *arguments)
