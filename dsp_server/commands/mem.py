@@ -83,10 +83,7 @@ def command(board: BoardPaths, what: str, blocks: int) -> Report:
         return Report({"owners": table.rows}, table)
     if what == "leaks":
         return _leaks(status, memory)
-    clients = {client["id"]: client for client in status["clients"]}
-    for block in memory["blocks"]:
-        owner = clients.get(block["client"])
-        block["pid"], block["program"] = (owner["pid"], owner["name"]) if owner else (None, None)
+    memory["blocks"] = with_owners(status, memory["blocks"])
     parts: list[object] = [memory_line(memory["summary"])]
     if memory["blocks"]:
         parts.append(Table(_BLOCKS, memory["blocks"]))
@@ -104,6 +101,13 @@ def memory_line(summary: dict[str, int]) -> str:
     return (
         f"DDR of {size} at {summary['base']:#x}: {used} in use by {blocks}, {free} free, largest free range {largest}."
     )
+
+
+def with_owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks with the process and the program of each one's client, or None."""
+    clients = {client["id"]: client for client in status["clients"]}
+    clients_of_blocks = [(block, clients.get(block["client"], {})) for block in blocks]
+    return [{**block, "pid": of.get("pid"), "program": of.get("name")} for block, of in clients_of_blocks]
 
 
 def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> Table:

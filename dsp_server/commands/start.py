@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -23,68 +22,61 @@ from hbrt.cli.options import (
     profile_option,
     timeout_option,
     to_bytes,
+    together,
 )
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 from hbrt.profiles.profile import active
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def daemon_options(function: F) -> F:
-    """Add the options that say what to serve."""
-    decorators = (
-        board_option,
-        image_option(
-            "--image",
-            "-i",
-            help="Image: a Python file, or a shared library from C, whose main() registers ops. Default: all packaged "
-            "ops.",
-        ),
-        click.option(
-            "--cores",
-            metavar="N",
-            type=click.IntRange(1, MAX_CORES),
-            help="DSP cores, a process each. Default: HBRT_CORES, else those of the profile.",
-        ),
-        click.option(
-            "--ddr",
-            metavar="SIZE",
-            callback=to_bytes,
-            default=lambda: str(settings.size_bytes("HBRT_DDR")),
-            help="Device memory, such as 512M; untouched pages cost nothing. Default: HBRT_DDR, else 2G.",
-        ),
-        click.option(
-            "--reload",
-            "is_reloading",
-            is_flag=True,
-            help="Restart the cores when the image, or a module beside it, changes; a broken one changes nothing.",
-        ),
-        click.option(
-            "--watchdog",
-            "watchdog_ms",
-            metavar="MS",
-            type=click.IntRange(min=0),
-            default=lambda: settings.integer("HBRT_WATCHDOG_MS"),
-            help="Time limit of an op without a latency budget, 0 for none. Default: HBRT_WATCHDOG_MS, else 60000.",
-        ),
-        click.option(
-            "--recovery",
-            type=click.Choice(["enabled", "disabled"]),
-            default="enabled",
-            show_default=True,
-            help="Whether a core that crashed starts again by itself.",
-        ),
-        aging_option,
-        check_option,
-        dma_order_option,
-        profile_option,
-        timeout_option(LOAD_SECONDS),
-    )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+daemon_options = together(
+    board_option,
+    image_option(
+        "--image",
+        "-i",
+        help="Image: a Python file, or a shared library from C, whose main() registers ops. Default: all packaged ops.",
+    ),
+    click.option(
+        "--cores",
+        metavar="N",
+        type=click.IntRange(1, MAX_CORES),
+        help="DSP cores, a process each. Default: HBRT_CORES, else those of the profile.",
+    ),
+    click.option(
+        "--ddr",
+        metavar="SIZE",
+        callback=to_bytes,
+        default=lambda: str(settings.size_bytes("HBRT_DDR")),
+        help="Device memory, such as 512M; untouched pages cost nothing. Default: HBRT_DDR, else 2G.",
+    ),
+    click.option(
+        "--reload",
+        "is_reloading",
+        is_flag=True,
+        help="Restart the cores when the image, or a module beside it, changes; a broken one changes nothing.",
+    ),
+    click.option(
+        "--watchdog",
+        "watchdog_ms",
+        metavar="MS",
+        type=click.IntRange(min=0),
+        default=lambda: settings.integer("HBRT_WATCHDOG_MS"),
+        help="Time limit of an op without a latency budget, 0 for none. Default: HBRT_WATCHDOG_MS, else 60000.",
+    ),
+    click.option(
+        "--recovery",
+        type=click.Choice(["enabled", "disabled"]),
+        default="enabled",
+        show_default=True,
+        help="Whether a core that crashed starts again by itself.",
+    ),
+    aging_option,
+    check_option,
+    dma_order_option,
+    profile_option,
+    timeout_option(LOAD_SECONDS),
+)
+"""The options that say what to serve."""
 
 
 @click.command(epilog="Example: hbrt start --image my_image.py --cores 2 --ddr 512M")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +49,11 @@ class Seconds(click.FloatRange):
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return min(seconds, self.MOST)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, in the order of the help."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def was_given(*names: str) -> bool:

@@ -56,26 +56,27 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
     need("dnn")
     from google.protobuf.message import DecodeError
 
-    from arm_client.commands.model.new import NewModel, advice, write
+    from arm_client.commands.model.new import advice, describe, write
     from arm_client.commands.model_exec.models import in_this_process
     from arm_client.dnn.errors import ModelError
     from arm_client.dnn.loading.model import load
 
     if given == "gray":
         trained = "gray"
-    made = NewModel(source, target, given, trained, mean, scale, output == "nhwc")
+    description = target.with_suffix(".yaml")
+    if existing := [file for file in (target, description) if file.exists()]:
+        raise click.UsageError(f"{existing[0]} already exists: remove it, or choose another name.")
     try:
-        write(made)
+        inputs = write(source, target, is_nhwc=output == "nhwc")
     except DecodeError as error:
         raise click.UsageError(f"{source} is not an ONNX model: {error}.") from None
-    except FileExistsError as error:
-        raise click.UsageError(str(error)) from None
+    description.write_text(describe(inputs, given, trained, mean, scale), encoding="utf-8")
     try:
         with in_this_process():
             (model,) = load([target])
     except ModelError as error:
         target.unlink()
-        made.description.unlink()
+        description.unlink()
         raise click.UsageError(str(error)) from None
     try:
         rows = [
@@ -85,9 +86,9 @@ def new(source: Path, target: Path, given: str, trained: str, mean: str, scale: 
             for shape in [list(spec.valid_shape)]
         ]
         hints = advice(model.inputs, model.outputs)
-        files = {"model": str(target), "description": str(made.description)}
+        files = {"model": str(target), "description": str(description)}
         tensors = (f"{row['kind']} {row['name']}: {row['type']} {row['shape']}" for row in rows)
         data = {**files, "tensors": rows, "advice": list(hints)}
-        return Report(data, f"Wrote {target} and {made.description}.", *tensors, *hints)
+        return Report(data, f"Wrote {target} and {description}.", *tensors, *hints)
     finally:
         model.close()

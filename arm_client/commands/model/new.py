@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -16,69 +15,46 @@ from hbrt.models.spec.graph_edits import TO_NHWC, free_name, graph_inputs, renam
 _RANK = 4  # of pictures and of a detector's heads
 
 
-@dataclass(frozen=True)
-class NewModel:
-    """The files that the program uses as its model.
+def write(source: Path, target: Path, *, is_nhwc: bool) -> list[tuple[str, tuple[int, ...]]]:
+    """Write a copy of an ONNX file, with outputs of four dimensions as NHWC where that is wanted.
 
-    Attributes:
-        source: The ONNX file.
-        target: The file that the program loads; its YAML file is next to it.
+    Returns:
+        Names and shapes of the inputs.
+
+    Raises:
+        OSError: a file cannot be read or written. DecodeError: the source is not an ONNX file.
+    """
+    model = onnx.load(str(source))
+    if is_nhwc:
+        for value in model.graph.output:
+            _transpose(model.graph, value)
+    onnx.save(model, str(target))
+    return [(value.name, shape_of(value)) for value in graph_inputs(model.graph)]
+
+
+def describe(inputs: list[tuple[str, tuple[int, ...]]], given: str, trained: str, mean: str, scale: str) -> str:
+    """Return the YAML file of a model. An input that is not a picture is a featuremap.
+
+    Args:
+        inputs: Names and shapes.
         given: The program's format for a picture: nv12, rgb, bgr, yuv444, gray, or featuremap for the numbers.
         trained: The graph's training format, for pictures.
         mean: Mean per channel, subtracted first; "" for none.
         scale: Scale per channel, multiplied next; "" for none.
-        is_nhwc: Outputs of four dimensions become NHWC.
     """
-
-    source: Path
-    target: Path
-    given: str
-    trained: str
-    mean: str
-    scale: str
-    is_nhwc: bool
-
-    @property
-    def description(self) -> Path:
-        """The YAML file."""
-        return self.target.with_suffix(".yaml")
-
-
-def write(new: NewModel) -> None:
-    """Write the model and its YAML file.
-
-    Raises:
-        FileExistsError: one of them exists. OSError: they cannot be written, or the source cannot be read.
-        DecodeError: the source is not an ONNX file.
-    """
-    for file in (new.target, new.description):
-        if file.exists():
-            raise FileExistsError(f"{file} already exists: remove it, or choose another name.")
-    model = onnx.load(str(new.source))
-    if new.is_nhwc:
-        for value in model.graph.output:
-            _transpose(model.graph, value)
-    onnx.save(model, str(new.target))
-    text = describe(new, [(value.name, shape_of(value)) for value in graph_inputs(model.graph)])
-    new.description.write_text(text, encoding="utf-8")
-
-
-def describe(new: NewModel, inputs: list[tuple[str, tuple[int, ...]]]) -> str:
-    """The YAML file for inputs of these names and shapes. An input that is not a picture is a featuremap."""
-    channels = 1 if new.given == "gray" else 3
-    rows = {"input_name": [], "input_type_rt": [], "input_type_train": []}  # type: dict[str, list[str]]
-    means, scales = [], []
+    channels = 1 if given == "gray" else 3
+    rows: dict[str, list[str]] = {}
     for name, shape in inputs:
-        is_picture = new.given != "featuremap" and _is_picture(shape, channels)
-        rows["input_name"].append(name)
-        rows["input_type_rt"].append(new.given if is_picture else "featuremap")
-        rows["input_type_train"].append(new.trained if is_picture else "featuremap")
-        means.append(new.mean if is_picture and new.mean else "None")
-        scales.append(new.scale if is_picture and new.scale else "None")
-    if new.mean:
-        rows["mean_value"] = means
-    if new.scale:
-        rows["scale_value"] = scales
+        is_picture = given != "featuremap" and _is_picture(shape, channels)
+        of_input = {
+            "input_name": name,
+            "input_type_rt": given if is_picture else "featuremap",
+            "input_type_train": trained if is_picture else "featuremap",
+            **({"mean_value": mean if is_picture else "None"} if mean else {}),
+            **({"scale_value": scale if is_picture else "None"} if scale else {}),
+        }
+        for key, value in of_input.items():
+            rows.setdefault(key, []).append(value)
     return "".join(f"{key}: {';'.join(values)}\n" for key, values in rows.items())
 
 

@@ -10,7 +10,7 @@ import click
 
 from arm_client.commands.which_board import say_private, say_where
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import any_board_option, command_argument, image_option, timeout_option, was_given
+from hbrt.cli.options import any_board_option, command_argument, image_option, timeout_option, together, was_given
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import PARTS, Column, Table, most_of, number, numbers, time_of_us
 
@@ -41,29 +41,24 @@ def sizes_of(_ctx: click.Context, param: click.Parameter, value: str) -> list[in
         raise click.BadParameter(str(error), param=param) from None
 
 
-def of_an_op(function: Any) -> Any:
-    """Add the options for calling an op: ``--sizes``, ``--params``, ``--dtype``, ``--output-dtype``."""
-    for option in reversed(
-        (
-            click.option(
-                "--sizes",
-                metavar="LIST",
-                default="1K-1M",
-                show_default=True,
-                callback=sizes_of,
-                help="Elements of the arrays, as in 1K,64K,1M; 1K-1M doubles each time.",
-            ),
-            click.option(
-                "--params",
-                metavar="MODULE:FUNCTION",
-                help="Makes the input block, as for 'hbrt op check'. Default: {int32 data_size; uint64 input}.",
-            ),
-            click.option("--dtype", default="float32", show_default=True, help="Type of the input."),
-            click.option("--output-dtype", help="Type of the output. Default: the input's."),
-        )
-    ):
-        function = option(function)
-    return function
+of_an_op = together(
+    click.option(
+        "--sizes",
+        metavar="LIST",
+        default="1K-1M",
+        show_default=True,
+        callback=sizes_of,
+        help="Elements of the arrays, as in 1K,64K,1M; 1K-1M doubles each time.",
+    ),
+    click.option(
+        "--params",
+        metavar="MODULE:FUNCTION",
+        help="Makes the input block, as for 'hbrt op check'. Default: {int32 data_size; uint64 input}.",
+    ),
+    click.option("--dtype", default="float32", show_default=True, help="Type of the input."),
+    click.option("--output-dtype", help="Type of the output. Default: the input's."),
+)
+"""The options for calling an op: ``--sizes``, ``--params``, ``--dtype``, ``--output-dtype``."""
 
 
 def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tuple[Any, tuple[Any, Any]]:

@@ -60,21 +60,20 @@ class Check(NamedTuple):
     advice: str = ""
 
 
+def judged(name: str, found: str, *, is_good: bool, advice: str, level: Level = Level.WARN) -> Check:
+    """A check that is good, or has this level and advice."""
+    return Check(name, Level.OK, found) if is_good else Check(name, level, found, advice)
+
+
 def installation() -> Iterator[Check]:
     """The interpreter, the machine, the packages."""
-    version = platform.python_version()
-    if sys.version_info >= OLDEST_PYTHON and sys.implementation.name == "cpython":
-        yield Check("python", Level.OK, f"CPython {version} at {sys.executable}")
-    else:
-        found = f"{sys.implementation.name} {version} at {sys.executable}"
-        yield Check("python", Level.FAIL, found, "Use CPython 3.11 or newer.")
-    machine = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    is_known = sys.version_info >= OLDEST_PYTHON and platform.python_implementation() == "CPython"
+    found = f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}"
+    yield judged("python", found, is_good=is_known, advice="Use CPython 3.11 or newer.", level=Level.FAIL)
+    found = f"{platform.system()} {platform.release()} on {platform.machine()}"
     is_known = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
-    yield (
-        Check("machine", Level.OK, machine)
-        if is_known
-        else Check("machine", Level.FAIL, machine, "The emulator runs on Linux, x86-64 and arm64.")
-    )
+    advice = "The emulator runs on Linux, x86-64 and arm64."
+    yield judged("machine", found, is_good=is_known, advice=advice, level=Level.FAIL)
     yield from _packages()
     yield _mailbox()
     yield _program()

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dsp_server.commands.doctor.checks import Check, Level
+from dsp_server.commands.doctor.checks import Check, Level, judged
 from hbrt import settings
 from hbrt.board.files import take_lock
 from hbrt.board.launch import FEWEST_FDS
@@ -24,18 +24,14 @@ from hbrt.settings import format_size
 
 FEW_DESCRIPTORS = 256
 LITTLE_DISK_BYTES = 64 << 20
-_SHM = Path("/dev/shm")  # noqa: S108 - only looked at
 
 
 def kernel() -> Iterator[Check]:
     """CPUs, and the things of the kernel that a board is made of."""
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     cpus = f"{usable} of {present} may be used"
-    if usable == 1:
-        advice = "A board works on one CPU: its processes then take turns, and none polls before it sleeps."
-        yield Check("CPUs", Level.WARN, cpus, advice)
-    else:
-        yield Check("CPUs", Level.OK, cpus)
+    advice = "A board works on one CPU: its processes then take turns, and none polls before it sleeps."
+    yield judged("CPUs", cpus, is_good=usable > 1, advice=advice)
     for name, probe, missing in (
         ("memfd", _probe_memfd, "The DDR of a board is a memfd: Linux 3.17 or newer; a sandbox may forbid it."),
         ("eventfd", _probe_eventfd, "Doorbells are eventfds; a sandbox may forbid them."),
@@ -53,13 +49,10 @@ def kernel() -> Iterator[Check]:
     ):
         yield _probed(name, probe, missing)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
-        level = Level.FAIL if soft < FEWEST_FDS else Level.WARN
-        yield Check(
-            "descriptors", level, f"{soft} a process", "Raise it with 'ulimit -n 1024': each client takes some."
-        )
-    else:
-        yield Check("descriptors", Level.OK, f"{soft} a process")
+    are_enough = soft == resource.RLIM_INFINITY or soft >= FEW_DESCRIPTORS
+    level = Level.FAIL if soft < FEWEST_FDS else Level.WARN
+    advice = "Raise it with 'ulimit -n 1024': each client takes some."
+    yield judged("descriptors", f"{soft} a process", is_good=are_enough, advice=advice, level=level)
 
 
 def _probed(name: str, probe: Callable[[], str], missing: str) -> Check:
@@ -136,17 +129,10 @@ def memory() -> Iterator[Check]:
     wanted = settings.size_bytes("HBRT_DDR")
     found = f"{format_size(available)} available; a board's DDR of {format_size(wanted)} takes what is touched"
     yield Check("memory", Level.OK, found)
-    if _SHM.is_dir():
-        yield Check(str(_SHM), Level.OK, f"{_free(_SHM)}; not used: the DDR is a memfd, which it does not limit")
-    else:
-        yield Check(str(_SHM), Level.OK, "not there, and not needed: the DDR is a memfd")
     place = _nearest(home())
-    disk = shutil.disk_usage(place)
-    if disk.free < LITTLE_DISK_BYTES:
-        advice = f"Boards keep sockets and logs in {place}: make room, or set HBRT_HOME."
-        yield Check("disk", Level.WARN, _free(place), advice)
-    else:
-        yield Check("disk", Level.OK, _free(place))
+    is_good = shutil.disk_usage(place).free >= LITTLE_DISK_BYTES
+    advice = f"Boards keep sockets and logs in {place}: make room, or set HBRT_HOME."
+    yield judged("disk", _free(place), is_good=is_good, advice=advice)
     pages = Path("/sys/kernel/mm/transparent_hugepage")
     chosen = {name: _chosen(pages / name) for name in ("enabled", "shmem_enabled")}
     yield Check(

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.mem import memory_line, owners
+from dsp_server.commands.mem import memory_line, owners, with_owners
 from dsp_server.commands.status import clients_of
 from dsp_server.commands.top.report import commands_of, waiting_of
 from dsp_server.commands.top.sample import Sampler
@@ -117,7 +117,7 @@ class View:
             "uptime_s": status["uptime_s"],
             "findings": status["findings"],
             "memory_text": memory_line(memory["summary"]),
-            "blocks": [{**block, "program": _owner(status, block)} for block in memory["blocks"]],
+            "blocks": with_owners(status, memory["blocks"]),
             "tables": {
                 "commands": commands_of(sample).as_texts(),
                 "programs": clients_of(sample.programs).as_texts(),
@@ -144,7 +144,3 @@ class View:
             return last_lines(self._board.log, LOG_LINES, follower.skip_to_end()).decode("utf-8", "replace")
         finally:
             follower.close()
-
-
-def _owner(status: dict[str, Any], block: dict[str, Any]) -> str:
-    return next((one["name"] for one in status["clients"] if one["id"] == block["client"]), "")

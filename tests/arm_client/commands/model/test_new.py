@@ -49,10 +49,10 @@ def test_a_detector_has_its_board_s_shape(source: Path) -> None:
 
 
 def test_a_transposed_head_has_the_same_numbers(source: Path) -> None:
-    from arm_client.commands.model.new import NewModel, write
+    from arm_client.commands.model.new import write
 
     target = source.with_name("nhwc.bin")
-    write(NewModel(source, target, "featuremap", "rgb", "", "", is_nhwc=True))
+    write(source, target, is_nhwc=True)
     given = {"images": np.random.default_rng(0).normal(size=(1, 3, 32, 32)).astype(np.float32)}
     run = [
         np.asarray(next(iter(onnx.reference.ReferenceEvaluator(onnx.load(file)).run(None, given))))
