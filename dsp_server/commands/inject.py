@@ -1,4 +1,4 @@
-"""``hbrt inject``: faults that come on purpose, for tests of error paths."""
+"""``hbrt inject``: deliberate faults, for tests of error paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hbrt keys``: who may come in over TCP."""
+"""``hbrt keys``: keys for programs that connect over TCP."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hbrt.cli.report import Report, reports
 
 @click.group(epilog="Example: hbrt keys new ~/board-keys --name alice")
 def command() -> None:
-    """Make and list the keys that programs on other machines need to connect over TCP."""
+    """Create and list the keys that programs on other machines need to connect over TCP."""
 
 
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 
 
 @command.command(
-    short_help="Make a relay's keys, and those of one more program.",
+    short_help="Create a relay's keys, and keys for one more program.",
     epilog="Example: hbrt keys new ~/board-keys --name alice",
 )
-@click.option("--name", metavar="NAME", help="Make keys for a program as well, and let it in under this name.")
+@click.option("--name", metavar="NAME", help="Create keys for a program too, and admit it under this name.")
 @_DIRECTORY
 @reports
 def new(directory: Path, name: str | None) -> Report:
-    """Make the relay's keys in DIR when it has none, and with --NAME those of one more program.
+    """Create the relay's keys in DIR if it has none, and with --name keys for one more program.
 
     What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
     (else hbrt/keys in the user's settings directory). To shut a program out, remove DIR/clients/NAME.key.
@@ -49,12 +49,12 @@ def new(directory: Path, name: str | None) -> Report:
 
 
 @command.command(
-    "list", short_help="List the programs that may come in.", epilog="Example: hbrt keys list ~/board-keys"
+    "list", short_help="List the programs that may connect.", epilog="Example: hbrt keys list ~/board-keys"
 )
 @_DIRECTORY
 @reports
 def list_(directory: Path) -> Report:
-    """List the programs that may come in with DIR: name and public key."""
+    """List the programs that may connect with the keys in DIR: name and public key."""
     from hbrt.remote.keys import clients_by_key, server_pair
 
     server_pair(directory)  # refuses a directory that is none

@@ -1,4 +1,4 @@
-"""``hbrt log``: what a board's daemon, its cores and their ops have said."""
+"""``hbrt log``: the log of a board's daemon, its cores and their ops."""
 
 from __future__ import annotations
 

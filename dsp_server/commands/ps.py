@@ -1,4 +1,4 @@
-"""``hbrt ps``, ``rm`` and ``prune``: the boards of this user, and what stopped ones have left."""
+"""``hbrt ps``, ``rm`` and ``prune``: the boards of this user, and the files of stopped ones."""
 
 from __future__ import annotations
 

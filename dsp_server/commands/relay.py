@@ -30,13 +30,14 @@ LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
 @click.option(
     "--listen",
     metavar="tcp://HOST:PORT",
-    help="Serve programs of other machines there, and not those of this one. HOST * is every address, PORT 0 any.",
+    help="Serve programs on other machines at this address, instead of local ones. HOST * is every address, PORT 0 "
+    "any port.",
 )
 @click.option(
     "--keys",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="With --listen: directory of keys ('hbrt keys new'). Without it only loopback addresses are taken.",
+    help="With --listen: directory of keys ('hbrt keys new'). Without it only loopback addresses are allowed.",
 )
 @click.option("--detach", is_flag=True, help="Return when it serves; it keeps running without this terminal.")
 def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:

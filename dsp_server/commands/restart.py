@@ -1,4 +1,4 @@
-"""``hbrt restart`` and ``hbrt recovery``: cores that start again, by a call or by themselves."""
+"""``hbrt restart`` and ``hbrt recovery``: restart cores, or have them restart by themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbrt.control.ask import Daemon, ask
 @click.command(epilog="Example: hbrt restart --image my_image.py")
 @board_option
 @click.option("--core", metavar="N", type=click.IntRange(min=0), help="This core only; default: all cores.")
-@image_option("--image", "-i", metavar="FILE.py", help="Another image; default: the present one's file, as it is now.")
+@image_option("--image", "-i", metavar="FILE.py", help="Image to load. Default: the current one, as its file is now.")
 @timeout_option(LOAD_SECONDS)
 @reports
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float) -> Report:

@@ -40,7 +40,7 @@ daemon_options = together(
         "--cores",
         metavar="N",
         type=click.IntRange(1, MAX_CORES),
-        help="DSP cores, a process each. Default: HBRT_CORES, else those of the profile.",
+        help="Number of DSP cores; each is a process. Default: HBRT_CORES, else that of the profile.",
     ),
     click.option(
         "--ddr",
@@ -53,7 +53,7 @@ daemon_options = together(
         "--reload",
         "is_reloading",
         is_flag=True,
-        help="Restart the cores when the image, or a module beside it, changes; a broken one changes nothing.",
+        help="Restart the cores when the image, or a module beside it, changes; a broken image is ignored.",
     ),
     click.option(
         "--watchdog",
@@ -68,7 +68,7 @@ daemon_options = together(
         type=click.Choice(["enabled", "disabled"]),
         default="enabled",
         show_default=True,
-        help="Whether a core that crashed starts again by itself.",
+        help="Whether a crashed core restarts by itself.",
     ),
     aging_option,
     check_option,
@@ -109,7 +109,7 @@ def command(board: BoardPaths, core: int | None, *, foreground: bool, **served: 
 )
 @daemon_options
 def daemon(board: BoardPaths, **served: Any) -> None:
-    """Be the daemon of a board in this terminal, and show its log; Ctrl-C ends it. As 'hbrt start --foreground'."""
+    """Run a board's daemon in this terminal, and show its log; Ctrl-C ends it. Same as 'hbrt start --foreground'."""
     from hbrt.cli.group import mapped_exits
 
     with mapped_exits():

@@ -1,4 +1,4 @@
-"""``hbrt tasks``: the tasks that a board has ended, with their times."""
+"""``hbrt tasks``: the finished tasks of a board, with their times."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def command() -> None:
 )
 @reports
 def on(board: BoardPaths, events: int | None) -> Report:
-    """Start to trace a board, and drop what an earlier trace has kept.
+    """Start to trace a board, and drop the earlier trace.
 
     A program that is already running joins at its next allocation, or when it next sleeps in a wait.
     """

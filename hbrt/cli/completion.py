@@ -1,4 +1,4 @@
-"""``hbrt completion``: what makes a shell complete hbrt's verbs and options; click makes it."""
+"""``hbrt completion``: the completion script of a shell, as click makes it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _VARIABLE = "_HBRT_COMPLETE"  # click's name for it: the program's, in capitals
 @click.command(epilog="Example: hbrt completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the lines for a shell's start file that complete verbs, options and the names of boards.
+    """Print the completion script of SHELL, for verbs, options and names of boards.
 
-    For bash they go into ~/.bashrc, for zsh into ~/.zshrc, for fish into ~/.config/fish/completions/hbrt.fish.
+    Append it to ~/.bashrc for bash, ~/.zshrc for zsh, or ~/.config/fish/completions/hbrt.fish for fish.
     """
     kind = get_completion_class(shell)
     if kind is None:

@@ -287,6 +287,14 @@ def dma_order_option(function: F) -> F:
     )(function)
 
 
+allow_option = click.option(
+    "--allow",
+    metavar="PERCENT",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    help="With --against: the allowed growth.",
+)
 boards_option = click.option(
     "--boards",
     metavar="N",

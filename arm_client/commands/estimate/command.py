@@ -13,7 +13,7 @@ from arm_client.commands.estimate.what_if import WHAT_IF, changes
 from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import any_board_option, command_argument, image_option
+from hbrt.cli.options import allow_option, any_board_option, command_argument, image_option
 from hbrt.cli.report import Report, is_json, reports
 from hbrt.cli.tables import Column, Table, number, show_text
 from hbrt.profiles.profile import MEASURED, Constant, Profile, active, find
@@ -167,14 +167,7 @@ _constants = click.option(
     callback=_former,
     help="Compare with an earlier --json output, as a Markdown table; the exit code is 1 if something is slower.",
 )
-@click.option(
-    "--allow",
-    metavar="PERCENT",
-    type=click.FloatRange(0),
-    default=2.0,
-    show_default=True,
-    help="With --against: the allowed slowdown.",
-)
+@allow_option
 @reports
 def of(
     what: str,
@@ -236,6 +229,7 @@ def _calls(
         The profile that they ran with, the one that is wanted, and they. A program runs once for each.
     """
     from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
+    from arm_client.commands.run.program import command_of
     from hbrt.profiles.estimate import needs_a_run
 
     if Path(what).is_file():
@@ -244,7 +238,7 @@ def _calls(
             dsp_image = private_image(image)
             if not is_quiet:
                 say_private(dsp_image, wanted.name)
-            yield wanted, wanted, calls_of_program(_command_of(what, arguments), wanted, dsp_image)
+            yield wanted, wanted, calls_of_program(command_of(what, arguments), wanted, dsp_image)
         return
     cmd = _number(what)
     if arguments or image:
@@ -272,13 +266,6 @@ def _number(what: str) -> int:
         return int(what, 0)
     except ValueError:
         raise click.UsageError(f"{what!r} is neither a file nor a command number, such as 0x400.") from None
-
-
-def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
-    import sys
-
-    first: list[Any] = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
-    return [*first, *arguments]
 
 
 @command.command(
@@ -389,9 +376,21 @@ def _held_out_text(held_out: dict[str, float]) -> str:
 )
 @image_option(help="Image of a private board. Default: the running board's, or HBRT_IMAGE.")
 @_constants
-@click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
 @click.option(
-    "--buffers", metavar="N", type=click.IntRange(2), default=8, show_default=True, help="Buffers against one."
+    "--calls",
+    metavar="N",
+    type=click.IntRange(2),
+    default=10,
+    show_default=True,
+    help="Number of calls to compare with one.",
+)
+@click.option(
+    "--buffers",
+    metavar="N",
+    type=click.IntRange(2),
+    default=8,
+    show_default=True,
+    help="Number of buffers to compare with one.",
 )
 @click.option("--relay", "is_relayed", is_flag=True, help="Calls go through a relay.")
 @reports

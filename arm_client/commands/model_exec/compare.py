@@ -196,11 +196,12 @@ def reference_values(file: Path, fed: Mapping[str, NDArray[Any]]) -> dict[str, N
 def _run(file: Path, proto: ModelProto, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     import onnxruntime
 
+    from hbrt.models.spec.graph_edits import graph_inputs
+
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    constants = {value.name for value in proto.graph.initializer}
-    wanted = [value.name for value in proto.graph.input if value.name not in constants]
+    wanted = [value.name for value in graph_inputs(proto.graph)]
     if missing := sorted(set(wanted) - set(fed)):
         raise click.UsageError(
             f"{file} takes the input {missing[0]!r}, but the model has {', '.join(sorted(fed)) or 'none'}: a reference "

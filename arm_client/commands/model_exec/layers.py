@@ -121,13 +121,12 @@ def with_all_outputs(proto: ModelProto) -> ModelProto:
     """
     import onnx
 
-    inferred = onnx.shape_inference.infer_shapes(proto)
-    copy = onnx.ModelProto()
-    copy.CopyFrom(inferred)
+    from hbrt.models.spec.graph_edits import graph_inputs
+
+    copy = onnx.shape_inference.infer_shapes(proto)
     known = {value.name: value for value in copy.graph.value_info}
     listed = {value.name for value in copy.graph.output}
-    constants = {value.name for value in copy.graph.initializer}
-    live = {value.name for value in copy.graph.input} - constants
+    live = {value.name for value in graph_inputs(copy.graph)}
     for node in copy.graph.node:  # in topological order, as the format demands
         if live.isdisjoint(node.input) and not any(attribute.HasField("g") for attribute in node.attribute):
             continue
@@ -143,9 +142,10 @@ def with_inputs_as_outputs(proto: ModelProto) -> ModelProto:
     """The model itself, with its graph's inputs added as outputs."""
     import onnx
 
+    from hbrt.models.spec.graph_edits import graph_inputs
+
     graph = proto.graph
-    constants = {value.name for value in graph.initializer}
-    for value in [one for one in graph.input if one.name not in constants]:
+    for value in graph_inputs(graph):
         graph.node.append(onnx.helper.make_node("Identity", [value.name], [f"{value.name}{AS_FED}"]))
         fed = graph.output.add()
         fed.CopyFrom(value)

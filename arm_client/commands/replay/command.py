@@ -12,7 +12,7 @@ from arm_client.commands.replay.against import changes_of, table
 from arm_client.commands.replay.board import Board, board_for
 from arm_client.commands.which_board import private_image, say_private
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import image_option, timeout_option
+from hbrt.cli.options import allow_option, image_option, timeout_option
 from hbrt.cli.report import Report, reports
 from hbrt.cli.tables import Column, Table, numbers
 from hbrt.findings.text import counted
@@ -111,14 +111,7 @@ class Verdict(NamedTuple):
     is_flag=True,
     help="Compare cycles, DDR traffic and TCM of each op too, as a Markdown table; exit code 1 when one grew.",
 )
-@click.option(
-    "--allow",
-    metavar="PERCENT",
-    type=click.FloatRange(0),
-    default=2.0,
-    show_default=True,
-    help="With --against: the allowed growth.",
-)
+@allow_option
 @click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not only the first.")
 @timeout_option(CALL_SECONDS)
 @reports

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -27,6 +28,12 @@ _PASSED_ON = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, sign
 def is_program(name: str) -> bool:
     """Whether an argument names a program: a Python file, or a file that can be executed."""
     return Path(name).is_file() and (name.endswith(".py") or os.access(name, os.X_OK))
+
+
+def command_of(program: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command that runs a program: a Python file by this interpreter."""
+    first = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
+    return [*first, *arguments]
 
 
 class RunCommand(click.Command):
@@ -80,10 +87,9 @@ def run_program(
         os.environ["HB_DSP_RPC_MODE"] = mode
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(image.absolute())
-    command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
     with recorded() as run, traced_run(trace, board_to_trace(board or board_ref())):
         try:
-            code = _served([*command, *arguments], output=sys.stderr.fileno() if is_json() else None)
+            code = _served(command_of(program, arguments), output=sys.stderr.fileno() if is_json() else None)
         except OSError as error:
             raise click.UsageError(f"Cannot execute {program}: {error.strerror}.") from None
     failed = bool(code) or has_failed(run.findings)  # which prints it; a program that ends by itself has printed it

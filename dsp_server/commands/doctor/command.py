@@ -1,4 +1,4 @@
-"""``hbrt doctor``: whether boards can run here, how those that run are, and what dead ones left."""
+"""``hbrt doctor``: whether boards can run here, the state of running ones, and the files of dead ones."""
 
 from __future__ import annotations
 

@@ -82,4 +82,4 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--sizes", "1K", "--dtype", "text")
     assert (code, "Unknown type" in said) == (2, True)
     code, said = shell.refused("op", "bench", "0x1000", "--image", new, "--board", "nowhere")
-    assert (code, "--board has no effect with --image" in said) == (2, True)
+    assert (code, "Use either --board or --image" in said) == (2, True)

@@ -58,10 +58,10 @@ def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
         ("4,5", "Invalid shape '4,5'"),
         ("-3x4", "Invalid shape '-3x4'"),
         ("4x0", "Invalid side 0 in '4x0': lengths and steps must be 1 or more, and ranges ascending."),
-        ("9-3", "'9-3' has the side 9-3: "),
-        ("1-9/0", "'1-9/0' has the side 1-9/0: "),
+        ("9-3", "Invalid side 9-3 in '9-3': "),
+        ("1-9/0", "Invalid side 1-9/0 in '1-9/0': "),
         ("x".join("1" * 65), " has 65 sides: the maximum is 64."),
-        ("9000x9000", "'9000x9000' has up to 81000000 elements: use shapes of 67108864 at most."),
+        ("9000x9000", "'9000x9000' has up to 81000000 elements: the maximum is 67108864."),
     ],
 )
 def test_a_text_that_is_no_shape_is_a_sentence(text: str, sentence: str) -> None:

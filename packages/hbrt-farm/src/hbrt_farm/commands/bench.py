@@ -29,8 +29,8 @@ from hbrt_farm.result import MAX_SHOWN
     epilog="Example: hbrt farm bench 0x1000 --image new.py --against old.py --over frames/ --boards 2",
 )
 @command_argument
-@image_option(required=True, help="The one image.")
-@image_option("--against", required=True, help="The other: the older one, say.")
+@image_option(required=True, help="The image to compare.")
+@image_option("--against", required=True, help="The image to compare it with, such as an older one.")
 @click.option("--over", metavar="DIR|GLOB|FILE.parquet", required=True, help="The items: files, as for 'farm map'.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1), default=5, show_default=True,
               help="Calls of each image with an item, after one that warms up.")  # fmt: skip

@@ -59,7 +59,12 @@ command.add_command(status)
               "the input's.")  # fmt: skip
 @click.option("--against", metavar="FILE.py:FUNCTION", help="Compare with what this returns for an item's arrays, and "
               "keep the worst items.")  # fmt: skip
-@click.option("--tolerance", metavar="X", type=click.FloatRange(0), help="An item that is further off has failed.")
+@click.option(
+    "--tolerance",
+    metavar="X",
+    type=click.FloatRange(0),
+    help="The largest difference from the reference; an item beyond it fails.",
+)
 @address_option
 @check_option
 @profile_option

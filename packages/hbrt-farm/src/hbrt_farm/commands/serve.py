@@ -35,16 +35,16 @@ _QUEUE = (*numbers("PLACE"), Column("POOL"), number("WAITS", _since), *_WHO, Col
 @image_option(help="Image of each board. Default: HBRT_IMAGE, else the packaged ops.")
 @click.option("--pool", "others", metavar="NAME=N[,image=FILE][,profile=NAME]", multiple=True,
               help="Another pool, for farm://HOST:PORT/NAME. May be given more than once.")  # fmt: skip
-@click.option("--per-user", metavar="K", type=click.IntRange(0), default=0, help="The most boards of a user at a time; "
+@click.option("--per-user", metavar="K", type=click.IntRange(0), default=0, help="Maximum number of boards per user; "
               "0 for no limit. Default: 0.")  # fmt: skip
-@click.option("--idle-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back on which no task came for "
-              "so long. Default: never.")  # fmt: skip
-@click.option("--lease-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after so long. Default: "
+@click.option("--idle-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after it had no task for "
+              "this time. Default: never.")  # fmt: skip
+@click.option("--lease-timeout", metavar="SECONDS", type=Seconds(), help="Take a board back after this time. Default: "
               "never.")  # fmt: skip
 @click.option("--listen", metavar="tcp://HOST:PORT", default=LISTEN, show_default=True,
-              help="Where. HOST * is every address, PORT 0 any.")  # fmt: skip
+              help="Address to listen at. HOST * is every address, PORT 0 any port.")  # fmt: skip
 @click.option("--keys", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-              help="Directory of keys ('hbrt keys new'). Without it only loopback addresses are taken.")  # fmt: skip
+              help="Directory of keys ('hbrt keys new'). Without it only loopback addresses are allowed.")  # fmt: skip
 @check_option
 @profile_option
 def serve(

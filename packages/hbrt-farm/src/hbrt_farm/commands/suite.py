@@ -26,9 +26,9 @@ from hbrt.cli.options import address_option, boards_option, check_option, image_
 @profile_option
 @click.argument("arguments", metavar="[PYTEST_ARGUMENT...]", nargs=-1, type=click.UNPROCESSED)
 def test(arguments: tuple[str, ...], boards: int, address: str | None, image: Path | None) -> None:
-    """Run pytest with its tests shared out over processes with their own boards.
+    """Run pytest with its tests distributed over processes with their own boards.
 
-    pytest-xdist shares them out; output, options and exit code are pytest's. A test whose board or process died is
+    pytest-xdist distributes them; output, options and exit code are pytest's. A test whose board or process died is
     rerun once; the summary says so. With --address the processes are a Ray cluster's.
     """
     settings.check()

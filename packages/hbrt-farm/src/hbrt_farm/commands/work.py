@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from arm_client.commands.run.program import command_of
 from hbrt_farm import Compared
 
 if TYPE_CHECKING:
@@ -117,15 +117,14 @@ class ProgramWork:
     """
 
     def __init__(self, program: str, arguments: tuple[str, ...], seconds: float) -> None:
-        self._command = [sys.executable, program] if program.endswith(".py") else [program]
-        self._arguments, self._seconds = arguments, seconds
+        self._command, self._seconds = command_of(program, arguments), seconds
         self.against = None
 
     def __call__(self, board: Board, item: str) -> Compared:
         """Run it for an item; another exit code than 0 is a failure."""
         environment = {**os.environ, "HBRT_BOARD": str(board.path)}
         done = subprocess.run(
-            [*self._command, *self._arguments, item],
+            [*self._command, item],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=self._seconds,
