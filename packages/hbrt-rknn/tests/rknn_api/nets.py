@@ -80,6 +80,35 @@ def mobilenet(folder: Path) -> Path:
     return saved(folder, nodes, {"data": [1, 3, SIDE, SIDE]}, ["prob"], weights)
 
 
+def shaped(folder: Path, shape: str) -> Path:
+    """A net of pictures [1, 3, 16, 16]: "residual" adds, "branches" meet, "upward" grows again, "dense" is flat."""
+    rng = np.random.default_rng(7)
+
+    def drawn(*sizes: int) -> NDArray[Any]:
+        return np.asarray(rng.standard_normal(sizes) * np.sqrt(2 / np.prod(sizes[1:])), np.float32)
+
+    first, make = drawn(8, 3, 3, 3), helper.make_node
+    start = make("Conv", ["x", "a"], ["p"], pads=[1] * 4)
+    if shape == "residual":
+        second = drawn(8, 8, 3, 3)
+        nodes = [start, make("Relu", ["p"], ["q"]), make("Conv", ["q", "b"], ["r"], pads=[1] * 4)]
+        nodes += [make("Add", ["r", "q"], ["s"]), make("Relu", ["s"], ["y"])]
+    elif shape == "branches":
+        second = drawn(4, 16, 1, 1)
+        nodes = [start, make("Sigmoid", ["p"], ["g"]), make("Mul", ["p", "g"], ["q"])]
+        nodes += [make("MaxPool", ["q"], ["m"], kernel_shape=[3, 3], pads=[1] * 4)]
+        nodes += [make("Concat", ["q", "m"], ["k"], axis=1), make("Conv", ["k", "b"], ["y"])]
+    elif shape == "upward":
+        second = drawn(8, 4, 2, 2)
+        nodes = [make("Conv", ["x", "a"], ["p"], pads=[1] * 4, strides=[2, 2]), make("Relu", ["p"], ["q"])]
+        nodes += [make("ConvTranspose", ["q", "b"], ["y"], strides=[2, 2])]
+    else:
+        first, second = drawn(3 * 16 * 16, 32), drawn(32, 10)
+        nodes = [make("Flatten", ["x"], ["f"]), make("Gemm", ["f", "a"], ["p"]), make("Relu", ["p"], ["q"])]
+        nodes += [make("Gemm", ["q", "b"], ["y"])]
+    return saved(folder, nodes, {"x": [1, 3, 16, 16]}, ["y"], {"a": first, "b": second})
+
+
 def pictures(folder: Path, count: int = 6) -> Path:
     """A dataset of drawn pictures, one of another size."""
     import cv2

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from rknn.api import RKNN
 from rknn.api.custom_op import get_node_attr
@@ -94,6 +95,28 @@ def test_a_small_mobilenet_is_onnxruntimes_bit_for_bit(rknn: RKNN, tmp_path: Pat
     ops = [node.op_type for node in nets.graph_of(path).graph.node]
     assert ("BatchNormalization" in ops) == bool(how and how.get("optimization_level") == 0)
     assert ("QuantizeLinear" in ops) == (how is not None)
+
+
+@pytest.mark.parametrize("stored", ["int8", "float16"])
+@pytest.mark.parametrize("shape", ["residual", "branches", "upward", "dense"])
+def test_int8_is_an_independent_evaluation_and_real_numbers_are_onnxruntimes(
+    rknn: RKNN, tmp_path: Path, shape: str, stored: str
+) -> None:
+    rng = np.random.default_rng(8)
+    dataset = nets.arrays(tmp_path, *rng.uniform(0, 255, (6, 1, 3, 16, 16))) if stored == "int8" else None
+    path = build(rknn, nets.shaped(tmp_path, shape), dataset, mean_values=[[0, 0, 0]], std_values=[[255, 255, 255]])
+    assert rknn.init_runtime() == 0
+    graph, bare = nets.graph_of(path), nets.bare(path)
+    graph.opset_import[0].version = 21  # onnx.reference has no QuantizeLinear of 17; its meaning is the same
+    independent = ReferenceEvaluator(graph)
+    for image in rng.integers(0, 256, (10, 1, 16, 16, 3), np.uint8):
+        found = rknn.inference([image])
+        assert found is not None
+        given = {graph.graph.input[0].name: image.transpose(0, 3, 1, 2).astype(F)}
+        evaluator = independent if stored == "int8" else bare
+        (wanted,) = evaluator.run(None, given)
+        np.testing.assert_array_equal(found[0], wanted)
+        assert len(np.unique(wanted)) > 5
 
 
 class cstSoftmax:  # noqa: N801 - a program's own
