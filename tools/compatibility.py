@@ -172,10 +172,12 @@ def first_error(text: str) -> str:
 
 
 def run_any(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
-    """Run one program: with an image, as Hexagon code, or as ``run`` does."""
-    if "image" in program or "--dsp" in program.get("flags", ()):
-        return run_fastrpc(folder, program)
-    return run(folder, program, repository)
+    """Run one program, in its own copy of the folder: with an image, as Hexagon code, or as ``run`` does."""
+    with tempfile.TemporaryDirectory() as made:
+        own = shutil.copytree(folder, Path(made), symlinks=True, dirs_exist_ok=True)
+        if "image" in program or "--dsp" in program.get("flags", ()):
+            return run_fastrpc(own, program)
+        return run(own, program, repository)
 
 
 def run(folder: Path, program: dict[str, Any], repository: dict[str, Any]) -> str:
@@ -231,7 +233,7 @@ def _last_line(text: str) -> str:
 
 
 def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
-    """Put stand-ins of a program's models and ``pictures``, and ``copies`` of files, where it looks for them.
+    """Put stand-ins of a program's models and ``pictures``, ``texts`` and ``copies`` of files, where it looks for them.
 
     A model whose file ends with .rknn is converted by the toolkit, for the program's ``target``.
     """
@@ -245,6 +247,9 @@ def prepare(folder: Path, cwd: Path, program: dict[str, Any]) -> None:
         (cwd / file).parent.mkdir(parents=True, exist_ok=True)
         noise = np.random.default_rng(0).integers(0, 256, (12, 16, 3)).astype(np.uint8)
         cv2.imwrite(str(cwd / file), cv2.resize(noise, (640, 480)))
+    for target, text in program.get("texts", {}).items():
+        (cwd / target).parent.mkdir(parents=True, exist_ok=True)
+        (cwd / target).write_text(text, encoding="utf-8")
     for target, own in program.get("copies", {}).items():
         (cwd / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / own, cwd / target)

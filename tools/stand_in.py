@@ -22,7 +22,7 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
         file: Where to; its suffix is the program's.
         inputs: Of each its ``shape``, and optionally its ``name`` and ``type``: "nv12" (of an NCHW shape), "f32", ...
         outputs: As the inputs; a ``ramp`` is the first and the last number; with a ``scale`` they are quantized, each
-            channel of the last dimension by it.
+            channel of the last dimension by it; an ``op`` of one input, such as "Sigmoid", is applied to them.
     """
     rows = [{"name": f"input{at}", "type": "f32", **one} for at, one in enumerate(inputs)]
     made = [{"name": f"output{at}", "type": "f32", **one} for at, one in enumerate(outputs)]
@@ -44,6 +44,9 @@ def write_model(file: Path, inputs: list[dict[str, Any]], outputs: list[dict[str
         added = "nothing" if "ramp" in row else "mean"
         nodes.append(helper.make_node("Add", [f"{row['name']}.r", added], [f"{row['name']}.s"]))
         kind = _TYPES[row["type"]]
+        if "op" in row:
+            nodes[-1].output[0] = f"{row['name']}.o"
+            nodes.append(helper.make_node(row["op"], [f"{row['name']}.o"], [f"{row['name']}.s"]))
         if "scale" in row:
             scale = np.full(row["shape"][-1], row["scale"], np.float32)
             ramps.append(numpy_helper.from_array(scale, f"{row['name']}.scale"))

@@ -55,6 +55,7 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
     net = {"file": "net.bin", "inputs": [{"shape": [1, 3, 32, 32], "type": "nv12"}], "outputs": [{"shape": [1, 4]}]}
     runs = [{"path": "py/run.py", "models": [net]}, {"path": "py/stop.py"}]
     runs += [{"path": "say.c", "prints": "end", "copies": {"in/x": "bad.c"}}, {"path": "say.c", "prints": "more"}]
+    runs += [{"path": "say.c", "prints": "no file"}, {"path": "say.c", "prints": "end", "texts": {"in/x": "a.jpg\n"}}]
     runs.append({"path": "py/wait.py", "interrupt_s": 1, "pictures": ["in.png"]})
     repository = {"vendor": "RDK", "name": "author/name", "commit": commit, "build": ["good.c", "bad.c"], "run": runs}
     rows = list(results(folder, [repository]))
@@ -65,15 +66,17 @@ def test_each_program_has_its_result(mirror: tuple[Path, str]) -> None:
         ("py/stop.py", "no \\| camera"),
         ("say.c", "runs"),
         ("say.c", "exit code 0"),
+        ("say.c", "runs"),
+        ("say.c", "runs"),
         ("py/wait.py", "runs"),
     ]
     reasons = [{"name": "NO", "match": "^no/", "offered": False}, {"name": "camera", "match": "camera"}]
     shown = table(rows, {"repository": [{**repository, "board": "S9"}], "reason": reasons})
     assert (
-        "| C and C++ for S9 | 2 of 4 (50.0%) | 2 of 3 (66.7%) |\n| Python | 2 of 3 (66.7%) | 2 of 3 (66.7%) |" in shown
+        "| C and C++ for S9 | 4 of 6 (66.7%) | 4 of 5 (80.0%) |\n| Python | 2 of 3 (66.7%) | 2 of 3 (66.7%) |" in shown
     )
     assert "without NO |" in shown
-    assert "| all | 4 of 7 (57.1%) | 4 of 6 (66.7%) |" in shown
+    assert "| all | 6 of 9 (66.7%) | 6 of 8 (75.0%) |" in shown
     assert "| NO | 1 |\n| camera | 1 |\n| hbrt or the stand-in | 1 |" in shown
     assert "| no \\| camera | camera |\n| author/name | say.c" in shown
     with pytest.raises(FileNotFoundError, match="has no commit"):
