@@ -104,7 +104,7 @@ class DnnRuntime:
             one.model.close()
 
     def detach_in_child(self) -> None:
-        """In a fork's child: models, tasks and threads are the parent's."""
+        """In a forked child: models, tasks and threads are the parent's."""
         self.packed.detach_in_child()
         self.models.detach_in_child()
         self.tasks.detach_in_child()

@@ -246,8 +246,8 @@ class Tasks:
         Args:
             out: Its handle is written here. Any value there is overwritten, unless it is a live task's handle.
             job: Resizes; given the Stop of the task.
-            core_mask: As of ``add``.
-            priority: As of ``add``.
+            core_mask: As for ``add``.
+            priority: As for ``add``.
 
         Raises:
             ModelError: API_USE_ERROR: the handle is of a live task; TASK_NUM_EXCEED_LIMIT: 32 are alive.
@@ -427,7 +427,7 @@ class Tasks:
             self._caller.join()
 
     def detach_in_child(self) -> None:
-        """In a fork's child: tasks and threads are the parent's."""
+        """In a forked child: tasks and threads are the parent's."""
         handles = self._handles
         self.__init__()  # type: ignore[misc]  # all but the serials begins anew
         self._handles = handles

@@ -1,1 +1,1 @@
-"""From a model's file to a model that can be run."""
+"""Turn a model file into a model that can run."""

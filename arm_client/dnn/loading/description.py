@@ -1,4 +1,4 @@
-"""What a description says of a model: the records that description_file.py makes of a YAML file. Pure data."""
+"""The description of a model: the records that description_file.py creates from a YAML file. Pure data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from hbrt.dnn_types import hbDNNTensorLayout
 
 @dataclass(frozen=True)
 class InputDescription:
-    """What a description says of one input.
+    """The description of one input.
 
     Attributes:
-        type_rt: What the program gives: "nv12", "yuv444", "rgb", "bgr", "gray" or "featuremap".
-        type_train: What the graph takes, in the same words.
-        layout_rt: Layout of what the program gives; None for that of the graph.
-        layout_train: Layout of what the graph takes; None when the file does not say.
-        mean: (n,) float32, n being 1 or the number of channels: subtracted first.
+        type_rt: Format that the program provides: "nv12", "yuv444", "rgb", "bgr", "gray" or "featuremap".
+        type_train: Format that the graph expects; same values as type_rt.
+        layout_rt: Layout of the program's data; None for the graph's layout.
+        layout_train: Layout that the graph expects; None if the file does not specify it.
+        mean: (n,) float32, subtracted first; n is 1 or the number of channels.
         scale: (n,) float32: multiplied next.
         source: "ddr", "pyramid" or "resizer".
-        shape: The graph's shape, for a graph that leaves sizes open; None when the file does not say.
-        video_range: NV12 has 16..235 instead of 0..255.
+        shape: Shape to use when the graph leaves sizes open; None if the file does not specify it.
+        video_range: NV12 uses the range 16..235 instead of 0..255.
     """
 
     type_rt: str = "featuremap"
@@ -39,19 +39,19 @@ class InputDescription:
 
     @property
     def is_image(self) -> bool:
-        """Whether the program gives a picture."""
+        """Whether the program provides a picture."""
         return self.type_rt != "featuremap"
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a file says of a model; without one, nothing.
+    """What the description file says about a model; empty without a file.
 
     Attributes:
-        name: output_model_file_prefix: the model's name on a board; None when the file does not say.
-        inputs: By name; inputs that are not described are what the graph says.
-        batch: input_batch; None when the file does not say.
-        prefers_shift: Whether the API reports a quantization that is a shift as SHIFT.
+        name: output_model_file_prefix: the model's name on a board; None if the file does not specify it.
+        inputs: Descriptions by name; an input without one is used as the graph defines it.
+        batch: input_batch; None if the file does not specify it.
+        prefers_shift: Whether the API reports power-of-two quantization as SHIFT.
     """
 
     name: str | None = None

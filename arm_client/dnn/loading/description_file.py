@@ -1,7 +1,7 @@
-"""The YAML file beside a model, with the keys of the vendor's compiler: what a board's model would know. Pure.
+"""The YAML file beside a model, with the vendor compiler's keys: what a compiled model would contain. Pure.
 
-`model.onnx` is described by `model.yaml` or `model.yml`. Keys may lie in the compiler's sections (model_parameters,
-input_parameters, compiler_parameters; others are not looked at) or all at the top. Values for several inputs are
+`model.onnx` is described by `model.yaml` or `model.yml`. Keys may be in the compiler's sections (model_parameters,
+input_parameters, compiler_parameters; others are ignored) or all at the top level. Values for several inputs are
 separated by `;`, in the order of input_name. docs/dnn-tensors.md lists the keys.
 
 Source: RDK toolchain manual (rdk_doc), model conversion, for names, values and pairs of types,
@@ -48,7 +48,7 @@ INPUT_KEYS = (
     "std_value",
 )
 OTHER_INPUT_KEYS = ("separate_batch", "separate_name", "quanti_type")
-"""Keys that also stand there: two of the compiler's, on which nothing here depends, and the emulator's own."""
+"""Other accepted keys: two of the compiler's that have no effect here, and the emulator's own."""
 LAYOUTS = {"nhwc": hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC, "nchw": hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW}
 TRAINED = {
     "nv12": ("yuv444", "rgb", "bgr"),
@@ -58,7 +58,7 @@ TRAINED = {
     "gray": ("gray",),
     "featuremap": ("featuremap",),
 }
-"""input_type_rt, and the values of input_type_train that go with it."""
+"""input_type_rt, and the compatible values of input_type_train."""
 
 NORMS = {
     "no_preprocess": (),
@@ -68,23 +68,23 @@ NORMS = {
     "data_mean_and_scale": ("mean_value", "scale_value"),
     "data_mean_and_std": ("mean_value", "std_value"),
 }
-"""norm_type, and the keys that it needs."""
+"""norm_type, and the keys it requires."""
 
 SOURCES = ("ddr", "pyramid", "resizer")
 QUANTI_TYPES = ("scale", "shift")
 
 
 def beside(model: Path) -> Path | None:
-    """The file that describes a model: its name with .yaml or .yml; None when there is none."""
+    """Return a model's description file (same name with .yaml or .yml), or None if there is none."""
     return next((path for suffix in SUFFIXES if (path := model.with_suffix(suffix)).is_file()), None)
 
 
 def of_model(path: Path | None, model: ModelProto, input_names: Sequence[str]) -> Description:
-    """What is said of a model: by the file beside it, else by the metadata inside it; nothing when neither is there.
+    """Return a model's description: from the file beside it, else from its metadata, else empty.
 
     Args:
-        path: Of the model; None for bytes.
-        model: Its metadata_props may have the text of a description under METADATA_KEY.
+        path: Path of the model; None for bytes.
+        model: The model; its metadata_props may hold a description under METADATA_KEY.
         input_names: The graph's inputs, in its order.
 
     Raises:
@@ -112,10 +112,10 @@ def read(path: Path, input_names: Sequence[str]) -> Description:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ModelError(
-            Status.HB_DNN_CAN_NOT_OPEN_FILE, f"{path} describes the model, and cannot be read: {error.strerror}."
+            Status.HB_DNN_CAN_NOT_OPEN_FILE, f"Cannot read the model description {path}: {error.strerror}."
         ) from None
     if len(data) > MAX_BYTES:
-        raise incompatible(f"{path} has more than {MAX_BYTES} bytes: too large for a description of a model.")
+        raise incompatible(f"{path} is larger than {MAX_BYTES} bytes, too large for a model description.")
     return parse(data, input_names, str(path))
 
 
@@ -125,7 +125,7 @@ def parse(text: str | bytes, input_names: Sequence[str], label: str = "the descr
     Args:
         text: YAML.
         input_names: The graph's inputs, in its order.
-        label: What to call the text in a message.
+        label: Name of the text in error messages.
 
     Raises:
         ModelError: as `read`.
@@ -135,7 +135,7 @@ def parse(text: str | bytes, input_names: Sequence[str], label: str = "the descr
     except (yaml.YAMLError, ValueError) as error:
         raise incompatible(f"{label} is not YAML: {one_line(error)}.") from None
     if not isinstance(loaded or {}, dict):
-        raise incompatible(f"{label} holds a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
+        raise incompatible(f"{label} contains a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
     return _Reader(loaded or {}, tuple(input_names), label).description()
 
 
@@ -186,8 +186,8 @@ class _Reader:
             described = [key for key in INPUT_KEYS if key not in {"input_name", "input_batch"} and key in self._values]
             if len(self._graph_names) > 1 and described:
                 raise incompatible(
-                    f"{self._label}: {described[0]} is given without input_name, and the model has the inputs "
-                    f"{', '.join(self._graph_names)}; write them into input_name, separated by ';'."
+                    f"{self._label}: {described[0]} is set without input_name, but the model has the inputs "
+                    f"{', '.join(self._graph_names)}; list them in input_name, separated by ';'."
                 )
             return self._graph_names[:1] if described or "input_source" in self._values else ()
         for name in names:
@@ -198,7 +198,7 @@ class _Reader:
         return names
 
     def _split(self, key: str, value: object) -> list[str]:
-        """A value's parts: of text at each `;`, of a list its items."""
+        """Split a value into parts: text at each `;`, a list into its items."""
         if value is None:
             return []
         if isinstance(value, list):
@@ -211,14 +211,14 @@ class _Reader:
         return parts[:-1] if parts[-1] == "" else parts
 
     def _column(self, key: str, names: tuple[str, ...]) -> list[str | None]:
-        """One value an input; None where the file says nothing: '' and None are the compiler's words for that."""
+        """Return one value per input; None where the file has none ('' or None in the compiler's format)."""
         parts = self._split(key, self._values.get(key))
         if not parts:
             return [None] * len(names)
         if len(parts) != len(names):
             raise incompatible(
                 f"{self._label}: {key} has {len(parts)} values for {len(names)} inputs ({', '.join(names)}); give one "
-                "for each, separated by ';'."
+                "value per input, separated by ';'."
             )
         return [None if part in {"", "None", "none"} else part for part in parts]
 
@@ -236,7 +236,7 @@ class _Reader:
         if trained is None:
             if type_rt == "nv12":
                 raise incompatible(
-                    f"{self._label}: the input {name!r} is nv12, which no graph is trained on; set "
+                    f"{self._label}: the input {name!r} is nv12, but graphs are not trained on nv12; set "
                     f"input_type_train to its training format: {', '.join(TRAINED['nv12'])}."
                 )
             trained = type_rt
@@ -289,7 +289,7 @@ class _Reader:
     def _norm(
         self, name: str, row: dict[str, str | None], channels: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and factor. Where norm_type is not given, the values that are given count."""
+        """Return mean and factor. Without norm_type, whatever values are given apply."""
         norm = self._choice("norm_type", row["norm_type"], tuple(NORMS))
         given = [key for key in ("mean_value", "scale_value", "std_value") if row[key] is not None]
         needed = given if norm is None else list(NORMS[norm])
@@ -299,7 +299,7 @@ class _Reader:
         for key in needed:
             text = row[key]
             if text is None:
-                raise incompatible(f"{self._label}: norm_type {norm} of the input {name!r} needs {key}; give it.")
+                raise incompatible(f"{self._label}: norm_type {norm} of the input {name!r} requires {key}; add it.")
             numbers[key] = self._numbers(key, text, channels)
         scale = numbers.get("scale_value", np.ones(1, np.float32))
         if "std_value" in numbers:
@@ -339,7 +339,7 @@ class _Reader:
         return int(number)
 
     def _sources(self) -> dict[str, str]:
-        """Sources by input. The compiler takes a mapping, also as text; `_default_value` is for inputs not named."""
+        """Return sources by input. The compiler takes a mapping or its text; `_default_value` covers unnamed inputs."""
         value = self._values.get("input_source")
         if isinstance(value, str):
             try:

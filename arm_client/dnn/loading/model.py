@@ -1,4 +1,4 @@
-"""A loaded model: what it says of its tensors, and how it is run."""
+"""A loaded model: its tensor specs, and the plan that runs it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class LoadedModel:
     """One model.
 
     Attributes:
-        name: What hbDNNGetModelHandle finds it by.
-        inputs: Specs of the inputs, in the graph's order; initializers are not among them.
+        name: The name that hbDNNGetModelHandle looks up.
+        inputs: Specs of the inputs, in the graph's order, without initializers.
         outputs: Specs of the outputs, in the graph's order.
         plan: Runs it.
         is_retired: Whether no task may use it anymore.
@@ -41,7 +41,7 @@ class LoadedModel:
     last_run_ns: int = 0
 
     def close(self) -> None:
-        """Free what its layers keep; nothing may run it anymore."""
+        """Free the resources of its layers; the model must no longer be running."""
         profile_log.finish(self.plan, self.name)
         self.plan.close()
 
@@ -50,7 +50,7 @@ def load(sources: list[Path | bytes | memoryview]) -> list[LoadedModel]:
     """Load models from files (a path) and memory (bytes), in order.
 
     Raises:
-        ModelError: the first that is refused: CAN_NOT_OPEN_FILE, INVALID_MODEL or INCOMPATIBLE_MODEL with the reason.
+        ModelError: for the first model refused: CAN_NOT_OPEN_FILE, INVALID_MODEL or INCOMPATIBLE_MODEL with the reason.
     """
     models: list[LoadedModel] = []
     for at, source in enumerate(sources):
@@ -63,7 +63,7 @@ def load(sources: list[Path | bytes | memoryview]) -> list[LoadedModel]:
         taken = {other.name for other in models}
         number = 2
         name = model.name
-        while model.name in taken:  # a handle is found by its name
+        while model.name in taken:  # handles are looked up by name
             model.name = f"{name}_{number}"
             number += 1
         models.append(model)
@@ -87,9 +87,9 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> LoadedModel:
         plan = Plan(specified.proto, label, specified.notes)
     except (ModelError, MemoryError):
         raise
-    except Exception as error:  # onnx's functions raise anything on a tensor whose parts do not fit each other
+    except Exception as error:  # onnx may raise any exception for an inconsistent tensor
         let_out(error)
         raise invalid(f"{label} is damaged: {type(error).__name__}: {one_line(error)}.") from error
-    # A name is a C string: a file's may have bytes that are no UTF-8, a graph's a zero.
+    # A name is a C string: a file name may not be valid UTF-8, a graph's name may contain a zero byte.
     name = os.fsencode(description.name or read.name).partition(b"\0")[0].decode("utf-8", "replace") or "model"
     return LoadedModel(name, specified.inputs, specified.outputs, plan)

@@ -1,4 +1,4 @@
-"""A read model and its description, put together: the graph that runs, and what the API reports of its tensors."""
+"""Combine a model with its description: the graph to run, and the tensor properties that the API reports."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ IMAGE_TYPES = {
     "gray": hbDNNDataType.HB_DNN_IMG_TYPE_Y,
 }
 ZERO_POINTS = (-128, 127)
-"""What hbDNNQuantiScale holds."""
+"""Types that hbDNNQuantiScale can hold."""
 
 IMAGE_DTYPES = ("float32", "float16", "float64", "uint8")
-"""What a graph may take where the program gives a picture."""
+"""Graph input types allowed where the program provides a picture."""
 
 
 class Specified(NamedTuple):
-    """A graph to run, and its tensors.
+    """A graph to run, and its tensor specs.
 
     Attributes:
-        proto: The model given when nothing had to change, else a copy.
+        proto: The original model if nothing had to change, else a copy.
         inputs: In the graph's order.
         outputs: In the graph's order.
-        notes: What the API cannot tell of them, and why.
+        notes: What the API cannot report about the tensors, and why.
     """
 
     proto: ModelProto
@@ -59,14 +59,14 @@ class Specified(NamedTuple):
 
 @refusals()
 def specify(proto: ModelProto, description: Description) -> Specified:
-    """Put a model and its description together.
+    """Combine a model with its description.
 
     Args:
-        proto: A checked model; it is not changed.
-        description: Of the file beside it; an empty one says nothing.
+        proto: A checked model; it is not modified.
+        description: From the file beside the model; may be empty.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: the two do not go together, or the API cannot carry a tensor.
+        ModelError: INCOMPATIBLE_MODEL: the two do not match, or the API cannot represent a tensor.
     """
     described = description.inputs
     if _must_change(proto, description):
@@ -106,14 +106,14 @@ def _must_change(proto: ModelProto, description: Description) -> bool:
 
 
 def _is_turned(one: InputDescription) -> bool:
-    """Whether a featuremap is given in another layout than the graph's."""
+    """Whether the program passes a featuremap in a layout other than the graph's."""
     return not one.is_image and None not in {one.layout_rt, one.layout_train} and one.layout_rt != one.layout_train
 
 
 def _numbers(model: ModelProto, value: ValueInfoProto, one: InputDescription, rule: Quantization | None) -> TensorSpec:
     layout = _first_said(one.layout_rt, one.layout_train)
     if layout is not None and len(shape_of(value)) != 4:
-        layout = None  # layouts are of four dimensions; the compiler's files say one for every input
+        layout = None  # only 4-D tensors have layouts, but the compiler's files give one for every input
     elif layout is not None and _is_turned(one):
         transpose_input(model.graph, value, is_nhwc=layout == NHWC)
         if rule is not None:
@@ -127,14 +127,14 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
     dtype, _ = carried(value.type.tensor_type.elem_type, value.name)
     if dtype.name not in IMAGE_DTYPES:
         raise incompatible(
-            f"The input {value.name!r} is described as {one.type_rt} but takes {dtype.name} in the "
-            f"graph; a picture must be one of {', '.join(IMAGE_DTYPES)}."
+            f"The input {value.name!r} is described as {one.type_rt}, but its type is {dtype.name} in the "
+            f"graph; picture inputs must be one of {', '.join(IMAGE_DTYPES)}."
         )
     is_normalized = one.mean.any() or (one.scale != 1).any()
     if dtype.name == "uint8" and is_normalized:
         raise incompatible(
-            f"The input {value.name!r} takes uint8 in the graph, and its description normalizes it; leave mean_value "
-            "and scale_value away."
+            f"The input {value.name!r} is uint8 in the graph, but its description normalizes it; remove mean_value "
+            "and scale_value."
         )
     train_layout = one.layout_train
     if train_layout is None:
@@ -151,11 +151,11 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
 
 
 def _first_said(*layouts: hbDNNTensorLayout | None) -> hbDNNTensorLayout | None:
-    """The first that is not None; NHWC is 0, which `or` would pass over."""
+    """Return the first that is not None; `or` would skip NHWC, which is 0."""
     return next((layout for layout in layouts if layout is not None), None)
 
 
 def _layout_by_channels(shape: tuple[int, ...], channels: int) -> hbDNNTensorLayout:
-    """NCHW, as ONNX has it, unless only the last size can be the channels."""
+    """Return NCHW, as in ONNX, unless only the last size can be the channel count."""
     is_last = len(shape) == 4 and shape[3] == channels and shape[1] != channels
     return NHWC if is_last else NCHW

@@ -1,1 +1,1 @@
-"""Times of a model's steps, and the files they are written to."""
+"""Timing of a model's steps, and the files written from it."""

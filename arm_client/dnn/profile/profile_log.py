@@ -1,4 +1,4 @@
-"""HB_DNN_PROFILER_LOG_PATH: the times of every model's steps, written at its release or when the process ends."""
+"""HB_DNN_PROFILER_LOG_PATH: writes the step times of each model when it is released or the process ends."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ VARIABLE = "HB_DNN_PROFILER_LOG_PATH"
 
 
 class ModelProfile:
-    """Collects the steps of one model; anew when layers change what its steps are."""
+    """Collects the steps of one model; starts over when layers change the steps."""
 
     def __init__(self, plan: Plan, name: str) -> None:
-        """Observe the plan of the model of that name from now on."""
+        """Start observing the plan of the named model."""
         self._plan = plan
         self.name = name
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class ModelProfile:
         plan.observer = self.observe
 
     def observe(self, step: StepTime) -> None:
-        """Take one step's times."""
+        """Record one step's times."""
         names = tuple(info.name for info in self._plan.steps)
         with self._lock:
             if names != self._names:
@@ -45,7 +45,7 @@ class ModelProfile:
         profile.observe(step)
 
     def write(self, directory: Path) -> None:
-        """Write profiler.log and profiler.csv, when the model ran.
+        """Write profiler.log and profiler.csv if the model ran.
 
         Raises:
             OSError: they cannot be written.
@@ -67,14 +67,14 @@ _lock = threading.Lock()
 
 
 def watch(plan: Plan, name: str) -> None:
-    """Collect a model's times, when the variable names a directory."""
+    """Collect a model's times if the variable names a directory."""
     if os.environ.get(VARIABLE):
         with _lock:
             _watched[plan] = ModelProfile(plan, name)
 
 
 def finish(plan: Plan, name: str) -> None:
-    """Write a model's times to the directory of its name; a failure is a warning."""
+    """Write a model's times to the directory named after it; a failure is only a warning."""
     with _lock:
         profile = _watched.pop(plan, None)
     text = os.environ.get(VARIABLE)
@@ -83,7 +83,7 @@ def finish(plan: Plan, name: str) -> None:
     try:
         profile.write(Path(text) / name.replace(os.sep, "_"))
     except OSError as error:
-        environment.warn(f"{VARIABLE}: the times of {name!r} cannot be written: {error}.")
+        environment.warn(f"{VARIABLE}: cannot write the times of {name!r}: {error}.")
 
 
 def _finish_all() -> None:

@@ -1,4 +1,4 @@
-"""Times of a plan's steps over many runs, and the files profiler.log and profiler.csv that tell them."""
+"""Times of a plan's steps over many runs, written to profiler.log and profiler.csv."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("name", "processor", "count", "avg_time", "min_time", "max_time", "to
 
 @dataclass
 class _Times:
-    """Milliseconds of one thing that was measured again and again."""
+    """Statistics of repeated measurements of one item, in milliseconds."""
 
     count: int = 0
     total: float = 0.0
@@ -37,10 +37,10 @@ class _Times:
 
 
 class StepProfile:
-    """Collects the steps of one plan's runs: ``plan.observer = profile.observe``. Threads may run the plan at once.
+    """Collects the steps of one plan's runs: ``plan.observer = profile.observe``. It is thread-safe.
 
     Args:
-        steps: Names of the steps of a run, in order; a run that fails before its last one is not counted.
+        steps: Names of a run's steps, in order; a run that fails before the last step is not counted.
     """
 
     def __init__(self, steps: Sequence[str]) -> None:
@@ -52,7 +52,7 @@ class StepProfile:
         self._open = threading.local()
 
     def observe(self, step: StepTime) -> None:
-        """Take one step's times, in the thread that ran it."""
+        """Record one step's times, in the thread that ran it."""
         steps = self._collected(step)
         if len(steps) < len(self._steps):
             return
@@ -68,19 +68,19 @@ class StepProfile:
             self._task.add((steps[-1].end_ns - steps[0].start_ns) / 1e6)
 
     def clear(self) -> None:
-        """Forget the runs so far, such as those that only warmed up."""
+        """Discard the runs so far, such as warm-up runs."""
         with self._lock:
             self._nodes, self._processors, self._task = {}, {}, _Times()
 
     @property
     def run_count(self) -> int:
-        """Runs that were whole."""
+        """Number of complete runs."""
         return self._task.count
 
     def document(self) -> dict[str, Any]:
-        """Milliseconds: of each step, of each processor in a run, and of a run from its first step to its last.
+        """Times in milliseconds: per step, per processor in a run, and of whole runs.
 
-        A step is a segment that runs whole on a BPU core, or a node that a layer runs.
+        A step is a segment that runs as a whole on a BPU core, or a node that a layer runs.
         """
         with self._lock:
             return {
@@ -93,12 +93,12 @@ class StepProfile:
             }
 
     def write(self, directory: Path, perf_result: dict[str, Any], running_condition: dict[str, Any]) -> None:
-        """Write profiler.log (two JSON objects with ``***`` between them) and profiler.csv (a row a step).
+        """Write profiler.log (two JSON objects with ``***`` between them) and profiler.csv (one row per step).
 
         Args:
-            directory: Made when it is not there.
-            perf_result: Of the whole: FPS and average_latency.
-            running_condition: What was run, how often, on which cores.
+            directory: Created if missing.
+            perf_result: Overall results: FPS and average_latency.
+            running_condition: What ran, how often, on which cores.
 
         Raises:
             OSError: a file cannot be written.
@@ -118,7 +118,7 @@ class StepProfile:
         """The steps of this thread's run so far."""
         steps: list[StepTime] = getattr(self._open, "steps", [])
         if step.name == self._steps[0]:
-            steps = []  # what is left is of a run that failed
+            steps = []  # the rest is from a failed run
         steps.append(step)
         self._open.steps = steps
         return steps

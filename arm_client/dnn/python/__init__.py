@@ -1,1 +1,1 @@
-"""Models with Python's habits: ``load``, tensors, buffers."""
+"""The Pythonic model API: ``load``, tensors, buffers."""

@@ -1,4 +1,4 @@
-"""Device memory of a model's tensors, with numpy arrays in and out: what Python needs around the C names."""
+"""Device memory for a model's tensors, read and written as numpy arrays: Python's layer over the C names."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
 
 
 class TensorBuffer:
-    """Memory of one tensor, not cached, and the C structure that describes it.
+    """Uncached memory of one tensor, and the C structure that describes it.
 
     Args:
-        spec: What the model says of the tensor.
-        tensor: The structure to fill; a new one by default. An element of a C array will do.
-        shape: Sizes of the data, for a tensor whose sizes the data decides.
+        spec: The model's spec of the tensor.
+        tensor: The structure to fill; a new one by default. May be an element of a C array.
+        shape: Sizes of the data, for a dynamic tensor.
         picture: Rows and columns of the picture, for an input whose source is the resizer.
-        times: How many batches of the model an output holds; hbDNNRoiInfer runs as many.
+        times: How many of the model's batches an output holds, as hbDNNRoiInfer needs.
 
     Raises:
         ModelError: the shape does not fit the tensor, or there is no memory for it.
@@ -49,9 +49,9 @@ class TensorBuffer:
     ) -> None:
         self.spec = spec
         self.tensor = hbDNNTensor() if tensor is None else tensor
-        self._mem: hbSysMem | None = None  # an empty tensor needs none
+        self._mem: hbSysMem | None = None  # an empty tensor needs no memory
         self._taken: NDArray[Any] | None = None
-        self._view: NDArray[Any] | None = None  # of the values, as they lie now
+        self._view: NDArray[Any] | None = None  # shape of the current values
         fill_properties(spec, self.tensor.properties)
         self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
         self.size = spec.aligned_bytes
@@ -72,25 +72,25 @@ class TensorBuffer:
 
     @property
     def has_rows(self) -> bool:
-        """Whether it is a picture whose rows are aligned: Y and NV12."""
+        """Whether this is a picture with aligned rows: Y or NV12."""
         return self.spec.tensor_type in PLANAR
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a picture's row, padding included."""
+        """Bytes per picture row, including padding."""
         is_planes = self.spec.layout == _CHANNELS_FIRST
         return self.aligned_shape[3] if is_planes else self.aligned_shape[2] * self.aligned_shape[3]
 
     def put(self, values: ArrayLike) -> None:
-        """Write values where they belong; padding is not touched.
+        """Write values into the tensor; padding is left unchanged.
 
         Args:
-            values: Stored values of `dtype`: of the valid shape, where dimensions of 1 may be missing. A picture comes
-                as bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the aligned W; RGB, BGR and
-                YUV444 in the tensor's layout.
+            values: Stored values of `dtype` in the valid shape; dimensions of 1 may be omitted. A picture is passed as
+                bytes in any shape: Y, or Y and then UV, with rows of W bytes or of the aligned W; RGB, BGR and YUV444
+                in the tensor's layout.
 
         Raises:
-            ModelError: INVALID_ARGUMENT: another type, shape or number of bytes.
+            ModelError: INVALID_ARGUMENT: wrong type, shape or number of bytes.
         """
         array = np.asarray(values)
         if array.dtype != self.dtype:
@@ -111,7 +111,7 @@ class TensorBuffer:
             self.values()[...] = array
 
     def get(self) -> NDArray[Any]:
-        """The stored values, of the valid shape, which no later run changes; of a picture rows of the aligned W."""
+        """Return a copy of the stored values in the valid shape; a picture's rows have the aligned W."""
         if self._taken is not None:
             return self._taken
         if self.spec.image:
@@ -121,7 +121,7 @@ class TensorBuffer:
         return self.values().copy()
 
     def values(self) -> NDArray[Any]:
-        """View of the stored values, of the valid shape, by the tensor's strides; not for pictures and 4 bits."""
+        """Return a strided view of the stored values in the valid shape; not for pictures and 4-bit types."""
         if self._taken is not None:
             return self._taken
         if self._mem is None or not math.prod(self.valid_shape):
@@ -131,38 +131,38 @@ class TensorBuffer:
         return self._view
 
     def raw(self) -> bytes:
-        """The bytes as laid out in memory, padding included."""
+        """Return the bytes as laid out in memory, including padding."""
         return self._bytes().tobytes()
 
     def put_raw(self, data: bytes) -> None:
-        """Write the tensor's bytes as laid out in memory, padding included."""
+        """Write the tensor's bytes as laid out in memory, including padding."""
         self._bytes()[:] = np.frombuffer(data, np.uint8)
 
     def reshape(self, shape: Sequence[int]) -> None:
-        """Hold data of other sizes, for a tensor whose sizes the data decides.
+        """Resize a dynamic tensor.
 
         Raises:
-            ModelError: the shape does not fit the tensor, or there is no memory for it.
+            ModelError: the shape does not fit the tensor, or memory ran out.
         """
         if tuple(shape) != self.valid_shape:
             self._take_shape(tuple(shape))
             self._make_room()
 
     def take(self, result: NDArray[Any]) -> None:
-        """Hold a result whose sizes the data decided: its own array, since nobody knows its room before."""
+        """Keep a dynamic result as its own array, since its size is not known in advance."""
         self._taken = result
         self.valid_shape = self.aligned_shape = result.shape
         self.size = (result.size + 1) // 2 if self.spec.tensor_type in NIBBLES else result.nbytes
         self.stride = result.strides
 
     def free(self) -> None:
-        """Give the memory back; again does nothing."""
+        """Free the memory; does nothing when already freed."""
         if self._mem is not None:
             hbSysFreeMem(self._mem)
             self._mem = self._view = None
 
     def free_later(self) -> None:
-        """As ``free``, at this process's next call that asks the daemon for anything: for finalizers."""
+        """Like ``free``, but deferred to this process's next request to the daemon; for finalizers."""
         session = process.default
         block = session.blocks.holding(self._mem.phyAddr) if self._mem is not None and session is not None else None
         if block is not None and session is not None:
@@ -170,14 +170,14 @@ class TensorBuffer:
         self._mem = self._view = None
 
     def _make_room(self) -> None:
-        """Have memory for the data. What is there stays when it is large enough, else it is replaced."""
+        """Make room for the data: reuse the memory if it is large enough, else replace it."""
         if self.size <= (self._mem.memSize if self._mem is not None else 0):
             return
         self.free()
         mem = hbSysMem()
         status = hbSysAllocMem(mem, self.size)
         if status:
-            raise ModelError(status, f"No memory for {self.spec.name!r} of {self.size} bytes: {last_error()}")
+            raise ModelError(status, f"Cannot allocate {self.size} bytes for {self.spec.name!r}: {last_error()}")
         mem.array(np.uint8).fill(0)
         self._mem = mem
         self.tensor.sysMem[0] = mem
@@ -207,17 +207,17 @@ class TensorBuffer:
         properties.alignedByteSize = self.size
 
     def _remedy(self, given: np.dtype[Any]) -> str:
-        """What makes values of another type fit."""
+        """Say how to convert values of another type."""
         if self.spec.image:
-            return "it is a picture, and takes its bytes, 0 to 255; the model normalizes them itself."
+            return "it is a picture: pass its bytes, 0 to 255; the model normalizes them itself."
         if self.spec.quantization is not None and given.kind == "f":
-            return "quantize real numbers with the tensor's quantize(), or call the model itself, which does so."
-        return f"convert it by astype({self.dtype.name!r})."
+            return "quantize real numbers with the tensor's quantize(), or call the model itself, which quantizes them."
+        return f"convert it with astype({self.dtype.name!r})."
 
     def _take_picture(self, height: int, width: int) -> None:
         is_planes = self.spec.layout == _CHANNELS_FIRST
         channels = self.spec.valid_shape[1 if is_planes else 3]
-        # The resizer's source has rows of a multiple of 16 bytes, whatever its type.
+        # The resizer's source rows are multiples of 16 bytes, whatever the type.
         padded = up(width, IMAGE_ALIGNMENT)
         self.valid_shape = (1, channels, height, width) if is_planes else (1, height, width, channels)
         self.aligned_shape = (1, channels, height, padded) if is_planes else (1, height, padded, channels)

@@ -1,4 +1,4 @@
-"""Models with Python's habits, in the manner of the board's own pyeasy_dnn.
+"""The Pythonic model API, modeled on the board's own pyeasy_dnn.
 
     from arm_client import dnn
 
@@ -8,7 +8,7 @@
     outputs = model.forward(stored)  # stored values, as on the board
     print(outputs[0].buffer)
 
-What fails raises ``arm_client.errors.HbrtError`` with the status that the C name would have returned.
+Failures raise ``arm_client.errors.HbrtError`` with the status that the C function would return.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
 _MAX_LATENCIES = 100
-_left: deque[Callable[[], object]] = deque()  # by finalizers that came at a bad moment
+_left: deque[Callable[[], object]] = deque()  # left by finalizers that could not take the lock
 
 
 @dataclass(frozen=True)
 class TensorProperties:
-    """What pyeasy_dnn has of a tensor, and what the C structure has beyond it.
+    """A tensor's properties as in pyeasy_dnn, plus those that only the C structure has.
 
     Attributes:
         tensor_type: "NV12", "RGB" and so on for pictures, else the name of ``dtype``.
-        dtype: Of the stored values, as numpy names it.
+        dtype: Type of the stored values, by its numpy name.
         layout: "NHWC", "NCHW" or "NONE".
-        shape: Sizes of the data, -1 where the data decides.
+        shape: Sizes of the data, -1 where dynamic.
         aligned_shape: Sizes as laid out in memory.
         stride: Bytes between neighbors along each dimension.
-        aligned_byte_size: Bytes of memory; -1 where the data decides.
+        aligned_byte_size: Bytes of memory; -1 when dynamic.
         quanti_type: "NONE", "SHIFT" or "SCALE".
-        scale_data: (n,) float32; empty but for SCALE.
-        zero_point_data: (n,) int32; empty but for SCALE.
-        shift_data: (n,) uint8; empty but for SHIFT.
+        scale_data: (n,) float32; empty except for SCALE.
+        zero_point_data: (n,) int32; empty except for SCALE.
+        shift_data: (n,) uint8; empty except for SHIFT.
         quantize_axis: The dimension that n counts; meaningless when n is 1.
     """
 
@@ -83,12 +83,12 @@ class TensorProperties:
 
     @cached_property
     def validShape(self) -> Any:
-        """A pointer to ``hbDNNTensorShape`` of ``shape``, for programs that fill a C structure by ctypes."""
+        """Pointer to an ``hbDNNTensorShape`` with ``shape``, for programs that fill C structures with ctypes."""
         return _shape_behind(self.shape)
 
     @cached_property
     def alignedShape(self) -> Any:
-        """As ``validShape``, of ``aligned_shape``."""
+        """Like ``validShape``, with ``aligned_shape``."""
         return _shape_behind(self.aligned_shape)
 
 
@@ -97,9 +97,9 @@ class Tensor:
 
     Attributes:
         name: As in the graph.
-        properties: What it looks like.
-        buffer: Stored values of an output that ``forward`` returned; empty for the tensors of a model itself.
-        takes_real: Whether a model that is called converts real numbers for it.
+        properties: Type, layout, sizes and quantization.
+        buffer: Stored values of an output returned by ``forward``; empty for a model's own tensors.
+        takes_real: Whether calling the model converts real numbers for it.
     """
 
     def __init__(self, spec: TensorSpec) -> None:
@@ -118,14 +118,14 @@ class Tensor:
         return made
 
     def quantize(self, values: ArrayLike) -> NDArray[Any]:
-        """Real numbers as the tensor stores them; the same numbers in its type when it is not quantized."""
+        """Convert real numbers to stored values; for an unquantized tensor, only the type changes."""
         if self.spec.quantization is None:
             return np.asarray(values).astype(self.spec.graph_dtype)
         limits = LIMITS.get(self.spec.tensor_type)
         return quantization.quantize(values, self.spec.quantization, self.spec.graph_dtype, limits=limits)
 
     def dequantize(self, stored: ArrayLike | None = None) -> NDArray[Any]:
-        """Real numbers of stored values, of ``buffer`` by default; the same when it is not quantized."""
+        """Convert stored values (``buffer`` by default) to real numbers; unchanged if unquantized."""
         values = self.buffer if stored is None else np.asarray(stored)
         if self.spec.quantization is None:
             return values
@@ -138,17 +138,17 @@ class Tensor:
 
 
 class Model:
-    """One loaded model. Threads may call it at once; their runs share the two BPU cores.
+    """One loaded model. Several threads may call it at once; their runs share the two BPU cores.
 
     Attributes:
         name: As in the model.
-        handle: For the C names; valid as long as the model.
+        handle: Handle for the C functions; valid as long as the model.
         inputs: Its inputs, in the graph's order.
         outputs: Its outputs, in the graph's order.
     """
 
     def __init__(self, packed: _Packed, loaded: Loaded) -> None:
-        """``load`` makes models."""
+        """Created by ``load``."""
         self._packed = packed
         self.handle = hbDNNHandle_t(loaded.handle)
         self.name = loaded.model.name
@@ -161,7 +161,7 @@ class Model:
 
     @property
     def estimate_latency(self) -> float:
-        """Milliseconds that a run takes: the median of the last hundred runs, on this machine; nan before the first.
+        """Milliseconds per run: median of the last 100 runs on this machine; nan before the first.
 
         On the board it is the compiler's estimate.
         """
@@ -180,19 +180,18 @@ class Model:
         """Run the model on stored values, as the board's forward does.
 
         Args:
-            inputs: Of a model with one input its array, else a list or tuple of arrays in the order of ``inputs``: of
-                the tensor's dtype and shape, where dimensions of 1 may be missing; pictures as bytes (NV12: Y, then
-                UV).
+            inputs: An array for a model with one input, else a list or tuple of arrays in the order of ``inputs``, with
+                the tensor's dtype and shape (dimensions of 1 may be omitted); pictures as bytes (NV12: Y, then UV).
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
-            timeout_ms: When to give up; 0 for never.
-            custom_id: Smaller first, among those of one priority.
+            timeout_ms: Time limit in milliseconds; 0 for none.
+            custom_id: Smaller first among tasks of equal priority.
 
         Returns:
-            The outputs, with the stored values in ``buffer``: arrays of their own.
+            The outputs, with the stored values in ``buffer`` as separate arrays.
 
         Raises:
-            HbrtError: an input does not fit, or the task failed. TimeoutError: it did not end in time, and was ended.
+            HbrtError: an input does not fit, or the task failed. TimeoutError: it took too long and was canceled.
         """
         return self._run(self._as_list(inputs), timeout_ms, core_id, priority, custom_id)
 
@@ -224,17 +223,17 @@ class Model:
         """Run the model on real numbers: quantized inputs are quantized, quantized outputs dequantized.
 
         Args:
-            inputs: One array an input, in order, or a list or tuple of them. Real numbers become the input's type;
-                integers for a quantized input are stored values, and pictures are bytes as for ``forward``.
+            inputs: One array per input, in order, or a list or tuple of them. Real numbers are converted to the input's
+                type; integers for a quantized input are stored values, and pictures are bytes as for ``forward``.
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
-            timeout_ms: When to give up; 0 for never.
+            timeout_ms: Time limit in milliseconds; 0 for none.
 
         Returns:
-            One array an output.
+            One array per output.
 
         Raises:
-            HbrtError, TimeoutError: as of ``forward``.
+            HbrtError, TimeoutError: as for ``forward``.
         """
         given: Any = inputs
         if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
@@ -278,21 +277,21 @@ class Model:
 
 
 class _Packed:
-    """A packed handle, released when the last of its models is gone."""
+    """A packed handle, released with the last of its models."""
 
     def __init__(self, handle: int) -> None:
         weakref.finalize(self, _finish, partial(_release, handle))
 
 
 def _release(handle: int) -> None:
-    with suppress(ModelError):  # a program that had the handle released it, or runs the model: it stays loaded
+    with suppress(ModelError):  # a program released the handle itself, or is running the model, which then stays loaded
         runtime.release(handle)
 
 
 def _finish(action: Callable[[], object]) -> None:
-    """What a finalizer does, or leaves to the next load or run when a lock that it needs is held.
+    """Do a finalizer's work, or defer it to the next load or run when its lock is held.
 
-    The garbage collector may run it in the middle of a request, by the thread that holds the lock.
+    The garbage collector may run it in the middle of a request, in the thread that holds the lock.
     """
     session = process.default
     if (session is not None and session.is_busy) or runtime.tasks.is_locked:
@@ -318,9 +317,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         why = f"{short_repr(value)} is not an array of numbers"
     except (ValueError, TypeError) as error:
         why = one_line(error)
-    raise error_for(
-        Status.HB_DNN_INVALID_ARGUMENT, f"{name!r}: {why}; pass one array an input, in the order of the model's inputs."
-    )
+    raise error_for(Status.HB_DNN_INVALID_ARGUMENT, f"{name!r}: {why}; pass one array per input, in the model's order.")
 
 
 def _free(buffers: list[TensorBuffer]) -> None:
@@ -332,14 +329,14 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
     """Load models.
 
     Args:
-        source: A model's file, several of them, or the bytes of one model. A YAML file beside a model's file says what
-            a board's model would know: docs/dnn-tensors.md.
+        source: A model file, several of them, or the bytes of one model. A YAML file beside a model file adds what a
+            compiled model would contain; see docs/dnn-tensors.md.
 
     Returns:
-        The models, in the order of the files. Each stays loaded while it, or another one of the same call, is in use.
+        The models, in the order of the files. Each stays loaded while it or another model from the same call is in use.
 
     Raises:
-        HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
+        HbrtError: a file cannot be read, or the runtime cannot run the model; the text says why.
     """
     _finish_what_was_left()
     packed = asked(lambda: runtime.initialize(_sources(source)))
@@ -348,7 +345,7 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
 
 
 def _sources(source: Any) -> list[Path | bytes | memoryview]:
-    """What is to be loaded: bytes, or paths.
+    """Return what to load: bytes or paths.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -361,7 +358,7 @@ def _sources(source: Any) -> list[Path | bytes | memoryview]:
         files = []
     if not files or not all(isinstance(file, (str, bytes, os.PathLike)) for file in files):
         raise bad_argument(
-            f"The source is {short_repr(source)}; pass a model's file, a list of files, or the bytes of one model."
+            f"The source is {short_repr(source)}; pass a model file, a list of files, or the bytes of one model."
         )
     return [path_behind(file) for file in files]
 
@@ -373,7 +370,7 @@ def _shape_behind(sizes: tuple[int, ...]) -> Any:
 
 
 def properties_of(spec: TensorSpec) -> TensorProperties:
-    """What pyeasy_dnn has of a tensor."""
+    """Return a tensor's properties as in pyeasy_dnn."""
     rule = spec.quantization or Quantization(QuantizationKind.NONE)
     dtype = np.dtype(np.uint8) if spec.image else spec.graph_dtype
     return TensorProperties(

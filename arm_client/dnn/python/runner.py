@@ -1,4 +1,4 @@
-"""Runs a model again and again over the same device memory; what fails is raised."""
+"""Run a model repeatedly in the same device memory; failures raise exceptions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hbrt.status import Status
 
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
-    """How a task is scheduled; the rest as the manual's initializer has it.
+    """Return a task's scheduling parameters; the rest as in the manual's initializer.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: no whole numbers, or numbers that there is no core or priority for.
+        ModelError: INVALID_ARGUMENT: not whole numbers, or no such core or priority.
     """
     for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
         if type(value) is not int and integer(value) is None:
@@ -45,27 +45,27 @@ def _control(core_id: int, priority: int, custom_id: int) -> hbDNNInferCtrlParam
 
 
 def beside_regions(spec: TensorSpec) -> TensorSpec:
-    """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with its own batch."""
+    """Return the spec of an hbDNNRoiInfer input tensor: one element, even if the model has its own batch."""
     return one_of_batch(spec) if spec.valid_shape and spec.valid_shape[0] > 1 else spec
 
 
 class Runner:
-    """One set of tensors of a model. One thread at a time may use it; make one a thread.
+    """One set of tensors of a model. Not for several threads at once; create one per thread.
 
     Args:
         handle: The model.
-        inputs: What the model says of its inputs.
-        outputs: And of its outputs.
-        shapes: Sizes of the inputs in order, for those whose sizes the data decides; None where they are known.
-        rois: Regions of the pictures, for a model with resizer inputs: data_batch regions a resizer input.
-        pictures: Rows and columns of the pictures of the resizer inputs, as many as there are regions.
+        inputs: Specs of the model's inputs.
+        outputs: Specs of its outputs.
+        shapes: Sizes of the inputs, in order: for dynamic inputs; None where the size is fixed.
+        rois: Regions of the pictures, for a model with resizer inputs: data_batch regions per resizer input.
+        pictures: Rows and columns of the resizer inputs' pictures, one entry per region.
 
     Attributes:
-        inputs: A buffer an input; with regions, all inputs of batch 0, then those of batch 1, and so on.
-        outputs: A buffer an output.
+        inputs: A buffer per input; with regions, all inputs of batch 0, then those of batch 1, and so on.
+        outputs: A buffer per output.
 
     Raises:
-        HbrtError, ModelError: no memory, shapes or regions that do not fit.
+        HbrtError, ModelError: out of memory, or shapes or regions that do not fit.
     """
 
     def __init__(
@@ -108,29 +108,29 @@ class Runner:
 
         Args:
             ctrl: How the task is scheduled.
-            timeout_ms: When to give up, ending the task; 0 for never.
+            timeout_ms: Time limit in milliseconds, after which the task is canceled; 0 for none.
 
         Returns:
-            Milliseconds that it took, as a program sees them.
+            Elapsed milliseconds, as the program sees them.
 
         Raises:
             HbrtError: a call was refused, or the task failed.
-            TimeoutError: it did not end in time; it has been ended.
+            TimeoutError: it took too long and was canceled.
         """
         start = time.perf_counter()
         status, sentence = self._once(ctrl, timeout_ms)
         elapsed = (time.perf_counter() - start) * 1e3
         if status == Status.HB_DNN_TIMEOUT:
-            raise TimeoutError(f"The run did not end within {timeout_ms} ms, and was ended.")
+            raise TimeoutError(f"The run did not finish within {timeout_ms} ms and was canceled.")
         if status:
             raise error_for(status, sentence)
         return elapsed
 
     def reshape(self, shapes: Sequence[Sequence[int] | None]) -> None:
-        """Take inputs of other sizes, where the data decides them; memory that is large enough stays.
+        """Resize the dynamic inputs; memory that is large enough is reused.
 
         Raises:
-            ModelError: a shape does not fit its input, or there is no memory for it.
+            ModelError: a shape does not fit its input, or memory ran out.
         """
         for buffer, shape in zip(self.inputs, shapes, strict=True):
             if shape is not None:
@@ -160,12 +160,12 @@ class Runner:
             return runtime.tasks.wait(task.value, limit_ms)
         except StatusError as error:
             return error.status, error.text
-        finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
+        finally:  # also on Ctrl-C: nothing writes to the tensors afterwards
             if task.value:
                 runtime.tasks.release(task.value)
 
     def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Inference]:
-        """What the task counts for in a chain, and its work."""
+        """Return the task's weight in a chain, and its work."""
         if not self._rois:
             return 1, job_of(loaded, self._bindings.of(self._outputs, self._inputs, device_memory()), ctrl)
         from arm_client.dnn.capi.roi import regions_behind, roi_job  # needs OpenCV

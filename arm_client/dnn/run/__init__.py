@@ -1,1 +1,1 @@
-"""Running a model's graph: its steps, sessions of onnxruntime, and the buffers between them."""
+"""Run a model's graph: its steps, onnxruntime sessions, and the buffers between them."""

@@ -1,4 +1,4 @@
-"""Device memory of a plan, and its arrays as layers see them."""
+"""A plan's device memory, and its arrays as layers see them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Device(DeviceMemory):
     """Device memory that layers work in."""
 
     def view(self, array: Array[Any]) -> NDArray | None:
-        """An array as a layer sees it; None for one outside device memory, or shadowed by a cache image (strict mode).
+        """Return an array as a layer sees it; None outside device memory, or under a cache image (strict mode).
 
-        A layer that flushed such an array would write the caller's stale image over its results.
+        If a layer flushed such an array, the caller's stale image would overwrite its results.
         """
         phy_addr = self.phy_addr_of(array)
         if phy_addr is None:

@@ -1,4 +1,4 @@
-"""How one model is run by this API: the executor with the program's layers, their memory, and this API's errors."""
+"""How this API runs one model: the executor with the program's layers, their memory, and this API's errors."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class Plan(executor.Plan):
-    """A plan whose layers are those that hbDNNRegisterLayerCreator names."""
+    """A plan that uses the layers registered with hbDNNRegisterLayerCreator."""
 
     def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
-        """Prepare a checked model, which the plan keeps, to be built from again.
+        """Prepare a checked model, which the plan keeps so that it can rebuild.
 
         Args:
             proto: The model.
-            label: What to call it in a message.
-            notes: What was decided about it before; logged now, and listed with the plan's own.
+            label: Its name in error messages.
+            notes: Earlier notes on the model; logged now, and listed with the plan's own.
 
         Raises:
             ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
@@ -55,7 +55,7 @@ class Plan(executor.Plan):
 
     @property
     def notes(self) -> list[str]:
-        """What was given, and which nodes stay in onnxruntime although their type has a layer, and why."""
+        """The notes passed in, and which nodes stay in onnxruntime although a layer has their type, and why."""
         return [*self._given, *super().notes]
 
     def run(
@@ -66,11 +66,11 @@ class Plan(executor.Plan):
         ctrl: hbDNNInferCtrlParam | None = None,
         begun: Begun | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """As the executor's, with this API's errors.
+        """Like the executor's, with this API's errors.
 
         Raises:
-            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
-                meanwhile and the model can no longer be built.
+            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL if the model can no longer be built because
+                layers were registered or unregistered meanwhile.
         """
         try:
             return super().run(feeds, outputs, stop, ctrl, begun)

@@ -1,4 +1,4 @@
-"""Element types: the vendor's enum beside ONNX's and numpy's. What it lacks is refused by name."""
+"""Element types: the vendor's enum mapped to ONNX's and numpy's. Types it lacks are refused by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BY_ONNX: dict[int, hbDNNDataType] = {
     TensorProto.INT64: _T.HB_DNN_TENSOR_TYPE_S64,
     TensorProto.UINT64: _T.HB_DNN_TENSOR_TYPE_U64,
 }
-NIBBLES = frozenset({_T.HB_DNN_TENSOR_TYPE_S4, _T.HB_DNN_TENSOR_TYPE_U4})  # two values a byte, the first one low
+NIBBLES = frozenset({_T.HB_DNN_TENSOR_TYPE_S4, _T.HB_DNN_TENSOR_TYPE_U4})  # two values per byte, low half first
 
 LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
     _T.HB_DNN_TENSOR_TYPE_S4: (-8, 7),
@@ -42,18 +42,18 @@ LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
     _T.HB_DNN_TENSOR_TYPE_U16: (0, (1 << 16) - 1),
     _T.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
 }
-"""Least and greatest stored integer of each quantized type."""
+"""Minimum and maximum stored integer of each quantized type."""
 
 
 def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
-    """Numpy type and vendor's type of an ONNX element type.
+    """Return the numpy type and the vendor's type of an ONNX element type.
 
     Args:
         onnx_type: TensorProto.DataType.
         tensor: Name of the tensor, for the message.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL when the API has no such type.
+        ModelError: INCOMPATIBLE_MODEL if the API has no such type.
     """
     found = _BY_ONNX.get(onnx_type)
     if found is None:
@@ -67,12 +67,12 @@ def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
 
 
 def dtype_of(vendors_type: int) -> np.dtype[Any]:
-    """Numpy type of a vendor's type of numbers.
+    """Return the numpy type of one of the vendor's numeric types.
 
     Raises:
         ValueError: it is not a numeric type.
     """
     found = next((onnx_type for onnx_type, kind in reversed(_BY_ONNX.items()) if kind == vendors_type), None)
     if found is None:
-        raise ValueError(f"{vendors_type} is not an hbDNNDataType of a tensor of numbers.")
+        raise ValueError(f"{vendors_type} is not a numeric hbDNNDataType.")
     return NUMPY_TYPES[found]

@@ -1,6 +1,6 @@
-"""Rules of alignment, stride and byte size, as a TensorSpec, and the C structure that tells it. Pure.
+"""Rules for alignment, strides and byte sizes, as a TensorSpec and the matching C structure. Pure.
 
-docs/dnn-tensors.md has the rules with their reasons.
+docs/dnn-tensors.md explains the rules.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
 IMAGE_ALIGNMENT = 16
-"""Y and NV12: the bytes of a row are a multiple of it."""
+"""Row alignment of Y and NV12, in bytes."""
 
 MAX_BYTES = (1 << 31) - 1
 """alignedByteSize is an int32."""
 
 NV12 = frozenset({hbDNNDataType.HB_DNN_IMG_TYPE_NV12, hbDNNDataType.HB_DNN_IMG_TYPE_NV12_SEPARATE})
 PLANAR = NV12 | {hbDNNDataType.HB_DNN_IMG_TYPE_Y}
-"""Images whose rows are aligned; RGB, BGR and YUV444 lie densely."""
+"""Images with aligned rows; RGB, BGR and YUV444 are packed."""
 
 
 def up(value: int, multiple: int) -> int:
-    """The least multiple that is not below a value."""
+    """Round a value up to a multiple."""
     return -(-value // multiple) * multiple
 
 
 def bayes_row_bytes(size: int) -> int:
-    """The least 256 * k + {0, 16, 32, 64, 128} that holds `size` bytes: how long the J5's BPU makes a row.
+    """Return the row length on the J5's BPU: the smallest 256 * k + {0, 16, 32, 64, 128} that holds `size` bytes.
 
     Source: third-party notes on the Bayes BPU, feature-map alignment; no manual confirms them.
     """
@@ -58,10 +58,10 @@ def bayes_row_bytes(size: int) -> int:
 def aligned_shape_of(
     shape: tuple[int, ...], layout: hbDNNTensorLayout, item_bytes: int, *, is_input: bool
 ) -> tuple[int, ...]:
-    """Sizes of a quantized four-dimensional tensor as they lie in memory; any other shape is returned as it is.
+    """Return the sizes in memory of a quantized 4-D tensor; any other shape is returned unchanged.
 
-    NHWC: the bytes of C become `bayes_row_bytes`, but for inputs with C <= 4, whose H becomes a multiple of 2 and W of
-    32. NCHW: the bytes of W become `bayes_row_bytes`.
+    NHWC: C is padded to `bayes_row_bytes`, except for inputs with C <= 4, where H is rounded up to a multiple of 2 and
+    W to one of 32. NCHW: W is padded to `bayes_row_bytes`.
     """
     if len(shape) != 4 or DYNAMIC in shape or 0 in shape:
         return shape
@@ -78,21 +78,21 @@ def aligned_shape_of(
 
 
 def strides_of(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """Bytes between neighbors along each dimension of a dense row-major array."""
+    """Return the strides in bytes of a dense row-major array."""
     return tuple(item_bytes * math.prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 @refusals()
 def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
-    """A graph tensor's shape, DYNAMIC where the data decides.
+    """Return a graph tensor's shape, with DYNAMIC for open sizes.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: no tensor, one whose number of dimensions the file does not say, or too many.
+        ModelError: INCOMPATIBLE_MODEL: not a tensor, or the number of dimensions is unknown or too large.
     """
     shape = graph.shape_of(value)
     if len(shape) > HB_DNN_TENSOR_MAX_DIMENSIONS:
         raise incompatible(
-            f"The tensor {value.name!r} has {len(shape)} dimensions; the API carries {HB_DNN_TENSOR_MAX_DIMENSIONS}."
+            f"The tensor {value.name!r} has {len(shape)} dimensions; the API allows {HB_DNN_TENSOR_MAX_DIMENSIONS}."
         )
     return shape
 
@@ -104,16 +104,16 @@ def spec_of(
     layout: hbDNNTensorLayout | None = None,
     quantization: Quantization | None = None,
 ) -> TensorSpec:
-    """What a tensor of numbers looks like in memory.
+    """Return the memory layout of a numeric tensor.
 
     Args:
         value: The graph's input or output.
-        is_input: Whether the model takes it; quantized inputs of few channels are padded otherwise than outputs.
-        layout: None for the default: NCHW for four dimensions, as ONNX has them, NONE for others.
-        quantization: None for numbers that stand for themselves; such a tensor is not padded.
+        is_input: Whether it is an input; quantized inputs with few channels are padded differently from outputs.
+        layout: None for the default: NCHW for four dimensions, as in ONNX, else NONE.
+        quantization: None for an unquantized tensor, which is not padded.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: a type or a number of dimensions or bytes that the API has no field for.
+        ModelError: INCOMPATIBLE_MODEL: the API cannot represent the type, the dimensions or the size.
     """
     shape = shape_of(value)
     dtype, tensor_type = carried(value.type.tensor_type.elem_type, value.name)
@@ -125,7 +125,7 @@ def spec_of(
     if quantization is not None and not is_nibble:
         padded = aligned_shape_of(shape, layout, dtype.itemsize, is_input=is_input)
     stride, size = (0,) * len(shape), DYNAMIC
-    if DYNAMIC not in shape and is_nibble:  # two in a byte: an element has no address of its own
+    if DYNAMIC not in shape and is_nibble:  # two per byte: elements are not addressable
         size = (math.prod(shape) + 1) // 2
     elif DYNAMIC not in shape:
         stride, size = strides_of(padded, dtype.itemsize), math.prod(padded) * dtype.itemsize
@@ -149,25 +149,25 @@ def image_spec(
     layout: hbDNNTensorLayout,
     image: ImageSpec,
 ) -> TensorSpec:
-    """What an image looks like in memory: Y and NV12 have rows of a multiple of 16 bytes, the others lie densely.
+    """Return the memory layout of an image: rows of Y and NV12 are multiples of 16 bytes, others are packed.
 
     The valid shape of NV12 is that of the picture, (N, 3, H, W), although UV has a quarter of the pixels; its strides
-    are 0, as in the manual. A batch lies one image behind the other.
+    are 0, as in the manual. The images of a batch are stored one after another.
 
     Args:
         value: The graph's input, four-dimensional in the layout `image.train_layout`.
-        tensor_type: One of HB_DNN_IMG_TYPE_*.
-        layout: Of the picture in memory: NHWC or NCHW. Y and NV12 are NCHW, whatever is given.
-        image: How the picture becomes the graph's input.
+        tensor_type: An HB_DNN_IMG_TYPE_* value.
+        layout: Of the picture in memory: NHWC or NCHW. Y and NV12 are always NCHW.
+        image: How the picture is converted to the graph's input.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: sizes that are open, NV12 of odd sides, or too many bytes.
+        ModelError: INCOMPATIBLE_MODEL: open sizes, NV12 with odd sides, or too many bytes.
     """
     name, shape = value.name, shape_of(value)
     if len(shape) != 4 or DYNAMIC in shape or 0 in shape:
         raise incompatible(
             f"The image input {name!r} has the shape {list(shape)} in the graph; an image needs four "
-            f"known sizes: give input_shape in the YAML file, as 1x3x224x224."
+            f"known sizes: set input_shape in the YAML file, e.g. 1x3x224x224."
         )
     dtype, _ = carried(value.type.tensor_type.elem_type, name)
     is_channels_first = image.train_layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
@@ -176,12 +176,12 @@ def image_spec(
     needed = 1 if tensor_type == hbDNNDataType.HB_DNN_IMG_TYPE_Y else 3
     if channels != needed:
         raise incompatible(
-            f"The input {name!r} has {channels} channels in the graph, and {tensor_type.name} has {needed}: see "
+            f"The input {name!r} has {channels} channels in the graph, but {tensor_type.name} has {needed}: check "
             f"input_type_rt, input_type_train and input_layout_train."
         )
     if tensor_type in NV12 and (height % 2 or width % 2):
         raise incompatible(
-            f"The input {name!r} is NV12 of {height} rows and {width} columns: a UV pair belongs to 2 x 2 pixels, so "
+            f"The input {name!r} is NV12 with {height} rows and {width} columns: a UV pair covers 2 x 2 pixels, so "
             f"both must be even."
         )
     if tensor_type in PLANAR:
@@ -211,10 +211,10 @@ def _checked_bytes(name: str, size: int) -> int:
 
 
 def fill_properties(spec: TensorSpec, target: hbDNNTensorProperties) -> None:
-    """Fill a caller's structure, as hbDNNGetInputTensorProperties does; every field is written.
+    """Fill every field of a caller's structure, like hbDNNGetInputTensorProperties.
 
-    Zero points are int8 in the C structure: a U8 tensor's beyond 127 stands there as its low 8 bits: 200 as -56.
-    `TensorSpec.quantization` has the whole number.
+    Zero points are int8 in the C structure: a U8 tensor's value above 127 appears as its low 8 bits: 200 as -56.
+    `TensorSpec.quantization` has the full value.
     """
     fill_shape(target.validShape, spec.valid_shape)
     fill_shape(target.alignedShape, spec.aligned_shape)
@@ -225,7 +225,7 @@ def fill_properties(spec: TensorSpec, target: hbDNNTensorProperties) -> None:
     rule = spec.quantization or Quantization(QuantizationKind.NONE)
     target.quantiType = hbDNNQuantiType[rule.kind.name]
     target.quantizeAxis = rule.axis
-    # The arrays belong to the caller's structure from here: they live as long as it, or a copy of it, does.
+    # From here on the caller's structure owns the arrays: they live as long as it or a copy of it.
     target.shift.shiftLen = rule.shift.size
     target.shift.shiftData = _pointer(rule.shift, ctypes.c_uint8)
     target.scale.scaleLen = rule.scale.size
@@ -241,12 +241,12 @@ def _pointer(values: NDArray[Any], element: type[Any]) -> Any:
 
 
 def fill_shape(target: hbDNNTensorShape, shape: Sequence[int]) -> None:
-    """Write a shape into the C structure; the sizes of dimensions that it does not have become 0."""
+    """Write a shape into the C structure; unused dimensions are set to 0."""
     target.dimensionSize[:] = (*shape, *[0] * (HB_DNN_TENSOR_MAX_DIMENSIONS - len(shape)))
     target.numDimensions = len(shape)
 
 
 def shape_in(shape: hbDNNTensorShape) -> tuple[int, ...]:
-    """The sizes that a C structure holds. Of a number of dimensions beyond 0..8 what fits is taken."""
+    """Return the sizes in a C structure. A number of dimensions outside 0..8 is clamped."""
     count = min(max(shape.numDimensions, 0), HB_DNN_TENSOR_MAX_DIMENSIONS)
     return tuple(shape.dimensionSize[:count])

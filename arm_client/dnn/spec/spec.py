@@ -1,4 +1,4 @@
-"""What a model says of its tensors: the records that loading makes, and that every other part reads. Pure data."""
+"""Specs of a model's tensors, created when it is loaded and read by everything else. Pure data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageSpec:
-    """How an image that the caller gives becomes the numbers that the graph was trained on.
+    """How the caller's image is converted to the numbers that the graph was trained on.
 
     Attributes:
         train_type: Color order of the graph's input: "bgr", "rgb", "yuv444", "gray"; as input_type_train.
         train_layout: NHWC or NCHW; as input_layout_train.
-        mean: (1,) or (C,) float32, subtracted first; of zeros for none.
-        scale: (1,) or (C,) float32, multiplied next; of ones for none.
+        mean: (1,) or (C,) float32, subtracted first; zeros for none.
+        scale: (1,) or (C,) float32, multiplied next; ones for none.
         is_resizer: The source is "resizer": only hbDNNRoiInfer can run it.
-        video_range: NV12 of 16..235 (input_space_and_range bt601_video); else of 0..255 (regular).
+        video_range: NV12 range 16..235 (input_space_and_range bt601_video); else 0..255 (regular).
     """
 
     train_type: str
@@ -37,18 +37,18 @@ class ImageSpec:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One input or output of a model, as hbDNNGetInputTensorProperties tells it.
+    """One input or output of a model, as hbDNNGetInputTensorProperties reports it.
 
     Attributes:
         name: As in the graph.
-        tensor_type: What lies in memory.
+        tensor_type: Type of the data in memory.
         layout: Order of the dimensions.
-        valid_shape: Sizes of the data; DYNAMIC where the data decides. At most 8.
-        aligned_shape: Sizes as they lie in memory; equal to valid_shape where nothing is padded.
+        valid_shape: Sizes of the data, at most 8; DYNAMIC where open.
+        aligned_shape: Sizes in memory; equal to valid_shape without padding.
         stride: Bytes between neighbors along each dimension of valid_shape; all 0 for NV12 images and dynamic shapes.
-        aligned_bytes: Bytes to allocate; for NV12_SEPARATE of both planes together; DYNAMIC when the data decides.
+        aligned_bytes: Bytes to allocate; for NV12_SEPARATE, both planes together; DYNAMIC if a size is open.
         quantization: None for real numbers and images.
-        image: For images alone.
+        image: Set for images only.
         graph_dtype: Type of the graph's own tensor, after conversion.
         graph_shape: Shape of the graph's own tensor, DYNAMIC where it is open.
     """
@@ -67,7 +67,7 @@ class TensorSpec:
 
     @property
     def source(self) -> hbDNNInputSource:
-        """What fills an input of a board's model: a picture comes from the pyramid unless a resizer makes it."""
+        """Source of a board model's input: the resizer if the model uses it, else the pyramid for pictures."""
         if self.image is None:
             return hbDNNInputSource.HB_DNN_INPUT_FROM_DDR
         if self.image.is_resizer:
@@ -83,5 +83,5 @@ class TensorSpec:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the data decides a size."""
+        """Whether any size is open."""
         return DYNAMIC in self.valid_shape

@@ -1,1 +1,1 @@
-"""The memory of tensors and pictures: where it lies, and what a model is fed."""
+"""Memory of tensors and pictures: where it is, and what the model receives."""

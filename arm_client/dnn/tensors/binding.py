@@ -1,8 +1,8 @@
-"""hbDNNTensor structures to arrays over device memory, and back.
+"""Map hbDNNTensor structures to arrays in device memory, and back.
 
-The BPU reads DDR: every array here lies at the tensor's physical address, never in the CPU's cache image, so that in
-strict cache mode a missing CLEAN or INVALIDATE shows. A tensor that needs no conversion is handed to the graph as it
-lies.
+The BPU reads DDR: every array here is at the tensor's physical address, never in the CPU's cache image, so that a
+missing CLEAN or INVALIDATE shows in strict cache mode. A tensor that needs no conversion is passed to the graph in
+place.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 _MAX_KEPT = 64  # bindings of one model; a program has a few buffers that it uses in turn
 
 Take = Callable[["NDArray[Any]"], None]
-"""Takes the result of an output whose size the data decides: an array that no later run touches."""
+"""Receives the result of a dynamic output: an array that later runs leave alone."""
 
 
 @dataclass(slots=True)
 class Feed:
-    """One input of one run: an array that can be used as it is, or what makes it in the worker's thread.
+    """One input of one run: an array ready for use, or a function that makes it in the worker's thread.
 
-    ``ranges`` are the (physical address, bytes) that it lies in.
+    ``ranges`` are its (physical address, bytes) pairs.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Feed:
 
 @dataclass(slots=True)
 class Target:
-    """One output of one run: an array that the graph may write, and what remains to do with the result.
+    """One output of one run: an array for the graph to write, and what to do with the result.
 
-    ``ranges`` are the (physical address, bytes) that it lies in.
+    ``ranges`` are its (physical address, bytes) pairs.
     """
 
     name: str
@@ -140,18 +140,18 @@ def _bytes_of(tensors: Sequence[hbDNNTensor], specs: Sequence[TensorSpec]) -> by
 
 
 def blocks_of(tensor: hbDNNTensor) -> Ranges:
-    """The memory that a picture may lie in: what its tensor names."""
+    """The memory that a picture's tensor names."""
     return tuple((mem.phyAddr, mem.memSize) for mem in tensor.sysMem[:2] if mem.phyAddr)
 
 
 def feeds_of(specs: Sequence[TensorSpec], tensors: Sequence[hbDNNTensor], ddr: Ddr) -> list[Feed]:
     """Inputs of one run.
 
-    An input of batch N takes one tensor, or N tensors of batch 1 at addresses of their own, which its first tensor's
-    validShape tells.
+    An input of batch N takes one tensor, or N tensors of batch 1 at separate addresses; the first tensor's validShape
+    decides.
 
     Raises:
-        ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
+        ModelError: INVALID_ARGUMENT, naming the tensor and the problem.
     """
     feeds = []
     at = 0
@@ -172,7 +172,7 @@ def feeds_of(specs: Sequence[TensorSpec], tensors: Sequence[hbDNNTensor], ddr: D
 
 
 def one_of_batch(spec: TensorSpec) -> TensorSpec:
-    """Spec of one element of a batch, as its own tensor."""
+    """Return the spec of one batch element as its own tensor."""
     batch = spec.valid_shape[0]
     return replace(
         spec,
@@ -184,7 +184,7 @@ def one_of_batch(spec: TensorSpec) -> TensorSpec:
 
 
 def array_of(feed: Feed) -> NDArray[Any]:
-    """The array of an input, made now when it has to be."""
+    """Return the array of an input, converting it now if necessary."""
     if feed.make is not None:
         return feed.make()
     assert feed.array is not None  # noqa: S101 - a feed has one of the two
@@ -205,7 +205,7 @@ def feed_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
         return Feed(spec.name, None, lambda: nibbles.unpack(packed, binding.shape, spec.graph_dtype), binding.ranges)
     if spec.graph_dtype == np.bool_:
         stored = array_at(ddr, binding, np.dtype(np.uint8))
-        # A byte that is neither 0 nor 1 is no bool to the graph. A scalar stays an array.
+        # The graph's bools must be 0 or 1. A scalar stays an array.
         return Feed(spec.name, None, lambda: np.asarray(stored != 0), binding.ranges)
     array = array_at(ddr, binding, spec.graph_dtype)
     if binding.stride is not None:
@@ -216,7 +216,7 @@ def feed_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
 def targets_of(
     specs: Sequence[TensorSpec], tensors: Sequence[hbDNNTensor], ddr: Ddr, takes: Sequence[Take | None] = ()
 ) -> list[Target]:
-    """Outputs of one run.
+    """Bind the outputs of one run.
 
     Args:
         specs: What the model says of them.
@@ -225,7 +225,7 @@ def targets_of(
         takes: By output: what takes its result instead of its tensor; None, or no entry, for nothing.
 
     Raises:
-        ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
+        ModelError: INVALID_ARGUMENT, naming the tensor and the problem.
     """
     return [
         Target(spec.name, None, take)
@@ -259,10 +259,10 @@ def target_of(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Target:
 
 
 def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
-    """One tensor of the caller's array.
+    """Return one tensor of the caller's array.
 
     Raises:
-        ModelError: INVALID_ARGUMENT when the array is shorter, or holds something else.
+        ModelError: INVALID_ARGUMENT if the array is too short, or the element is something else.
     """
     try:
         found: object = tensors[at]
@@ -274,20 +274,20 @@ def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
 
 
 def _deliver(spec: TensorSpec, tensor: hbDNNTensor, binding: TensorBinding, ddr: Ddr, result: NDArray[Any]) -> None:
-    """Copy a result whose size the data decided, and say its size in the caller's structure."""
+    """Copy a dynamic result, and write its size into the caller's structure."""
     is_nibble = spec.tensor_type in NIBBLES
     need = (result.size + 1) // 2 if is_nibble else result.nbytes
     if need > binding.room_bytes:
-        tensor.properties.alignedByteSize = need  # so that the caller can allocate it and infer again
+        tensor.properties.alignedByteSize = need  # so that the caller can allocate enough and infer again
         raise ModelError(
             Status.HB_DNN_RUN_TASK_FAILED,
-            f"The output {spec.name!r} has {need} bytes for this input (shape {list(result.shape)}), and "
+            f"The output {spec.name!r} has {need} bytes for this input (shape {list(result.shape)}), but "
             f"sysMem[0].memSize is {binding.room_bytes}; allocate that many.",
         )
     if result.ndim > HB_DNN_TENSOR_MAX_DIMENSIONS:
         raise ModelError(
             Status.HB_DNN_RUN_TASK_FAILED,
-            f"The output {spec.name!r} has {result.ndim} dimensions; the API carries {HB_DNN_TENSOR_MAX_DIMENSIONS}.",
+            f"The output {spec.name!r} has {result.ndim} dimensions; the API allows {HB_DNN_TENSOR_MAX_DIMENSIONS}.",
         )
     if need:
         if is_nibble:

@@ -1,4 +1,4 @@
-"""Image inputs of one run: pictures over device memory, converted in the worker's thread."""
+"""Image inputs of one run: pictures in device memory, converted in the worker's thread."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Make = Callable[[], "NDArray[Any]"]
 
 
 def whole_pictures(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Make:
-    """The pictures that a caller's tensor holds, as the graph's input.
+    """Return the pictures in a caller's tensor as the graph's input.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: the rule that is broken; API_USE_ERROR for an input of the resizer.
+        ModelError: INVALID_ARGUMENT: names the broken rule; API_USE_ERROR for a resizer input.
     """
     if spec.image is not None and spec.image.is_resizer:
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR,
-            f"The source of the input {spec.name!r} is the resizer; run the model by hbDNNRoiInfer.",
+            f"The source of the input {spec.name!r} is the resizer; run the model with hbDNNRoiInfer.",
         )
     view = view_of(bytes(tensor))
     if view.valid != spec.valid_shape:
@@ -53,17 +53,17 @@ def whole_pictures(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Make:
 
 
 def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr: Ddr) -> Make:
-    """A region of the picture that a caller's tensor holds, scaled to the model's sides.
+    """Return a region of the picture in a caller's tensor, scaled to the model's size.
 
     Args:
-        spec: Of an input of batch 1 whose source is the resizer.
-        tensor: Its validShape has the picture's sides, W of its alignedShape the stride. A validShape that is the
-            model's own says nothing of the picture: alignedShape then has the sides too.
-        region: What to take.
-        ddr: Where the picture lies.
+        spec: Spec of an input of batch 1 whose source is the resizer.
+        tensor: Its validShape has the picture's size, and W of its alignedShape is the stride. If validShape is the
+            model's own, the picture's size is that of alignedShape.
+        region: The part to use.
+        ddr: The memory that contains the picture.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: the rule or limit that is broken.
+        ModelError: INVALID_ARGUMENT: names the broken rule or limit.
     """
     from arm_client.dnn.tensors.images import graph_input
 
@@ -83,10 +83,10 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
 
 
 def planes_of(name: str, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8], ...]:
-    """Views of a picture's planes in device memory: (rows, bytes of a row).
+    """Return views of a picture's planes in device memory: (rows, bytes per row).
 
     Raises:
-        ModelError: INVALID_ARGUMENT: it does not lie in live memory of this process.
+        ModelError: INVALID_ARGUMENT: it is not in live memory of this process.
     """
     for plane in picture.planes:
         check_range(f"The picture {name!r}", plane.phy_addr, plane.size_bytes, ddr)

@@ -1,8 +1,8 @@
-"""Pictures to the numbers that a graph was trained on, and back: colors, layout, mean and scale. Pure.
+"""Convert pictures to the numbers a graph was trained on, and back: colors, layout, mean and scale. Pure.
 
-Planes are (rows, bytes of a row) uint8 arrays, which may have padding between their rows. OpenCV converts colors; the
-matrices are those of BT.601. NV12 is of full range (0..255) unless the YAML file says input_space_and_range bt601_video
-(16..235), as the vendor's toolchain manual has it.
+Planes are (rows, bytes per row) uint8 arrays, which may have padding between rows. OpenCV converts colors with the
+BT.601 matrices. NV12 has full range (0..255) unless the YAML file says input_space_and_range bt601_video (16..235), as
+in the vendor's toolchain manual.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Bytes = NDArray[np.uint8]
 
 
 def graph_input(spec: TensorSpec, pictures: Sequence[Sequence[Bytes]], tensor_type: hbDNNDataType) -> NDArray[Any]:
-    """The graph's input from pictures in memory.
+    """Convert pictures in memory to the graph's input.
 
     Args:
-        spec: Of the input.
-        pictures: For each element of the batch its planes; see `pictures.Picture`.
-        tensor_type: As the caller gives it; NV12_SEPARATE is NV12.
+        spec: Spec of the input.
+        pictures: The planes of each batch element; see `pictures.Picture`.
+        tensor_type: Type that the caller set; NV12_SEPARATE counts as NV12.
 
     Returns:
-        Array of graph_shape and graph_dtype: (value - mean) * scale in float32, for integer graphs the value itself.
+        Array of graph_shape and graph_dtype: (value - mean) * scale in float32; for integer graphs the plain value.
     """
     assert spec.image is not None  # noqa: S101 - only inputs that are images come here
     result = np.empty((len(pictures), *spec.graph_shape[1:]), spec.graph_dtype)
@@ -47,7 +47,7 @@ def trained_pixels(
     image: ImageSpec,
     sides: tuple[int, int],
 ) -> Bytes:
-    """Pixels in the colors that the graph was trained on: (H, W, C) uint8, contiguous."""
+    """Return pixels in the graph's training color format: (H, W, C) uint8, contiguous."""
     height, width = sides
     if tensor_type == hbDNNDataType.HB_DNN_IMG_TYPE_Y:
         return np.ascontiguousarray(planes[0]).reshape(height, width, 1)
@@ -69,7 +69,7 @@ def trained_pixels(
 
 
 def _from_nv12(luma: Bytes, chroma: Bytes, image: ImageSpec) -> Bytes:
-    """NV12; all four pixels get the chroma of their pair."""
+    """Convert NV12; all four pixels get the chroma of their pair."""
     luma, chroma = np.ascontiguousarray(luma), np.ascontiguousarray(chroma)
     pairs = chroma.reshape(chroma.shape[0], -1, 2)
     if image.video_range:
@@ -82,7 +82,7 @@ def _from_nv12(luma: Bytes, chroma: Bytes, image: ImageSpec) -> Bytes:
 
 
 def _to_colors(luma: Any, u: Any, v: Any, train_type: str) -> Bytes:
-    """Full range. OpenCV's YCrCb is this conversion, with V before U; its YUV is another."""
+    """Convert at full range. OpenCV's YCrCb is this conversion, with V before U; its YUV is different."""
     code = cv2.COLOR_YCrCb2RGB if train_type == "rgb" else cv2.COLOR_YCrCb2BGR
     return _uint8(cv2.cvtColor(cv2.merge([luma, v, u]), code))
 
@@ -90,7 +90,7 @@ def _to_colors(luma: Any, u: Any, v: Any, train_type: str) -> Bytes:
 def normalize(pixels: Bytes, image: ImageSpec, target: NDArray[Any]) -> None:
     """Write (value - mean) * scale, in float32, into a picture of the graph's input: (C, H, W) or (H, W, C).
 
-    A byte has 256 values: each channel's are computed once, and looked up.
+    A byte has only 256 values, so each channel uses a lookup table.
 
     Source: RDK toolchain manual (rdk_doc), HzPreprocess,
     https://github.com/D-Robotics/rdk_doc/blob/main/docs/07_Advanced_development/04_toolchain_development/intermediate/ptq_process.md#pre_process
@@ -117,18 +117,18 @@ def encode(
     video_range: bool = False,
     stride_multiple: int = 1,
 ) -> tuple[Bytes, ...]:
-    """A picture as a program hands it to a model: what a camera or a decoder would have written.
+    """Return a picture as a program passes it to a model: what a camera or a decoder would write.
 
     Args:
-        bgr: (H, W, 3) uint8, as OpenCV reads a file. For NV12 both sides are even.
+        bgr: (H, W, 3) uint8, as OpenCV reads a file. For NV12 both sides must be even.
         tensor_type: HB_DNN_IMG_TYPE_*.
-        layout: Of RGB, BGR and YUV444.
-        video_range: NV12 of 16..235 instead of 0..255.
-        stride_multiple: Y and NV12: rows are padded with zeros to a multiple of it; 16 for an aligned picture.
+        layout: Layout of RGB, BGR and YUV444.
+        video_range: Use the NV12 range 16..235 instead of 0..255.
+        stride_multiple: Pad rows of Y and NV12 with zeros to this multiple; 16 for an aligned picture.
 
     Returns:
-        One (rows, bytes) uint8 array, contiguous; for NV12_SEPARATE two, Y and UV. A pair of NV12 is the mean of its
-        four pixels in full range, and the chroma of the first of them in video range, as OpenCV has it.
+        One (rows, bytes) uint8 array, contiguous; for NV12_SEPARATE two, Y and UV. An NV12 pair is the mean of its four
+        pixels in full range, and the chroma of the first one in video range, as in OpenCV.
     """
     height, width = bgr.shape[:2]
     if tensor_type == hbDNNDataType.HB_DNN_IMG_TYPE_Y:
@@ -162,6 +162,6 @@ def _widen(plane: Bytes, multiple: int) -> Bytes:
 
 
 def _uint8(pixels: Any) -> Bytes:
-    """OpenCV's stubs leave the type of its pixels open."""
+    """Cast the pixels, whose type OpenCV's stubs leave open."""
     found: Bytes = pixels
     return found

@@ -1,7 +1,7 @@
-"""Pictures as they lie in device memory: which rows where, by what rules. Pure: addresses in, planes out.
+"""Layout of pictures in device memory: where each row is, and by which rules. Pure: addresses in, planes out.
 
-Sizes are those of the caller's hbDNNTensor, so that a picture with wide rows, or a part of a larger picture that starts
-at an address inside it, can be described in place.
+Sizes come from the caller's hbDNNTensor, so it can describe a picture with wide rows, or part of a larger picture that
+starts at an address inside it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Plane(NamedTuple):
     """Rows of bytes in device memory.
 
     Attributes:
-        phy_addr: Of the first row.
-        rows: How many.
-        row_bytes: Bytes of a row that are pixels.
-        stride: Bytes from one row's start to the next one's.
+        phy_addr: Address of the first row.
+        rows: Number of rows.
+        row_bytes: Bytes of pixels per row.
+        stride: Bytes from the start of one row to the next.
     """
 
     phy_addr: int
@@ -33,7 +33,7 @@ class Plane(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes from the first pixel to the end of the last; padding behind the last row need not exist."""
+        """Bytes from the first pixel to the end of the last; padding after the last row is optional."""
         return self.stride * (self.rows - 1) + self.row_bytes
 
 
@@ -43,8 +43,8 @@ class Picture(NamedTuple):
     Attributes:
         tensor_type: HB_DNN_IMG_TYPE_*.
         height: Rows.
-        width: Pixels of a row.
-        planes: Y; Y and UV of NV12; one of H rows for RGB, BGR and YUV444 in NHWC, three of H rows in NCHW.
+        width: Pixels per row.
+        planes: Y; Y and UV for NV12; for RGB, BGR and YUV444, one plane of H rows in NHWC, three in NCHW.
     """
 
     tensor_type: hbDNNDataType
@@ -54,7 +54,7 @@ class Picture(NamedTuple):
 
 
 def type_given(name: str, model_type: hbDNNDataType, given: int) -> hbDNNDataType:
-    """The type of a picture as the caller gives it: the model's, or the other form of NV12.
+    """Return the picture type that the caller set: the model's, or the other form of NV12.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -74,33 +74,33 @@ def pictures_of(
     aligned: Sequence[int],
     blocks: Sequence[tuple[int, int]],
 ) -> list[Picture]:
-    """The pictures of one tensor, one for each element of its batch.
+    """Return the pictures of one tensor, one per batch element.
 
     Args:
-        name: Of the tensor, for messages.
-        tensor_type: As the caller set it; see `type_given`.
-        layout: Of the model's tensor.
+        name: Name of the tensor, for messages.
+        tensor_type: Type that the caller set; see `type_given`.
+        layout: Layout of the model's tensor.
         valid: Sizes of validShape: (N, C, H, W) or (N, H, W, C).
-        aligned: Sizes of alignedShape: as valid where rows follow each other at once, else with the padded sizes.
+        aligned: Sizes of alignedShape: equal to valid without padding, else the padded sizes.
         blocks: (physical address, bytes) of sysMem[0] and sysMem[1].
 
     Raises:
-        ModelError: INVALID_ARGUMENT: the rule that is broken, with the value.
+        ModelError: INVALID_ARGUMENT: names the broken rule and the value.
     """
     if len(valid) != 4 or len(aligned) != 4 or min(*valid, *aligned) < 1:
-        raise _wrong(name, f"the validShape {list(valid)} and the alignedShape {list(aligned)}; both have four sizes")
+        raise _wrong(name, f"the validShape {list(valid)} and the alignedShape {list(aligned)}; both need four sizes")
     is_planes = layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
     batch, height, width = (valid[0], *(valid[2:] if is_planes else valid[1:3]))
     channels = valid[1] if is_planes else valid[3]
     padded_height, padded_width = aligned[2:] if is_planes else aligned[1:3]
     if (aligned[0], aligned[1] if is_planes else aligned[3]) != (batch, channels):
-        raise _wrong(name, f"the alignedShape {list(aligned)} for the validShape {list(valid)}; pad H and W alone")
+        raise _wrong(name, f"the alignedShape {list(aligned)} for the validShape {list(valid)}; pad only H and W")
     if padded_height < height or padded_width < width:
         raise _wrong(name, f"the alignedShape {list(aligned)}, which is smaller than its validShape {list(valid)}")
     if tensor_type in NV12 and (height % 2 or width % 2 or padded_height % 2):
         raise _wrong(
             name,
-            f"NV12 of {height} rows, padded to {padded_height}, and {width} columns; a UV pair belongs to 2 x 2 "
+            f"NV12 of {height} rows, padded to {padded_height}, and {width} columns; a UV pair covers 2 x 2 "
             "pixels: make them even",
         )
     if tensor_type in PLANAR:
@@ -135,7 +135,7 @@ def _check_addresses(name: str, tensor_type: hbDNNDataType, blocks: Sequence[tup
         if phy_addr % IMAGE_ALIGNMENT:
             raise _wrong(
                 name,
-                f"sysMem[{index}].phyAddr {phy_addr:#x}; a picture starts at a multiple of {IMAGE_ALIGNMENT}, so "
+                f"sysMem[{index}].phyAddr {phy_addr:#x}; a picture must start at a multiple of {IMAGE_ALIGNMENT}, so "
                 f"move a crop to the left by {phy_addr % IMAGE_ALIGNMENT} pixels",
             )
 
@@ -149,7 +149,7 @@ def _nv12(
     *,
     is_planes: bool,
 ) -> tuple[Plane, ...]:
-    """Y, then UV of half the rows; both with the same stride. A batch lies picture by picture."""
+    """Return Y, then UV with half the rows, both with the same stride. A batch is stored picture by picture."""
     del is_planes
     (height, width), (padded_height, stride) = sides, padded
     luma = padded_height * stride

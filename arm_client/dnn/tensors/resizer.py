@@ -1,7 +1,7 @@
-"""The resizer behind hbDNNRoiInfer: its limits, how regions and tensors are counted, and its arithmetic. Pure.
+"""The resizer used by hbDNNRoiInfer: limits, counting of regions and tensors, and arithmetic. Pure.
 
-Limits and the step formula are those of the BPU SDK API manual, hbDNNRoiInfer. Rounding and the rule at the edge are
-the emulator's choice: docs/dnn-tensors.md.
+Limits and the step formula come from the BPU SDK API manual, hbDNNRoiInfer. Rounding and edge handling are the
+emulator's choice: docs/dnn-tensors.md.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.tensors.pictures import Picture
 
 MIN_SIDE, MAX_SIDE = 2, 4096
-"""Of a region, in pixels."""
+"""Limits of a region's sides, in pixels."""
 
 MAX_WIDTH = 4096
-"""Of the source picture."""
+"""Limits of the source picture."""
 
 MIN_STRIDE, MAX_STRIDE, STRIDE_MULTIPLE = 16, 131072, 16
 MAX_STEP = 262143
-"""Of 16.16 fixed point: just below 4 source pixels for one of the result."""
+"""In 16.16 fixed point: just below 4 source pixels per result pixel."""
 
 MAX_BATCH = 255
 ONE = 1 << 16
@@ -31,7 +31,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Region(NamedTuple):
-    """Pixels of a source picture, corners included."""
+    """A region of a source picture in pixels, including both corners."""
 
     left: int
     top: int
@@ -50,21 +50,21 @@ class Region(NamedTuple):
 
 
 def data_batch(resizer_count: int, roi_count: int) -> int:
-    """How many elements one hbDNNRoiInfer computes: roi_count / resizer_count.
+    """Return the number of batch elements that one hbDNNRoiInfer computes: roi_count / resizer_count.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: no resizer, regions that do not divide, or a batch outside 1..255.
+        ModelError: INVALID_ARGUMENT: no resizer, regions that do not divide evenly, or a batch outside 1..255.
     """
     if resizer_count < 1:
         raise bad_argument(
-            "The model has no input with the resizer as its source; run it with hbDNNInfer, or write "
+            "The model has no resizer input; run it with hbDNNInfer, or put "
             'input_source: {"name": "resizer"} into its YAML file.'
         )
     batch, rest = divmod(roi_count, resizer_count)
     if roi_count < resizer_count or rest:
         raise bad_argument(
-            f"roiCount is {roi_count}; the model has {resizer_count} resizer inputs, and each element of the batch "
-            "takes one region for each: pass a multiple of that."
+            f"roiCount is {roi_count}; the model has {resizer_count} resizer inputs, and each batch element "
+            "needs one region for each: pass a multiple of that."
         )
     if batch > MAX_BATCH:
         raise bad_argument(
@@ -74,12 +74,12 @@ def data_batch(resizer_count: int, roi_count: int) -> int:
 
 
 def output_batch(batch: int, model_batch: int) -> int:
-    """Elements of the outputs: the batch filled up to whole runs of the model. Those behind the batch are not valid."""
+    """Return the number of output elements: the batch rounded up to whole runs. Those past the batch are invalid."""
     return -(-batch // model_batch) * model_batch
 
 
 def step_of(source: int, target: int) -> int:
-    """Distance between the source pixels of neighboring results, in 16.16 fixed point.
+    """Return the distance between source pixels of adjacent results, in 16.16 fixed point.
 
     Args:
         source: Side of the region.
@@ -89,25 +89,25 @@ def step_of(source: int, target: int) -> int:
 
 
 def check_region(name: str, region: Region, picture: Picture, target: tuple[int, int]) -> None:
-    """Check a region, its picture and its result against the resizer's limits.
+    """Check a region, its picture and its target against the resizer's limits.
 
     Args:
-        name: Of the input.
-        region: What to take.
-        picture: Where from.
+        name: Name of the input.
+        region: The region.
+        picture: Its source picture.
         target: Height and width of the model's input.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: the limit, with the value.
+        ModelError: INVALID_ARGUMENT: names the limit and the value.
     """
     what = f"The region {tuple(region)} for the input {name!r}"
     if min(target) < MIN_SIDE:
         raise bad_argument(
-            f"The input {name!r} has {target[0]} rows and {target[1]} columns; a resizer makes at least 2 of each."
+            f"The input {name!r} has {target[0]} rows and {target[1]} columns; the resizer needs at least 2 of each."
         )
     if picture.width > MAX_WIDTH:
         raise bad_argument(
-            f"The picture for the input {name!r} is {picture.width} pixels wide; a resizer takes up to {MAX_WIDTH}."
+            f"The picture for the input {name!r} is {picture.width} pixels wide; the resizer takes up to {MAX_WIDTH}."
         )
     for plane in picture.planes:
         if not MIN_STRIDE <= plane.stride <= MAX_STRIDE or plane.stride % STRIDE_MULTIPLE:
@@ -134,7 +134,7 @@ def check_region(name: str, region: Region, picture: Picture, target: tuple[int,
 
 
 def largest_source(target: int) -> int:
-    """Largest side of a region that the resizer takes: where `step_of` is MAX_STEP at most, within MAX_SIDE."""
+    """Return the largest region side the resizer takes: `step_of` at most MAX_STEP, and within MAX_SIDE."""
     return min(4 * (target - 1), MAX_SIDE)
 
 
@@ -142,13 +142,13 @@ def resize(planes: tuple[Bytes, ...], region: Region, target: tuple[int, int]) -
     """Cut a region out of a picture and scale it.
 
     Args:
-        planes: Of Y one (H, W), of NV12 two: (H, W), and (H / 2, W) of UV pairs.
+        planes: One (H, W) for Y; for NV12 (H, W), and (H / 2, W) of UV pairs.
         region: Inside the picture.
         target: Height and width of the result, both even for NV12.
 
     Returns:
-        As many planes, of the target's sizes. UV is an image of half the size: its region is the one of all pairs that
-        the region's pixels have, scaled with its own step.
+        The same number of planes, in the target's size. UV is a half-size image: its region covers all pairs of the
+        region's pixels and is scaled with its own step.
     """
     height, width = target
     luma = planes[0][region.top : region.bottom + 1, region.left : region.right + 1]
@@ -161,10 +161,10 @@ def resize(planes: tuple[Bytes, ...], region: Region, target: tuple[int, int]) -
 
 
 def bilinear(pixels: Bytes, height: int, width: int) -> Bytes:
-    """Scale so that corners fall on corners: result i lies at i * step / 65536 of the source.
+    """Scale with aligned corners: result i is at i * step / 65536 of the source.
 
-    Both directions are weighted in 16.16 fixed point and rounded once, halves up. A position behind the last pixel,
-    which the rounding of the step can make, is the last pixel.
+    Both directions are weighted in 16.16 fixed point and rounded once, halves up. A position past the last pixel (the
+    step is rounded) is clamped to it.
 
     Args:
         pixels: (rows, columns, channels).
@@ -176,7 +176,7 @@ def bilinear(pixels: Bytes, height: int, width: int) -> Bytes:
     """
     rows, columns = _taps(pixels.shape[0], height), _taps(pixels.shape[1], width)
     # 8 bits of value and 16 of weight, twice: 40 bits.
-    # Rows first: of a large region most are not looked at.
+    # Rows first: most rows of a large region are never read.
     both = _blend(_blend(pixels, rows, axis=0), columns, axis=1)
     result: Bytes = ((both + (1 << 31)) >> 32).astype(np.uint8)
     return result
@@ -185,12 +185,12 @@ def bilinear(pixels: Bytes, height: int, width: int) -> Bytes:
 class _Taps(NamedTuple):
     near: NDArray[np.int64]
     far: NDArray[np.int64]
-    weight: NDArray[np.int64]  # of `far`, 0..65535
+    weight: NDArray[np.int64]  # weight of `far`, 0..65535
 
 
 def _taps(source: int, target: int) -> _Taps:
     position = np.arange(target, dtype=np.int64) * (step_of(source, target) if target > 1 else 0)
-    # The step is rounded: the last position may lie a little behind the last pixel, where both taps are that pixel.
+    # The step is rounded: the last position may be slightly past the last pixel; both taps are then that pixel.
     near = position >> 16
     return _Taps(near, np.minimum(near + 1, source - 1), position & (ONE - 1))
 

@@ -1,4 +1,4 @@
-"""Where a caller's tensor lies: hbDNNTensor structures, checked against what the model says. Rules, no data."""
+"""Where a caller's tensor is: hbDNNTensor structures, checked against the model's specs. Rules, no data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GENERATION = struct.Struct("<Q")
 
 
 Ranges = tuple[tuple[int, int], ...]
-"""(physical address, bytes) of memory."""
+"""A memory range: (physical address, bytes)."""
 
 
 class View(NamedTuple):
@@ -36,8 +36,8 @@ class View(NamedTuple):
         mems: (physical address, bytes) of its four blocks.
         valid: Sizes of validShape; as many as numDimensions says.
         aligned: Sizes of alignedShape.
-        tensor_type: As the caller set it.
-        stride: As many as valid has.
+        tensor_type: Type that the caller set.
+        stride: One per entry of valid.
     """
 
     mems: tuple[tuple[int, int], ...]
@@ -51,12 +51,12 @@ class TensorBinding(NamedTuple):
     """Which memory a tensor has in a task, and how it lies there.
 
     Attributes:
-        offset: Of its first byte in the DDR file; -1 for a tensor without bytes.
-        shape: Of the array over memory.
-        stride: Bytes; None when the array is contiguous.
-        padded_bytes: Bytes of the padded whole, when there is padding; else 0.
-        ranges: (physical address, bytes) that must stay inside live blocks.
-        room_bytes: What the block holds from the tensor's start; for dynamic outputs.
+        offset: Offset of its first byte in the DDR file; -1 for an empty tensor.
+        shape: Shape of the array in memory.
+        stride: Strides in bytes; None for a contiguous array.
+        padded_bytes: Total bytes with padding; 0 without padding.
+        ranges: (physical address, bytes) pairs that must stay inside live blocks.
+        room_bytes: Bytes from the tensor's start to the end of its block; for dynamic outputs.
     """
 
     offset: int
@@ -68,13 +68,13 @@ class TensorBinding(NamedTuple):
 
 
 def generation_of(ddr: Ddr) -> int:
-    """A number that any allocation and any free on the board changes."""
+    """Return a number that changes with every allocation and free on the board."""
     number: int = _GENERATION.unpack_from(ddr.map, TABLES_GENERATION)[0]
     return number
 
 
 def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
-    """Check that memory is live, and this process's to use.
+    """Check that memory is live and that this process may use it.
 
     Raises:
         ModelError: INVALID_ARGUMENT: it is not inside one live block, or belongs to another process.
@@ -86,10 +86,10 @@ def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
 
 
 def view_of(raw: bytes) -> View:
-    """The bytes of an hbDNNTensor as Python values.
+    """Convert the bytes of an hbDNNTensor to Python values.
 
     Raises:
-        ModelError: INVALID_ARGUMENT when a shape says more dimensions than there are.
+        ModelError: INVALID_ARGUMENT if a shape has too many dimensions.
     """
     values = _TENSOR.unpack(raw)
     mems = tuple((values[at], values[at + 2]) for at in range(0, 12, 3))
@@ -98,7 +98,7 @@ def view_of(raw: bytes) -> View:
         rank = values[at + 8]
         if not 0 <= rank <= HB_DNN_TENSOR_MAX_DIMENSIONS:
             raise bad_argument(
-                f"{name}.numDimensions is {rank}; fill the properties by hbDNNGetInputTensorProperties or "
+                f"{name}.numDimensions is {rank}; fill the properties with hbDNNGetInputTensorProperties or "
                 "hbDNNGetOutputTensorProperties."
             )
         shapes.append(values[at : at + rank])
@@ -109,7 +109,7 @@ def view_of(raw: bytes) -> View:
 def array_at(
     ddr: Ddr, binding: TensorBinding, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
-    """Array over device memory; another shape than the binding's is contiguous."""
+    """Return an array in device memory; with a shape other than the binding's, it is contiguous."""
     if binding.offset < 0:
         return np.empty(binding.shape if shape is None else shape, dtype)
     buffer, offset = ddr.bytes_with(binding.offset, binding.room_bytes)
@@ -134,7 +134,7 @@ def _bound(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> TensorB
     if view.tensor_type != spec.tensor_type:
         raise bad_argument(
             f"The tensor {spec.name!r} has the tensorType {_type_name(view.tensor_type)}; the model "
-            f"has {spec.tensor_type.name}. Only NV12 may be switched, to NV12_SEPARATE."
+            f"has {spec.tensor_type.name}. Only NV12 may be changed, to NV12_SEPARATE."
         )
     phy_addr, size_bytes = view.mems[0]
     if spec.is_dynamic and not is_input:
@@ -156,7 +156,7 @@ def _bound(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> TensorB
         return TensorBinding(-1, shape, None, 0, (), 0)
     if size_bytes < need:
         raise bad_argument(
-            f"The tensor {spec.name!r} needs {need} bytes, and sysMem[0].memSize is {size_bytes}; allocate "
+            f"The tensor {spec.name!r} needs {need} bytes, but sysMem[0].memSize is {size_bytes}; allocate "
             "alignedByteSize bytes."
         )
     _check_address(spec, phy_addr)
@@ -198,7 +198,7 @@ def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
 def _check_address(spec: TensorSpec, phy_addr: int) -> None:
     if phy_addr % spec.graph_dtype.itemsize:
         raise bad_argument(
-            f"The tensor {spec.name!r} lies at {phy_addr:#x}, which is not a multiple of its element's "
+            f"The tensor {spec.name!r} is at {phy_addr:#x}, which is not a multiple of its element's "
             f"{spec.graph_dtype.itemsize} bytes."
         )
 

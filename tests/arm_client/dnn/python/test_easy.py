@@ -310,7 +310,7 @@ def test_one_image_needs_no_batch(dsp_board: Board) -> None:
     [
         ((), "The model digits_int8 has 1 inputs (image), not 0."),
         ((np.zeros((1, 4, 16)),), "'image' has the shape [1, 1, 8, 8], not [1, 4, 16]."),
-        ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16: convert it by astype('int8')."),
+        ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16: convert it with astype('int8')."),
     ],
 )
 def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tuple[Any, ...], sentence: str) -> None:
@@ -342,7 +342,7 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
     [
         (
             None,
-            "'image': None is not an array of numbers; pass one array an input, in the order of the model's inputs.",
+            "'image': None is not an array of numbers; pass one array per input, in the model's order.",
         ),
         ({"image": 1}, "'image': {'image': 1} is not an array of numbers"),
         ([[[1], [1, 2]]], "'image': setting an array element with a sequence."),
@@ -374,7 +374,7 @@ def test_a_schedule_that_there_is_none_of(dsp_board: Board, schedule: dict[str, 
 @each(
     "source, said",
     [
-        (None, "The source is None; pass a model's file, a list of files, or the bytes of one model."),
+        (None, "The source is None; pass a model file, a list of files, or the bytes of one model."),
         ([DIGITS / "digits_int8.onnx", 5], "a list of files, or the bytes of one model."),
         ("a\0b", "has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."),
     ],
