@@ -1,4 +1,4 @@
-"""Mistakes with addresses in a task that a program submits, and in what it frees: found under the check memory."""
+"""Mistakes with addresses in submitted tasks and freed memory, found under the check memory."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes: int, why: str) -> Mistake:
-    """A block of a task that is refused.
+    """Report a task refused because of one of its blocks.
 
     Args:
         ddr: The board's memory.
         blocks: This process's blocks.
         cmd: The task's command.
-        phy_addr: The block's address, as the task has it.
+        phy_addr: The block's address, as given in the task.
         size_bytes: Its size.
-        why: The sentence of the refusal.
+        why: The refusal's message.
     """
     here = Place("submitted", cmd=cmd, phy_addr=phy_addr, size_bytes=size_bytes)
     real = blocks.physical_of(phy_addr)
     if real is not None:
-        text = f"A task of command {cmd:#x} has the virtual address {phy_addr:#x} of the block "
+        text = f"A task of command {cmd:#x} uses the virtual address {phy_addr:#x} of the block "
         return Mistake("virtual-address", f"{text}{_block_of(blocks, real)}: write {real:#x}, its phyAddr.", (here,))
     kind, places = misuse(ddr, phy_addr, size_bytes)
     gone = blocks.freed.find_physical(phy_addr)
@@ -40,7 +40,7 @@ def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes:
         return Mistake(kind, f"A task of command {cmd:#x} is refused. {why}", (here, *places))
     return Mistake(
         kind,
-        f"A task of command {cmd:#x} has the block {phy_addr:#x}+{size_bytes:#x}, which is in freed memory: {gone}. "
+        f"A task of command {cmd:#x} uses the block {phy_addr:#x}+{size_bytes:#x}, which is in freed memory: {gone}. "
         "Free a block after its last use.",
         (here, _freed(gone), _allocated(gone)),
     )
@@ -49,14 +49,14 @@ def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes:
 def virtual_words(
     blocks: Blocks, cmd: int, into: Span, words: Iterable[tuple[int, int]], pointers: Iterable[tuple[int, int]]
 ) -> Mistake | None:
-    """A virtual address in a structure that an op reads; None when each stands beside the physical address.
+    """Report a virtual address in a structure that an op reads; None if each is next to its physical address.
 
     Args:
         blocks: This process's blocks.
         cmd: The task's command.
         into: The input block.
-        words: Offset and value of the words that are virtual addresses.
-        pointers: Offset and value of the physical addresses: a structure that has both, as an hbSysMem, is right.
+        words: Offset and value of each word that is a virtual address.
+        pointers: Offset and value of each physical address: a structure with both, such as an hbSysMem, is correct.
     """
     known = {block.phy_addr for _, word in pointers if (block := blocks.holding(word)) is not None}
     for at, word in words:
@@ -66,7 +66,7 @@ def virtual_words(
             continue
         return Mistake(
             "virtual-address",
-            f"The input block {into.start:#x}+{into.end - into.start:#x} of a task of command {cmd:#x} has at offset "
+            f"The input block {into.start:#x}+{into.end - into.start:#x} of a task of command {cmd:#x} has, at offset "
             f"{at} the virtual address {word:#x}, which no op can use. Write {real:#x}, the physical one "
             f"(mem.phyAddr), of the block {_block_of(blocks, real)}.",
             (
@@ -84,10 +84,10 @@ def virtual_words(
 
 
 def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
-    """A block that is freed once more.
+    """Report a double free.
 
     Args:
-        gone: The block, and where it was freed first.
+        gone: The block, and where it was first freed.
         freed_at: ``file:line`` of the second free.
     """
     return Mistake(
@@ -102,21 +102,21 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
 
 
 def freed_in_use(block: Block, freed_at: str, user: str, submitted_at: str, cmd: int | None = None) -> Mistake:
-    """A block that is freed while a task may use it.
+    """Report a block freed while a task may still use it.
 
     Args:
         block: The block.
         freed_at: ``file:line`` of the free.
-        user: The task, for the sentence.
+        user: The task, as named in the message.
         submitted_at: ``file:line`` of its submission.
-        cmd: Command of a DSP's task.
+        cmd: Command of a DSP task.
     """
     allocated = f", allocated at {block.allocated_at}," if block.allocated_at else ""
     submitted = f", submitted at {submitted_at}," if submitted_at else ""
     return Mistake(
         "use-after-free",
         f"The block {block.phy_addr:#x}+{block.size_bytes:#x}{allocated} is freed while "
-        f"{user}{submitted} may still use it: the program has not waited for its end. Wait for a task "
+        f"{user}{submitted} may still use it: the program has not waited for it. Wait for a task "
         f"(hbDSPWaitTaskDone, hbDNNWaitTaskDone) before its memory is "
         "freed.",
         (
@@ -128,10 +128,10 @@ def freed_in_use(block: Block, freed_at: str, user: str, submitted_at: str, cmd:
 
 
 def late_flush(gone: FreedBlock) -> Mistake:
-    """A block that is flushed after it was freed."""
+    """Report a flush of a freed block."""
     return Mistake(
         "use-after-free",
-        f"Freed memory is flushed: {gone}. Flush a block before it is freed.",
+        f"Freed memory is flushed: {gone}. Flush a block before freeing it.",
         (
             Place("flushed", phy_addr=gone.phy_addr, size_bytes=gone.size_bytes, block=gone.phy_addr),
             _freed(gone),
@@ -141,17 +141,17 @@ def late_flush(gone: FreedBlock) -> Mistake:
 
 
 def late_view(gone: FreedBlock, at: int, *, is_write: bool) -> Mistake:
-    """An array of a freed block that is used.
+    """Report the use of an array of a freed block.
 
     Args:
         gone: The block.
-        at: Which byte of it was met first.
-        is_write: Whether it was written.
+        at: The first byte accessed.
+        is_write: Whether the access was a write.
     """
     does = "written" if is_write else "read"
     return Mistake(
         "use-after-free",
-        f"Byte {at} of freed memory is {does}, by an array or a view: {gone}. The array keeps a copy "
+        f"Byte {at} of freed memory is {does} through an array or a view: {gone}. The array keeps a copy "
         f"of the block's last bytes, which no task sees. Free a block after its last use, or copy the "
         f"array before.",
         (

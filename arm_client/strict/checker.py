@@ -1,9 +1,9 @@
 """The checks of a task when it is submitted: those of strict mode (HBRT_CACHE=strict) and those of HBRT_CHECK.
 
-The checker finds mistakes that a board hides: memory that the CPU changed and did not clean before the DSP uses it
+The checker finds mistakes that a board hides: memory that the CPU changed but did not clean before the DSP uses it
 (strict mode, or the check coherence), and memory that two unfinished tasks use, one of which writes it (strict mode, or
-the check race). A task uses its two blocks, and the blocks whose addresses stand in its input block. An address is an
-aligned 8-byte word that lies in a block of this process, found as a conservative garbage collector finds pointers.
+the check race). A task uses its two blocks, and the blocks whose addresses are in its input block. An address is an
+aligned 8-byte word that points into a block of this process, found as a conservative garbage collector finds pointers.
 docs/what-is-emulated.md lists the findings; rules.py has the rules.
 """
 
@@ -64,19 +64,19 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.attach.tasks import Tasks
 
-FEW_BYTES = 256  # up to this many bytes, a word-by-word search is as fast as a search of all at once
+FEW_BYTES = 256  # up to this many bytes, a word-by-word search is as fast as a vectorized one
 _LOWEST_VIRTUAL = 1 << 32
 _TASKS = "hbrt.attach.tasks"
 MAX_KNOWN = 1024  # calls
 
 _OF_THE_CORE = frozenset({HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT})
-"""Commands that a core answers itself, without an op."""
+"""Commands that a core answers by itself, without an op."""
 
 
 class _Entry:
     """A submitted task.
 
-    ``is_over``: the program has seen that it ended.
+    ``is_over``: the program has seen it end.
     """
 
     __slots__ = ("footprint", "handle", "is_over", "site")
@@ -89,13 +89,13 @@ class _Entry:
 
 
 class TaskChecker(Watcher):
-    """Checks each task that a process submits, and reports a mistake once a block.
+    """Checks each task that a process submits, and reports a mistake once per block.
 
     Args:
         link: The process's attachment.
-        tasks: Where it submits.
+        tasks: Its tasks.
         blocks: Its memory.
-        checks: What is watched.
+        checks: The checks to apply.
     """
 
     def __init__(self, link: Link, tasks: Tasks, blocks: Blocks, checks: Check) -> None:
@@ -105,9 +105,9 @@ class TaskChecker(Watcher):
         self._checks = checks
         self._looks_for_races = bool(checks & Check.RACE)
         self._entries: list[_Entry] = []
-        self._advised: set[str] = set()  # the lines of the program that got an advice
-        self._lock = threading.RLock()  # reentrant: a finalizer may flush while its own thread holds the lock
-        self._cores_watch = Check.COHERENCE in checks and link.is_watched  # whether an op uses dirty bytes
+        self._advised: set[str] = set()  # program lines that have received advice
+        self._lock = threading.RLock()  # reentrant: a finalizer may flush while its thread holds the lock
+        self._cores_watch = Check.COHERENCE in checks and link.is_watched  # whether ops use dirty bytes
         self._lists_dirty = self._cores_watch or (Check.MEMORY in checks and blocks.is_strict and link.is_watched)
         self._all_cores = (1 << link.core_count) - 1
         how, seed = settings.seeded("HBRT_CACHE")
@@ -125,11 +125,11 @@ class TaskChecker(Watcher):
             blocks.before_free = self._look_at_free
             self._late_views = LateViews(report)
             blocks.views.on_kept = self._late_views.close_kept
-        self._known: dict[tuple[int, ...], tuple[bytes, bytes, TaskFootprint]] = {}  # with generation and parameters
+        self._known: dict[tuple[int, ...], tuple[bytes, bytes, TaskFootprint]] = {}  # with generation, parameters
         tasks.watchers.append(self)
 
     def submitted(self, handle: int, given: tuple[int, ...]) -> int:
-        """As ``Watcher.submitted``: check the task; note its line, and which dirty bytes its core watches."""
+        """Like ``Watcher.submitted``: check the task; record its line, and which dirty bytes its core watches."""
         try:
             entry = self._check(handle, given)
         except MistakeError as error:
@@ -143,11 +143,11 @@ class TaskChecker(Watcher):
         return 0
 
     def _is_for_core(self, entry: _Entry) -> bool:
-        """Whether the core that runs a task watches its use of dirty memory."""
+        """Return whether the core that runs a task watches its use of dirty memory."""
         return self._cores_watch and entry.footprint.cmd not in _OF_THE_CORE
 
     def waiting(self, handle: int, timeout_ms: float) -> int:  # noqa: ARG002 - of any task
-        """As ``Watcher.waiting``: advise a timeout to a C call that waits without one; Python's has the watchdog."""
+        """Like ``Watcher.waiting``: advise C calls that wait without a timeout to use one; Python has the watchdog."""
         if timeout_ms <= 0 and Check.ADVICE in self._checks:
             frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - which call waits
             while frame is not None and frame.f_globals.get("__name__") == _TASKS:
@@ -171,7 +171,7 @@ class TaskChecker(Watcher):
             report_mistake(self._link, mistake)
 
     def close(self) -> None:
-        """Check nothing anymore, and drop the references between this object, the tasks and the memory."""
+        """Stop checking, and drop the references between this object, the tasks and the memory."""
         self._tasks.watchers.remove(self)
         for watch in (self.stale, self._late_views):
             if watch is not None:
@@ -182,7 +182,7 @@ class TaskChecker(Watcher):
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
-        """Note a range of a block, by its offsets, that the program uses as one piece."""
+        """Record a range of a block, by offsets, that the program uses as a unit."""
         with self._lock:
             for offset in (start, end):
                 at = bisect_right(block.marks, offset)
@@ -190,7 +190,7 @@ class TaskChecker(Watcher):
                     insort(block.marks, offset)
 
     def check_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
-        """Report to the program, once a block, bytes that it wrote and did not clean before they are read.
+        """Report to the program, once per block, bytes that it wrote but did not clean before they are read.
 
         Args:
             what: What is about to be read: "input block", "input tensor".
@@ -220,7 +220,7 @@ class TaskChecker(Watcher):
             self.stale.note_flush(block)
 
     def ended(self, handle: int) -> None:
-        """As ``Watcher.ended``: the program's later tasks run after this one."""
+        """Like ``Watcher.ended``: the program's later tasks run after this one."""
         for entry in list(self._entries):
             if entry.handle == handle and not entry.is_over:
                 entry.is_over = True
@@ -240,12 +240,12 @@ class TaskChecker(Watcher):
                 stale.close_stale(block, footprint.cmd, entry.site)
 
     def _is_unfinished(self, entry: _Entry) -> bool:
-        """Whether nothing orders a task before the next one; a task that happens to end early counts as unfinished."""
+        """Return whether nothing orders a task before the next; one that only happens to end early is unfinished."""
         return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
 
     def _look_at_free(self, block: Block, freed_at: str) -> None:
-        """Report a block that is freed before the program has seen the end of a task that uses it."""
-        if block.is_managed or block.is_runtimes:  # they keep it until the task has ended
+        """Report a block freed before the program has seen the end of a task that uses it."""
+        if block.is_managed or block.is_runtimes:  # they keep it until the task ends
             return
         span = Span(block.phy_addr, block.phy_addr + block.size_bytes)
         for entry in list(self._entries):
@@ -265,7 +265,7 @@ class TaskChecker(Watcher):
                 report_mistake(self._link, freed_in_use(block, freed_at, *use))
 
     def _check(self, handle: int, given: tuple[int, ...]) -> _Entry | None:
-        """Report the mistakes of a task that is about to be queued; None for one of another board alone."""
+        """Report mistakes of a task about to be queued; None for a task that runs only on another board."""
         cmd, _, _, _, input_phy, input_bytes, _, _ = given
         footprint = self._footprint(handle, given)
         if footprint is None:
@@ -293,7 +293,7 @@ class TaskChecker(Watcher):
         return entry
 
     def refused(self, given: tuple[int, ...], status: int, why: str) -> None:
-        """As ``Watcher.refused``: report what is wrong with the block for which a task is refused."""
+        """Like ``Watcher.refused``: report what is wrong with the block that caused a refusal."""
         if Check.MEMORY not in self._checks or status != Status.HB_DSP_INVALID_ADDRESS:
             return
         cmd, blocks = given[0], given[4:]
@@ -304,7 +304,7 @@ class TaskChecker(Watcher):
                 return
 
     def _find(self, mistake: Mistake) -> None:
-        """Report a mistake of a task that is about to be submitted.
+        """Report a mistake of a task about to be submitted.
 
         Raises:
             MistakeError: under fail-fast.
@@ -314,9 +314,9 @@ class TaskChecker(Watcher):
             raise MistakeError(mistake.text)
 
     def _footprint(self, handle: int, given: tuple[int, ...]) -> TaskFootprint | None:
-        """The footprint of a task; None for one whose blocks this board does not have.
+        """Return a task's footprint; None if its blocks are not on this board.
 
-        That of the same call before holds until a block is allocated, registered or freed.
+        The footprint of the same call is reused until a block is allocated, registered or freed.
         """
         generation = self._link.ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
         known = self._known.get(given)
@@ -343,7 +343,7 @@ class TaskChecker(Watcher):
         return footprint
 
     def _parameters(self, phy_addr: int, size_bytes: int) -> bytes:
-        """A copy of the first bytes of an input block, as the DSP will read them: one check sees one state."""
+        """Copy the first bytes of an input block, as the DSP will read them, so a check sees one state."""
         if not size_bytes:
             return b""
         size = min(size_bytes, MAX_PARAMETER_BYTES)
@@ -351,7 +351,7 @@ class TaskChecker(Watcher):
         return bytes(ddr[offset : offset + size])
 
     def _words(self, into: Span, given: bytes) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bytes]:
-        """The physical and the virtual addresses of device memory in an input block, by offset; its other bytes."""
+        """Return an input block's physical and virtual addresses of device memory, by offset, and its other bytes."""
         raw = bytearray(given)
         is_data = into.end - into.start > MAX_PARAMETER_BYTES
         pointers, virtual = [], []
@@ -367,7 +367,7 @@ class TaskChecker(Watcher):
         return pointers, virtual, bytes(raw)
 
     def _addresses(self, raw: bytes) -> list[tuple[int, int]]:
-        """Offset and value of the words that may be addresses of device memory, physical or virtual."""
+        """Return offset and value of words that may be addresses of device memory, physical or virtual."""
         if len(raw) <= FEW_BYTES:
             return words(memoryview(raw))
         import numpy as np
@@ -380,16 +380,16 @@ class TaskChecker(Watcher):
         return [(int(at) * WORD_BYTES, int(found[at])) for at in np.flatnonzero(may_be)]
 
     def _block_of(self, address: int) -> Block | None:
-        """This process's block that an address lies in."""
+        """Return this process's block that contains an address."""
         entry = self._link.ddr.block_at(address)
         return None if entry is None else self._blocks.holding(entry.phy_addr)
 
     def _is_virtual(self, word: int) -> bool:
-        """Whether a word is a virtual address of device memory, or of a block's image."""
+        """Return whether a word is a virtual address in device memory or in a block's image."""
         return word >= _LOWEST_VIRTUAL and self._blocks.is_mapped_at(word)
 
     def _note_given(self, footprint: TaskFootprint) -> None:
-        """Note the ranges of this process's blocks that a task names."""
+        """Record the ranges of this process's blocks that a task names."""
         spans = footprint.input, footprint.output, *(Span(address, address) for _, address in footprint.beside)
         for span in spans:
             block = self._block_of(span.start)
@@ -398,7 +398,7 @@ class TaskChecker(Watcher):
                 self.mark(block, span.start - block.phy_addr, span.end - block.phy_addr)
 
     def _check_cache(self, footprint: TaskFootprint) -> None:
-        """Report memory of a task that the CPU changed and did not clean, after ``_note_given``.
+        """Report task memory that the CPU changed but did not clean; call after ``_note_given``.
 
         Marks come before checks: where one range begins, another ends.
         """
@@ -420,7 +420,7 @@ class TaskChecker(Watcher):
             self._find(missing_clean_in_output(out, count))
 
     def _check_pointed(self, at: int, address: int, into: Span) -> None:
-        """Report changes from an address on, when one of them is certain to be in the op's reach."""
+        """Report changes from an address on, if one of them is certainly within the op's reach."""
         block = self._block_of(address)
         if block is None or block.image is None or block.is_reported or len(block.marks) > MAX_MARKS:
             return

@@ -1,4 +1,4 @@
-"""The dirty bytes of a task's memory, for the core that runs the task: it sees whether the op uses them."""
+"""The dirty bytes of a task's memory, for the core that runs it, which sees whether the op uses them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ NEAR_BYTES = PAGE_BYTES
 
 
 def key_of(client: int, footprint: TaskFootprint) -> bytes:
-    """The bytes that identify the request of a task."""
+    """Return the bytes that identify a task's request."""
     into, out = footprint.input, footprint.output
     return KEY.pack(client, into.start, into.end - into.start, out.start, out.end - out.start)
 
 
 def dirty_ranges_of(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) -> list[DirtyRanges]:
-    """The dirty bytes of the memory that a task may use.
+    """Return the dirty bytes of memory that a task may use.
 
     Args:
         footprint: The task.
-        block_of: This process's block that an address lies in, or None.
+        block_of: Returns this process's block that contains an address, or None.
     """
     found = []
     for what, start, end, is_whole in _parts(footprint, block_of):
@@ -45,10 +45,10 @@ def dirty_ranges_of(footprint: TaskFootprint, block_of: Callable[[int], Block | 
 
 
 def reach_of(block: Block, start: int) -> tuple[int, int]:
-    """How far an op goes from an offset in a block: the certain end, and the last possible one, as offsets.
+    """Return how far an op may go from an offset in a block: the certain end and the last possible one, as offsets.
 
-    When the program flushes parts of the block, it may be at work on another part. Then only the bytes near the offset
-    are certain.
+    If the program flushes parts of the block, it may be working on another part; then only bytes near the offset are
+    certain.
     """
     end = reach(start, block.size_bytes, block.marks)
     return (min(end, start + NEAR_BYTES) if block.is_flushed else end), end
@@ -71,10 +71,10 @@ def _parts(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) ->
 
 
 def _changed(block: Block, start: int, end: int) -> list[tuple[int, int]]:
-    """Offset and size of the runs of bytes that the CPU has changed since the last flush that moved them."""
+    """Return offset and size of each run of bytes that the CPU has changed since they were last flushed."""
     if block.image is None or block.flushed is None or start >= end:
         return []
-    import numpy as np  # strict mode alone pays for it
+    import numpy as np  # only strict mode needs it
 
     now, before = (np.frombuffer(view[start:end], np.uint8) for view in (block.image, block.flushed))
     changed = np.flatnonzero(now != before)

@@ -1,8 +1,8 @@
-"""Cache lines that strict mode writes back by itself, drawn from a seed (``HBRT_CACHE=evicting:SEED``).
+"""Random write-back of cache lines in strict mode, seeded (``HBRT_CACHE=evicting:SEED``).
 
-A real cache evicts lines at any time, so a program without CLEAN works sometimes, and bytes that the CPU wrote into an
-output block may replace the result. When a task is submitted, and when the program sees its end, each dirty line of a
-block's image is written back with a chance of one half. Emulator: the moments and the chance are its choice.
+A real cache evicts lines at any time, so a program without CLEAN sometimes works, and bytes that the CPU wrote into an
+output block may replace the result. When a task is submitted, and when the program sees it end, each dirty line of a
+block's image is written back with probability one half. Emulator: the moments and the probability are its choice.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Eviction:
     """Writes dirty lines back at random.
 
     Args:
-        seed: Of the random numbers: with the same seed, the same lines of a program are written back.
+        seed: Seed of the random numbers; the same seed writes back the same lines of a program.
     """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - repeatable, for a test
 
     def evict(self, blocks: Iterable[Block]) -> None:
-        """Write some of the dirty lines of blocks back; a flush that is due stays due."""
-        import numpy as np  # strict mode alone pays for it
+        """Write back some dirty lines of blocks; a flush that is due stays due."""
+        import numpy as np  # only strict mode needs it
 
         for block in blocks:
             if block.image is None or block.flushed is None:

@@ -1,7 +1,7 @@
-"""Arrays and views of blocks that were freed: under the check ``memory``, their first use is a mistake.
+"""Arrays and views of freed blocks: under the check ``memory``, their first use is reported as a mistake.
 
-Such an array keeps the block's last bytes, in pages of this process alone: no task sees what it writes. These pages are
-closed when the block is freed. The first access opens them, and the program keeps running with these bytes.
+Such an array keeps the block's last bytes in pages private to this process, so no task sees what it writes. These pages
+are closed when the block is freed. The first access opens them, and the program continues with these bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class _Kept(NamedTuple):
-    """A freed block's pages; ``viewed`` lives as long as a view of them."""
+    """A freed block's pages; ``viewed`` lives as long as any view of them."""
 
     gone: FreedBlock
     pages_bytes: int
@@ -35,7 +35,7 @@ class _Kept(NamedTuple):
 
 
 class LateViews:
-    """Closes the pages of freed blocks that arrays keep; ``find`` takes a mistake."""
+    """Closes the pages of freed blocks that arrays keep; ``find`` receives mistakes."""
 
     def __init__(self, find: Callable[[Mistake], None]) -> None:
         self._find = find
@@ -45,14 +45,14 @@ class LateViews:
         """Close the pages of a freed block until they are used, or until their last view ends."""
         address, pages_bytes = gone.address, -(-gone.size_bytes // PAGE_BYTES) * PAGE_BYTES
         if not mprotect(address, pages_bytes, _CLOSED):
-            # Without its last view the range may be another block's, which is open.
+            # Once its last view is gone, the range may belong to another block, which is open.
             ref = weakref.ref(viewed, lambda _: self._kept.pop(address, None))
             self._kept[address] = _Kept(gone, pages_bytes, ref)
             no_fault(self._on_fault)
-            on_fault(self._on_fault)  # runs before the handler of fatal faults, which the first free has installed
+            on_fault(self._on_fault)  # runs before the fatal-fault handler, which the first free installed
 
     def close(self) -> None:
-        """Open all pages, and handle no fault anymore."""
+        """Open all pages, and stop handling faults."""
         for address in list(self._kept):
             self._open(address)
         no_fault(self._on_fault)

@@ -1,4 +1,4 @@
-"""Mistakes that are found in this process, and how they are reported to the program and the board.
+"""Mistakes found in this process, and how they are reported to the program and the board.
 
 A real board reports nothing: its DSP reads the old contents of memory. An op may even succeed with them.
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def dirty_byte_count(block: Block, start: int, end: int) -> int:
-    """How many bytes of a range are dirty: changed by the CPU since the last flush that moved them; 0 without an image.
+    """Count the dirty bytes of a range: changed by the CPU since they were last flushed; 0 without an image.
 
     The image is compared with its own earlier state, so bytes that the device wrote do not count.
     """
     if block.image is None or block.flushed is None:
         return 0
-    import numpy as np  # strict mode alone pays for it
+    import numpy as np  # only strict mode needs it
 
     now, before = (np.frombuffer(view[start:end], np.uint8) for view in (block.image, block.flushed))
     return int(np.count_nonzero(now != before))
@@ -37,8 +37,8 @@ class Mistake(NamedTuple):
     """A mistake of this process.
 
     Attributes:
-        kind: Of hbrt.findings.record.KINDS.
-        text: The sentence, with values and what to do.
+        kind: One of hbrt.findings.record.KINDS.
+        text: The message, with values and what to do.
         places: The sides of the mistake, the main one first.
     """
 
@@ -56,11 +56,11 @@ ENDLESS_WAIT: Final = Mistake(
 
 
 class MistakeError(Exception):
-    """Under fail-fast: the call is refused, because a mistake was found in it."""
+    """Under fail-fast: the call is refused because of a mistake in it."""
 
 
 def missing_clean(what: str, span: Span, count: int) -> Mistake:
-    """Memory that is read, and that the CPU changed and did not clean.
+    """Report memory that is read although the CPU changed it without a clean.
 
     Args:
         what: What reads the range: "input block", "input tensor".
@@ -68,7 +68,7 @@ def missing_clean(what: str, span: Span, count: int) -> Mistake:
         count: Bytes in it that were not cleaned.
     """
     return _missing_clean_of(
-        f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed and did not clean: "
+        f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed but did not clean: "
         f"the old contents of memory are read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
         f"writing.",
         span,
@@ -76,7 +76,7 @@ def missing_clean(what: str, span: Span, count: int) -> Mistake:
 
 
 def missing_clean_in_output(span: Span, count: int) -> Mistake:
-    """As ``missing_clean``, of an output block."""
+    """Like ``missing_clean``, for an output block."""
     return _missing_clean_of(
         f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed and did not "
         "clean: when the cache writes them back, they overwrite the DSP's results. Call hbSysFlushMem after writing, "
@@ -86,7 +86,7 @@ def missing_clean_in_output(span: Span, count: int) -> Mistake:
 
 
 def missing_clean_behind_pointer(span: Span, count: int, params: int, at: int) -> Mistake:
-    """As ``missing_clean``, of memory whose address stands in the input block.
+    """Like ``missing_clean``, for memory whose address is in the input block.
 
     Args:
         span: The memory that was checked, from that address on.
@@ -110,12 +110,12 @@ def _missing_clean_of(text: str, span: Span) -> Mistake:
 
 
 def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mistake:
-    """Memory that two unfinished tasks use, one of which writes it.
+    """Report memory that two unfinished tasks use, one of which writes it.
 
     Args:
         span: That memory.
-        new: Command of the task that is about to be submitted, and what it does there (an index of MEMORY_USES).
-        old: Likewise, of the task that has not ended.
+        new: Command of the task about to be submitted, and what it does there (an index into MEMORY_USES).
+        old: Likewise, for the unfinished task.
     """
     return Mistake(
         "shared-block",
@@ -130,7 +130,7 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
 
 
 def is_needless(block: Block, start: int, end: int, flag: int) -> bool:
-    """Whether a flush would move bytes that have not changed since the last flush."""
+    """Return whether a flush would move only bytes that have not changed since the last flush."""
     if block.image is None or block.flushed is None:
         return False
     if flag == HB_SYS_MEM_CACHE_CLEAN:
@@ -139,7 +139,7 @@ def is_needless(block: Block, start: int, end: int, flag: int) -> bool:
 
 
 def needless_flush(span: Span, flag: int) -> Mistake:
-    """Advice on a flush that moves nothing."""
+    """Return advice about a flush that moves nothing."""
     is_clean = flag == HB_SYS_MEM_CACHE_CLEAN
     name, why = (
         ("CLEAN", "the CPU has changed no byte there") if is_clean else ("INVALIDATE", "no task has had the block")
@@ -153,7 +153,7 @@ def needless_flush(span: Span, flag: int) -> Mistake:
 
 
 def report_mistake(link: Link, mistake: Mistake) -> None:
-    """Have the board keep a mistake with the calling line; log it here when the board does not report it."""
+    """Have the board record a mistake with the calling line; log it here if the board does not report it."""
     site = call_site(MAX_SITE)
     text = f"{site}: {mistake.text}"
     if KINDS[mistake.kind].is_reported_at_once:

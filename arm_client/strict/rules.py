@@ -1,6 +1,6 @@
-"""When a task is wrong to submit in strict mode: rules over values alone, without a process or its memory.
+"""Rules for which tasks are wrong to submit in strict mode; they work on values, without a process or its memory.
 
-What an op does with an address, and how far it goes from there, is not known. So a rule reports nothing where a correct
+It is not known what an op does with an address, or how far it goes from there. So a rule reports nothing if a correct
 program could look the same.
 """
 
@@ -16,11 +16,11 @@ from hbrt.types import HB_DSP_RPC_CMD_PING
 
 WORD_BYTES = 8
 MAX_PARAMETER_BYTES = PAGE_BYTES
-"""So many bytes of an input block are searched. A larger block is data, rather than a structure."""
+"""Number of bytes of an input block to search; a larger block is data rather than a structure."""
 
 
 MAX_MARKS = 1024
-"""The most places of a block that are remembered, of those that the program has flushed or passed."""
+"""Maximum number of places per block to remember, of those the program has flushed or passed."""
 
 
 class Span(NamedTuple):
@@ -33,11 +33,11 @@ class Span(NamedTuple):
         return f"{self.start:#x}+{self.end - self.start:#x}"
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in it."""
+        """Return whether it contains an address."""
         return self.start <= address < self.end
 
     def common(self, other: Span) -> Span | None:
-        """What two ranges share, or None."""
+        """Return the overlap of two ranges, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Span(start, end) if start < end else None
 
@@ -49,11 +49,11 @@ class TaskFootprint(NamedTuple):
         cmd: Command number.
         priority: 0..255.
         custom_id: Smaller first among equal priorities.
-        cores: Cores that may run it, as a mask that is not 0.
-        input: Its input block, empty when it has none.
+        cores: Cores that may run it, as a nonzero mask.
+        input: Its input block, empty if it has none.
         output: Its output block, likewise.
         pointers: Addresses of device memory in the input block, by their offset there.
-        numbers: What else stands in the input block: its first bytes, with 0 for each address.
+        numbers: The rest of the input block: its first bytes, with 0 for each address.
     """
 
     cmd: int
@@ -67,17 +67,17 @@ class TaskFootprint(NamedTuple):
 
     @property
     def targets(self) -> frozenset[int]:
-        """Addresses in its structure that lie in its output block: where the structure has the op write."""
+        """Addresses in its structure that point into its output block: where the op is told to write."""
         return frozenset(address for _, address in self.pointers if self.output.holds(address))
 
     @property
     def beside(self) -> list[tuple[int, int]]:
-        """The addresses in its structure that lie outside the structure, by their offset there."""
+        """Addresses in its structure that point outside the structure, by their offset there."""
         return [(at, address) for at, address in self.pointers if not self.input.holds(address)]
 
     @property
     def sources(self) -> frozenset[int]:
-        """Addresses in its structure that lie elsewhere; those in the structure itself by their offset in it."""
+        """Addresses in its structure that point elsewhere; those into the structure itself as offsets in it."""
         return frozenset(
             address - self.input.start if self.input.holds(address) else address
             for _, address in self.pointers
@@ -85,13 +85,13 @@ class TaskFootprint(NamedTuple):
         )
 
     def may_write(self, span: Span) -> bool:
-        """Whether it may write a part of its output block; its structure may name another part."""
+        """Return whether it may write a part of its output block; its structure may name another part."""
         targets = self.targets
         return not targets or any(span.holds(target) for target in targets)
 
 
 class DataRace(NamedTuple):
-    """Memory that two unfinished tasks use: where, and what each does there (READS, WRITES, POINTS)."""
+    """Memory used by two unfinished tasks: where, and what each does there (READS, WRITES, POINTS)."""
 
     span: Span
     new: int
@@ -99,46 +99,45 @@ class DataRace(NamedTuple):
 
 
 def words(raw: memoryview) -> list[tuple[int, int]]:
-    """The aligned 8-byte words of a structure that are not 0, by their offset.
+    """Return the nonzero aligned 8-byte words of a structure, by offset.
 
     Args:
-        raw: Its bytes; all but the first MAX_PARAMETER_BYTES are left out.
+        raw: Its bytes; only the first MAX_PARAMETER_BYTES are used.
     """
     size = min(len(raw), MAX_PARAMETER_BYTES) // WORD_BYTES * WORD_BYTES
     return [(at * WORD_BYTES, word) for at, word in enumerate(raw[:size].cast("Q")) if word]
 
 
 def are_never_at_once(new: TaskFootprint, old: TaskFootprint) -> bool:
-    """Whether one core runs both tasks, one after the other; a new task that preempts would start in the middle."""
+    """Return whether one core runs both tasks in sequence; a new task that preempts would start in the middle."""
     interrupts = new.priority >= PRIORITY_URGENT and new.priority > old.priority
     return new.cores == old.cores and new.cores.bit_count() == 1 and not interrupts
 
 
 def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
-    """Whether two tasks with one output block may be halves of one footprint, each of which writes its own part.
+    """Return whether two tasks with the same output block may each write their own part of it.
 
     They may when their structures name different places of it, when numbers in the structures of one command differ
-    (rows, an index), or when the op can choose its part by its core. Copies of one task write the same bytes. Of all
-    other tasks with one output block, the later one replaces the result of the earlier one: two tasks that differ
-    in their sources alone, for example.
+    (rows, an index), or when the op can choose its part by its core. Copies of one task write the same bytes. Otherwise
+    the later task replaces the result of the earlier one: for example, if they differ only in their sources.
     """
     if (new.targets or {new.output.start}) != (old.targets or {old.output.start}) and (new.targets or old.targets):
         return True
     if new.cmd != old.cmd:
         return False
-    if new.input == old.input:  # one structure for both tasks: no numbers differ
+    if new.input == old.input:  # both tasks use one structure: no numbers differ
         return not new.cores & old.cores
     are_structures = bool(new.pointers or old.pointers)
     if new.numbers != old.numbers:
-        return are_structures  # else data
+        return are_structures  # otherwise data
     is_all_seen = new.input.end - new.input.start <= MAX_PARAMETER_BYTES
     return new.sources == old.sources and (are_structures or is_all_seen)
 
 
 def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
-    """The data race of a new task with an unfinished one; None when none is certain.
+    """Return the data race between a new task and an unfinished one; None if none is certain.
 
-    Two reads are no race. Memory that both structures point to is none either: both tasks may only read it.
+    Two reads are not a race. Neither is memory that both structures point to: both tasks may only read it.
     """
     if HB_DSP_RPC_CMD_PING in {new.cmd, old.cmd} or are_never_at_once(new, old):
         return None
@@ -149,7 +148,7 @@ def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
     if (span := old.output.common(new.input)) and old.may_write(span):
         return DataRace(span, READS, WRITES)
     if new.cmd == old.cmd and new.pointers == old.pointers:
-        return None  # perhaps a table of all buffers, with a number that selects one
+        return None  # may be a table of all buffers, with a number that selects one
     if span := _pointed(old, new):
         return DataRace(span, WRITES, POINTS)
     if span := _pointed(new, old):
@@ -158,7 +157,7 @@ def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
 
 
 def _pointed(user: TaskFootprint, writer: TaskFootprint) -> Span | None:
-    """The word in the writer's output that the user's structure has an address of."""
+    """Return the word in the writer's output whose address is in the user's structure."""
     for _, address in user.pointers:
         span = Span(address, address + 1)
         if writer.output.holds(address) and not user.input.holds(address) and writer.may_write(span):
@@ -167,12 +166,12 @@ def _pointed(user: TaskFootprint, writer: TaskFootprint) -> Span | None:
 
 
 def reach(start: int, end: int, marks: list[int]) -> int:
-    """The certain end of the memory that begins at an address: the next place that the program has used.
+    """Return the certain end of memory that starts at an address: the next place that the program has used.
 
     Args:
         start: The address.
         end: End of its block.
-        marks: Where ranges begin or end that the program flushed, or gave a task; sorted.
+        marks: Sorted starts and ends of ranges that the program flushed or gave to a task.
     """
     at = bisect_right(marks, start)
     return min(end, marks[at]) if at < len(marks) else end

@@ -1,9 +1,8 @@
-"""Reads, by the CPU, of cached memory that a task wrote and that was not invalidated, under the check ``coherence``.
+"""CPU reads of cached memory that a task wrote and that was not invalidated, under the check ``coherence``.
 
-When the program has seen the end of a task, the pages of a block's image in which the device's bytes have changed are
-closed. The first access to such a page opens it. The access is a mistake when it is a read, by code that is not the
-runtime's, in a cache line that has a stale byte: it reads the contents from before the task. Stale bytes that are never
-read are no mistake.
+When the program has seen a task end, the pages of a block's image whose device bytes have changed are closed. The first
+access to such a page opens it. The access is a mistake if it is a read, by code outside the runtime, in a cache line
+with a stale byte: it reads the contents from before the task. Stale bytes that are never read are not a mistake.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from arm_client.memory.blocks import Blocks
 
 _RUNTIME = {"arm_client", "hbrt"}
-# Frames between the program's line and numpy: handlers of the fault, and arrays.
+# Frames between the program's line and numpy: fault handlers and arrays.
 _BETWEEN = (
     "arm_client/strict/stale.py",
     "arm_client/strict/late_views.py",
@@ -43,7 +42,7 @@ _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class _Writer(NamedTuple):
-    """The task that wrote a block last: its command, and the line that submitted it."""
+    """The task that last wrote a block: its command, and the line that submitted it."""
 
     block: Block
     cmd: int
@@ -51,17 +50,17 @@ class _Writer(NamedTuple):
 
 
 class StaleReads:
-    """Closes stale pages of this process's blocks, and finds reads there.
+    """Closes stale pages of this process's blocks, and detects reads there.
 
     Args:
         blocks: Its memory.
-        find: Takes a mistake.
+        find: Receives a mistake.
     """
 
     def __init__(self, blocks: Blocks, find: Callable[[Mistake], None]) -> None:
         self._blocks = blocks
         self._find = find
-        self._closed: dict[int, _Writer] = {}  # by address of the page
+        self._closed: dict[int, _Writer] = {}  # by page address
 
     def close_stale(self, block: Block, cmd: int, site: str) -> None:
         """Close the pages of a block that a task has made stale.
@@ -75,21 +74,21 @@ class StaleReads:
             return
         import numpy as np
 
-        on_fault(self._on_fault)  # each time: a library, such as a test runner, may have set its own handler since
+        on_fault(self._on_fault)  # every time, since a library such as a test runner may have installed its own handler
         for page in np.unique(np.flatnonzero(_stale_bytes(block, 0, block.size_bytes)) // PAGE_BYTES):
             address = block.address + int(page) * PAGE_BYTES
             if not mprotect(address, PAGE_BYTES, _CLOSED):
                 self._closed[address] = _Writer(block, cmd, site)
 
     def note_flush(self, block: Block) -> None:
-        """Compute anew which bytes of a block are stale after a flush, which may be of a part of it."""
+        """Recompute which bytes of a block are stale after a flush of all or part of it."""
         writers = [writer for writer in self._closed.values() if writer.block is block]
         self._open(block)
         if writers:
             self.close_stale(*writers[0])
 
     def close(self) -> None:
-        """Open all pages, and handle no fault anymore."""
+        """Open all pages, and stop handling faults."""
         for writer in list(self._closed.values()):
             self._open(writer.block)
         no_fault(self._on_fault)
@@ -118,10 +117,10 @@ class StaleReads:
 
 
 def program_line(frame: FrameType | None) -> str:
-    """``file:line`` of the innermost code below the handler of a fault; empty when it is the runtime's own."""
+    """Return ``file:line`` of the innermost code below a fault handler; empty if it is the runtime's own."""
     while frame is not None and frame.f_code.co_filename.endswith(_BETWEEN):
         frame = frame.f_back
-    if frame is None:  # no Python runs below the fault
+    if frame is None:  # no Python code below the fault
         return call_site.of_c()
     if frame.f_globals.get("__name__", "").partition(".")[0] in _RUNTIME:
         return ""
@@ -129,7 +128,7 @@ def program_line(frame: FrameType | None) -> str:
 
 
 def _stale_bytes(block: Block, start: int, end: int) -> NDArray[np.bool_]:
-    """Which bytes of a range the device has changed since the last flush, and the CPU has not."""
+    """Return which bytes of a range the device, but not the CPU, has changed since the last flush."""
     import numpy as np
 
     views = (block.base, block.flushed, block.image)

@@ -1,9 +1,9 @@
-"""Parameter structures that a program gives to ops: found under the check layout, each class once.
+"""Parameter structures that a program passes to ops, found under the check layout, once per class.
 
-A call of the C names gives an address alone. Its structures are the ctypes objects that lie in the input block when the
-task is submitted, as ``Param.from_buffer(mem.view())`` makes them. The search for them goes through all objects of the
-process, which takes milliseconds. So it runs once for each stack from which the program submits. Those of a program in
-C are found in its source, once for each line that submits.
+A call of the C names gives only an address. Its structures are the ctypes objects in the input block when the task is
+submitted, as created by ``Param.from_buffer(mem.view())``. Finding them means searching all objects of the process,
+which takes milliseconds, so it is done once per stack from which the program submits. Those of a C program are found in
+its source, once per submitting line.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _log = logging.getLogger("hbrt")
 
 
 class StructureWatch:
-    """Finds what the DSP may read differently in the structures of one program.
+    """Finds fields in a program's structures that the DSP may read differently.
 
     Args:
-        report: Takes a mistake.
+        report: Receives a mistake.
     """
 
     def __init__(self, report: Callable[[Mistake], None]) -> None:
@@ -62,7 +62,7 @@ class StructureWatch:
                 self.check_class(kind)
 
     def _check_c(self, c_line: str) -> None:
-        """Check the structures in the input block of a call at a line of C; without its source, nothing is said."""
+        """Check the structures in the input block of a call at a C line; does nothing without the source."""
         file, _, line = c_line.rpartition(":")
         read = _reader_of_c()
         if read is None or not line.isdigit() or not Path(file).is_file():
@@ -70,7 +70,7 @@ class StructureWatch:
         try:
             found = read(Path(file), int(line), include_dir("arm"))
         except LayoutError as error:
-            self._report(Mistake("dsp-layout", f"A parameter structure of C: {error}", (Place("submitted"),)))
+            self._report(Mistake("dsp-layout", f"A C parameter structure: {error}", (Place("submitted"),)))
             return
         except Exception as error:  # noqa: BLE001 - a call must not fail by a look at its source
             let_out(error)
@@ -83,7 +83,7 @@ class StructureWatch:
                     self._report(mistake)
 
     def check_class(self, kind: type[Any]) -> None:
-        """Check a class of ctypes structures; the runtime's own classes are the same on both sides."""
+        """Check a ctypes structure class; the runtime's own classes are the same on both sides."""
         if kind in self._known or _is_the_runtimes(kind):
             return
         self._known.add(kind)
@@ -93,13 +93,12 @@ class StructureWatch:
 
 @functools.cache
 def _reader_of_c() -> Callable[[Path, int, Path], list[Structure]] | None:
-    """What reads the structures of a call in C; None, with a warning, without libclang."""
+    """Return the reader of a C call's structures; None, with a warning, without libclang."""
     try:
         from hbrt.layout.c_parameters import parameters_of_call
     except ImportError as error:
         _log.warning(
-            "The check layout cannot check C structures: they are read with libclang, which cannot be loaded (%s). "
-            "To have it, %s.",
+            "The check layout cannot check C structures, because libclang cannot be loaded (%s). To install it, %s.",
             error,
             how_to_install("layout"),
         )
@@ -108,7 +107,7 @@ def _reader_of_c() -> Callable[[Path, int, Path], list[Structure]] | None:
 
 
 def mistakes_of(kind: type[Any]) -> list[Mistake]:
-    """What the DSP may read differently in a class of ctypes structures: its holes, pointers, byte order."""
+    """Report what the DSP may read differently in a ctypes structure class: holes, pointers, byte order."""
     site = declared_at(kind)
     try:
         return _mistakes_in(of_class(kind, site, is_known=_is_the_runtimes), site)
@@ -118,7 +117,7 @@ def mistakes_of(kind: type[Any]) -> list[Mistake]:
 
 
 def _told(name: str, site: str | None) -> tuple[str, tuple[Place, Place]]:
-    """How a sentence begins, and its places."""
+    """Return the beginning of a message, and its places."""
     named = f"The parameter structure {name}{f' ({site})' if site else ''}"
     return named, (Place("submitted"), Place("declared", site))
 
@@ -135,7 +134,7 @@ def _mistakes_in(structure: Structure, site: str | None) -> list[Mistake]:
 
 
 def _classes_in(start: int, end: int) -> set[type[Any]]:
-    """The classes of the ctypes structures that lie in a range of addresses."""
+    """Return the classes of the ctypes structures in an address range."""
     kinds = (ctypes.Structure, ctypes.Union)
     found = (one for one in gc.get_objects() if issubclass(type(one), kinds))
     return {
@@ -144,7 +143,7 @@ def _classes_in(start: int, end: int) -> set[type[Any]]:
 
 
 def _stack() -> int:
-    """A number for this thread's stack: the lines from its first function to this one."""
+    """Return a number for this thread's stack: the lines from its first function to this one."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
     lines = []
     while frame is not None:
@@ -154,6 +153,6 @@ def _stack() -> int:
 
 
 def _is_the_runtimes(kind: type[Any]) -> bool:
-    """Whether the runtime declares each of its fields."""
+    """Return whether the runtime declares all of its fields."""
     declare = [base for base in kind.__mro__ if "_fields_" in vars(base)]
     return bool(declare) and all(base.__module__.partition(".")[0] in LIBRARIES for base in declare)

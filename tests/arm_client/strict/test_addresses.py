@@ -114,7 +114,7 @@ def test_memory_flushed_after_it_was_freed(
     assert hb.hbSysFreeMem(mem) == 0
     assert findings() == []
     assert hb.hbSysFlushMem(mem, hb.HB_SYS_MEM_CACHE_CLEAN) == hb.HB_SYS_INVALID_ARGUMENT
-    assert "Flush a block before it is freed." in hb.last_error()
+    assert "Flush a block before freeing it." in hb.last_error()
     (found,) = findings()
     assert (found.kind, set(sites(found))) == ("use-after-free", {"flushed", "freed", "allocated"})
     assert len(set(sites(found).values())) == 3

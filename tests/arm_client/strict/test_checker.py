@@ -191,7 +191,7 @@ class TestMemoryThatIsPointedTo:
         assert "conftest.py:" in said
         assert (
             f": The memory at {source.phyAddr + 16:#x}, whose address is at offset 0 of the input block "
-            f"{params.phyAddr:#x}, holds 4 bytes that the CPU changed and did not clean:" in said
+            f"{params.phyAddr:#x}, holds 4 bytes that the CPU changed but did not clean:" in said
         )
 
     def test_is_looked_at_in_each_submission(self, chip: Chip) -> None:

@@ -81,7 +81,7 @@ def test_the_first_use_is_named(
     use(array)
     (found,) = findings_of(board)
     assert found.kind == "use-after-free"
-    assert f" is {'read' if use is read else 'written'}, by an array or a view: the block " in found.text
+    assert f" is {'read' if use is read else 'written'} through an array or a view: the block " in found.text
     used, freed, allocated = found.places
     assert str(used.site).startswith(f"{__file__}:{use.__code__.co_firstlineno + 1}")
     assert all(str(place.site).startswith(__file__) for place in (freed, allocated))
