@@ -1,1 +1,1 @@
-"""How tasks and memory reach a board through a relay, on this machine or on another one."""
+"""How tasks and memory reach a board through a relay, on this machine or another."""

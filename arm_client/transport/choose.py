@@ -1,4 +1,4 @@
-"""Which way this process takes to a board: its own hands, a relay, or a connection to another machine."""
+"""How this process reaches a board: directly, through a relay, or over a connection to another machine."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CARRIERS = {
     "scheduled": ("arm_client.transport.scheduled", "Scheduled"),
     "remote": ("arm_client.transport.remote", "Remote"),
 }
-"""The carrier of each mode: its module, loaded when the mode is taken, and its class."""
+"""The carrier of each mode: its module, loaded when the mode is used, and its class."""
 _HERE = "arm_client.transport"
 _ALONE = ("HBRT_RECORD", "HBRT_SCHEDULE")
 _NO_ROUTES = Routing()
 
 
 class Attachment(NamedTuple):
-    """What a process has of a board."""
+    """A process's objects for a board."""
 
     link: Link
     tasks: Tasks
@@ -53,13 +53,13 @@ def attach(
 
     Args:
         board: The board.
-        watch: Takes the link, begins what watches this process's tasks, and returns whether cached memory is strict.
+        watch: Receives the link, starts watching this process's tasks, and returns whether cached memory is strict.
         routing: The commands that other boards run.
         is_inline: Whether this process runs the ops itself.
 
     Raises:
-        BoardError: the board, or one of a route, cannot be reached, or refuses this process. BadSettingError: the mode
-            is not one. WrongUseError: a setting goes with no route.
+        BoardError: the board, or a route's board, cannot be reached or refuses this process. BadSettingError: unknown
+            mode. WrongUseError: a setting cannot be combined with routes.
     """
     mode = _mode(board, is_inline=is_inline)
     if routing.routes:
@@ -108,21 +108,21 @@ def _dial(board: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory]) ->
 def _check_routes(board: BoardRef) -> None:
     if isinstance(board, RemoteBoard):
         raise WrongUseError(
-            f"HBRT_ROUTE sends commands from a board of this machine to another one, but this "
-            f"program's board is {board.name}: name a board of this machine in HBRT_BOARD, or none for "
+            f"HBRT_ROUTE sends commands from a board on this machine to another one, but this "
+            f"program's board is {board.name}: set HBRT_BOARD to a board on this machine, or unset it for "
             f"a private one."
         )
     for name in _ALONE:
         if settings.is_given(name):
             raise WrongUseError(
-                f"{name} and HBRT_ROUTE cannot be combined: the work of another board is not visible here. Unset one."
+                f"{name} and HBRT_ROUTE cannot be combined: the other board's work is not visible here. Unset one."
             )
 
 
 def _attach_routed(
     link: Link, inner: Carrier, routing: Routing, *, polls: bool, is_strict: bool
 ) -> tuple[Tasks, Blocks]:
-    """Attach to the boards of the routes, too."""
+    """Also attach to the boards of the routes."""
     from arm_client.transport.routed.blocks import RoutedBlocks
     from arm_client.transport.routed.carrier import Routed
 

@@ -1,4 +1,4 @@
-"""Inline mode: this process runs each task itself when it is submitted, as a core of its board."""
+"""Inline mode: this process acts as a core of its board and runs each task when it is submitted."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class Inline(Carrier, Watcher):
-    """Runs the tasks; ``load`` it before the first one."""
+    """Runs the tasks; call ``load`` before the first one."""
 
     def __init__(self) -> None:
         self._core: Any = None
         self._errors: dict[int, BaseException] = {}  # by handle
 
     def carry(self, tasks: Tasks) -> None:
-        """As ``Carrier.carry``."""
+        """See ``Carrier.carry``."""
         super().carry(tasks)
         tasks.watchers.append(self)
 
     def load(
         self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
     ) -> None:
-        """As ``Carrier.load``."""
-        # The DSP side, loaded by name as hbrt.board.launch does: this package does not import that one.
+        """See ``Carrier.load``."""
+        # The DSP side, loaded by name as in hbrt.board.launch: this package does not import that one.
         inline = importlib.import_module("dsp_server.core.inline")
         link = self.tasks.link
         client = link.client_id, link.doorbell
@@ -44,23 +44,23 @@ class Inline(Carrier, Watcher):
         )
 
     def own_ops(self) -> dict[int, str]:
-        """As ``Carrier.own_ops``."""
+        """See ``Carrier.own_ops``."""
         ops: dict[int, str] = self._core.ops()
         return ops
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """As ``Carrier.follow_trace``; the core has a ring beside this one."""
+        """Like ``Carrier.follow_trace``; the core has a ring of its own."""
         self._core.follow_trace(ring)
 
     def elsewhere(self, cmd: int) -> int:  # noqa: ARG002 - it runs all
-        """As ``Carrier.elsewhere``."""
+        """See ``Carrier.elsewhere``."""
         return OF_ITS_OWNER
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
-        """Run a task; it has ended when this returns.
+        """Run a task to completion.
 
         Raises:
-            KeyboardInterrupt, SystemExit, BdbQuit: of the op.
+            KeyboardInterrupt, SystemExit, BdbQuit: raised by the op.
         """
         slot = self.make_ready(handle)
         if (error := self._core.run(slot)) is not None:
@@ -68,21 +68,21 @@ class Inline(Carrier, Watcher):
         return handle
 
     def make_ready(self, handle: int) -> int:
-        """Have a task wait for its owner, as the daemon sees it, so that no watchdog ends it; returns its slot."""
+        """Show the daemon a task that waits for its owner, so that no watchdog ends it; returns its slot."""
         slot = handle & SLOT_MASK
         self.tasks.map[self.tasks.states + slot] = State.READY
         return slot
 
     def cause(self, handle: int) -> BaseException | None:
-        """As ``Carrier.cause``: what the op raised."""
+        """Like ``Carrier.cause``: what the op raised."""
         return self._errors.get(handle)
 
     def released(self, handle: int) -> None:
-        """As ``Watcher.released``."""
+        """See ``Watcher.released``."""
         self._errors.pop(handle, None)
 
     def close(self) -> None:
-        """As ``Carrier.close``; have no core any more."""
+        """Like ``Carrier.close``; drop the core."""
         if self._core is not None:
             self._core.close()
             self._core = None

@@ -1,4 +1,4 @@
-"""The attachment to a board that a farm leases: as to one of another machine, for as long as the lease."""
+"""The attachment to a board leased from a farm: like one on another machine, for the duration of the lease."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hbrt.remote.lease import LAST_WORD_SECONDS, Lease
 
 
 class LeasedLink(RemoteLink):
-    """This process's attachment to a board of a farm; waits until there is one.
+    """This process's attachment to a farm's board; waits until one is free.
 
     Args:
         farm: Its address.
-        new_memory: As of ``RemoteLink``.
+        new_memory: As for ``RemoteLink``.
 
     Raises:
-        BoardError: as of ``Lease`` and ``RemoteLink``.
+        BoardError: as for ``Lease`` and ``RemoteLink``.
     """
 
     def __init__(self, farm: RemoteBoard, new_memory: Callable[[Ddr, int], RemoteMemory] = RemoteMemory) -> None:
@@ -33,7 +33,7 @@ class LeasedLink(RemoteLink):
         except BaseException as error:
             try:
                 if isinstance(error, RefusedError):
-                    self._granted.hear(LAST_WORD_SECONDS)  # it may have taken the board back meanwhile
+                    self._granted.hear(LAST_WORD_SECONDS)  # the farm may have taken the board back meanwhile
             finally:
                 self._granted.close()
             raise
@@ -41,15 +41,15 @@ class LeasedLink(RemoteLink):
 
     @property
     def address(self) -> str:
-        """As of ``Link``: the farm would give a fork's child another board."""
+        """As for ``Link``: the farm would give a forked child another board."""
         return str(self._granted.board.path)
 
     def _watched(self) -> dict[Any, Callable[[], None]]:
-        """The farm reports why it takes the board back before the board ends, which says less by itself."""
+        """The farm reports why it takes the board back before the board ends, which itself says less."""
         return dict.fromkeys(self._granted.sources, self._granted.hear)
 
     def _on_lost(self, status: int, why: str) -> None:
-        """Give back what is of no use anymore; the farm knows why it took the board."""
+        """Return the useless lease; the farm knows why it took the board."""
         if not self.fault:
             try:
                 self._granted.hear(LAST_WORD_SECONDS)
@@ -59,6 +59,6 @@ class LeasedLink(RemoteLink):
         super()._on_lost(status, why)
 
     def close(self) -> None:
-        """Detach, and give the board back."""
+        """Detach, and return the board to the farm."""
         super().close()
         self._granted.close()

@@ -1,8 +1,8 @@
-"""Requests that one thread (the carrier) sends and answers for all others, and that are undone when nobody takes them.
+"""Requests that one thread (the carrier) sends and answers for all others, undone if nobody takes the answer.
 
-An interrupt (Ctrl-C, a signal's handler that raises) may end a request at the entry of any function and after any call
-of one in C, but in the main thread alone. So the carrier does all that must not be torn apart, and what was granted to
-an asker that was interrupted is given back. A handler may itself ask in the middle of a request: it holds no lock.
+An interrupt (Ctrl-C, or a signal handler that raises) may end a request at the entry of any function and after any C
+call, but only in the main thread. So the carrier does everything that must be atomic, and whatever was granted to an
+interrupted caller is undone. A handler may itself send a request in the middle of one, which holds no lock.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from hbrt.attach.question import Question
 
 
 class Questions:
-    """The questions that have no answer yet, or whose answer nobody has taken yet."""
+    """Questions that have no answer yet, or whose answer has not been taken."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._open: dict[int, Question] = {}
 
     def ask(self, question: Question, put: Callable[[int], float], refuse: Callable[[], None]) -> Any:
-        """Ask and wait; returns the answer.
+        """Send a question and wait; returns the answer.
 
         Args:
-            question: What is asked.
-            put: Hands it to the carrier under a number, and sets ``sent``; returns how long to wait, in seconds.
-            refuse: Raises what there is to say when no answer came.
+            question: The question.
+            put: Passes it to the carrier under a number, and sets ``sent``; returns how long to wait, in seconds.
+            refuse: Raises the error for a missing answer.
         """
         number = 0
         try:
@@ -41,17 +41,17 @@ class Questions:
                 self._open.pop(number, None)
             self._undo_left(number, question)
             raise
-        # Nothing is called from here on: no interrupt comes between the answer and who asked.
+        # Call nothing from here on, so that no interrupt comes between the answer and the caller.
         del self._open[number]
         return question.answer
 
     def leave(self, question: Question, put: Callable[[int], float]) -> None:
-        """Ask, and wait for no answer."""
+        """Send a question without waiting for the answer."""
         question.is_left = True
         put(self._add(question))
 
     def answer(self, number: int, answer: Any) -> None:
-        """By the carrier: an answer has come."""
+        """Called by the carrier: deliver an answer."""
         question = self._open.get(number)
         if question is not None:
             question.answer = answer if question.on_answer is None else question.on_answer(answer)
@@ -60,7 +60,7 @@ class Questions:
             question.end()
 
     def end(self) -> None:
-        """End every wait: no answer comes anymore."""
+        """End every wait, because no more answers will come."""
         for question in list(self._open.values()):
             question.end()
 
@@ -70,7 +70,7 @@ class Questions:
         return number
 
     def _undo_left(self, number: int, question: Question) -> None:
-        """Undo an answer that nobody takes, once: by its asker or by the carrier, the later of the two."""
+        """Undo an answer that nobody takes, once: by its caller or by the carrier, whichever comes later."""
         if question.answer is None or self._open.pop(number, None) is None:
             return
         if question.undo is not None:

@@ -1,12 +1,12 @@
 """Relay mode: a relay queues the tasks.
 
 The slots are this process's own, as in direct mode. Publishing sends the descriptor, which is in its slot and SENT, to
-the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this process, which waits,
-reads and releases by itself.
+the relay, which makes the slot READY. From then on everything is as in direct mode: the core rings this process, which
+waits, reads and releases by itself.
 
-A relay that dies is noticed by its process's end, one that hangs by a beat that it does not answer; either way every
-task under way ends as HB_DSP_RELAY_LOST at once, and the next submission finds or starts another relay. The handle of a
-task that was lost this way leaves the slot, which is taken back like that of a released task, and is remembered apart.
+A dead relay is detected by its process's end, a hung one by an unanswered heartbeat; either way every pending task ends
+as HB_DSP_RELAY_LOST at once, and the next submission finds or starts another relay. The handle of a task lost this way
+is kept separately; its slot is reclaimed like that of a released task.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ BYE_LINGER_MS = 200
 _DONE = int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
 REQUEST_BYTES = SUBMISSION.size
-_NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
+_NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # the part of a SUBMIT before its REQUEST
 TRIES = 2
 TAKES_NO_MORE = "The relay accepts no more messages from this process."
 
 
 class Relay(Carrier):
-    """Sends tasks to the relay of the board."""
+    """Sends tasks to the board's relay."""
 
     _link: LocalLink
 
     def __init__(self) -> None:
-        # Between the threads that send and the one that finds the relay gone. Reentrant, since a signal's handler may
+        # # Between the sending threads and the one that finds the relay gone. Reentrant, since a signal handler may
         # submit a task in the middle, in the same thread.
         self.table = threading.RLock()
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None
         self._opening = threading.RLock()
         self._heard_at = 0.0
-        self._pinged_at = 0.0  # 0 when no answer is due
+        self._pinged_at = 0.0  # 0 if no answer is due
 
     def carry(self, tasks: Tasks) -> None:
-        """As ``Carrier.carry``."""
+        """See ``Carrier.carry``."""
         super().carry(tasks)
         self._link = cast("LocalLink", tasks.link)
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
-        """Send a task to a relay that lives; finds or starts one."""
+        """Send a task to a live relay; finds or starts one."""
         tasks = self.tasks
         record = tasks.records + (handle & SLOT_MASK) * SLOT_RECORD_BYTES
         for _ in range(TRIES):
@@ -74,9 +74,9 @@ class Relay(Carrier):
                 return refused
             with self.table:
                 channel = self._channel
-                if channel is None:  # it was lost while this thread came here
+                if channel is None:  # lost before this thread got here
                     continue
-                if handle in tasks.lost:  # with the relay before this one, which never had it
+                if handle in tasks.lost:  # lost with the previous relay, which never had it
                     return handle
                 try:
                     self._send(channel, handle, tasks.map[record : record + REQUEST_BYTES])
@@ -93,7 +93,7 @@ class Relay(Carrier):
         channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request)
 
     def _is_gone(self, channel: RelayChannel, unsent: int, error: OSError) -> bool:
-        """End the tasks of a relay that took no message; whether it is gone, so that another one may be had."""
+        """End the tasks of a relay that accepted no message; returns whether it is gone, so another may be used."""
         is_gone = not isinstance(error, BlockingIOError)
         self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel) if is_gone else TAKES_NO_MORE, unsent)
         return is_gone
@@ -108,12 +108,12 @@ class Relay(Carrier):
 
     @property
     def relay_pid(self) -> int | None:
-        """Process of the relay that gets the tasks; None when there is none now."""
+        """Process of the relay that receives the tasks; None if there is none now."""
         channel = self._channel
         return None if channel is None else channel.pid
 
     def _connect(self) -> int:
-        """Have a channel to a relay that lives; finds or starts one. 0, or the status why there is none to be had."""
+        """Connect to a live relay; finds or starts one. Returns 0, or the status of the failure."""
         with self._opening:
             if self._channel is not None:
                 return 0
@@ -128,12 +128,12 @@ class Relay(Carrier):
                         channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
                         self._channel = channel
             finally:
-                if self._channel is not channel:  # an interrupt, or a signal's handler has opened one meanwhile
+                if self._channel is not channel:  # interrupted, or a signal handler opened one meanwhile
                     channel.close()
             return 0
 
     def _take_in(self, channel: RelayChannel) -> bool:
-        """Take in one frame of the relay; False when none has come, or it ends the session."""
+        """Process one frame from the relay; returns False if there is none, or it ends the session."""
         with self.table:
             raw = channel.take() if self._channel is channel else None
         if raw is None:
@@ -154,19 +154,19 @@ class Relay(Carrier):
         return True
 
     def _on_look(self, channel: RelayChannel) -> None:
-        """By the channel's thread: take in the relay's frames; ping a silent relay, and give a dead one up."""
+        """Called by the channel's thread: process the relay's frames; ping a silent relay, and give up a dead one."""
         while self._take_in(channel):
             pass
         now = time.monotonic()
         if self._pinged_at:
             if now - self._pinged_at > LOST_SECONDS:
-                why = f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s."
+                why = f"The relay (process {channel.pid}) has not responded for {LOST_SECONDS:g} s."
                 self._lose(channel, Status.HB_DSP_RELAY_LOST, why)
         elif now - self._heard_at >= BEAT_SECONDS and self._has_tasks():
             with self.table:
                 if self._channel is channel:
                     self._pinged_at = now
-                    with contextlib.suppress(zmq.ZMQError):  # it takes no more: its silence says so in time
+                    with contextlib.suppress(zmq.ZMQError):  # it accepts no more; its silence will show in time
                         channel.send(encode(RelayFrame.PING, 0), _NOBLOCK)
 
     def _has_tasks(self) -> bool:
@@ -179,7 +179,7 @@ class Relay(Carrier):
         self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel))
 
     def _lose(self, channel: RelayChannel, status: int, why: str, unsent: int = 0) -> None:
-        """End every task under way but one that it never got, since nobody says what the relay did with them."""
+        """End every pending task except any the relay never got, since it is unknown what it did with them."""
         tasks = self.tasks
         if status == Status.HB_DSP_BOARD_LOST:
             self._link.lose()
@@ -202,16 +202,16 @@ class Relay(Carrier):
         channel.close()
 
     def close(self) -> None:
-        """As ``Carrier.close``; say goodbye to the relay."""
+        """Like ``Carrier.close``; say goodbye to the relay."""
         with self.table:
             channel, self._channel = self._channel, None
             if channel is not None:
-                with contextlib.suppress(zmq.ZMQError):  # the daemon reports it to a relay that takes no more
+                with contextlib.suppress(zmq.ZMQError):  # the daemon informs a relay that accepts no more
                     channel.send(encode(RelayFrame.BYE), _NOBLOCK)
         if channel is not None:
             channel.close(BYE_LINGER_MS)
 
     def detach_in_child(self) -> None:
-        """As ``Carrier.detach_in_child``; the channel is the parent's."""
+        """Like ``Carrier.detach_in_child``; the channel is the parent's."""
         self.table, self._opening = threading.RLock(), threading.RLock()
-        self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket
+        self._parents, self._channel = self._channel, None  # kept: collecting it would close the parent's socket

@@ -1,4 +1,4 @@
-"""The way to a board's relay: find one, start one, say who this process is, send tasks, and notice its end."""
+"""The connection to a board's relay: find or start it, identify this process, send tasks, and detect its end."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ START_SECONDS = 30.0
 WELCOME_SECONDS = 10.0
 LOOK_MS = 50
 RECONNECT_MS = 5
-MAX_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
+MAX_UNREAD = 8192  # frames each way; more than the tasks that one process may have pending
 _TRIES = 3
-_MAX_DESCRIPTORS = 16  # 5 of a context, 2 of each of two sockets, 2 of the channel's own, and what starts a relay
-# Plain integers: pyzmq's are members of enums, and this is the hot path.
+_MAX_DESCRIPTORS = 16  # 5 for a context, 2 for each of two sockets, 2 for the channel, the rest to start a relay
+# Plain integers: pyzmq's are enum members, and this is the hot path.
 _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 _NO_SIGNAL = int(socket.MSG_NOSIGNAL)
 
 
 class RelayChannel:
-    """A connection to a relay that has welcomed this process. One thread at a time may use it.
+    """A connection to a relay that has accepted this process. Not for several threads at once.
 
-    A thread of the channel's own watches the relay: its last messages, its end, its silence.
+    The channel's own thread watches the relay: its last messages, its end, its silence.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RelayChannel:
         self._socket = socket
         self._tasks = tasks
         self.pid = pid
-        self.ticket = ticket  # what a SUBMIT shows
+        self.ticket = ticket  # shown by a SUBMIT
         self._pidfd = os.pidfd_open(pid)
         self._closing = os.eventfd(0, os.EFD_CLOEXEC)
         self._lock = threading.Lock()
@@ -67,16 +67,16 @@ class RelayChannel:
         self._get, self._recv = socket.getsockopt, socket.recv
 
     def take(self) -> bytes | None:
-        """One frame that has come, or None."""
+        """Return one received frame, or None."""
         return self._recv(_NOBLOCK) if self._get(_EVENTS) & _POLLIN else None  # type: ignore[operator]
 
     def watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_seconds: float) -> None:
-        """From now on, have its own thread call back, until the channel is closed.
+        """Start its thread, which calls back until the channel is closed.
 
         Args:
-            on_death: Called once, when the relay's process has ended.
-            on_look: Called when something may have come, and after ``beat_seconds`` without it.
-            beat_seconds: A send may take the sign that something has come: it is found then.
+            on_death: Called once, when the relay's process ends.
+            on_look: Called when something may have arrived, and after ``beat_seconds`` without anything.
+            beat_seconds: A send may consume the sign that something arrived; it is found at the next beat.
         """
         arguments = (on_death, on_look, beat_seconds * 1000)
         self._watcher = threading.Thread(target=self._watch, args=arguments, name="hbrt-relay", daemon=True)
@@ -97,7 +97,7 @@ class RelayChannel:
         self._close_descriptors()
 
     def close(self, linger_ms: int = 0) -> None:
-        """Close the connection; what is unsent gets ``linger_ms``."""
+        """Close the connection; unsent frames get ``linger_ms``."""
         self._tasks.close()
         self._socket.close(linger_ms)
         self._context.term()
@@ -117,11 +117,11 @@ class RelayChannel:
 
 
 def open_channel(link: LocalLink) -> RelayChannel:
-    """A channel to the relay of a board, which is started when none runs.
+    """Open a channel to a board's relay, starting one if none is running.
 
     Raises:
-        RequestRefusedError: none can be started, or it refuses this process: HB_DSP_RELAY_LOST or its own status; where
-            the board is gone that is why, whatever a relay of the next board on the same directory says.
+        RequestRefusedError: none can be started, or it refuses this process: HB_DSP_RELAY_LOST or its own status. If
+            the board is gone, that is the reason given, whatever a relay of the next board in the same directory says.
     """
     try:
         return _find_or_start(link)
@@ -130,7 +130,7 @@ def open_channel(link: LocalLink) -> RelayChannel:
             raise RequestRefusedError(link.fault, link.why_faulty()) from None
         if isinstance(error, RequestRefusedError):
             raise
-        why = f"The relay of board {link.paths.name} cannot be connected to: {error}."
+        why = f"Cannot connect to the relay of board {link.paths.name}: {error}."
         raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, why) from None
 
 
@@ -156,14 +156,14 @@ def _holder(paths: BoardPaths) -> int | None:
 
 
 def _connect(link: LocalLink) -> RelayChannel | None:
-    """A channel to the relay that runs; None when it ended before it answered."""
+    """Open a channel to the running relay; None if it ended before it answered."""
     context: zmq.Context[Any] = zmq.Context(io_threads=1)
     socket = context.socket(zmq.DEALER)
     tasks = channel = None
     try:
         socket.linger = 0
         socket.maxmsgsize = MAX_FRAME_BYTES
-        socket.reconnect_ivl = RECONNECT_MS  # a relay that starts has its lock before its socket
+        socket.reconnect_ivl = RECONNECT_MS  # a starting relay takes its lock before it opens its socket
         socket.sndhwm = socket.rcvhwm = MAX_UNREAD
         socket.connect(link.paths.relay_endpoint)
         nonce = secrets.token_hex(16)
@@ -184,7 +184,7 @@ def _connect(link: LocalLink) -> RelayChannel | None:
 
 
 def _await_welcome(link: LocalLink, socket: zmq.Socket[bytes]) -> tuple[int, int] | None:
-    """Process of the relay and the ticket that it gave; None when it ended before it answered."""
+    """Return the relay's process and its ticket; None if it ended before it answered."""
     deadline = time.monotonic() + WELCOME_SECONDS
     while time.monotonic() < deadline:
         if socket.poll(LOOK_MS):
@@ -209,7 +209,7 @@ def _await_welcome(link: LocalLink, socket: zmq.Socket[bytes]) -> tuple[int, int
 
 
 def _start(paths: BoardPaths) -> None:
-    """Start a relay, or find that another process has just done so."""
+    """Start a relay, unless another process has just done so."""
     found = shutil.which(PROGRAM)
     root = str(Path(__file__).resolve().parents[2])
     program = f"import sys; sys.path.append({root!r}); from dsp_server.commands.relay import main; main()"
@@ -224,31 +224,29 @@ def _start(paths: BoardPaths) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestRefusedError(
-            Status.HB_DSP_RELAY_LOST, f"The relay {command[0]} does not start: {error}."
-        ) from None
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"Cannot start the relay {command[0]}: {error}.") from None
     if done.returncode:
         why = done.stderr.decode("utf-8", "replace").strip()
         raise RequestRefusedError(
-            Status.HB_DSP_RELAY_LOST, f"The relay of board {paths.name} does not start ({command[0]}). {why}".strip()
+            Status.HB_DSP_RELAY_LOST, f"The relay of board {paths.name} failed to start ({command[0]}). {why}".strip()
         )
 
 
 class TaskStream:
-    """A connection to a relay's socket for tasks.
+    """Connect to a relay's task socket.
 
     Args:
         path: The socket's file.
-        patience_s: For a relay that reads nothing, at each task.
+        patience_s: How long each task waits for a relay that does not read.
 
     Raises:
-        OSError: nobody answers there.
+        OSError: nothing is listening there.
     """
 
     def __init__(self, path: str, patience_s: float) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            # The kernel's limit: one of Python's costs a call more at each task.
+            # The kernel's timeout: Python's would cost one more call per task.
             patience = struct.pack("@ll", int(patience_s), 0)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
             self._socket.connect(path)
@@ -258,14 +256,14 @@ class TaskStream:
         self._send = self._socket.send
 
     def send(self, message: bytes) -> None:
-        """Send a message, whole or not at all.
+        """Send a message atomically.
 
         Raises:
-            BlockingIOError: the relay has read nothing for the time of its patience.
+            BlockingIOError: the relay has read nothing within its patience.
             OSError: it has closed the connection.
         """
         self._send(message, _NO_SIGNAL)
 
     def close(self) -> None:
-        """Close the connection; what was sent still arrives."""
+        """Close the connection; messages already sent still arrive."""
         self._socket.close()

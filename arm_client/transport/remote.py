@@ -1,8 +1,8 @@
-"""Remote mode: a board of another machine runs the tasks, by way of the relay there.
+"""Remote mode: a board on another machine runs the tasks, through the relay there.
 
 The task table is this process's own, laid out like the board's: publishing marks a slot there READY and sends the
-descriptor; its end is written into it as a core writes into the board's. What looks at tasks (futures, callbacks, the C
-names) finds them there and knows no difference.
+descriptor; the task's end is written into the slot as a core would write into the board's. Code that reads tasks
+(futures, callbacks, the C names) finds them there and sees no difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Remote(Carrier):
     """Carries tasks over the connection to one remote board.
 
     Args:
-        on_ended: Called with the handle of each task that has ended, by the connection's thread.
+        on_ended: Called by the connection's thread with the handle of each finished task.
     """
 
     _link: RemoteLink
@@ -46,13 +46,13 @@ class Remote(Carrier):
         self.on_ended = on_ended
 
     def carry(self, tasks: Tasks) -> None:
-        """As ``Carrier.carry``."""
+        """See ``Carrier.carry``."""
         super().carry(tasks)
         self._link = cast("RemoteLink", tasks.link)
         self._link.on_end = self._on_end
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
-        """Send a task to the board, and before it what this process wrote."""
+        """Send this process's writes to the board, then a task."""
         tasks, slot = self.tasks, handle & SLOT_MASK
         record = tasks.records + slot * SLOT_RECORD_BYTES
         request = tasks.map[record : record + SUBMISSION.size]
@@ -61,7 +61,7 @@ class Remote(Carrier):
         return handle
 
     def state(self, handle: int, found: State) -> State:
-        """As ``Carrier.state``; asks the relay about a task that has not ended."""
+        """Like ``Carrier.state``; queries the relay about an unfinished task."""
         if found is not State.READY or self._link.fault:
             return found
         there = self._ask_of(RemoteFrame.ASK, handle)
@@ -69,7 +69,7 @@ class Remote(Carrier):
         return there if found is State.READY and there is State.RUNNING else found
 
     def cancel(self, slot: int) -> bool:
-        """As ``Carrier.cancel``; the relay is asked to."""
+        """Like ``Carrier.cancel``; sends a request to the relay."""
         tasks = self.tasks
         at = tasks.states + slot
         if tasks.map[at] != _READY or self._link.fault:
@@ -78,15 +78,15 @@ class Remote(Carrier):
         return tasks.map[at] == State.CANCELLED
 
     def drop(self, slot: int, handle: int) -> None:
-        """As ``Carrier.drop``."""
+        """See ``Carrier.drop``."""
         tasks = self.tasks
         tasks.map[tasks.states + slot] = _EMPTY
-        self._ask_of(RemoteFrame.DROP, handle)  # and wait for it: from here on a queued task must not run
+        self._ask_of(RemoteFrame.DROP, handle)  # wait for it: from here on a queued task must not run
         tasks.waiters.wake()
         tasks.free.append(slot)
 
     def _ask_of(self, kind: RemoteFrame, handle: int) -> State | None:
-        """State of a task at the relay, after it has done what the frame asks; None when the connection is gone."""
+        """Return a task's state at the relay after the frame's request; None if the connection is gone."""
 
         def frames_for(number: int) -> FrameSource:
             yield 0, encode(kind, number, handle)
@@ -97,10 +97,10 @@ class Remote(Carrier):
             return None
 
     def _on_end(self, raw: bytes, text: bytes) -> None:
-        """A task has ended, says the relay, and what it wrote has come: in the connection's thread.
+        """Handle the relay's report that a task has ended and its writes have arrived; in the connection's thread.
 
         Raises:
-            RefusedError: no core has had it, since the board is lost. MalformedMessageError: it is no end of a task.
+            RefusedError: no core got it, since the board is lost. MalformedMessageError: not the end of a task.
         """
         tasks = self.tasks
         handle, state, packed, work = TASK_END.unpack(raw)
@@ -109,7 +109,7 @@ class Remote(Carrier):
         slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
         if answer.core < 0 and answer.result in BOARD_LOST:  # an op may return any status
             raise RefusedError(answer.result, text.decode("utf-8", "replace"))
-        # A task that is released now keeps its slot until this thread has answered DROP.
+        # A task released now keeps its slot until this thread has answered DROP.
         if tasks.handles[slot] == handle and tasks.map[tasks.states + slot] < _DONE:
             answer = by_local_clock(answer, self._link.ahead_ns, tasks.mailbox.request(slot).sequence, now_ns)
             tasks.mailbox.write_work(slot, WORK.unpack(work))
@@ -120,16 +120,16 @@ class Remote(Carrier):
 
 
 def by_local_clock(answer: Answer, ahead_ns: int, submitted_ns: int, now_ns: int) -> Answer:
-    """A task's answer with its times by this machine's clock; a time of 0 stays 0.
+    """Convert an answer's times to this machine's clock; 0 stays 0.
 
-    The difference of the clocks is known to half of a message's way there and back, which a busy machine makes long.
-    The task ran between its submission and now, so all its times move together into that range.
+    The clock difference is known to within half a round trip, which is long on a busy machine.
+    The task ran between its submission and now, so all its times are shifted together into that range.
 
     Args:
-        answer: As the board wrote it, in nanoseconds of its monotonic clock.
-        ahead_ns: By how much the board's clock is believed to be ahead of this machine's.
+        answer: The board's answer, in nanoseconds of its monotonic clock.
+        ahead_ns: Estimate of how far the board's clock is ahead of this machine's.
         submitted_ns: When this machine submitted the task.
-        now_ns: When the end's message came.
+        now_ns: When the end message arrived.
     """
     times = [time_ns for time_ns in (answer.claim_ns, answer.start_ns, answer.done_ns) if time_ns]
     if times:

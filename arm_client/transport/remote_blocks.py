@@ -1,4 +1,4 @@
-"""Memory of a board on another machine, as calls use it: as ``Blocks``, but a flush moves bytes over the network."""
+"""Memory of a board on another machine, for calls: like ``Blocks``, but a flush moves bytes over the network."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class RemoteBlocks(Blocks):
-    """As ``Blocks``, on a board of another machine: a flush moves bytes, of memory that is not cached, too."""
+    """Like ``Blocks``, on another machine's board: a flush moves bytes, even of uncached memory."""
 
     def __init__(self, link: RemoteLink, tasks: Tasks, *, is_strict: bool = False) -> None:
         super().__init__(link, tasks, is_strict=is_strict)
         self._remote = link
 
     def isolate(self) -> None:
-        """As ``Blocks.isolate``: nobody else's blocks are in this process's copy of the memory."""
+        """Like ``Blocks.isolate``: this process's copy of the memory contains no other process's blocks."""
 
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
-        """CLEAN sends what this process wrote and waits until the board has it; INVALIDATE fetches what changed there.
+        """Send this process's writes and wait until the board has them (CLEAN), or fetch its changes (INVALIDATE).
 
         Raises:
-            RequestRefusedError: as ``Blocks.flush``; HB_DSP_RELAY_LOST or HB_DSP_BOARD_LOST when the way is gone.
+            RequestRefusedError: as ``Blocks.flush``; HB_DSP_RELAY_LOST or HB_DSP_BOARD_LOST if the connection is gone.
         """
         if flag == HB_SYS_MEM_CACHE_INVALIDATE and (block := self.holding(phy_addr)) is not None:
             self._remote.pull(block.phy_addr, block.size_bytes)

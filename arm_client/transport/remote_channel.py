@@ -1,7 +1,7 @@
-"""The connection to a board's relay on another machine, and the thread that keeps it.
+"""The connection to a board's relay on another machine, and the thread that maintains it.
 
-The thread alone uses the sockets: it sends what others put, hands over what comes, and reports the connection's end,
-which ZeroMQ finds by its heartbeats, also while this program computes and no Python runs.
+Only this thread uses the sockets: it sends what others queue, delivers what arrives, and reports the end of the
+connection, which ZeroMQ detects by heartbeats even while this program computes and no Python runs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from hbrt.remote.connection import RelayConnection
 from hbrt.remote.send_window import FrameSource, SendWindow
 from hbrt.status import Status
 
-WELCOME_SECONDS = 15.0  # longer than the relay waits for a daemon that hangs: so it can say so
+WELCOME_SECONDS = 15.0  # longer than the relay waits for a hung daemon, so that it can report it
 CLOCK_SAMPLES = 4
-SILENT_BEATS = 10  # without a word, until the relay counts as lost: it hangs, though its machine answers
+SILENT_BEATS = 10  # of silence until the relay counts as lost: it hangs, though its machine answers
 BYE_LINGER_MS = 500
 _NOBLOCK = int(zmq.NOBLOCK)
 
@@ -37,11 +37,11 @@ class RemoteChannel:
     """A connection to a relay.
 
     Args:
-        board: Whose relay.
-        program: What this program is called, as the board shows it.
+        board: The relay's board.
+        program: Name of this program shown on the board.
 
     Raises:
-        RefusedError: there is none at that address, or it does not let this program in; says why.
+        RefusedError: nothing listens at that address, or the relay refuses this program; says why.
     """
 
     def __init__(self, board: RemoteBoard, program: str) -> None:
@@ -55,7 +55,7 @@ class RemoteChannel:
         self._socket = self._connection.socket
         self.send_queue: deque[FrameSource] = deque()
         self._window = SendWindow()
-        # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
+        # Never ring a closed descriptor; a signal handler may ring in the middle of ringing.
         self._bell_lock = threading.RLock()
         self._is_closing = False
         self._thread: threading.Thread | None = None
@@ -72,13 +72,13 @@ class RemoteChannel:
         on_lost: Callable[[int, str], None],
         watched: Mapping[Any, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
-        """From now on, hand over what comes, and tell once of the end, in its own thread.
+        """Start the thread, which delivers messages and reports the end once.
 
         Args:
-            on_message: Takes a message of the relay.
-            on_lost: Takes status and reason of the end.
-            watched: More to listen to, and what is called when it is readable, before messages of the relay are
-                looked at; a RefusedError of it is the reason of the end.
+            on_message: Receives a message from the relay.
+            on_lost: Receives status and reason of the end.
+            watched: Another source to poll, and a function called when it is readable, before the relay's messages; its
+                RefusedError becomes the reason of the end.
         """
         words = (on_message, on_lost, watched)
         self._thread = threading.Thread(target=self._run, args=words, name="hbrt-remote", daemon=True)
@@ -90,22 +90,22 @@ class RemoteChannel:
         return self._thread is threading.current_thread()
 
     def send(self, frame: bytes) -> None:
-        """Have a frame sent, in the order of the calls; any thread."""
+        """Queue a frame, sent in call order; from any thread."""
         self.put(iter([(0, frame)]))
 
     def put(self, source: FrameSource) -> None:
-        """Have the frames of a source made, by the thread of this connection, and sent; any thread."""
+        """Have this connection's thread create and send a source's frames; from any thread."""
         self.send_queue.append(source)
         self.ring()
 
     def ring(self) -> None:
-        """Have the thread of this connection look into ``send_queue``."""
+        """Wake this connection's thread to read ``send_queue``."""
         with self._bell_lock:
-            if self._bell >= 0:  # else the thread has ended, and has reported it
+            if self._bell >= 0:  # otherwise the thread has ended and reported it
                 os.eventfd_write(self._bell, 1)
 
     def close(self) -> None:
-        """Say goodbye, and end the thread; what is unsent gets BYE_LINGER_MS."""
+        """Say goodbye, and end the thread; unsent frames get BYE_LINGER_MS."""
         self._is_closing = True
         self.send(encode(RemoteFrame.BYE))
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -123,7 +123,7 @@ class RemoteChannel:
         raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not send its greeting.")
 
     def _compare_clocks(self) -> int:
-        """Nanoseconds that the board's monotonic clock is ahead of this machine's, by the quickest of some answers."""
+        """Return how many ns the board's monotonic clock is ahead of this machine's, from the fastest answer."""
         found: list[tuple[int, int]] = []
         for number in range(CLOCK_SAMPLES):
             sent_ns = time.monotonic_ns()
@@ -171,7 +171,7 @@ class RemoteChannel:
         while True:
             asleep_at = time.monotonic()
             ready = dict(poller.poll(int(BEAT_SECONDS * 1000)))
-            # A beat at most of each sleep counts: a program that was stopped meanwhile has not listened.
+            # At most one beat of each sleep counts, since a stopped program has not listened.
             slept_seconds = min(time.monotonic() - asleep_at, BEAT_SECONDS)
             silent_seconds = 0.0 if socket in ready else silent_seconds + slept_seconds
             for source, on_word in watched.items():
@@ -195,7 +195,7 @@ class RemoteChannel:
             if monitor in ready:
                 return self._gone()
             if silent_seconds >= SILENT_BEATS * BEAT_SECONDS:
-                return f"The relay at {self._board.name} gave no sign of life for {SILENT_BEATS * BEAT_SECONDS:g} s."
+                return f"The relay at {self._board.name} has not responded for {SILENT_BEATS * BEAT_SECONDS:g} s."
 
     def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:
         kind, fields = message
@@ -205,7 +205,7 @@ class RemoteChannel:
             raise RefusedError(fields[0], f"The relay at {self._board.name} closed the connection: {fields[1]}")
         on_message(message)
         if kind in {RemoteFrame.DATA, RemoteFrame.REPLY} and fields[0]:
-            self._socket.send(encode(RemoteFrame.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
+            self._socket.send(encode(RemoteFrame.ACK, fields[0]), _NOBLOCK)  # a relay waiting for room waits for this
 
     def _gone(self) -> str:
         return f"The relay at {self._board.name} died or is no longer reachable; connect again."

@@ -1,8 +1,8 @@
-"""The attachment to a board on another machine: as ``hbrt.attach.link``, over a relay.
+"""The attachment to a board on another machine: like ``hbrt.attach.link``, over a relay.
 
 This process has its own DDR, laid out like the board's, so that addresses mean the same on both machines and
-``virAddr`` is real memory. What concerns that memory is done by the connection's thread, in the order in which it is
-decided here and there: requests, changed bytes, submissions and ends need no other order than that of the messages.
+``virAddr`` is real memory. The connection's thread does everything that concerns this memory, in the order in which it
+is decided on either side: for requests, changed bytes, submissions and ends, message order is enough.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from hbrt.trace import switch
 from hbrt.trace.kinds import EventKind
 from hbrt.trace.switch import Switch
 
-_MAX_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
+_MAX_DESCRIPTORS = 22  # for the connection, 2 for the copy of the memory, 5 more, plus those needed to load a module
 BOARD_LOST = frozenset({Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST})
-MAX_TASKS = 1024  # as many as the slots that one client of a board may lease
-_SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
+MAX_TASKS = 1024  # the number of slots that one client may lease
+_SAMPLES = 8  # of the clock difference; the fastest counts
 
 
 class RemoteLink(Link):
-    """This process's attachment to a board of another machine."""
+    """This process's attachment to a board on another machine."""
 
     paths: RemoteBoard
     leases_slots = False
@@ -59,10 +59,10 @@ class RemoteLink(Link):
 
         Args:
             paths: The board.
-            new_memory: Makes the copy of its memory; arguments as of ``RemoteMemory``.
+            new_memory: Creates the copy of its memory; arguments as for ``RemoteMemory``.
 
         Raises:
-            BoardError: no relay listens there, or it refuses this process: a RefusedError.
+            BoardError: no relay listens there. RefusedError (a BoardError): it refuses this process.
         """
         check_free(_MAX_DESCRIPTORS, f"an attachment to {paths.name}")
         channel = RemoteChannel(paths, program_name())
@@ -77,15 +77,15 @@ class RemoteLink(Link):
             self.memory = new_memory(self.ddr, self.client_id)
             self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)
             undo.callback(os.close, self.doorbell)
-            self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is gone
+            self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is lost
         except (LayoutError, OSError) as error:
             undo.close()
             channel.start(lambda _: None, lambda *_: None)
             channel.close()
-            raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None
+            raise BoardError(f"Cannot create a copy of the memory of {paths.name} here: {error}") from None
         self.mailbox = Mailbox(self.ddr)
         self.first_slots = list(range(MAX_TASKS))
-        self.core_doorbells = [-1] * self.core_count  # cores are rung on their own machine
+        self.core_doorbells = [-1] * self.core_count  # the cores' doorbells are on their own machine
         self.urgent_bells = []
         self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
         self.fault = 0
@@ -103,20 +103,20 @@ class RemoteLink(Link):
             WrongUseError: always.
         """
         raise WrongUseError(
-            f"Board {self.paths.name} is on another machine, and a recording is written by its cores: run the program "
+            f"Board {self.paths.name} is on another machine, whose cores write recordings: run the program "
             "on that machine to record it, without HBRT_RECORD here."
         )
 
     def watch_tasks(self, checks: int) -> int:
-        """As ``Link.watch_tasks``; only who starts the board has its cores watch."""
+        """Like ``Link.watch_tasks``; only whoever starts the board can have its cores watch."""
         if checks:
             from arm_client.cabi.say import warn
 
             less = without_cores(checks)
             its_cores = f" Its cores do not watch this program: {less}." if less else ""
-            how = " Who starts the board there with 'hbrt start --check ...' has its cores watch." if less else ""
+            how = " To have its cores watch, start the board there with 'hbrt start --check ...'." if less else ""
             warn(
-                "Board %s is on another machine. A stray pointer of this program is not noticed.%s%s",
+                "Board %s is on another machine. Stray pointers of this program are not detected.%s%s",
                 self.paths.name,
                 its_cores,
                 how,
@@ -124,7 +124,7 @@ class RemoteLink(Link):
         return checks
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
-        """As ``Link.block_refusal``; the board knows blocks of others, and says it better."""
+        """Like ``Link.block_refusal``; the board also knows other processes' blocks and explains it better."""
         if super().block_refusal(what, phy_addr, size_bytes) is None:
             return None
         try:
@@ -137,21 +137,21 @@ class RemoteLink(Link):
 
     @property
     def is_asking(self) -> bool:
-        """Whether this is the thread that answers requests, or a lock of it is held: a finalizer must not ask here."""
+        """Whether this is the thread that answers requests, or holds one of its locks: finalizers must not ask."""
         return self._channel.is_carrier or self.memory.is_locked
 
     def undo(self, verb: str, phy_addr: int) -> None:
-        """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
+        """Undo a grant that reached nobody: "free" or "unregister"; nobody waits for the answer."""
         notice()
         question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
         self._questions.leave(question, lambda number: self._put(question, number, frames))
 
     def trace(self) -> Switch | None:
-        """As ``Link.trace``: the files of the board's other processes are on its machine."""
+        """Like ``Link.trace``: the files of the board's other processes are on its machine."""
         return switch.of_environment()
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
-        """Ask the daemon, by way of the relay; as ``Link.request``."""
+        """Send a request to the daemon through the relay; like ``Link.request``."""
         start_ns = time.monotonic_ns()
         try:
             return self._request(verb, question or Question(), **args)
@@ -162,7 +162,7 @@ class RemoteLink(Link):
     def _request(self, verb: str, question: Question, **args: Any) -> Any:
         question.on_answer, question.undo = self._effects(verb, args)
         try:
-            encode_request(ControlRequest(0, verb, args))  # refuses here what the schema refuses
+            encode_request(ControlRequest(0, verb, args))  # refuse here what the schema refuses
         except (ValueError, OverflowError) as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         data = _data_of(self.ask(self._frames_of(verb, args), question, verb))
@@ -177,7 +177,7 @@ class RemoteLink(Link):
     def _frames_of(self, verb: str, args: dict[str, Any]) -> Callable[[int], FrameSource]:
         def frames_for(number: int) -> FrameSource:
             if verb in {"free", "unregister"}:
-                # Every other user of the block then has all bytes, and the board finds overruns.
+                # Every other user of the block then has all its bytes, and the board detects overruns.
                 yield from self._changes(args["phy"])
                 self.memory.release_block(args["phy"], is_owned=verb == "free")
             yield 0, encode(RemoteFrame.REQUEST, encode_request(ControlRequest(number, verb, args)))
@@ -185,7 +185,7 @@ class RemoteLink(Link):
         return frames_for
 
     def _effects(self, verb: str, args: dict[str, Any]) -> tuple[Callable[[Any], Any], Callable[[Any], None]]:
-        """What an answer does to this process's copy of the memory, and what undoes it when nobody takes it."""
+        """Return how an answer changes this process's copy of the memory, and what undoes it if nobody takes it."""
 
         def on_answer(reply: ControlReply) -> Any:
             is_good = not reply.status
@@ -208,15 +208,15 @@ class RemoteLink(Link):
         return on_answer, undo
 
     def ask(self, frames_for: Callable[[int], FrameSource], question: Question | None = None, what: str = "") -> Any:
-        """Have the frames of ``frames_for(number)`` sent and wait for the answer to that number.
+        """Send the frames of ``frames_for(number)`` and wait for the answer with that number.
 
         Args:
-            frames_for: Makes the frames; run by the connection's thread.
-            question: What is done with the answer; None for nothing.
-            what: For the sentence when none comes.
+            frames_for: Creates the frames; called by the connection's thread.
+            question: Processes the answer; None for nothing.
+            what: The request's name in the error if no answer comes.
 
         Raises:
-            RequestRefusedError: the way to the board is gone, or no answer came in time.
+            RequestRefusedError: the connection is gone, or no answer came in time.
         """
         notice()
         asked = question or Question()
@@ -236,16 +236,16 @@ class RemoteLink(Link):
         if self.fault and not self.is_detaching:
             return 0
         frames, send_queue = frames_for(number), self._channel.send_queue
-        question.sent[0] = 1  # no call of ours from here to the next: an interrupt comes after it
+        question.sent[0] = 1  # no Python call from here to the next, so an interrupt comes after it
         send_queue.append(frames)
         self._channel.ring()
         return self.request_ms / 1000
 
     def pull(self, phy_addr: int, size_bytes: int) -> None:
-        """Fetch what changed on the board in the block that holds a range.
+        """Fetch the board's changes in the block that contains a range.
 
         Raises:
-            RequestRefusedError: this process does not hold it (anymore), or the way to the board is gone.
+            RequestRefusedError: this process does not hold it (anymore), or the connection is gone.
         """
 
         def frames_for(number: int) -> FrameSource:
@@ -254,10 +254,10 @@ class RemoteLink(Link):
         _data_of(self.ask(frames_for, what="pull"))
 
     def push(self, phy_addr: int) -> None:
-        """Send what this process wrote into the block that holds an address; returns when the board has it.
+        """Send this process's writes to the block that contains an address; returns when the board has them.
 
         Raises:
-            RequestRefusedError: the way to the board is gone.
+            RequestRefusedError: the connection is gone.
         """
 
         def frames_for(number: int) -> FrameSource:
@@ -267,7 +267,7 @@ class RemoteLink(Link):
         _data_of(self.ask(frames_for, what="push"))
 
     def check(self, what: str, phy_addr: int, size_bytes: int) -> tuple[int, str]:
-        """Status and sentence with which the board would refuse a block of a submission; 0 when it would not."""
+        """Return the status and message with which the board would refuse a submitted block; 0 if it would not."""
 
         def frames_for(number: int) -> FrameSource:
             yield 0, encode(RemoteFrame.CHECK, number, what, phy_addr, size_bytes)
@@ -276,7 +276,7 @@ class RemoteLink(Link):
         return reply.status, reply.text
 
     def submit(self, raw: bytes) -> None:
-        """Send a task, after the bytes that this process wrote since the last one."""
+        """Send a task, after this process's writes since the last one."""
 
         def frames_for() -> FrameSource:
             yield from self._changes()
@@ -290,7 +290,7 @@ class RemoteLink(Link):
 
     @property
     def ahead_ns(self) -> int:
-        """By how much the board's monotonic clock is ahead of this machine's, as far as messages tell."""
+        """How far the board's monotonic clock is ahead of this machine's, estimated from messages."""
         return min(self._clocks)[1]
 
     def _changes(self, phy_addr: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -300,7 +300,7 @@ class RemoteLink(Link):
     # -- the connection's thread
 
     def _watched(self) -> dict[Any, Callable[[], None]]:
-        """What else the thread listens to, as of ``RemoteChannel.start``."""
+        """What else the thread polls, as for ``RemoteChannel.start``."""
         return {}
 
     def _on_message(self, message: Message) -> None:
@@ -314,7 +314,7 @@ class RemoteLink(Link):
             self.memory.on_taken(fields[0])
         elif kind == RemoteFrame.REPLY:
             reply = decode_reply(fields[1])
-            if reply.status in BOARD_LOST:  # it ends this connection: whoever lent the board knows a better reason
+            if reply.status in BOARD_LOST:  # this ends the connection: whoever lent the board knows a better reason
                 raise RefusedError(reply.status, reply.text)
             self._questions.answer(reply.id, reply)
         elif kind == RemoteFrame.STATE:
@@ -344,7 +344,7 @@ class RemoteLink(Link):
     # -- life
 
     def proof(self, nonce: str) -> str:
-        """There is no local relay to prove anything to.
+        """Refuse: there is no local relay to prove anything to.
 
         Raises:
             RequestRefusedError: always.
@@ -352,31 +352,31 @@ class RemoteLink(Link):
         raise RequestRefusedError(Status.HB_DSP_PERMISSION, f"{nonce!r}: a remote program holds no lease here.")
 
     def tell(self, verb: str, **args: Any) -> None:
-        """As ``Link.tell``; a board of another machine asks nothing, and gets nothing."""
+        """Like ``Link.tell``; a board on another machine asks nothing and gets nothing."""
 
     def watch_lease(self) -> None:
-        """Nothing to do: the connection's thread rings the doorbell when the board goes."""
+        """Do nothing: the connection's thread rings the doorbell when the board is lost."""
 
     def lose(self) -> None:
-        """Record that the connection is gone."""
+        """Record that the connection is lost."""
         self.fault = self.fault or Status.HB_DSP_RELAY_LOST
 
     def is_lost(self) -> bool:
-        """Whether the connection is gone."""
+        """Whether the connection is lost."""
         return bool(self.fault)
 
     def why_faulty(self) -> str:
-        """Sentence for ``fault``."""
+        """Message for ``fault``."""
         if self.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
             return super().why_faulty()
-        return self._why or f"The connection to {self.paths.name} is gone; connect again."
+        return self._why or f"The connection to {self.paths.name} was lost; connect again."
 
     def close(self) -> None:
         """Detach: the relay ends this process's lease."""
         self.is_detaching = False
         self.detach()
         self._channel.close()
-        self.on_fault = None  # no cycle: the copy of the board's memory goes now, not when the collector comes
+        self.on_fault = None  # break the cycle: free the copy of the board's memory now, not at the next collection
         self.on_end = lambda *_: None
         self.memory.close()
         self.lease.close()
@@ -384,7 +384,7 @@ class RemoteLink(Link):
         os.close(self.doorbell)
 
     def detach_in_child(self) -> None:
-        """In a fork's child: as ``Link.detach_in_child``; the connection and its thread are the parent's."""
+        """In a forked child: like ``Link.detach_in_child``; the connection and its thread are the parent's."""
         self.fault = Status.HB_DSP_FORKED
         self.lease.close()
         self._lease_end.close()

@@ -1,6 +1,6 @@
-"""A remote board's memory as this process has it: a copy, whose changed bytes move up and down.
+"""This process's copy of a remote board's memory, whose changed bytes move in both directions.
 
-``arm_client.transport.remote_blocks`` is what the calls use.
+Calls use ``arm_client.transport.remote_blocks``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from hbrt.remote.shadow_memory import Holdings, ShadowMemory
 
 
 class RemoteMemory:
-    """The copy of a board's memory, its tables, and what of it is on its way.
+    """The copy of a board's memory, its tables, and the changes in transit.
 
-    The connection's thread alone calls it; other threads read the tables.
+    Only the connection's thread calls it; other threads read the tables.
 
     Args:
-        ddr: A DDR of this process's own, laid out like the board's.
-        client_id: This process on the board.
-        copy: Where the copy lies; None for that DDR itself.
+        ddr: This process's own DDR, laid out like the board's.
+        client_id: This process's client number on the board.
+        copy: The memory for the copy; None for that DDR itself.
     """
 
     def __init__(self, ddr: Ddr, client_id: int, copy: Ddr | None = None) -> None:
-        self._ddr = Ddr(os.dup(ddr.fd))  # all of the file, where the process's own mapping has private pages
+        self._ddr = Ddr(os.dup(ddr.fd))  # the whole file, where the process's own mapping has private pages
         self._copy = self._ddr
         self._client_id = client_id
         try:
@@ -43,30 +43,30 @@ class RemoteMemory:
         self._ids: dict[int, int] = {}  # block -> its record in the tables
         self._free_ids: list[int] = []
         self._owners: dict[int, int] = {}
-        self._leaving: set[int] = set()  # blocks that are being freed: their bytes were sent for the last time
+        self._leaving: set[int] = set()  # blocks being freed: their bytes were sent for the last time
         self._lock = threading.Lock()
         self._pushed = 0  # number of the last PUSH
-        self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH that was not taken yet: number, address, bits
+        self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH not taken yet: number, address, bits
 
     @property
     def is_locked(self) -> bool:
-        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        """Whether a thread is in the middle of a change: a finalizer that runs there would deadlock."""
         return self._lock.locked() or self._shadow.lock.locked()
 
     # -- what this process holds
 
     def on_alloc(self, phy_addr: int, size_bytes: int) -> None:
-        """The board has given this process a block."""
+        """Handle the board's grant of a block."""
         with self._lock:
             self._add(phy_addr, size_bytes, self._client_id, is_owned=True)
 
     def on_register(self, phy_addr: int, size_bytes: int, owner: int) -> None:
-        """The board has let this process use a block, of ``owner``."""
+        """Handle the board's permission to use a block of ``owner``."""
         with self._lock:
             self._add(phy_addr, size_bytes, owner, is_owned=False)
 
     def on_free(self, phy_addr: int, freed_at: str, *, is_gone: bool) -> None:
-        """The board has answered to freeing a block; ``is_gone`` when it did."""
+        """Handle the board's answer to freeing a block; ``is_gone`` if it did."""
         with self._lock:
             if is_gone and phy_addr in self._owners:
                 self._owners[phy_addr] = 0
@@ -74,7 +74,7 @@ class RemoteMemory:
             self._leaving.discard(phy_addr)
 
     def on_unregister(self, phy_addr: int, *, is_gone: bool) -> None:
-        """As ``on_free``, for one registration of the block that holds an address."""
+        """Like ``on_free``, for one registration of the block that contains an address."""
         with self._lock:
             found = self._holdings.find(phy_addr, 0)
             if found is None:
@@ -111,10 +111,10 @@ class RemoteMemory:
     # -- what moves
 
     def changes(self, phy_addr: int = 0) -> Iterator[tuple[int, int, Change]]:
-        """What this process has written: number, address and bytes, for PUSH.
+        """Return this process's writes for PUSH: number, address and bytes.
 
         Args:
-            phy_addr: Only of the block that holds this address; 0 for all blocks.
+            phy_addr: Only for the block that contains this address; 0 for all blocks.
         """
         with self._lock:
             found = self._holdings.find(phy_addr, 0) if phy_addr else None
@@ -127,7 +127,7 @@ class RemoteMemory:
                     yield number, address, change
 
     def release_block(self, phy_addr: int, *, is_owned: bool) -> None:
-        """A block is about to be freed (or unregistered): nothing of it goes up anymore, if that is the end of it."""
+        """Before a block is freed or unregistered for the last time: stop sending its bytes."""
         with self._lock:
             found = self._holdings.find(phy_addr, 0)
             if found is None:
@@ -138,10 +138,10 @@ class RemoteMemory:
                 self._leaving.add(start)
 
     def on_data(self, seen: int, phy_addr: int, change: Change) -> None:
-        """Bytes that changed on the board, which had taken in the pushes up to ``seen``.
+        """Take bytes that changed on the board, which had processed the pushes up to ``seen``.
 
         Raises:
-            MalformedMessageError: not bytes of the heap.
+            MalformedMessageError: the bytes are outside the heap.
         """
 
         def newer() -> list[tuple[int, Bits]]:
@@ -150,13 +150,13 @@ class RemoteMemory:
         self._shadow.merge(phy_addr, change, newer)
 
     def on_taken(self, number: int) -> None:
-        """The board has taken in the pushes up to a number."""
+        """Record that the board has processed the pushes up to a number."""
         with self._shadow.lock:
             while self._under_way and self._under_way[0][0] <= number:
                 self._under_way.popleft()
 
     def close(self) -> None:
-        """Give the base and the mapping back."""
+        """Free the base and the mapping."""
         self._shadow.close()
         self._close_files()
 

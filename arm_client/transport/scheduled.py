@@ -1,4 +1,4 @@
-"""Scheduled mode: the process is all cores of its board, and takes turns with them (HBRT_SCHEDULE)."""
+"""Scheduled mode: the process runs all cores of its board and takes turns with them (HBRT_SCHEDULE)."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _OTHER_THREAD = (
     Status.HB_DSP_INVALID_ARGUMENT,
     (
         "Under HBRT_SCHEDULE only the thread that attached, and threads started from it by Python's "
-        "threading, can use the board. Call from one of these, or run the program without "
+        "threading, can use the board. Call from one of them, or run the program without "
         "HBRT_SCHEDULE."
     ),
 )
 
 
 class Scheduled(Inline):
-    """Runs the tasks; a wait lets the cores continue, and so does each line of the program."""
+    """Runs the tasks; the cores continue during a wait and at each line of the program."""
 
     _log: IO[str] | None = None
 
     def load(
         self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
     ) -> None:
-        """Become the cores; as ``Inline.load``.
+        """Become the cores; like ``Inline.load``.
 
         Raises:
-            BoardError: the image does not load. BadSettingError: HBRT_SCHEDULE is no schedule.
+            BoardError: the image fails to load. BadSettingError: HBRT_SCHEDULE is not a schedule.
         """
         try:
             policy = parse(settings.text("HBRT_SCHEDULE"))
@@ -58,14 +58,14 @@ class Scheduled(Inline):
         )
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:
-        """As ``Carrier.publish``; a core of the process runs the task when its turn comes."""
+        """Like ``Carrier.publish``; one of the process's cores runs the task when its turn comes."""
         if not self._core.is_program():
             return self.tasks.refuse(*_OTHER_THREAD)
         self._core.submit(self.make_ready(handle), given[2])
         return handle
 
     def waiting(self, handle: int, timeout_ms: float) -> int:
-        """Let the cores go on until a task has ended; a microsecond of a time limit passes with each line."""
+        """Let the cores run until a task ends; each line uses up 1 µs of a time limit."""
         tasks = self.tasks
         if tasks.has_ended(handle):
             return 0
@@ -75,7 +75,7 @@ class Scheduled(Inline):
         return 0 if tasks.has_ended(handle) else tasks.why_not_ended(timeout_ms)
 
     def close(self) -> None:
-        """As ``Carrier.close``, when all that was submitted has run."""
+        """Like ``Carrier.close``, once everything submitted has run."""
         with contextlib.ExitStack() as undo:
             if self._log is not None:
                 undo.callback(self._log.close)

@@ -1,4 +1,4 @@
-"""Memory of a process that has other boards run some commands: a new block has an address that is free on all."""
+"""Memory of a process that runs some commands on other boards: new blocks get addresses free on all of them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class RoutedBlocks(Blocks):
-    """As ``Blocks``; a block that finds no such address is one of this board alone, and a routed task cannot use it."""
+    """Like ``Blocks``; a block without such an address exists only on this board, and routed tasks cannot use it."""
 
     def __init__(self, link: Link, tasks: Tasks, routed: Routed, *, is_strict: bool = False) -> None:
         super().__init__(link, tasks, is_strict=is_strict)
         self._routed = routed
 
     def all(self) -> list[Block]:
-        """Every block of this process."""
+        """Return every block of this process."""
         return list(self._blocks.values())
 
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
-        """As ``Blocks.flush``; for tasks under way on another board, it moves bytes there or from there."""
+        """Like ``Blocks.flush``; for tasks pending on another board, it also moves bytes to or from it."""
         block = self.holding(phy_addr)
         boards = [] if block is None else self._routed.busy_boards()
         if block is not None and flag == HB_SYS_MEM_CACHE_INVALIDATE:
@@ -49,7 +49,7 @@ class RoutedBlocks(Blocks):
         use: str = "",
         at: int | None = None,
     ) -> Block:
-        """As ``Blocks.alloc``."""
+        """See ``Blocks.alloc``."""
         if at is None:
             for address in self._routed.addresses(size_bytes, call_site(MAX_SITE), is_cached=is_cached):
                 try:

@@ -1,7 +1,7 @@
-"""The tasks of a process that has another board run some commands: HBRT_ROUTE.
+"""The tasks of a process that runs some commands on another board: HBRT_ROUTE.
 
-Such a task has a slot of this board, in which no core finds it, and a handle as every other one: so what waits, looks
-and releases knows no difference. The other board's end of it is written into the slot.
+Such a task has a slot on this board, where no core finds it, and an ordinary handle, so waiting, querying and releasing
+work as usual. Its end on the other board is written into the slot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
 
-MAX_TRIES = 8  # addresses of another board, for a block that wants one that is free on all
+MAX_TRIES = 8  # addresses to try, for a block that needs one that is free on all boards
 
 
 class _Ride(NamedTuple):
@@ -46,14 +46,14 @@ class _Ride(NamedTuple):
 
     route: Route
     there: OtherBoard
-    handle: int  # there
+    handle: int  # on the other board
 
 
 class Routed(Carrier):
-    """Has other boards run the tasks of some commands, and this board's carrier the others; ``follow`` it first.
+    """Sends the tasks of some commands to other boards, and the rest to this board's carrier; call ``follow`` first.
 
     Args:
-        inner: Carries the tasks of the commands without a route, and of those that are compared.
+        inner: Carries the tasks of commands without a route, and of compared commands.
     """
 
     _routing = Routing()
@@ -65,16 +65,16 @@ class Routed(Carrier):
         self.reaches_accelerators = inner.reaches_accelerators
         self._boards: dict[RemoteBoard, OtherBoard] = {}
         self._dialling = threading.RLock()
-        self._rides: dict[int, _Ride] = {}  # by handle here
-        self._riders: dict[tuple[OtherBoard, int], int] = {}  # handle here, by board and handle there
-        self._left: set[OtherBoard] = set()  # a task there was released before its end
+        self._rides: dict[int, _Ride] = {}  # by local handle
+        self._riders: dict[tuple[OtherBoard, int], int] = {}  # local handle, by board and remote handle
+        self._left: set[OtherBoard] = set()  # remote tasks released before they ended
         self._comparing = threading.RLock()
         self._compared: Counter[int] = Counter()  # tasks, by command
         self._told: set[tuple[int, str]] = set()
         self._outputs = threading.local()
 
     def carry(self, tasks: Tasks) -> None:
-        """As ``Carrier.carry``."""
+        """See ``Carrier.carry``."""
         super().carry(tasks)
         self._inner.carry(tasks)
 
@@ -82,7 +82,7 @@ class Routed(Carrier):
         """Attach to the boards of the routes.
 
         Args:
-            routing: As of HBRT_ROUTE and HBRT_ROUTE_COMPARE.
+            routing: As in HBRT_ROUTE and HBRT_ROUTE_COMPARE.
             dial: Attaches to a board.
             blocks: All blocks of this process.
 
@@ -97,12 +97,12 @@ class Routed(Carrier):
                 raise BoardError(f"The route {route} (HBRT_ROUTE) cannot be used: {error}") from None
 
     def addresses(self, size_bytes: int, site: str, *, is_cached: bool) -> Iterator[int]:
-        """Addresses at which all boards of the routes have a block for this process now; ``discard_block`` unused ones.
+        """Yield addresses where all routes' boards have a block for this process; ``discard_block`` unused ones.
 
         Args:
             size_bytes: Its size.
-            site: Line of the program.
-            is_cached: As of ``Blocks.alloc``.
+            site: Calling line of the program.
+            is_cached: As for ``Blocks.alloc``.
         """
         boards = [there for there in list(self._boards.values()) if not there.link.fault]
         for _ in range(MAX_TRIES if boards else 0):
@@ -115,11 +115,11 @@ class Routed(Carrier):
                 self.discard_block(address)
 
     def busy_boards(self) -> set[OtherBoard]:
-        """The boards on which tasks of this process run, or were queued, or may run since they were released."""
+        """Return the boards where tasks of this process are queued, run, or may still run after release."""
         return {ride.there for ride in list(self._rides.values())} | self._left
 
     def _board_of(self, route: Route) -> OtherBoard:
-        """The board of a route, anew when the connection to it was lost.
+        """Return a route's board, reconnecting if the connection was lost.
 
         Raises:
             BoardError: it cannot be reached.
@@ -143,13 +143,13 @@ class Routed(Carrier):
     # -- publish
 
     def elsewhere(self, cmd: int) -> int:
-        """As ``Carrier.elsewhere``."""
+        """See ``Carrier.elsewhere``."""
         if not self._routing.compares and route_of(cmd, self._routing.routes) is not None:
             return OF_ANOTHER_BOARD
         return self._inner.elsewhere(cmd)
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:
-        """As ``Carrier.publish``; to the board of the command's route, where it has one."""
+        """Like ``Carrier.publish``; to the board of the command's route, if any."""
         route = route_of(given[0], self._routing.routes)
         if route is None:
             return self._inner.publish(handle, given)
@@ -164,7 +164,7 @@ class Routed(Carrier):
             return self.tasks.refuse(int(status), on_route(route, str(error)))
 
     def _run_there(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
-        """Have a task run there; the answer as of ``publish``."""
+        """Run a task on the other board; returns as ``publish`` does."""
         handle_there = there.tasks.submit(*given)
         if handle_there < 0:
             return self._refuse_there(route, there, handle_there, *given)
@@ -175,7 +175,7 @@ class Routed(Carrier):
         return handle
 
     def _refuse_there(self, route: Route, there: OtherBoard, status: int, *given: int) -> int:
-        """Refuse a task that the other board has refused."""
+        """Refuse a task that the other board refused."""
         why = there.tasks.why()
         for phy_addr in (given[4], given[6]):
             if phy_addr in there.refused:
@@ -183,7 +183,7 @@ class Routed(Carrier):
         return self.tasks.refuse(status, on_route(route, why))
 
     def _compare(self, route: Route, there: OtherBoard, handle: int, given: tuple[int, ...]) -> int:
-        """Run a task there, then here, from the same bytes; the program continues with what this board made."""
+        """Run a task there, then here, from the same bytes; the program continues with this board's result."""
         tasks, keep_apart, dtype = self.tasks, there.memory.keep_apart, self._outputs.__dict__.pop("dtype", None)
         keep_apart(is_on=True)
         try:
@@ -209,7 +209,7 @@ class Routed(Carrier):
         return handle
 
     def _compare_memory(self, route: Route, there: OtherBoard, changed: set[int], dtype: Any, *given: int) -> None:
-        """Compare the output block of a task, then the other blocks that it has changed there."""
+        """Compare the output block of a task, then the other blocks that it changed."""
         cmd, *_, phy_addr, size_bytes = given
         ranges = [(phy_addr, size_bytes, "its output block", dtype)] if size_bytes else []
         ranges += [
@@ -225,7 +225,7 @@ class Routed(Carrier):
                 return
 
     def _tell(self, route: Route, cmd: int, what: str, place: Place | None = None) -> None:
-        """Report a difference, once per line of the program and command."""
+        """Report a difference, once per program line and command."""
         site = call_site(MAX_SITE)
         if (cmd, site) in self._told:
             return
@@ -236,7 +236,7 @@ class Routed(Carrier):
         self.tasks.link.find("route-difference", text, (place or Place("submitted", cmd=cmd))._replace(site=site))
 
     def name_output(self, dtype: Any) -> None:
-        """Say what the elements are of the output block of this thread's next task; None for bytes."""
+        """Set the element type of the output block of this thread's next task; None for bytes."""
         self._outputs.dtype = dtype
 
     # -- the threads of the connections
@@ -251,11 +251,11 @@ class Routed(Carrier):
                 self._settle(there, handle_there)
 
     def _settle(self, there: OtherBoard, handle_there: int) -> None:
-        """Write the end of a task into its slot here, once."""
+        """Write the end of a task into its local slot, once."""
         handle = self._riders.pop((there, handle_there), 0)
         ride, tasks = self._rides.get(handle), there.tasks
         if ride is None:
-            return  # it was released, or its submission has not returned
+            return  # released, or its submission has not returned
         state = tasks.state(handle_there) if not there.link.fault else None
         work: Work = NO_WORK
         if state is None or not tasks.has_ended(handle_there):
@@ -271,16 +271,16 @@ class Routed(Carrier):
 
     @property
     def is_asking(self) -> bool:  # type: ignore[override]  # changes
-        """As ``Carrier.is_asking``."""
+        """See ``Carrier.is_asking``."""
         return any(there.link.is_asking for there in list(self._boards.values()))
 
     def discard_block(self, phy_addr: int) -> None:
-        """As ``Carrier.discard_block``."""
+        """See ``Carrier.discard_block``."""
         for there in list(self._boards.values()):
             there.discard_block(phy_addr)
 
     def state(self, handle: int, found: State) -> State:
-        """As ``Carrier.state``; asks the other board about its own task."""
+        """Like ``Carrier.state``; queries the other board about its task."""
         ride = self._rides.get(handle)
         if ride is None:
             return self._inner.state(handle, found)
@@ -289,7 +289,7 @@ class Routed(Carrier):
         return State.RUNNING if is_running and found is State.SENT else found
 
     def cancel(self, slot: int) -> bool:
-        """As ``Carrier.cancel``."""
+        """See ``Carrier.cancel``."""
         tasks = self.tasks
         ride = self._rides.get(tasks.handles[slot])
         if ride is None:
@@ -298,7 +298,7 @@ class Routed(Carrier):
         return tasks.map[tasks.states + slot] == State.CANCELLED
 
     def drop(self, slot: int, handle: int) -> None:
-        """As ``Carrier.drop``."""
+        """See ``Carrier.drop``."""
         ride = self._rides.pop(handle, None)
         if ride is not None:
             self._riders.pop((ride.there, ride.handle), None)
@@ -309,38 +309,38 @@ class Routed(Carrier):
     def load(
         self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
     ) -> None:
-        """As ``Carrier.load``."""
+        """See ``Carrier.load``."""
         self._inner.load(image, report, recording)
 
     def cause(self, handle: int) -> BaseException | None:
-        """As ``Carrier.cause``."""
+        """See ``Carrier.cause``."""
         return self._inner.cause(handle)
 
     def own_ops(self) -> dict[int, str] | None:
-        """As ``Carrier.own_ops``."""
+        """See ``Carrier.own_ops``."""
         return self._inner.own_ops()
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """As ``Carrier.follow_trace``."""
+        """See ``Carrier.follow_trace``."""
         self._inner.follow_trace(ring)
 
     def leave(self) -> list[Link]:
-        """As ``Carrier.leave``."""
+        """See ``Carrier.leave``."""
         boards = [there for there in self._boards.values() if not there.link.fault]
         for there in boards:
             there.leave()
         return [there.link for there in boards]
 
     def close(self) -> None:
-        """As ``Carrier.close``, and detach from the other boards."""
+        """Like ``Carrier.close``, and detach from the other boards."""
         self._inner.close()
         for there in self._boards.values():
             there.close()
         self._boards.clear()
-        self._blocks = tuple  # no cycle keeps this board's memory
+        self._blocks = tuple  # break the cycle, which would keep this board's memory
 
     def detach_in_child(self) -> None:
-        """As ``Carrier.detach_in_child``; the connections are the parent's."""
+        """Like ``Carrier.detach_in_child``; the connections are the parent's."""
         self._inner.detach_in_child()
         self._dialling, self._comparing = threading.RLock(), threading.RLock()
         for there in self._boards.values():
@@ -348,5 +348,5 @@ class Routed(Carrier):
 
 
 def on_route(route: Route, text: str) -> str:
-    """A sentence of the other board, which names the route."""
+    """Return the other board's message, with the route."""
     return f"On the board of the route {route}: {text}"

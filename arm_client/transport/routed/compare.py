@@ -1,4 +1,4 @@
-"""The first difference between what two boards made of one task. Pure."""
+"""The first difference between two boards' results of one task. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTES_SHOWN = 8
 
 
 def unlike_ends(here: Ended, there: Ended) -> str:
-    """The sentence on a task that ended with another status on each board."""
+    """Return the message for a task that ended with a different status on each board."""
     told = "".join(
         f"\n{where}: {end.text.strip()}" for where, end in (("Here", here), ("There", there)) if end.status and end.text
     )
@@ -32,8 +32,8 @@ class Difference(NamedTuple):
     """The first byte, or element, of a range that differs.
 
     Attributes:
-        offset: Of the byte, in the range.
-        text: Where it is, and both values.
+        offset: Offset of the byte in the range.
+        text: Its place, and both values.
     """
 
     offset: int
@@ -43,12 +43,12 @@ class Difference(NamedTuple):
 def first_difference(
     here: NDArray[np.uint8], there: NDArray[np.uint8], dtype: DTypeLike | None = None
 ) -> Difference | None:
-    """Compare the bytes of one range on two boards; None when all are equal.
+    """Compare the bytes of one range on two boards; None if all are equal.
 
     Args:
         here: This board's bytes.
-        there: The other board's, as many.
-        dtype: Of the elements of the range; None where it is not known.
+        there: The other board's bytes, the same number.
+        dtype: Element type of the range; None if unknown.
     """
     differs = np.flatnonzero(here != there)
     if not len(differs):
@@ -58,7 +58,7 @@ def first_difference(
     if kind is None or len(here) % kind.itemsize:
         shown = slice(offset, offset + _BYTES_SHOWN)
         where = f"byte {offset} is {here[offset]:#04x} here and {there[offset]:#04x} there"
-        values = f"from it on {bytes(here[shown]).hex(' ')} here, {bytes(there[shown]).hex(' ')} there"
+        values = f"from there {bytes(here[shown]).hex(' ')} here, {bytes(there[shown]).hex(' ')} there"
         return Difference(offset, f"{where} ({values}); {_counted(count, len(here), 'byte')}")
     index = offset // kind.itemsize
     ours, theirs = here.view(kind), there.view(kind)

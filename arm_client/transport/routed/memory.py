@@ -1,6 +1,6 @@
-"""This board's memory as the board of a route has it: the blocks that this process has there at the same addresses.
+"""This board's memory on a route's board: the blocks that this process has there at the same addresses.
 
-No copy of its own: what moves is compared with, and written into, this board's DDR.
+It has no copy of its own: changes are compared with, and written into, this board's DDR.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 class MirroredMemory(RemoteMemory):
-    """The blocks of this process that another board has, too.
+    """This process's blocks that also exist on another board.
 
     Args:
-        ddr: Of the connection's own, for its tables.
-        client_id: This process on the other board.
+        ddr: The connection's own DDR, for its tables.
+        client_id: This process's client number on the other board.
         here: This board's DDR.
     """
 
     def __init__(self, ddr: Ddr, client_id: int, here: Ddr) -> None:
         super().__init__(ddr, client_id, here)
-        self._merging = threading.RLock()  # a finalizer may free a block in the middle
+        self._merging = threading.RLock()  # a finalizer may free a block in between
         self._opening = 0
         self._kept: set[int] | None = None
 
     def begin(self, phy_addr: int) -> None:
-        """What comes now is what a new block of the other board holds: it goes nowhere, since ours holds the bytes."""
+        """Discard the contents of a new block on the other board, since ours has the bytes."""
         self._opening = phy_addr
 
     def keep_apart(self, *, is_on: bool) -> set[int]:
-        """From now on write nothing that changes on the other board into this one's memory; or do so again.
+        """Stop, or resume, writing the other board's changes into this board's memory.
 
         Returns:
-            The blocks in which it has changed bytes since this was last called.
+            The blocks in which it has changed bytes since the last call.
         """
         with self._merging:
             changed = self._kept or set()
@@ -49,16 +49,16 @@ class MirroredMemory(RemoteMemory):
         return changed
 
     def both(self, phy_addr: int, size_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """As ``ShadowMemory.both``."""
+        """See ``ShadowMemory.both``."""
         return self._shadow.both(phy_addr, size_bytes)
 
     def discard_block(self, phy_addr: int) -> None:
-        """This board is about to free a block: nothing of it goes up anymore, and nothing that comes is written."""
+        """Before this board frees a block: stop sending its bytes, and stop writing those that arrive."""
         with self._merging:
             self._leaving.add(phy_addr)
 
     def on_data(self, seen: int, phy_addr: int, change: Change) -> None:
-        """As ``RemoteMemory.on_data``."""
+        """See ``RemoteMemory.on_data``."""
         found = self._holdings.find(phy_addr, 0)
         with self._merging:
             if found is None or found[0] in self._leaving:

@@ -1,6 +1,6 @@
-"""The board of a route, as this process has it: an attachment, its tasks there, and its blocks there.
+"""This process's view of a route's board: an attachment, its tasks there, and its blocks there.
 
-A block has the same physical address on both boards, since parameters of a task may point at it.
+A block has the same physical address on both boards, since task parameters may point to it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     Dial = Callable[[RemoteBoard, Callable[[Ddr, int], MirroredMemory]], RemoteLink]
 
 
-_DETACH_MS = 1000  # as of a session
+_DETACH_MS = 1000  # as for a session
 
 
 class Ended(NamedTuple):
-    """How a task ended on a board; ``is_refused`` before it was queued."""
+    """How a task ended on a board; ``is_refused`` if it was never queued."""
 
     status: int
     text: str
@@ -44,8 +44,8 @@ class OtherBoard:
         board: Its address.
         here: This board's DDR.
         dial: Attaches to it.
-        on_ended: Called with this object and a task's handle there, by the connection's thread.
-        on_lost: Called with this object by that thread when the connection is gone.
+        on_ended: Called by the connection's thread with this object and a task's remote handle.
+        on_lost: Called by that thread with this object when the connection is lost.
 
     Raises:
         BoardError: it cannot be reached.
@@ -66,9 +66,9 @@ class OtherBoard:
         self.memory: MirroredMemory = self.link.memory  # type: ignore[assignment]  # as made above
         self._blocks: set[int] = set()
         self._leaving: set[int] = set()
-        self.refused: dict[int, str] = {}  # blocks that the board does not have, and why
+        self.refused: dict[int, str] = {}  # blocks missing on the board, and why
         self._lock = threading.RLock()
-        leave = self.link.on_fault  # of its waiters
+        leave = self.link.on_fault  # for its waiters
 
         def lost() -> None:
             if leave is not None:
@@ -78,17 +78,17 @@ class OtherBoard:
         self.link.on_fault = lost
 
     def discard_block(self, phy_addr: int) -> None:
-        """This board is about to free a block; the other one does so before its address is used again."""
+        """Before this board frees a block: have the other board free it before its address is reused."""
         if phy_addr in self._blocks:
             self.memory.discard_block(phy_addr)
             self._blocks.discard(phy_addr)
             self._leaving.add(phy_addr)
 
     def follow(self, blocks: Iterable[Block]) -> None:
-        """Have the blocks of this process there, and no others.
+        """Make the blocks there match those of this process.
 
         Raises:
-            RequestRefusedError: the way to the board is gone.
+            RequestRefusedError: the connection is gone.
         """
         with self._lock:
             wanted = {block.phy_addr: block for block in blocks}
@@ -100,7 +100,7 @@ class OtherBoard:
                 block = wanted[phy_addr]
                 try:
                     if block.is_imported:
-                        self.refused[phy_addr] = "It is memory of another library, which stays on its machine."
+                        self.refused[phy_addr] = "It is another library's memory, which stays on its machine."
                     else:
                         self._alloc(block.size_bytes, block.allocated_at, phy_addr, is_cached=block.is_cached)
                 except RequestRefusedError as error:
@@ -109,13 +109,13 @@ class OtherBoard:
                     self.refused[phy_addr] = str(error)
 
     def alloc(self, size_bytes: int, site: str, at: int | None = None, *, is_cached: bool) -> int | None:
-        """A block there for one that this board is to have at its address; None where there is none.
+        """Allocate a block there for one that this board will have at the same address; None if there is no room.
 
         Args:
             size_bytes: How many bytes.
-            site: Line of the program.
+            site: Calling line of the program.
             at: Its address; None for any.
-            is_cached: As of ``Blocks.alloc``.
+            is_cached: As for ``Blocks.alloc``.
         """
         with self._lock:
             try:
@@ -125,17 +125,17 @@ class OtherBoard:
                 return None
 
     def fetch(self, phy_addr: int, size_bytes: int) -> None:
-        """Bring what has changed there in a block; nothing happens when it is not there, or the connection is lost."""
+        """Fetch changes of a block from there; does nothing if it is not there, or the connection is lost."""
         with contextlib.suppress(RequestRefusedError):
             self.link.pull(phy_addr, size_bytes)
 
     def send(self, phy_addr: int) -> None:
-        """Send what has changed here in a block; as ``fetch``."""
+        """Send local changes of a block; like ``fetch``."""
         with contextlib.suppress(RequestRefusedError):
             self.link.push(phy_addr)
 
     def run(self, *given: int) -> Ended:
-        """Run a task there and wait for its end; arguments as of ``Tasks.submit``."""
+        """Run a task there and wait for it; arguments as for ``Tasks.submit``."""
         tasks = self.tasks
         handle = tasks.submit(*given)
         if handle < 0:
@@ -177,13 +177,13 @@ class OtherBoard:
         self._free_left()
 
     def close(self) -> None:
-        """Detach; after ``leave`` nothing of this process is there."""
+        """Detach; after ``leave``, nothing of this process remains there."""
         self.link.on_fault = None
         self.tasks.close()
         self.link.close()
-        self._carrier.on_ended = lambda _: None  # no cycle keeps this object
+        self._carrier.on_ended = lambda _: None  # break the cycle, which would keep this object
 
     def detach_in_child(self) -> None:
-        """In a fork's child: the connection is the parent's."""
+        """In a forked child: drop the connection, which is the parent's."""
         self.link.detach_in_child()
         self.tasks.detach_in_child()

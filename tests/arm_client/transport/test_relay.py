@@ -261,7 +261,7 @@ class TestTheRelayDies:
         held = Hold(chip).await_running()
         kill(chip, signal.SIGSTOP)
         assert hb.hbDSPWaitTaskDone(held.task, 0) == hb.HB_DSP_RELAY_LOST
-        assert "no sign of life for 0.3 s" in hb.last_error()
+        assert "has not responded for 0.3 s" in hb.last_error()
         assert hb.hbDSPReleaseTask(held.task) == 0
         held.let_go()
         first = kill(chip)

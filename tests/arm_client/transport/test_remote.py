@@ -350,7 +350,7 @@ class TestEnds:
         connect(relay.address).close()  # what is loaded, or kept for the process, by the first one
         before = open_descriptors()
         monkeypatch.setattr(remote_memory, "RemoteMemory", no_memory)
-        with pytest.raises(BoardError, match=r"A copy of the memory of .* cannot be made here: .*Cannot allocate"):
+        with pytest.raises(BoardError, match=r"Cannot create a copy of the memory of .* here: .*Cannot allocate"):
             connect(relay.address)
         assert open_descriptors() == before
 
