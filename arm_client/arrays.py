@@ -98,7 +98,7 @@ class WatchedArray(BoardArray):
         return super().__array_wrap__(array, context, return_scalar)
 
     def fill(self, value: Any) -> None:
-        """As ``numpy.ndarray.fill``."""
+        """See ``numpy.ndarray.fill``."""
         super().fill(value)
         self._note(self)
 
@@ -148,7 +148,7 @@ class Buffer:
         """Array over the start of the buffer; it keeps the buffer alive.
 
         Raises:
-            CallerError: the buffer is too small for it, or was freed; as of ``extent``.
+            CallerError: the buffer is too small for it, or was freed; as for ``extent``.
         """
         self._check_alive()
         dims, size_bytes = extent(shape, dtype)

@@ -185,7 +185,7 @@ def as_mem(mem: object) -> hbSysMem | None:
 
 
 def attached() -> Session:
-    """As ``arm_client.session.session.attached``, whose module a program's first call loads.
+    """Like ``arm_client.session.session.attached``, whose module a program's first call loads.
 
     Raises:
         RequestRefusedError: HB_DSP_NOT_RUNNING and why, such as no file descriptor left to load it with.

@@ -49,7 +49,7 @@ def _mine() -> Turns | None:
 
 
 class TurnLock:
-    """As ``threading.Lock``."""
+    """See ``threading.Lock``."""
 
     __slots__ = ("__weakref__", "_lock")
 
@@ -57,18 +57,18 @@ class TurnLock:
         self._lock = _thread.allocate_lock()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as threading's
-        """As of ``threading.Lock``."""
+        """As for ``threading.Lock``."""
         turns = _mine() if blocking else None
         if turns is None:
             return self._lock.acquire(blocking, timeout)
         return self._lock.acquire(False) or turns.acquire(self._lock, timeout)
 
     def release(self) -> None:
-        """As of ``threading.Lock``."""
+        """As for ``threading.Lock``."""
         self._lock.release()
 
     def locked(self) -> bool:
-        """As of ``threading.Lock``."""
+        """As for ``threading.Lock``."""
         return self._lock.locked()
 
     def _at_fork_reinit(self) -> None:

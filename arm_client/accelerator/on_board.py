@@ -154,7 +154,7 @@ class OnBoard:
     is_elsewhere = True
 
     def reader(self) -> Callable[[], ModelProto]:
-        """As ``Session.reader``."""
+        """See ``Session.reader``."""
         return self._file.reader()
 
     @property
@@ -163,13 +163,13 @@ class OnBoard:
         return None not in self.outputs.values()
 
     def output_types(self) -> dict[str, ValueInfoProto]:
-        """As ``Session.output_types``."""
+        """See ``Session.output_types``."""
         return self._types
 
     def bind(
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundOnBoard:
-        """As ``Session.bind``."""
+        """See ``Session.bind``."""
         if not self._has_run:
             self._has_run = True
             trim_heap()  # of the model: those who loaded it have release their copies
@@ -189,7 +189,7 @@ class OnBoard:
         )
 
     def close(self) -> None:
-        """As ``Session.close``."""
+        """See ``Session.close``."""
         self._file.close()
 
     def _placed(self, data: bytes) -> ModelFile:
@@ -366,16 +366,16 @@ class BoundOnBoard:
 
     @property
     def is_usable(self) -> bool:
-        """As ``Bound.is_usable``."""
+        """See ``Bound.is_usable``."""
         return self._device.is_usable
 
     def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any = None) -> None:
-        """As ``Bound.run``."""
+        """See ``Bound.run``."""
         self.begin(values, outputs, stop, ctrl)
         self.finish()
 
     def begin(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> Callable[[float], bool]:
-        """As ``BoundElsewhere.begin``."""
+        """See ``BoundElsewhere.begin``."""
         if not self._outputs:
             return lambda _: True
         device = self._device
@@ -403,11 +403,11 @@ class BoundOnBoard:
         return self._asked.waiter()
 
     def ended_ns(self) -> int:
-        """As ``BoundElsewhere.ended_ns``."""
+        """See ``BoundElsewhere.ended_ns``."""
         return self._asked.ended_ns()
 
     def finish(self) -> None:
-        """As ``BoundElsewhere.finish``."""
+        """See ``BoundElsewhere.finish``."""
         begun = self._begun
         if begun is None:
             return
@@ -431,7 +431,7 @@ class BoundOnBoard:
                 values[name] = buffer
 
     def close(self) -> None:
-        """As ``Bound.close``."""
+        """See ``Bound.close``."""
         if self._begun is not None:
             self._asked.release()
             self._begun = None

@@ -1,1 +1,1 @@
-"""Device memory as this process holds it: blocks, flushes, registrations."""
+"""This process's device memory: blocks, flushes, registrations."""

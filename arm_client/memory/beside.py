@@ -1,6 +1,6 @@
-"""A pointer that runs out of cached memory with its own image: what is beside the image faults, with a sentence.
+"""Catches pointers that run past cached memory with its own image: an access beside the image faults with a message.
 
-Uncached memory needs none of this: an address beside it is one of the DDR's, which isolation closes.
+Uncached memory does not need this: an address beside it is in the DDR, which isolation closes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Beside:
-    """What lies beside the images of one attachment.
+    """The guard areas beside the images of one attachment.
 
     Args:
         link: The attachment.
-        cached: Blocks with an image; a method, whose object it does not keep alive.
+        cached: Returns the blocks with an image; a method, held without keeping its object alive.
     """
 
     def __init__(self, link: Link, cached: Callable[[], list[Block]]) -> None:
@@ -33,7 +33,7 @@ class Beside:
         fault_sentence.install(_stray_access)
 
     def tell(self, address: int) -> str:
-        """Sentence for a fault at an address; empty when it is beside no image."""
+        """Return the message for a fault at an address; empty if no image is beside it."""
         cached = self._cached()
         for block in cached() if cached is not None else ():
             at, end = address - block.address, len(block.base) + len(block.behind)
@@ -43,12 +43,12 @@ class Beside:
 
     def _note(self, block: Block, at: int) -> str:
         site = call_site()
-        which = f"{-at} in front of" if at < 0 else f"{at - block.size_bytes + 1} behind"
+        which = f"{-at} before" if at < 0 else f"{at - block.size_bytes + 1} past the end of"
         return fault_sentence.note(
             self._link,
             "stray-access",
             f"{site}: a stray access touches byte {which} the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, "
-            f"allocated at {block.allocated_at}. Check the offset that the program computes.",
+            f"allocated at {block.allocated_at}. Check how the program computes the offset.",
             Place("touched", site, phy_addr=block.phy_addr + at, size_bytes=1),
             Place("allocated", block.allocated_at, block=block.phy_addr, block_bytes=block.size_bytes),
         )

@@ -1,4 +1,4 @@
-"""A block of device memory as this process holds it, and who may use one without the daemon's knowledge."""
+"""A block of device memory in this process, and users of blocks that the daemon does not know."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 
 
 MARGIN_BYTES: Final = 1 << 16
-"""Emulator: so much on both sides of an image cannot be touched."""
+"""Emulator: guard size on each side of an image, in bytes."""
 
 
 class BlockUser(Protocol):
-    """What uses memory of this process without the daemon's knowledge: tasks of models."""
+    """Users of this process's memory that the daemon does not know: tasks of models."""
 
     def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
-        """Who uses any of this memory, and the ``file:line`` that made it so; None when it is not in use."""
+        """Return who uses any of this memory, and since which ``file:line``; None if it is not in use."""
 
     def keep(self, phy_addr: int, size_bytes: int, release: Callable[[], None]) -> bool:
-        """Have ``release`` called when it no longer is; False when it is not in use."""
+        """Call ``release`` when it is no longer in use; return False if it is not in use now."""
 
 
 block_users: list[BlockUser] = []
-"""Asked before a block is freed: what they use goes when they have ended."""
+"""Asked before a block is freed: blocks in use are freed when their users have finished."""
 
 
-MAX_WRITES = 64  # this many lines of a program that wrote into a block are remembered
+MAX_WRITES = 64  # remember this many program lines that wrote into a block
 
 
 class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
-    """The bytes of a block, as the buffer protocol gives them out: whatever looks at them keeps this object.
+    """A block's bytes, exported by the buffer protocol: every view of them keeps this object alive.
 
-    numpy, for one, drops every array between a view and the object whose buffer it looks at.
+    numpy, for example, drops every array between a view and the object that owns the buffer.
     """
 
-    bytes: memoryview  # keeps them mapped
+    bytes: memoryview  # keeps the bytes mapped
 
 
 class Block:
-    """One block as this process holds it."""
+    """One block in this process."""
 
     __slots__ = (
         "_exporter",
@@ -78,50 +78,50 @@ class Block:
     )
 
     def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
-        """``ddr``: the bytes of the block, its last page's rest, and the guard behind it."""
+        """``ddr``: the bytes of the block, the rest of its last page, and the guard after it."""
         self.phy_addr = phy_addr
         self.size_bytes = size_bytes
         self.is_cached = is_cached
-        self.allocated_at = ""  # file and line of the program, of its registration too
+        self.allocated_at = ""  # file and line in the program that allocated or registered it
         self.is_registered = False
         self.is_imported = False  # memory of another library, which is unregistered, not freed
-        self.is_managed = False  # something frees it when nothing refers to it any more
-        self.is_runtimes = False  # what the runtime keeps for a model: none of the program's
+        self.is_managed = False  # freed automatically when nothing refers to it any more
+        self.is_runtimes = False  # kept by the runtime for a model, not the program's
         self.registrations = 0
-        self.base = ddr[:size_bytes]  # the DDR's bytes of this block
-        self.behind = ddr[size_bytes:]  # those that nobody may write
+        self.base = ddr[:size_bytes]  # this block's bytes in the DDR
+        self.behind = ddr[size_bytes:]  # bytes that nobody may write
         self.image_map = _closed_around(len(ddr)) if image else None
         whole = memoryview(self.image_map)[MARGIN_BYTES:-MARGIN_BYTES] if self.image_map is not None else None
         self.image = whole[:size_bytes] if whole is not None else None
-        self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
-        self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
-        self.flushed_at = ""  # file and line of the program's last flush of it, under the check coherence
-        self.is_reported = False  # a finding says that the program did not clean this block
-        self.is_given = False  # to a task, which may have written it, since it was invalidated
-        self.is_shared_reported = False  # likewise, that two unfinished tasks use it
-        self.is_stale_reported = False  # likewise, that the CPU read what a task had changed
-        self.writes: Writes | None = None  # by lines of the program since they were flushed, under the check coherence
-        self.is_flushed = False  # the program knows that this block needs its flushes
-        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.checker
+        self.spilt = whole[size_bytes:] if whole is not None else None  # bytes written past the image's end
+        self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image after the last flush
+        self.flushed_at = ""  # file and line of the program's last flush, under the check coherence
+        self.is_reported = False  # a missing clean of this block was reported
+        self.is_given = False  # given to a task that may have written it since the last invalidate
+        self.is_shared_reported = False  # reported: two unfinished tasks use it
+        self.is_stale_reported = False  # reported: the CPU read stale bytes
+        self.writes: Writes | None = None  # writes since the last flush, by program line, under the check coherence
+        self.is_flushed = False  # the program has flushed this block before
+        self.marks: list[int] = []  # offsets where ranges that it named begin or end; see arm_client.strict.checker
         self.address = address_of(self.base if self.image is None else self.image)
         self._exporter: Exporter | None = None
         self._export()
 
     @property
     def view(self) -> memoryview:
-        """Writable bytes as the CPU sees them: the DDR's own, or those of the image."""
+        """The block's bytes as the CPU sees them, writable: in the DDR, or in the image."""
         exporter = self._exporter_ref()
         if exporter is None:
             exporter = self._export()
         return memoryview(exporter).cast("B")[: self.size_bytes]
 
     def hand_over(self) -> Exporter:
-        """What keeps the block's bytes viewed, for an owner who frees the block when that object goes."""
+        """The object that keeps the block's bytes viewed; its owner frees the block when that object goes."""
         exporter, self._exporter = self._exporter_ref() or self._export(), None
         return exporter
 
     def viewed(self) -> Exporter | None:
-        """What views of the block hold, once this object holds it no more; None when there is no view."""
+        """Let go of the object that views of the block hold, and return it; None if there is no view."""
         self._exporter = None
         return self._exporter_ref()
 
@@ -133,35 +133,35 @@ class Block:
         return exporter
 
     def end_of_pages(self, start: int) -> int:
-        """Where the block's last page ends in the DDR file, in which it begins at ``start``."""
+        """Return where the block's last page ends in the DDR file, for a block that begins at ``start``."""
         return start + -(-self.size_bytes // PAGE_BYTES) * PAGE_BYTES
 
     def clean(self, start: int, end: int) -> None:
-        """CPU image to DDR."""
+        """Copy the CPU image to DDR."""
         if self.image is not None and self.flushed is not None:
             self.base[start:end] = self.flushed[start:end] = self.image[start:end]
 
     def spill(self) -> None:
-        """Put what was written past the image's end where it was meant, as a cache does in time: the board finds it."""
+        """Write bytes past the image's end to where they belong, as a cache does in time; the board finds them."""
         if self.spilt is not None and (spilt := bytes(self.spilt)) != bytes(len(self.spilt)):
             for at, byte in enumerate(spilt):
                 if byte:
                     self.behind[at] = byte
 
     def invalidate(self, start: int, end: int) -> None:
-        """DDR to CPU image."""
+        """Copy DDR to the CPU image."""
         if self.image is not None and self.flushed is not None:
             self.image[start:end] = self.flushed[start:end] = self.base[start:end]
 
 
 class Writes:
-    """The lines that wrote the bytes of a block's image since they were flushed, as far as that is noted."""
+    """The program lines that wrote a block's image since the last flush, as far as recorded."""
 
     def __init__(self) -> None:
         self._latest: deque[tuple[int, int, str]] = deque(maxlen=MAX_WRITES)  # start, end, file:line
 
     def note(self, start: int, size_bytes: int, site: str) -> None:
-        """Note that a line has written a range, by its offset; a loop of one line over a range is one write."""
+        """Record that a line has written a range, by its offset; a one-line loop over a range is one write."""
         if self._latest:
             low, high, last = self._latest[-1]
             if site == last and low <= start <= high:
@@ -170,25 +170,25 @@ class Writes:
         self._latest.append((start, start + size_bytes, site))
 
     def flushed(self, start: int, end: int) -> None:
-        """Forget the writes inside of a range that was flushed."""
+        """Drop the writes inside a flushed range."""
         kept = [one for one in self._latest if not (start <= one[0] and one[1] <= end)]
         self._latest.clear()
         self._latest.extend(kept)
 
     def site_of(self, offset: int) -> str:
-        """The line of the last noted write to a byte, empty for none."""
+        """Return the line of the last recorded write to a byte; empty for none."""
         return next((site for low, high, site in reversed(self._latest) if low <= offset < high), "")
 
 
 def _closed_around(size_bytes: int) -> mmap.mmap:
-    """Pages for an image, between pages that fault: else a pointer that runs out of it meets another mapping."""
+    """Map pages for an image between pages that fault; a stray pointer would otherwise reach another mapping."""
     pages = mmap.mmap(-1, size_bytes + 2 * MARGIN_BYTES)
     start = address_of(memoryview(pages))
     for margin in (start, start + MARGIN_BYTES + -(-size_bytes // PAGE_BYTES) * PAGE_BYTES):
-        mprotect(margin, MARGIN_BYTES, 0)  # where the kernel has no mapping left, less is noticed
+        mprotect(margin, MARGIN_BYTES, 0)  # when the kernel has no mapping left, fewer mistakes are detected
     return pages
 
 
 def address_of(view: memoryview) -> int:
-    """Where the first byte lies in this process."""
+    """Address of the first byte in this process."""
     return ctypes.addressof(ctypes.c_char.from_buffer(view))

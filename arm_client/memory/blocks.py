@@ -1,8 +1,8 @@
-"""Blocks of device memory of this process: allocation, the two cache modes, flushes, registration.
+"""This process's blocks of device memory: allocation, the two cache modes, flushes, registration.
 
 Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a
 flush moves nothing. In ``strict`` mode the CPU sees its own image: CLEAN writes it to the DDR, INVALIDATE reads
-the DDR again, so that a missing flush gives here the wrong data that it gives on a board.
+the DDR again, so a missing flush gives the same wrong data as on a board.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class Blocks:
     """All blocks that this process allocated or registered on one board."""
 
     def __init__(self, link: Link, tasks: Tasks, *, is_strict: bool = False) -> None:
-        """``is_strict``: whether cached memory has an image of the CPU's own."""
+        """``is_strict``: whether cached memory has a separate CPU image."""
         self._link = link
         self._tasks = tasks
-        self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
+        self._blocks: dict[int, Block] = {}  # no lock: a signal handler would wait for the thread it interrupted
         self._abandoned: deque[Block] = deque()
         self.freed = Freed(link)
         self.views = KeptViews(link, self.freed)
         self._beside: Beside | None = None
         self.is_strict = is_strict
         self.trace: Ring | None = None
-        # Set by strict mode: called when a range of a cached block was flushed.
-        self.notes_writes = False  # whether arrays in cached memory note who writes into them
+        # Set by strict mode: called when a range of a cached block has been flushed.
+        self.notes_writes = False  # whether arrays in cached memory record who writes into them
         self.on_flush: Callable[[Block, int, int], None] | None = None
-        self.before_flush: Callable[[Block, int, int, int], None] | None = None  # the same, before it is, with the flag
-        # Set by the check memory: called when a block is freed once more, with the line.
+        self.before_flush: Callable[[Block, int, int, int], None] | None = None  # likewise, before it, with the flag
+        # Set by the check memory: called with the line when a block is freed again.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
         self.before_free: Callable[[Block, str], None] | None = None  # with the place
@@ -72,25 +72,25 @@ class Blocks:
         use: str = "",
         at: int | None = None,
     ) -> Block:
-        """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
+        """Allocate a block. It holds zeros, or the board's HBRT_FILL pattern unless ``is_zeroed``.
 
         Args:
             size_bytes: How many bytes.
             is_cached: Whether the CPU has a cache for it.
-            is_zeroed: Whether it holds zeros.
-            use: The model that the runtime keeps it for; empty for the program's own.
+            is_zeroed: Whether it must hold zeros.
+            use: The model for which the runtime keeps it; empty for the program's own blocks.
             at: Its physical address, a multiple of a page; None for any.
 
         Raises:
-            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
-                was free, or the status of a board that is gone.
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with the
+                free memory, or the status of a lost board.
         """
         start_ns = monotonic_ns()
         notice()
         if not 0 < size_bytes <= SIZE_LIMIT:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
-                f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were requested.",
+                f"A block must have 1 to {SIZE_LIMIT} bytes, not {size_bytes}.",
             )
         self.free_abandoned()
         site, use = call_site(MAX_SITE), printable(use[-MAX_SITE:])[-MAX_SITE:]
@@ -105,7 +105,7 @@ class Blocks:
             if (is_zeroed or block.image is not None) and self._link.ddr.has_data(phy_addr, size_bytes):
                 if is_zeroed:
                     block.base[:] = bytes(size_bytes)
-                else:  # what the CPU reads first comes from there
+                else:  # the CPU's first reads come from there
                     block.invalidate(0, size_bytes)
             self._note(EventKind.ALLOC, start_ns, phy_addr, size_bytes)
         except BaseException:
@@ -116,24 +116,24 @@ class Blocks:
         return block
 
     def _note(self, kind: EventKind, start_ns: int, phy_addr: int, size_bytes: int = 0, how: str = "") -> None:
-        """Note what was done with memory, while the board is traced."""
+        """Record a memory operation while the board is traced."""
         if (trace := self.trace) is not None:
             trace.note(kind, start_ns, monotonic_ns(), phy_addr, size_bytes, text=trace.text(how))
 
     def free_later(self, block: Block) -> None:
-        """Free a block at the next call that asks the daemon for anything, unless it is freed before: for finalizers.
+        """Free a block at the next request to the daemon, unless it is freed earlier; for finalizers.
 
-        The garbage collector may run one in the middle of a request.
+        The garbage collector may run a finalizer in the middle of a request.
         """
         self._abandoned.append(block)
 
     def free_abandoned(self) -> None:
-        """Free what ``free_later`` left, and what tasks that nobody asked about have kept until they ended."""
+        """Free what ``free_later`` queued, and what finished tasks that nobody queried have kept."""
         self._tasks.release_abandoned()
         while self._abandoned:
             taken: list[Block] = []
             try:
-                # One call of C takes it out and keeps it: no interrupt comes between the two.
+                # A single C call takes it out and keeps it, so no interrupt comes between the two.
                 taken.extend(map(deque.popleft, (self._abandoned,)))
                 if not self._link.fault and self._holds(taken[0]):
                     self.release(taken[0], "the end of its last array")
@@ -142,11 +142,11 @@ class Blocks:
             except RequestRefusedError:
                 pass
             except BaseException:
-                self._abandoned.extend(taken)  # an interrupt: perhaps its freeing was not begun
+                self._abandoned.extend(taken)  # interrupted: the free may not have begun
                 raise
 
     def free_managed(self) -> None:
-        """Free what the process's own objects hold or have dropped: at an orderly end none of it is a leak."""
+        """Free what the process's own objects hold or have dropped: at an orderly exit these are not leaks."""
         for block in list(self._blocks.values()):
             block.spill()
         try:
@@ -154,14 +154,14 @@ class Blocks:
                 if block.is_managed or block.is_runtimes:
                     self.release(block, "its program's end")
         except RequestRefusedError:
-            return  # the board is gone or does not answer: it takes all back with the lease
+            return  # the board is gone or does not answer: it frees everything with the lease
 
     def keep_views(self) -> None:
-        """Before this process lets everything go: what looks at its blocks keeps their last bytes."""
+        """Before this process releases everything, let remaining views of its blocks keep their last bytes."""
         self.views.keep_all(list(self._blocks.values()))
 
     def detach_in_child(self) -> None:
-        """In a fork's child: what it writes into its parent's blocks reaches nobody."""
+        """In a forked child: make its writes into its parent's blocks private."""
         ddr = self._link.ddr
         ddr.private.cut_off(ddr.layout.heap, ddr.layout.file_bytes)
         for block in list(self._blocks.values()):
@@ -170,14 +170,15 @@ class Blocks:
                 ddr.private.isolate(block.address, start, block.end_of_pages(start))
 
     def free(self, phy_addr: int, freed_at: str = "") -> None:
-        """Free a block that this process allocated. One that a task uses goes when that has ended.
+        """Free a block that this process allocated. A block in use by a task is freed when the task ends.
 
         Args:
-            phy_addr: Where it starts.
-            freed_at: What a message about a late use names; empty for the program's file and line.
+            phy_addr: Its start.
+            freed_at: Place named in a message about a late use; empty for the program's file and line.
 
         Raises:
-            RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
+            RequestRefusedError: HB_SYS_NOT_ALLOCATED if no block starts there (already freed, never allocated, or
+                foreign).
         """
         start_ns = monotonic_ns()
         notice()
@@ -185,7 +186,7 @@ class Blocks:
         self._tasks.carrier.discard_block(phy_addr)
         block = self._blocks.get(phy_addr)
         using = [] if block is None else self._users_of(block, freed_at)
-        for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
+        for _ in using:  # a registration keeps it, since the daemon does not know the user
             self._link.request("register", phy=phy_addr, size=1)
         is_last = block is not None and not block.registrations and not using
         try:
@@ -210,7 +211,7 @@ class Blocks:
             self._note(EventKind.FREE, start_ns, phy_addr)
 
     def _users_of(self, block: Block, freed_at: str) -> list[BlockUser]:
-        """What still uses a block that is about to be freed."""
+        """Return what still uses a block that is about to be freed."""
         if self.before_free is not None:
             self.before_free(block, freed_at)
         block.spill()
@@ -232,26 +233,26 @@ class Blocks:
         return self._blocks.get(block.phy_addr) is block
 
     def _request_unregister(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
-        # Of a board that is gone: so has the block.
+        # The board is gone, and the block with it.
         with contextlib.suppress(RequestRefusedError), self.views.around(block, Question(), freed_at):
             self._link.request("unregister", phy=phy_addr)
 
     def isolate(self) -> None:
-        """From now on this process reaches its own and registered blocks only; before it has any."""
-        from arm_client.memory.isolation import watch  # a program that is not isolated does not pay for it
+        """Restrict this process to its own and registered blocks; call before it has any."""
+        from arm_client.memory.isolation import watch  # no cost for a program that is not isolated
 
         watch(self._link)
 
     def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
-        """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
+        """Map a range by its physical address, reference-counted. Returns its block and the range's offset there.
 
         Raises:
-            RequestRefusedError: HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
+            RequestRefusedError: HB_SYS_REGISTER_MEM_FAILED if the range is not inside one live block.
         """
         if not size_bytes:
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The range at {phy_addr:#x} has no bytes; set memSize to what is to be registered.",
+                f"The range at {phy_addr:#x} is empty; set memSize to the number of bytes to register.",
             )
         base = self._link.request("register", phy=phy_addr, size=size_bytes)
         try:
@@ -263,24 +264,24 @@ class Blocks:
         return block, phy_addr - base
 
     def import_(self, fd: int, size_bytes: int, offset: int) -> Block:
-        """Register memory that another library made, by its file descriptor; counted, as ``register`` is.
+        """Register another library's memory by its file descriptor; reference-counted, like ``register``.
 
         Args:
-            fd: Of a memfd, of shared memory or of a file, open for reading and writing.
+            fd: A memfd, shared memory or a file, open for reading and writing.
             size_bytes: 1..2^32-1.
-            offset: Where the range begins in it, a multiple of a page.
+            offset: Start of the range in the file, a multiple of the page size.
 
         Raises:
-            RequestRefusedError: HB_SYS_INVALID_ARGUMENT: no such memory, or the range is not in it;
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT: no such memory, or the range is outside it;
                 HB_SYS_REGISTER_MEM_FAILED: it cannot be shared, or the board is on another machine;
-                HB_SYS_OUT_OF_MEMORY: the board has no room for it.
+                HB_SYS_OUT_OF_MEMORY: no room on the board.
         """
         notice()
         if not self._link.can_import:
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED,
                 f"Board {self._link.paths.name} is on another machine, which cannot map the memory behind file "
-                f"descriptor {fd}: copy it into memory of hbSysAllocMem.",
+                f"descriptor {fd}: copy it into memory from hbSysAllocMem.",
             )
         _check_shareable(fd, size_bytes, offset)
         self.free_abandoned()
@@ -296,17 +297,17 @@ class Blocks:
         return block
 
     def release(self, block: Block, where: str = "") -> None:
-        """Free a block, or unregister one that is another library's; ``where`` as ``freed_at`` of ``free``."""
+        """Free a block, or unregister another library's; ``where`` is like ``freed_at`` of ``free``."""
         if block.is_imported:
             self.unregister(block.phy_addr, where)
         else:
             self.free(block.phy_addr, where)
 
     def unregister(self, phy_addr: int, where: str = "") -> None:
-        """Undo one registration of the block that holds the address; ``where`` as ``freed_at`` of ``free``.
+        """Undo one registration of the block that holds the address; ``where`` is like ``freed_at`` of ``free``.
 
         Raises:
-            RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT if this process has not registered it.
         """
         notice()
         block = self.holding(phy_addr)
@@ -335,7 +336,7 @@ class Blocks:
             self._blocks.pop(block.phy_addr, None)
 
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
-        """Clean or invalidate a range of cached memory; nothing to do for uncached memory.
+        """Clean or invalidate a range of cached memory; does nothing for uncached memory.
 
         Raises:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT for an unknown flag or a range outside this process's blocks.
@@ -343,17 +344,17 @@ class Blocks:
         if flag not in {HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE}:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
-                f"The flush flag is {flag}; write HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2).",
+                f"Unknown flush flag {flag}: use HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2).",
             )
         if not mark[0]:
-            notice()  # first: a clean writes into the block
+            notice()  # first, since a clean writes into the block
         block = self.holding(phy_addr)
         if block is None or phy_addr + size_bytes > block.phy_addr + block.size_bytes:
             gone = None if block is not None else self.freed.find_physical(phy_addr)
             if gone is not None:
                 if self.on_late_flush is not None:
                     self.on_late_flush(gone)
-                why = f"The memory at {phy_addr:#x} is free: {gone}. Flush a block before it is freed."
+                why = f"The memory at {phy_addr:#x} was freed: {gone}. Flush a block before freeing it."
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
@@ -372,7 +373,7 @@ class Blocks:
             self._note(EventKind.FLUSH, start_ns, phy_addr, size_bytes, way)
 
     def holding(self, phy_addr: int) -> Block | None:
-        """This process's block that holds an address, interior ones too."""
+        """Return this process's block that contains an address."""
         block = self._blocks.get(phy_addr)
         if block is not None:
             return block
@@ -381,7 +382,7 @@ class Blocks:
         )
 
     def bytes_at(self, address: int, size_bytes: int) -> memoryview | None:
-        """Bytes at an address of the CPU's, when they lie in the DDR's own bytes of one block of this process."""
+        """Return the bytes at a CPU address if they are DDR bytes of one block of this process."""
         ddr = self._link.ddr
         if not 0 <= address - ddr.address < ddr.layout.file_bytes:
             return None
@@ -394,28 +395,28 @@ class Blocks:
         return block.view[start : start + size_bytes] if start + size_bytes <= block.size_bytes else None
 
     def physical_of(self, address: int) -> int | None:
-        """Physical address of what lies at an address of the CPU's; None when that is in no block of this process."""
+        """Translate a CPU address to a physical address; None if it is in no block of this process."""
         for block in list(self._blocks.values()):
             if 0 <= address - block.address < block.size_bytes:
                 return block.phy_addr + address - block.address
         return None
 
     def is_mapped_at(self, address: int) -> bool:
-        """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
+        """Whether a CPU address is in device memory: in the DDR or in a block's image."""
         return any(start <= address < end for start, end in self.mapped_ranges())
 
     def mapped_ranges(self) -> list[tuple[int, int]]:
-        """Where device memory lies for the CPU: the DDR, and the images of blocks."""
+        """Return the CPU ranges of device memory: the DDR, and the images of blocks."""
         images = [(address_of(block.image), len(block.image)) for block in list(self._blocks.values()) if block.image]
         ddr = self._link.ddr
         return [(start, start + size) for start, size in ((ddr.address, len(ddr.bytes)), *images)]
 
     def cached(self) -> list[Block]:
-        """Blocks that the CPU sees through its own image, by address: the same order in each run."""
+        """Return blocks with a CPU image, by address, so the order is the same in each run."""
         return sorted((one for one in self._blocks.values() if one.image is not None), key=lambda one: one.phy_addr)
 
     def owned(self) -> list[Block]:
-        """Blocks that this process allocated and has not freed, by address; but for those of the runtime itself."""
+        """Return blocks that this process allocated and has not freed, by address, without the runtime's own."""
         return [block for block in self._owned() if not block.is_runtimes]
 
     def _owned(self) -> list[Block]:
@@ -440,7 +441,7 @@ class Blocks:
             raise RequestRefusedError(
                 Status.HB_SYS_OUT_OF_MEMORY,
                 f"The address {phy_addr:#x} is free again on the board, but arrays of its former block are "
-                "still in use: drop arrays of freed blocks first.",
+                "still in use: delete arrays of freed blocks first.",
             )
         if why := ddr.reach(entry):
             raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)
@@ -473,18 +474,18 @@ class Blocks:
 
 
 def _check_shareable(fd: int, size_bytes: int, offset: int) -> None:
-    """Refuse what this process can see of a descriptor that no other process could map."""
+    """Refuse a descriptor that, as far as this process can tell, no other process could map."""
     try:
         way = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
     except (OSError, ValueError, OverflowError):
-        why = f"File descriptor {fd} is not open; pass that of a memfd or of shared memory, before it is closed."
+        why = f"File descriptor {fd} is not open; pass a memfd or shared memory before closing it."
     else:
         if way != os.O_RDWR:
-            why = f"File descriptor {fd} is not open for writing, and a core writes: open the memory with O_RDWR."
+            why = f"File descriptor {fd} is not open for writing, but cores write to it: open the memory with O_RDWR."
         elif not 0 < size_bytes <= SIZE_LIMIT:
-            why = f"Cannot register {size_bytes} bytes: a block has 1 to {SIZE_LIMIT} bytes."
+            why = f"Cannot register {size_bytes} bytes: a block must have 1 to {SIZE_LIMIT} bytes."
         elif offset < 0 or offset % PAGE_BYTES:
-            why = f"The offset is {offset}; a range begins at a multiple of {PAGE_BYTES}."
+            why = f"Offset {offset} must be a multiple of {PAGE_BYTES}."
         else:
             return
     raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)

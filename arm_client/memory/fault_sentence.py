@@ -1,4 +1,4 @@
-"""A sentence before a process ends by SIGSEGV, when it touched device memory that is out of its reach."""
+"""Prints an explanation before a process dies of SIGSEGV after touching device memory out of its reach."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _tellers: list[Callable[[int], str]] = []
 
 
 def install(teller: Callable[[int], str]) -> None:
-    """Have each fault say what ``teller`` has to say of its address, if anything; a second time changes nothing."""
+    """Print ``teller``'s explanation, if any, at each fault; adding it again changes nothing."""
     if teller not in _tellers:
         _tellers.append(teller)
     on_fault(_tell)
 
 
 def note(link: Link, kind: str, text: str, *places: Place) -> str:
-    """Have the board keep what ends this process as a finding; returns the line for standard error."""
+    """Have the board record what ends this process as a finding; returns the line for standard error."""
     if not link.fault:
         link.request_ms = _NOTE_MS
-        link.find(kind, text, *places)  # where the board keeps none, the line on standard error remains
+        link.find(kind, text, *places)  # if the board cannot record it, the line on standard error remains
     return stderr_line_of(Finding(kind, text))
 
 
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     sentence = next((found for teller in _tellers if (found := teller(address))), "")
     if sentence:
-        # Nobody may read standard error anymore. The process is to end by the fault, and not by SIGPIPE.
+        # Standard error may have no reader. The process must die of the fault, not of SIGPIPE.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PIPE)
         with contextlib.suppress(OSError):
             sys.stderr.flush()

@@ -1,7 +1,7 @@
-"""Blocks that this process freed: their addresses fault, and a sentence explains a late use before the process ends.
+"""Blocks that this process freed: their addresses fault, and a message explains a late use before the process dies.
 
-The range of a freed block is out of reach until the address is given out again, which is as late as possible. So a
-pointer that a program has kept meets a fault, as it might on a board, and never the bytes of another block.
+A freed block's range is inaccessible until its address is reused, which is as late as possible. So a stale pointer
+faults, as it might on a board, and never reaches the bytes of another block.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from hbrt.attach.link import Link
 
-MAX_BLOCKS = 1024  # each is its own mapping to the kernel, which allows 65 530 of them
+MAX_BLOCKS = 1024  # each is a mapping of its own in the kernel, which allows 65 530 of them
 
 
 class FreedBlock(NamedTuple):
-    """What is known of a block that was freed. ``image``: its CPU image in strict mode, which keeps its address."""
+    """What is known about a freed block. ``image``: its CPU image in strict mode, kept to reserve its address."""
 
     image: mmap.mmap | None
     address: int
@@ -34,7 +34,7 @@ class FreedBlock(NamedTuple):
 
     @classmethod
     def of(cls, block: Block, freed_at: str) -> FreedBlock:
-        """What is known of a block that is freed now."""
+        """Record a block that is being freed."""
         return cls(block.image_map, block.address, block.phy_addr, block.size_bytes, block.allocated_at, freed_at)
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class FreedBlock(NamedTuple):
 
 
 class Freed:
-    """The last blocks that this process freed or unregistered on one board."""
+    """Blocks that this process recently freed or unregistered on one board."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -54,7 +54,7 @@ class Freed:
         _all.add(self)
 
     def add(self, block: Block, freed_at: str) -> None:
-        """Put a block's address out of reach, once nothing that this process knows of looks at it."""
+        """Make a block's address inaccessible, once nothing known in this process refers to it."""
         fault_sentence.install(_late_use)
         start = self._ddr.offset_of(block.phy_addr)
         self._blocks[start] = FreedBlock.of(block, freed_at)
@@ -67,18 +67,18 @@ class Freed:
             self._discard(oldest)
 
     def reuse(self, start: int, end: int) -> None:
-        """A block of this process lies in this range of the file now."""
+        """Record that this range of the file now belongs to a block of this process."""
         for known in self._ddr.private.forbidden(start, end):
             self._discard(known)
         self._blocks.pop(start, None)
 
     def find(self, address: int) -> FreedBlock | None:
-        """The freed block that an address of the CPU's lies in."""
+        """Return the freed block that contains a CPU address."""
         blocks = list(self._blocks.values())
         return next((one for one in blocks if 0 <= address - one.address < one.size_bytes), None)
 
     def find_physical(self, phy_addr: int) -> FreedBlock | None:
-        """Likewise, a physical address."""
+        """Return the freed block that contains a physical address."""
         if (start := self._blocks.get(self._ddr.offset_of(phy_addr))) is not None:
             return start
         return next((one for one in list(self._blocks.values()) if 0 <= phy_addr - one.phy_addr < one.size_bytes), None)
@@ -92,12 +92,12 @@ _all: weakref.WeakSet[Freed] = weakref.WeakSet()
 
 
 def freed_block_at(address: int) -> FreedBlock | None:
-    """The freed block of this process, on whichever board, that an address of the CPU's lies in."""
+    """Return this process's freed block, on any board, that contains a CPU address."""
     return next((found for one in list(_all) if (found := one.find(address)) is not None), None)
 
 
 def _late_use(address: int) -> str:
-    """Sentence for a fault at an address; empty when no freed block was there."""
+    """Return the message for a fault at an address; empty if no freed block was there."""
     for one in list(_all):
         block = one.find(address)
         if block is None:

@@ -1,6 +1,6 @@
-"""A program that reaches its own and registered blocks only, as if an MMU stood between it and the rest of the DDR.
+"""Restricts a program to its own and registered blocks, as if an MMU separated it from the rest of the DDR.
 
-A stray pointer into the block of another program then faults, with a sentence that says whose block it is.
+A stray pointer into another program's block then faults, and a message says whose block it is.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def watch(link: Link) -> None:
 
 
 def open_all(link: Link) -> None:
-    """Open the whole DDR: the kernel has no mapping left for one block more."""
+    """Open the whole DDR, because the kernel has no mapping left for another block."""
     layout = link.ddr.layout
     link.ddr.private.open_all(layout.heap, layout.file_bytes)
     warn(
-        "%s: this program has more than %d blocks, or as many as the kernel can keep apart "
+        "%s: this program has more than %d blocks, or as many as the kernel can isolate "
         "(vm.max_map_count): from now on, a stray pointer into another program's memory, or into "
         "freed memory, is not detected. Allocate fewer, "
         "larger blocks.",
@@ -48,9 +48,9 @@ def open_all(link: Link) -> None:
 
 
 def _stray_access(address: int) -> str:
-    """Sentence for a fault at an address; empty when it is in no closed memory."""
+    """Return the message for a fault at an address; empty if it is not in closed memory."""
     if freed_block_at(address) is not None:
-        return ""  # this process's own, of which more is known
+        return ""  # this process's own block, about which more is known
     for link in list(_links):
         ddr = link.ddr
         offset = address - ddr.address
@@ -58,7 +58,7 @@ def _stray_access(address: int) -> str:
             continue
         phy_addr, site = ddr.layout.ddr_base + offset, call_site()
         block = ddr.block_at(phy_addr)
-        whose = f"memory that belongs to no block, at {phy_addr:#x}" if block is None else _whose(link, block, phy_addr)
+        whose = f"memory outside any block, at {phy_addr:#x}" if block is None else _whose(link, block, phy_addr)
         if block is None and (freed := ddr.freed_block(phy_addr)) is not None:
             whose = f"byte {phy_addr - freed.phy_addr} of {freed}"
         text = (
@@ -71,7 +71,7 @@ def _stray_access(address: int) -> str:
 
 
 def _whose(link: Link, block: BlockEntry, phy_addr: int) -> str:
-    """Which byte of which block, and who owns that; the board knows where it was allocated."""
+    """Say which byte of which block it is, who owns the block, and, from the board, where it was allocated."""
     owner, site = f"client {block.owner}", ""
     try:
         from hbrt.control.ask import look_at
@@ -82,7 +82,7 @@ def _whose(link: Link, block: BlockEntry, phy_addr: int) -> str:
         owner = next((f"process {one['pid']} ({one['name']})" for one in clients if one["id"] == block.owner), owner)
         site = next((one["site"] for one in listed if one["phy_addr"] == block.phy_addr), "")
     except (BoardError, StatusError, OSError, ImportError):
-        pass  # the block and its client are known without the board
+        pass  # the block and its client are known even without the board
     allocated = f", allocated at {site}" if site else ""
     return (
         f"byte {phy_addr - block.phy_addr} of the block {block.phy_addr:#x}+{block.size_bytes:#x} of {owner}{allocated}"

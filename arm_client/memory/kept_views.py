@@ -1,4 +1,4 @@
-"""What still looks at a block that goes keeps the block's last bytes, in private pages."""
+"""Views that outlive a block keep the block's last bytes, in private pages."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class KeptViews:
-    """Arrays, and other views, of blocks that this process frees, unregisters, or leaves behind."""
+    """Arrays and other views of blocks that this process frees, unregisters or abandons."""
 
     def __init__(self, link: Link, freed: Freed) -> None:
         self._link = link
         self._freed = freed
-        # Set by the check memory: called with a block that is freed, and what still looks at it.
+        # Set by the check memory: called with a freed block and what still refers to it.
         self.on_kept: Callable[[FreedBlock, object], None] | None = None
 
     def keep_all(self, blocks: list[Block]) -> None:
-        """Before this process lets all its blocks go."""
+        """Prepare for this process to release all its blocks."""
         ddr = self._link.ddr
         ranges = []
         try:
@@ -50,26 +50,26 @@ class KeptViews:
             from arm_client.cabi.say import warn
 
             warn(
-                "No memory to keep the last bytes of %d blocks that arrays refer to (%s): they read as zeros "
-                "from now on. Copy results before the board is closed.",
+                "Not enough memory to keep the last bytes of %d blocks that arrays refer to (%s): they read as zeros "
+                "from now on. Copy results before closing the board.",
                 len(ranges),
                 error.strerror,
             )
 
     @contextlib.contextmanager
     def around(self, block: Block | None, asked: Question, freed_at: str) -> Iterator[None]:
-        """Around the request that lets a block go, after which nothing else in this process reaches it.
+        """Context manager around the request that releases a block; afterwards only views in this process reach it.
 
         Args:
-            block: The block; None where it stays.
-            asked: How far the request is.
-            freed_at: The line that releases it.
+            block: The block; None if it stays.
+            asked: State of the request.
+            freed_at: The line that released it.
 
         Raises:
-            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory to keep its bytes in.
+            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: no memory left to keep its bytes.
         """
         viewed = block.viewed() if block is not None and not self._link.fault else None
-        if block is None or viewed is None or block.image is not None:  # an image is private already
+        if block is None or viewed is None or block.image is not None:  # an image is already private
             yield
             if block is not None and viewed is None:
                 self._note_freed(block, freed_at)
@@ -82,13 +82,13 @@ class KeptViews:
         try:
             if is_mapped:
                 self._keep(block, start, viewed)
-            else:  # pages of its own, which nobody shares any more
+            else:  # its own pages, which nobody shares any more
                 ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
         except OSError as error:
             raise RequestRefusedError(
                 Status.HB_SYS_OUT_OF_MEMORY,
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot be freed while arrays refer to it: no "
-                f"memory for a copy of its bytes ({error.strerror}). Drop arrays of freed blocks first.",
+                f"memory for a copy of its bytes ({error.strerror}). Delete arrays of freed blocks first.",
             ) from None
         try:
             yield
@@ -107,7 +107,7 @@ class KeptViews:
             self.on_kept(FreedBlock.of(block, freed_at), viewed)
 
     def _keep(self, block: Block, start: int, viewed: Exporter) -> None:
-        """Keep a block's last bytes for what looks at them; ``start`` is its place in the DDR file."""
+        """Keep a block's last bytes for its views; ``start`` is its offset in the DDR file."""
         ddr = self._link.ddr
         if not (word := ddr.imports.word_at(start)):
             ddr.private.keep(start, block.end_of_pages(start), viewed)

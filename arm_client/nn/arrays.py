@@ -1,4 +1,4 @@
-"""Arrays on their way to an op and back, and waits that keep them alive while a core may touch them."""
+"""Prepare arrays for ops and their results, and keep them alive while a core may access them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from arm_client.future import Task
 
 
 def as_array(values: ArrayLike) -> NDArray[Any]:
-    """The values as an array: a board array itself, or what numpy makes of them.
+    """Return the values as an array: a board array unchanged, else converted by numpy.
 
     Raises:
-        CallerError: they are no real numbers, or not as many in each row.
+        CallerError: not real numbers, or rows of unequal length.
     """
     if isinstance(values, BoardArray):
         return values
@@ -32,43 +32,43 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
 
 
 def axis_of(shape: tuple[int, ...], axis: int) -> int:
-    """The axis counted from the first one, 0; raises CallerError when the shape has none such."""
+    """Normalize the axis to count from 0; raises CallerError if it is out of range."""
     need_whole("axis", axis)
     if not -len(shape) <= axis < len(shape):
-        raise refusal(f"axis {axis} is not an axis of shape {shape}.")
+        raise refusal(f"axis {axis} is out of range for shape {shape}.")
     return axis % len(shape)
 
 
 def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray:
-    """The values in device memory, in C order: a board array that fits is used with no copy."""
+    """Return the values in device memory, in C order; a suitable board array is used without copying."""
     if is_on_board(values) and values.dtype == np.dtype(dtype) and values.flags.c_contiguous:
         return values
     return board.from_array(np.asarray(values, dtype))
 
 
 def result_array(board: Board, out: BoardArray | None, shape: tuple[int, ...], dtype: DTypeLike) -> BoardArray:
-    """The array for an op's results: `out` when it fits, or a new one.
+    """Return the array for an op's results: `out` if it fits, or a new one.
 
     Raises:
-        CallerError: `out` is not in device memory, not in C order, or of another shape or type.
+        CallerError: `out` is not in device memory, not in C order, or has the wrong shape or type.
     """
     if out is None:
         return board.empty(shape, dtype)
     if not is_on_board(out):
-        raise refusal("out is not in device memory: make it with board.empty().")
+        raise refusal("out is not in device memory: create it with board.empty().")
     if out.shape != shape or out.dtype != np.dtype(dtype) or not out.flags.c_contiguous:
         raise refusal(
             f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}, but the results have shape "
-            f"{shape} and type {np.dtype(dtype)}, in C order: make it with board.empty()."
+            f"{shape} and type {np.dtype(dtype)}, in C order: create it with board.empty()."
         )
     return out
 
 
 def per_channel(name: str, values: ArrayLike, channels: int, dtype: DTypeLike) -> NDArray[Any]:
-    """(channels,) of `dtype`, from as many values or from one for all.
+    """Return (channels,) of `dtype` from one value per channel, or from one value for all.
 
     Raises:
-        CallerError: another number of values, what is no real number, or, for an integer type, one that it cannot hold.
+        CallerError: wrong number of values, values that are not real numbers, or out of range for an integer type.
     """
     try:
         given = np.asarray(values).reshape(-1)
@@ -81,12 +81,12 @@ def per_channel(name: str, values: ArrayLike, channels: int, dtype: DTypeLike) -
     with np.errstate(invalid="ignore", over="ignore"):
         result = np.broadcast_to(given, channels).astype(dtype)
     if np.issubdtype(result.dtype, np.integer) and not np.array_equal(result, np.broadcast_to(given, channels)):
-        raise refusal(f"{name} is {values!r}: it must be whole numbers that fit {result.dtype}.")
+        raise refusal(f"{name} is {values!r}: must be whole numbers that fit {result.dtype}.")
     return result
 
 
 def finish(task: Task, timeout: float | None, *used: object) -> Any:
-    """The task's output; the arrays `used` outlive the wait when the task does.
+    """Return the task's output; the arrays `used` stay alive if the task outlives the wait.
 
     Raises:
         TimeoutError: it did not end within `timeout` seconds. HbrtError: it failed.
@@ -97,14 +97,14 @@ def finish(task: Task, timeout: float | None, *used: object) -> Any:
         cancel_or_keep(task, *used)
         raise
     finally:
-        del task  # it holds the exception, which holds this frame: no cycle may keep device memory
+        del task  # it holds the exception, which holds this frame: break the cycle, which would keep device memory
 
 
 def cancel_or_keep(task: Task, *used: object) -> None:
-    """Cancels a task, or keeps the arrays `used` alive until it has ended, because a core may still write there."""
+    """Cancel a task, or keep the arrays `used` alive until it ends, because a core may still write there."""
     if not task.cancel():
         task.add_done_callback(partial(_drop, used))
 
 
 def _drop(used: tuple[object, ...], task: object) -> None:
-    """The callback holds `used`; once called it goes, and they go with it."""
+    """Return a callback that holds `used`; both are freed once it has been called."""

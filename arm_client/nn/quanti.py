@@ -57,25 +57,25 @@ def quantize(
     half_away: bool = False,
     **options: Unpack[Options],
 ) -> BoardArray:
-    """clip(nearbyint(x / scale + zero_point)) in float32, computed by the op at 0x401.
+    """Compute clip(nearbyint(x / scale + zero_point)) in float32 with op 0x401.
 
     Args:
         board: Connection to a board.
-        x: Real numbers of any shape. A float32 board array in C order is used where it is, the rest is copied.
+        x: Real numbers of any shape. A float32 board array in C order is used in place, anything else is copied.
         scale: A number above 0, or one per channel.
         zero_point: An integer within the range of `dtype`, or one per channel.
         dtype: int8, uint8, int16, uint16 or int32.
         axis: Dimension of `x` that the channels run along; None for one scale for the whole tensor.
-        half_away: Ties go away from zero, as in C's round(), and not to the even neighbor.
+        half_away: Round ties away from zero, as in C's round(), instead of to even.
         **options: See Options.
 
     Returns:
-        Board array of `dtype` with the shape of `x`. Values beyond the range of `dtype`, infinities too, take its
-        limits; NaN becomes the zero point.
+        Board array of `dtype` with the shape of `x`. Values outside the range of `dtype`, including infinities, are
+        clamped; NaN becomes the zero point.
 
     Raises:
-        CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
-            that the op refuses; has its text.
+        CallerError: arguments do not match. TimeoutError. OpFailedError: the op refuses a scale or zero point; carries
+            its text.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
@@ -99,7 +99,7 @@ def quantize_shift(
     half_away: bool = False,
     **options: Unpack[Options],
 ) -> BoardArray:
-    """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one per channel. As `quantize` otherwise."""
+    """Compute clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one per channel. Otherwise like `quantize`."""
     values, quantized = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
     channels = _describe(param, values.shape, quantized, axis)
@@ -115,12 +115,12 @@ def dequantize(
     axis: int | None = None,
     **options: Unpack[Options],
 ) -> BoardArray:
-    """(y - zero_point) * scale in float32, computed by the op at 0x402.
+    """Compute (y - zero_point) * scale in float32 with op 0x402.
 
     Args:
         board: Connection to a board.
-        y: Array of int8, uint8, int16, uint16 or int32, of any shape. A board array in C order is used where it
-            is, the rest is copied.
+        y: Array of int8, uint8, int16, uint16 or int32, of any shape. A board array in C order is used in place,
+            anything else is copied.
         scale: A number above 0, or one per channel.
         zero_point: An integer within the range of `y`'s type, or one per channel.
         axis: Dimension of `y` that the channels run along; None for one scale for the whole tensor.
@@ -130,8 +130,8 @@ def dequantize(
         Board array of float32 with the shape of `y`.
 
     Raises:
-        CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
-            that the op refuses; has its text.
+        CallerError: arguments do not match. TimeoutError. OpFailedError: the op refuses a scale or zero point; carries
+            its text.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
@@ -146,7 +146,7 @@ def dequantize(
 def dequantize_shift(
     board: Board, y: ArrayLike, shift: ArrayLike, axis: int | None = None, **options: Unpack[Options]
 ) -> BoardArray:
-    """Y / 2^shift; `shift` is 0..126, one or one per channel. As `dequantize` otherwise."""
+    """Compute y / 2^shift; `shift` is 0..126, one or one per channel. Otherwise like `dequantize`."""
     values = as_array(y)
     param = hbDSPDequantizeParam()
     channels = _describe(param, values.shape, values.dtype, axis)
@@ -155,9 +155,9 @@ def dequantize_shift(
 
 
 def _describe(param: QuantiParam, shape: tuple[int, ...], quantized: np.dtype[Any], axis: int | None) -> int | None:
-    """Fills type and shape; the number of channels, or None for one rule for the whole tensor.
+    """Fill in type and shape; return the number of channels, or None for one rule for the whole tensor.
 
-    Any number of dimensions fits: all that counts is what lies before the axis, along it and after it.
+    Any number of dimensions works: only the sizes before, along and after the axis matter.
     """
     if quantized not in TENSOR_TYPES:
         raise refusal(f"{quantized} is not a quantized type: use {', '.join(QUANTI_DTYPES.values())}.")

@@ -1,4 +1,4 @@
-"""softmax over an axis of an array: one call of the DSP a row, many in flight."""
+"""softmax over an axis of an array: one DSP call per row, many in flight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
 IN_FLIGHT = 32
-"""Rows that are queued at once: enough for every core to find its next row waiting."""
+"""Rows queued at once: enough that every core finds its next row waiting."""
 
 PARAM = np.dtype(hbDSPSoftmaxParam)
 
@@ -33,14 +33,14 @@ def softmax(
     core: int = ANY,
     timeout: float | None = None,
 ) -> BoardArray:
-    """Softmax along an axis, computed by the op at 0x400.
+    """Compute softmax along an axis with op 0x400.
 
     Args:
         board: Connection to a board.
-        x: Real numbers, at least one dimension; computed in float32. A float32 board array in C order is used
-            where it is when `axis` is its last; anything else is copied to device memory.
+        x: Real numbers, at least one dimension; computed in float32. A float32 board array in C order is used in place
+            if `axis` is its last axis; anything else is copied to device memory.
         axis: Axis that sums to 1 in the result.
-        out: Board array for the result, float32 and of the shape of `x`; None for a new one. May be `x` itself.
+        out: Board array for the result, float32 with the shape of `x`; None for a new one. May be `x` itself.
         priority: Of each task, 0..255, larger first.
         core: Core mask, 0 for any.
         timeout: Seconds for all rows together; None for no limit.
@@ -49,13 +49,13 @@ def softmax(
         `out`, or a new board array: float32, the shape of `x`. A row with a NaN or +Inf is all NaN.
 
     Raises:
-        CallerError: a wrong axis, or an `out` that does not fit. TimeoutError. OpFailedError: the op failed.
+        CallerError: wrong axis, or `out` does not fit. TimeoutError. OpFailedError: the op failed.
 
     Source: DSP development guide (J5 OE), 10.2.3.2 ARM Softmax Operator Development,
     https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-    Emulator: the manual's ARM program takes all dimensions from the axis on as one row, of D = Size / N elements
-    with N the product of the dimensions before it. The two agree on the last axis; elsewhere
-    `softmax(board, x.reshape(N, -1))` does as the manual's.
+    Emulator: the manual's ARM program treats all dimensions from the axis on as one row of D = Size / N elements, where
+    N is the product of the dimensions before it. The two agree on the last axis; for others, `softmax(board,
+    x.reshape(N, -1))` does what the manual's does.
     """
     given = as_array(x)
     axis = axis_of(given.shape, axis)
@@ -66,7 +66,7 @@ def softmax(
     source = to_board(board, last, np.float32)
     length = last.shape[-1]
     rows = last.size // length
-    # A block of a call starts at a multiple of 8 bytes: rows of an odd length need a float32 between them.
+    # A call's blocks start at multiples of 8 bytes: rows of odd length need one float32 between them.
     in_order = axis == given.ndim - 1 and (rows == 1 or length % 2 == 0)
     target = results if in_order else board.empty((rows, length + length % 2), np.float32)
     _submit_rows(board, source, length, target.reshape(rows, -1), priority, core, timeout)

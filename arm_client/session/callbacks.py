@@ -1,7 +1,6 @@
-"""Callbacks: one thread waits for every task that has a callback; it starts with the first callback.
+"""Callbacks: one thread, started with the first callback, waits for all tasks that have callbacks.
 
-Every callback is called exactly once: when its task ends, when the task is released before that, or when the board
-goes.
+Every callback is called exactly once: when its task ends or is released, or when the board is gone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Callback = Callable[[int], None]
 
 
 class Notifier:
-    """Calls the callbacks of tasks that have ended, in the order in which it finds them."""
+    """Calls the callbacks of finished tasks, in the order in which it finds them."""
 
     def __init__(self, link: Link, tasks: Tasks) -> None:
         self._link = link
@@ -37,7 +36,7 @@ class Notifier:
         self._is_changed = False
 
     def add(self, handle: int, callback: Callback) -> None:
-        """Have ``callback(status)`` called when the task ends."""
+        """Call ``callback(status)`` when the task ends."""
         notice()
         with self._lock:
             is_late = self._is_closing
@@ -57,7 +56,7 @@ class Notifier:
             self.watched.pop(handle, None)
 
     def settle(self, handle: int) -> None:
-        """Call the callbacks of a task that is about to be released, with its present status."""
+        """Call the callbacks of a task that is about to be released, with its current status."""
         with self._lock:
             callbacks = self.watched.pop(handle, None)
             if callbacks is None:
@@ -68,17 +67,17 @@ class Notifier:
         self._wake()
 
     def close(self) -> None:
-        """End the thread. Callbacks of unfinished tasks get the status of a board that is gone."""
+        """End the thread. Callbacks of unfinished tasks get the status of a lost board."""
         with self._lock:
             self._is_closing = True
         if self._thread is threading.current_thread():
-            self._call_back()  # a callback detaches: the other callbacks run before the tables go
+            self._call_back()  # a callback detaches: run the other callbacks before the tables go
         elif self._thread is not None:
             self._wake()
             self._thread.join()
 
     def detach_in_child(self) -> None:
-        """In a fork's child: the thread and the callbacks are the parent's."""
+        """In a forked child: drop the thread and the callbacks, which are the parent's."""
         self._lock = threading.Lock()
         self._is_closing = True
         self._thread = None

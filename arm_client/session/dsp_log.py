@@ -1,4 +1,4 @@
-"""The lines that ops write to a board's log, from a moment on, without the daemon's own lines."""
+"""The lines that ops write to a board's log after a given moment, without the daemon's own lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MAX_BYTES = 1 << 20
 
 
 def log_reader(session: Session) -> Callable[[], str]:
-    """A reader of the lines of ops and of findings from now on; none for a board that is gone or is remote."""
-    log: Path | None = getattr(session.link.paths, "log", None)  # none of another machine's board
+    """Return a reader of lines from ops and findings from now on; none for a lost or remote board."""
+    log: Path | None = getattr(session.link.paths, "log", None)  # a board on another machine has no log here
     try:
         start = log.stat().st_size if log is not None else 0
     except OSError:

@@ -1,4 +1,4 @@
-"""The report at the end of a program: its own findings on the boards that it leaves, and its exit code."""
+"""The report at program exit: the program's own findings on the boards it used, and its exit code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from hbrt.board.run_record import FirstProcess
 
 _WAIT_SECONDS = 2.0
-"""How long the end of a run waits for boards that still have a process of it, which outlives the first one."""
+"""How long the end of a run waits for boards that still have one of its processes, which outlives the first."""
 
 found: list[Finding] = []
-"""The findings of this process's mistakes, on all boards that it has left."""
+"""Findings about this process's mistakes, on all boards that it has left."""
 
 
 def report_findings(link: Link, *, is_private: bool, is_silent: bool) -> None:
     """Have the board check for leaks of this process, and report its findings.
 
     Args:
-        link: This process's attachment, which is about to close; it owns nothing on the board anymore.
-        is_private: Whether the board belongs to this process. Then it has reported its findings, and findings without a
-            program are this process's, too.
+        link: This process's attachment, which is about to close; it no longer owns anything on the board.
+        is_private: Whether the board belongs to this process. If so, it has already reported its findings, and those
+            without a program belong to this process, too.
         is_silent: Whether another process reports them.
     """
     with contextlib.suppress(RequestRefusedError):  # the board is gone, or does not answer in time
@@ -49,17 +49,17 @@ def report_findings(link: Link, *, is_private: bool, is_silent: bool) -> None:
 def end_run(run: FirstProcess | None) -> list[Finding]:
     """Add this process's findings to the record of its run; returns the findings that decide its exit code.
 
-    Those are its own; in the first process of a run, those of all processes of the run.
+    Those are its own or, in the first process of a run, those of all its processes.
 
     Args:
-        run: The run that this process has begun.
+        run: The run that this process started.
     """
-    run = run or begun()  # the program itself may have changed the settings
+    run = run or begun()  # the program may have changed the settings
     if run is None:
         return found
     run.wait(_WAIT_SECONDS)
     known = {one.fingerprint for one in run.findings}
-    run.add(one for one in found if one.fingerprint not in known)  # of a board that has died, or is elsewhere
+    run.add(one for one in found if one.fingerprint not in known)  # the board has died, or is elsewhere
     return end_record(run)
 
 
@@ -71,7 +71,7 @@ def end_record(run: FirstProcess) -> list[Finding]:
         from arm_client.cabi.say import warn
 
         warn(
-            "The findings cannot be written to %s (HBRT_SARIF): %s. Name a file in a directory that can be written.",
+            "Cannot write findings to %s (HBRT_SARIF): %s. Name a file in a writable directory.",
             error.filename,
             error.strerror,
         )
@@ -79,11 +79,11 @@ def end_record(run: FirstProcess) -> list[Finding]:
 
 
 def has_failed(findings: list[Finding]) -> bool:
-    """Whether findings fail the program under HBRT_CHECK=fail; prints that, too."""
+    """Return whether findings fail the program under HBRT_CHECK=fail; prints that, too."""
     mistakes = [one for one in findings if one.is_mistake]
     if not mistakes or not is_failing():
         return False
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream that is closed, or none
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is closed or None
         count = f"{counted(len(mistakes), 'mistake')} {'was' if len(mistakes) == 1 else 'were'}"
         sys.stderr.write(f"{count} found (HBRT_CHECK=fail), the last: {line_of(mistakes[-1])}\n")
     return True
@@ -92,7 +92,7 @@ def has_failed(findings: list[Finding]) -> bool:
 def end_with_exit_code(findings: list[Finding]) -> None:
     """End the process with exit code 1 when ``has_failed``.
 
-    For the last exit handler: the interpreter has no other way to change the code then.
+    For the last exit handler, where the interpreter has no other way to change the code.
     """
     if not has_failed(findings):
         return

@@ -1,4 +1,4 @@
-"""The boards that this process is attached to. Light: the C names import this at once, and the rest on demand."""
+"""The boards that this process is attached to. Lightweight: the C names import this at once, and the rest on demand."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 class Process:
-    """The sessions of this process: one a board, and which of them the C names use."""
+    """The sessions of this process: one per board, and which of them the C names use."""
 
     def __init__(self) -> None:
         self.default: Session | None = None
         self.sessions: dict[Path, Session] = {}
-        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also sessions that only a board or a fixture holds
+        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # includes sessions held only by a board or a fixture
         self.lock = threading.RLock()
-        self.run: FirstProcess | None = None  # the run that this process has begun
+        self.run: FirstProcess | None = None  # the run that this process started
         self.is_reported = False  # whether the findings of the run were reported
 
     def begin_run(self) -> None:
-        """Be the first process of a run, if the settings ask for its findings."""
+        """Become the first process of a run, if the settings ask for its findings."""
         if settings.is_given("HBRT_SARIF") or settings.is_given("HBRT_CHECK"):
             from hbrt.board.run_record import begun
 
             self.run = begun()
 
     def all(self) -> list[Session]:
-        """Every session."""
+        """Return all sessions."""
         return list(self.known)
 
     def take_all(self) -> list[Session]:
-        """Every session; afterwards there is none."""
+        """Remove and return all sessions."""
         forked.notice()
         with self.lock:
             sessions = self.all()
@@ -59,7 +59,7 @@ process = Process()
 
 
 def _end() -> None:
-    """Close everything; a second Ctrl-C ends the process at once, without more lines."""
+    """Close everything; a second Ctrl-C ends the process at once, without further output."""
     try:
         _close_all()
     except KeyboardInterrupt:
@@ -78,7 +78,7 @@ def _close_all() -> None:
 
 
 def _before_fork() -> None:
-    """Wait for other threads that attach: their modules and locks are then whole in the child."""
+    """Wait for other threads that are attaching, so their modules and locks are consistent in the child."""
     process.lock.acquire()
 
 
@@ -87,7 +87,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _detach_in_child() -> None:
-    """The lease is the parent's: the child drops it, and every inherited handle is refused with that reason."""
+    """In a forked child: drop the parent's lease; inherited handles are refused with that reason."""
     process.lock = threading.RLock()
     for session in process.all():
         session.detach_in_child()
@@ -96,7 +96,7 @@ def _detach_in_child() -> None:
 
 
 def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
-    """Bytes of a block of this process, by their address.
+    """Return the bytes of one of this process's blocks, by address.
 
     Raises:
         ValueError: the block was freed.
@@ -104,12 +104,12 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
     looked = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
     found = next((view for view in looked if view is not None), None)
     if found is None and (gone := freed_block_at(address)) is not None:
-        raise ValueError(f"This hbSysMem holds no memory: {gone}. Use a block only before it is freed.")
+        raise ValueError(f"This hbSysMem holds no memory: {gone}. Do not use a block after freeing it.")
     return found
 
 
 hbSysMem.locate = staticmethod(_bytes_at)
-if "hbrt.cli" not in sys.modules:  # a verb of the command line is no program: it begins a run itself, or none
+if "hbrt.cli" not in sys.modules:  # a command-line verb is not a program: it starts a run itself, or none
     process.begin_run()
 atexit.register(_end)
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)

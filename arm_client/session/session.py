@@ -1,7 +1,7 @@
-"""The process's attachments: one session a board, shared by the C names and the Python habits.
+"""The process's attachments: one session per board, shared by the C names and the Python API.
 
-The C names use the process's default session, which attaches on first use. ``connect()`` uses the same, so that memory
-from one and calls from the other fit together. Sessions end with the process; a private board ends with its session.
+The C names use the process's default session, which attaches on first use. ``connect()`` uses the same one, so memory
+from one API works with calls of the other. Sessions end with the process; a private board ends with its session.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 class Inline(NamedTuple):
-    """The image of a process that is its own core: its file, None for the packaged ops."""
+    """The image of a process that is its own core: a file, or None for the packaged ops."""
 
     image: str | None
 
 
 def _record(link: Link) -> tuple[str, int] | None:
-    """Have the cores record the calls of this program, under HBRT_RECORD; returns directory and limit, or None."""
+    """Have the cores record this program's calls, under HBRT_RECORD; returns directory and limit, or None."""
     if not (directory := settings.text("HBRT_RECORD")):
         return None
     path, limit = Path(directory).absolute(), settings.size_bytes("HBRT_RECORD_LIMIT")
@@ -54,7 +54,7 @@ def _record(link: Link) -> tuple[str, int] | None:
 
 
 def routing_of(route: str | None, *, compare: bool | None) -> Routing | None:
-    """What a program asks for: its routes, as in HBRT_ROUTE, and whether they are compared; None for the settings'.
+    """A program's routes, as in HBRT_ROUTE, and whether to compare results; None for the settings' values.
 
     Raises:
         BadSettingError: a value is none.
@@ -67,11 +67,11 @@ def _routing(route: str | None = None, *, compare: bool | None = None) -> Routin
     return Routing(routes, settings.flag("HBRT_ROUTE_COMPARE") if compare is None else compare)
 
 
-_DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it continues, it reclaims everything
+_DETACH_MS = 1000  # a hung daemon does not delay program exit; when it resumes, it reclaims everything
 
 
 class Session:
-    """A process's attachment to one board: link, tasks, memory; its users are counted."""
+    """A process's attachment to one board: link, tasks, memory; reference-counted."""
 
     def __init__(
         self,
@@ -84,21 +84,21 @@ class Session:
         """Attach to the board at ``paths``.
 
         Args:
-            paths: Where it is.
+            paths: The board's paths.
             daemon: The private daemon that ends with this session.
-            check: Checks, written as in HBRT_CHECK; None takes HBRT_CHECK. Those of the board are added.
+            check: Checks, in HBRT_CHECK syntax; None for HBRT_CHECK. The board's are added.
             inline: The image of this process as its own core; None uses the board's cores.
             routing: The commands that other boards run; None for HBRT_ROUTE and HBRT_ROUTE_COMPARE.
 
         Raises:
-            BoardError: the process cannot attach; NoDaemonError when no daemon serves the board. BadSettingError.
+            BoardError: the process cannot attach; NoDaemonError if no daemon serves the board. BadSettingError.
         """
         self.daemon = daemon
         self.users = 0
-        self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
-        self.companions: dict[type, object] = {}  # what other packages keep for this attachment, until it ends
-        self.stands_in = ""  # a sentence on a board that this process started because none ran
-        self.is_silent = False  # another process reports the findings of this one
+        self.futures: dict[int, int] = {}  # slot -> handle of its last task held by a future
+        self.companions: dict[type, object] = {}  # data of other packages for this attachment, until it ends
+        self.stands_in = ""  # message about a board that this process started because none was running
+        self.is_silent = False  # another process reports this one's findings
         self.is_inline = inline is not None
         self.routing = _routing() if routing is None else routing
         self._is_closed = False
@@ -116,7 +116,7 @@ class Session:
 
             self.link, self.tasks, self.blocks = attach(paths, watch, self.routing, is_inline=inline is not None)
             if is_strict or self.checks & OF_SUBMISSIONS:
-                from arm_client.strict.checker import TaskChecker  # a program without checks does not pay for it
+                from arm_client.strict.checker import TaskChecker  # no cost for a program without checks
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
             if self.checks & ~Check.HOOKS:
@@ -125,7 +125,7 @@ class Session:
                 self.blocks.isolate()
             if inline is not None:
                 self._be_the_core(inline)
-        except BaseException as error:  # a setting with a wrong value, or no file descriptor left
+        except BaseException as error:  # a bad setting, or no file descriptor left
             self._end_daemon()
             let_out(error)
             if isinstance(error, OSError | ImportError):
@@ -144,24 +144,24 @@ class Session:
 
     @property
     def is_usable(self) -> bool:
-        """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
+        """Whether calls can succeed: attached, the daemon is alive, and this is not a forked child."""
         forked.notice()
         return not self.link.is_lost()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of this process is under way: a finalizer that runs inside it must not send another."""
+        """Whether this process has a request in progress: a finalizer that runs inside it must not send another."""
         return self.link.is_asking or self.tasks.carrier.is_asking
 
     @cached_property
     def profile(self) -> Profile:
-        """The constants of the modelled board, as its daemon has them."""
+        """The constants of the modeled board, from its daemon."""
         from hbrt.profiles.profile import from_answer
 
         return from_answer(self.link.request("profile"))
 
     def why(self, status: int) -> str:
-        """Sentence for a status other than 0 that this thread got; an unknown op may be one of another board."""
+        """Return the message for a nonzero status that this thread got; an unknown op may belong to another board."""
         text = self.tasks.why()
         return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
 
@@ -174,18 +174,18 @@ class Session:
             raise
 
     def _follow_trace(self) -> None:
-        """Begin or end to note this program's calls, as the board's switch says."""
+        """Start or stop tracing this program's calls, following the board's switch."""
         if self._recorder.look():
             self.blocks.trace = self.link.events = ring = self._recorder.ring
             self.tasks.follow_trace(ring)
             program.follow(ring)
 
     def _report(self, found: Finding) -> None:
-        """Have the board keep a finding of an op that this process ran."""
+        """Have the board record a finding of an op that this process ran."""
         self.link.find(found.kind, found.text, *found.places)
 
     def detach_in_child(self) -> None:
-        """In a fork's child: drop the parent's lease and its private board."""
+        """In a forked child: drop the parent's lease and its private board."""
         self._recorder.end()
         self._follow_trace()
         self.link.detach_in_child()
@@ -197,7 +197,7 @@ class Session:
             self.daemon = None
 
     def close(self) -> None:
-        """Detach, and end a private board. In a fork's child there is nothing to do: both are the parent's."""
+        """Detach, and stop a private board. Does nothing in a forked child: both are the parent's."""
         forked.notice()
         if self._is_closed or self.link.fault == Status.HB_DSP_FORKED:
             return
@@ -209,7 +209,7 @@ class Session:
             self._release_left()
             self.tasks.empty_released()
             self.blocks.free_abandoned()
-            self.link.begin_detach()  # first: a call would write parameters into pages that are private
+            self.link.begin_detach()  # first, since a call would write parameters into private pages
             self.blocks.keep_views()
             self.blocks.free_managed()
             exit_report.report_findings(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
@@ -222,12 +222,12 @@ class Session:
             self.checker.close()
         self.tasks.close()
         self._recorder.end()
-        self.link.on_asked = None  # no cycle of references keeps the board's memory
+        self.link.on_asked = None  # break reference cycles, which would keep the board's memory
         self.link.close()
         self._end_daemon()
 
     def _release_left(self) -> None:
-        """Release ended tasks whose futures were not asked: at an orderly end of the process they are no leak."""
+        """Release finished tasks whose futures were not queried: at an orderly process exit they are not leaks."""
         live = set(self.tasks.live_handles())
         for handle in live.intersection(self.futures.values()):
             if self.tasks.has_ended(handle):
@@ -240,15 +240,15 @@ class Session:
 
 
 def default(profile: str = "") -> Session:
-    """The process's default session; attaches on first use, or anew when the board was restarted.
+    """Return the process's default session; attaches on first use, and again after a board restart.
 
-    A fork's child attaches anew to the board of its parent, a private one too: never to another.
+    A forked child reattaches to its parent's board, even a private one, and never to another.
 
     Args:
-        profile: As of ``attached``.
+        profile: As for ``attached``.
 
     Raises:
-        BoardError: no board runs and none may be started, or it does not start.
+        BoardError: no board is running and none may be started, or it fails to start.
     """
     forked.notice()
     session = process.default
@@ -261,18 +261,19 @@ def default(profile: str = "") -> Session:
 
 
 def attached(profile: str = "") -> Session:
-    """The session of the C names; attaches, or starts a private board, when there is none.
+    """Return the session of the C names; attaches, or starts a private board, if there is none.
 
     Args:
-        profile: Of a private board, where HBRT_PROFILE says nothing; empty for the usual one.
+        profile: Profile of a private board when HBRT_PROFILE is not set; empty for the default.
 
     Raises:
-        RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
+        RequestRefusedError: HB_DSP_NOT_RUNNING with the reason: no board is running and none may be started, or it
+            fails to start.
     """
     try:
         return default(profile)
     except (BoardError, settings.BadSettingError) as error:
-        if isinstance(error, settings.BadSettingError | DidNotStartError):  # who ignores statuses would continue
+        if isinstance(error, settings.BadSettingError | DidNotStartError):  # else programs that ignore statuses go on
             from arm_client.cabi.say import warn_once
 
             warn_once(str(error), about=type(error).__name__)
@@ -282,17 +283,17 @@ def attached(profile: str = "") -> Session:
 def acquire(
     board: str | None = None, check: str | None = None, *, is_inline: bool = False, routing: Routing | None = None
 ) -> Session:
-    """A session for one more user: the default one, or that of a named board (or its directory).
+    """Return a session for one more user: the default one, or that of a named board (or its directory).
 
     Args:
         board: Name or directory; None for the default.
-        check: Checks, written as in HBRT_CHECK; None for HBRT_CHECK, or those of the session.
-        is_inline: Whether this process serves as the core of a private board; so it does under HBRT_INLINE.
+        check: Checks, in HBRT_CHECK syntax; None for HBRT_CHECK, or those of the session.
+        is_inline: Whether this process serves as the core of a private board, as with HBRT_INLINE.
         routing: The commands that other boards run; None for HBRT_ROUTE, or those of the session.
 
     Raises:
-        BoardError: no such board runs, or it does not start. WrongUseError: this process is attached to it, with other
-            checks or routes.
+        BoardError: no such board is running, or it fails to start. WrongUseError: this process is already attached to
+            it, with different checks or routes.
     """
     forked.notice()
     with process.lock:
@@ -308,19 +309,19 @@ def acquire(
         if routing is not None and routing != session.routing:
             routes = ", ".join(map(str, session.routing.routes))
             raise WrongUseError(
-                f"This process is attached to board {session.link.paths.name} already, with "
-                f"{f'the routes {routes}' if routes else 'no routes'}: name the routes, and whether to compare, in the "
-                "first connect(), or in HBRT_ROUTE and HBRT_ROUTE_COMPARE."
+                f"This process is already attached to board {session.link.paths.name}, with "
+                f"{f'the routes {routes}' if routes else 'no routes'}: give the routes, and whether to compare, in the "
+                "first connect(), or with HBRT_ROUTE and HBRT_ROUTE_COMPARE."
             )
         if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
             raise WrongUseError(
-                f"This process is already attached to board {session.link.paths.name}, without these checks: name them "
-                "in the first connect(), or in HBRT_CHECK."
+                f"This process is already attached to board {session.link.paths.name}, without these checks: give them "
+                "in the first connect(), or with HBRT_CHECK."
             )
         if is_inline and not session.is_inline:
             raise WrongUseError(
-                f"This process is attached to board {session.link.paths.name}, whose cores serve it: ask for "
-                "inline=True in the first connect(), without the name of a board, or set HBRT_INLINE=1."
+                f"This process is attached to board {session.link.paths.name}, whose cores serve it: pass "
+                "inline=True to the first connect(), without a board name, or set HBRT_INLINE=1."
             )
         if process.default is None or process.default.link.fault:
             process.default = session
@@ -329,7 +330,7 @@ def acquire(
 
 
 def release(session: Session) -> None:
-    """Undo ``acquire``; the last user's release detaches."""
+    """Undo ``acquire``; releasing the last user detaches."""
     forked.notice()
     with process.lock:
         session.users -= 1
@@ -343,14 +344,14 @@ def release(session: Session) -> None:
 
 
 def _inherited_board() -> str | None:
-    """Address of the board that this process's parent was attached to, in a fork's child; else None."""
+    """In a forked child, return the address of its parent's board; else None."""
     session = process.default
     is_forked = session is not None and session.link.fault == Status.HB_DSP_FORKED
     return session.link.address if session is not None and is_forked else None
 
 
 def set_default(session: Session | None) -> Session | None:
-    """Make a session the one that the C names use, or none for one that has been closed; returns the one before."""
+    """Make a session the one that the C names use, or none if it has been closed; returns the previous one."""
     with process.lock:
         before = process.default
         process.default = None if session is None or session.is_closed else session
@@ -379,7 +380,7 @@ def _attach(
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = None
-    if session is None:  # outside the handler: an error of the private board has another cause
+    if session is None:  # outside the handler: an error of the private board has a different cause
         session = _private(check, profile=profile, routing=routing)
         session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
@@ -389,11 +390,11 @@ def _attach(
 
 
 def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
-    """Warn about the private board: a user who misspelled a board's name would search that board's log."""
+    """Warn about the private board: a user who misspelled a board name would look in the wrong log."""
     from arm_client.cabi.say import warn
 
     warn(
-        "Board %s of HBRT_BOARD is not running, so this program has a private one, %s. Start it with "
+        "Board %s (HBRT_BOARD) is not running, so this program uses a private one, %s. Start it with "
         "'hbrt start', or set HBRT_AUTOSTART=0 to make the program fail instead.",
         wanted.name,
         private.name,
@@ -401,12 +402,12 @@ def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
 
 
 def _whose_board_it_is(wanted: BoardRef) -> str:
-    """A sentence for a program that lacks an op: the op may be one of a board that was not started."""
+    """Return a message for a program that lacks an op, which may belong to a board that was not started."""
     from hbrt.control.ask import how_to_name
 
     image = settings.text("HBRT_IMAGE")
     return (
-        f"Board {wanted.name} is not running, so this program has a private one with "
+        f"Board {wanted.name} is not running, so this program uses a private one with "
         f"{f'the image {image}' if image else 'the packaged ops alone'}: start yours with 'hbrt start --image "
         f"FILE.py{how_to_name(wanted)}', or name the image in HBRT_IMAGE."
     )
@@ -415,7 +416,7 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
 def _private(
     check: str | None, *, is_inline: bool = False, profile: str = "", routing: Routing | None = None
 ) -> Session:
-    """A private board of this process, which ends with it, or the one that runs of a schedule share."""
+    """Return a private board that ends with this process, or the one shared by the runs of a schedule."""
     image = settings.text("HBRT_IMAGE")
     if settings.is_given("HBRT_SCHEDULE") and (directory := os.environ.get(BOARD)):
         return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None), routing=routing)
@@ -444,18 +445,18 @@ def start_board(
     """Start a private board and attach to it; ``is_inline`` makes this process its core.
 
     Args:
-        path: Directory of the board.
+        path: The board's directory.
         image: Its image; None for all packaged ops.
-        cores: DSP cores; None for HBRT_CORES, else those of the profile.
-        ddr_bytes: Size of the memory; None for HBRT_DDR.
-        check: What is watched, as of HBRT_CHECK.
+        cores: Number of DSP cores; None for HBRT_CORES, else the profile's.
+        ddr_bytes: Memory size in bytes; None for HBRT_DDR.
+        check: Checks, in HBRT_CHECK syntax.
         is_inline: Whether this process is its core.
-        profile: Name or file of its profile; empty for HBRT_PROFILE.
-        routing: As of ``Session``.
+        profile: Profile name or file; empty for HBRT_PROFILE.
+        routing: As for ``Session``.
 
     Raises:
-        BadSettingError: the profile is wrong, or has no such cores.
-        BoardError: it does not start; the text is the daemon's, such as the image's traceback.
+        BadSettingError: the profile is invalid, or lacks these cores.
+        BoardError: it fails to start; with the daemon's text, such as the image's traceback.
     """
     from hbrt.profiles.profile import active, find
 

@@ -1,1 +1,1 @@
-"""The trace of a program, for the parts of it that no session has. See hbrt/trace for the files."""
+"""Tracing for parts of a program that have no session. See hbrt/trace for the files."""

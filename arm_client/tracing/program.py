@@ -1,4 +1,4 @@
-"""The ring into which this program notes its calls, for the parts of it that no session has: its models."""
+"""The ring in which this program records its calls, for parts that have no session: its models."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from hbrt.trace.ring import Ring
 
 listeners: list[Callable[[Ring | None], None]] = []
-"""Called with the ring when a session's trace begins, and with None when it ends."""
+"""Called with the ring when a session's trace starts, and with None when it stops."""
 rings: list[Ring] = []
-"""The ring of the session that was traced last, for a listener that comes later; empty while none is."""
+"""The ring of the session traced last, for listeners added later; empty if none is traced."""
 
 
 def follow(ring: Ring | None) -> None:
-    """Have the listeners note into the ring of a session from now on, or with None no more."""
+    """Make the listeners record into a session's ring from now on; None stops them."""
     rings[:] = [] if ring is None else [ring]
     for listener in listeners:
         listener(ring)

@@ -158,7 +158,7 @@ class Link(Protocol):
         return f"The daemon of board {self.paths.name} (process {self.daemon_pid}) died; start it and connect again."
 
     def begin_detach(self) -> None:
-        """As ``detach``, but requests that give things back are still answered."""
+        """Like ``detach``, but requests that give things back are still answered."""
         self.is_detaching = not self.fault
         self.detach()
 
@@ -172,7 +172,7 @@ class Link(Protocol):
         """Detach: the lease closes, and the daemon reclaims what this process held."""
 
     def detach_in_child(self) -> None:
-        """In a fork's child: close the copy of the parent's lease, so that the lease ends with the parent."""
+        """In a forked child: close the copy of the parent's lease, so that the lease ends with the parent."""
 
 
 class LocalLink(Link):
@@ -226,11 +226,11 @@ class LocalLink(Link):
 
     @property
     def is_asking(self) -> bool:
-        """As ``Link.is_asking``."""
+        """See ``Link.is_asking``."""
         return self.requests.is_asking
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
-        """As ``Link.request``."""
+        """See ``Link.request``."""
         reply = self.requests.ask(question or Question(), verb, args)
         if self.mailbox.map[self._asked_at] and self.on_asked is not None:
             self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
@@ -239,13 +239,13 @@ class LocalLink(Link):
         return reply.data
 
     def watch_tasks(self, checks: int) -> int:
-        """As ``Link.watch_tasks``; the board may watch more."""
+        """Like ``Link.watch_tasks``; the board may watch more."""
         mm, at = self.mailbox.map, self.ddr.layout.client(self.client_id) + CLIENT_CHECKS
         mm[at] |= checks
         return mm[at]
 
     def record(self, directory: Path, limit: int) -> None:
-        """As ``Link.record``."""
+        """See ``Link.record``."""
         from hbrt.recording import format as recording  # a program that is not recorded does not pay for it
 
         if not is_text(directory):
@@ -260,15 +260,15 @@ class LocalLink(Link):
         self.request("record", directory=str(directory), limit=limit)
 
     def trace(self) -> Switch | None:
-        """As ``Link.trace``: that of the board."""
+        """Like ``Link.trace``: that of the board."""
         return switch.read(self.paths)
 
     def undo(self, verb: str, phy_addr: int) -> None:
-        """As ``Requests.undo``."""
+        """See ``Requests.undo``."""
         self.requests.undo(verb, phy_addr)
 
     def tell(self, verb: str, **args: Any) -> None:
-        """As ``Link.tell``."""
+        """See ``Link.tell``."""
         self.requests.tell(verb, args)
 
     def proof(self, nonce: str) -> str:
@@ -276,7 +276,7 @@ class LocalLink(Link):
         return wire.lease_proof(self._token, nonce)
 
     def watch_lease(self) -> None:
-        """As ``Link.watch_lease``."""
+        """See ``Link.watch_lease``."""
         if self._watcher is None:
             with self._watching:
                 if self._watcher is None:
@@ -291,13 +291,13 @@ class LocalLink(Link):
         os.eventfd_write(self.doorbell, 1)
 
     def lose(self) -> None:
-        """As ``Link.lose``."""
+        """See ``Link.lose``."""
         self.fault = self.fault or Status.HB_DSP_BOARD_LOST
         if self.on_fault is not None:
             self.on_fault()
 
     def is_lost(self) -> bool:
-        """As ``Link.is_lost``."""
+        """See ``Link.is_lost``."""
         if not self.fault and self.has_ended():
             self.lose()
         return bool(self.fault)
@@ -309,7 +309,7 @@ class LocalLink(Link):
         return bool(poller.poll(0))
 
     def close(self) -> None:
-        """As ``Link.close``."""
+        """See ``Link.close``."""
         self.is_detaching = False
         self.detach()
         self.on_fault = None  # no reference cycle keeps the descriptors of this attachment
@@ -317,7 +317,7 @@ class LocalLink(Link):
         self._close_descriptors()
 
     def detach_in_child(self) -> None:
-        """As ``Link.detach_in_child``."""
+        """See ``Link.detach_in_child``."""
         self.fault = Status.HB_DSP_FORKED
         self._watching = threading.RLock()
         self.lease.close()

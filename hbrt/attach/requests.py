@@ -43,7 +43,7 @@ class Attachment(Protocol):
         """Sentence for ``fault``."""
 
     def note_request(self, start_ns: int, verb: str) -> None:
-        """As ``Link.note_request``."""
+        """See ``Link.note_request``."""
 
 
 class Requests:

@@ -117,7 +117,7 @@ class Carrier:
 
         Args:
             handle: The task, whose record is written, and which nobody else has yet: its state is SENT.
-            given: As of ``Tasks.submit``.
+            given: As for ``Tasks.submit``.
 
         Returns:
             The handle; or a status, whose sentence ``Tasks.refuse`` has been given, and then nobody has the task.
@@ -182,7 +182,7 @@ class Carrier:
         """Close what this opened; no task is under way."""
 
     def detach_in_child(self) -> None:
-        """In a fork's child: connections and tasks are the parent's."""
+        """In a forked child: connections and tasks are the parent's."""
 
 
 class Direct(Carrier):
@@ -191,7 +191,7 @@ class Direct(Carrier):
     is_direct = reaches_accelerators = True
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - the record has all
-        """As ``Carrier.publish``."""
+        """See ``Carrier.publish``."""
         tasks = self.tasks
         published: int = tasks.lib.hbrt_publish(tasks.client, handle)
         if published > 0:
@@ -281,7 +281,7 @@ class Tasks:
         return self._queue(*given)
 
     def accelerate(self, *given: int) -> int:
-        """As ``submit``, to accelerator cores: bit i of the mask is core i, of which they are the last."""
+        """Like ``submit``, to accelerator cores: bit i of the mask is core i, of which they are the last."""
         return self._queue(*given)
 
     def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
@@ -368,7 +368,7 @@ class Tasks:
         """Undo a submission whose caller never gets its handle: a signal's handler has raised.
 
         Args:
-            given: As of ``submit``.
+            given: As for ``submit``.
             since: A serial from before it: an older task stays.
         """
         cmd, _, _, _, input_phy, _, output_phy, _ = given
@@ -397,14 +397,14 @@ class Tasks:
         return mask == OF_ANOTHER_BOARD
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
-        """The refusal of a task, None for a good one; arguments as of ``submit``."""
+        """The refusal of a task, None for a good one; arguments as for ``submit``."""
         if 0 <= core_mask < 1 << self.link.core_count:
             return self._refusal(cmd, priority, core_mask, custom_id, *blocks)
         request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
         return submission.number_refusal(self.link.core_count, request)
 
     def _refusal(self, *given: int) -> Refusal | None:
-        """As ``refusal``, of a task that may be one for an accelerator."""
+        """Like ``refusal``, of a task that may be one for an accelerator."""
         if not mark[0]:
             notice()
         if self.link.fault:
@@ -419,7 +419,7 @@ class Tasks:
         return self.refuse(status, why)
 
     def refuse_unpacked(self, *given: int) -> int:
-        """Refuse a task whose fields do not fit a slot; arguments as of ``submit``."""
+        """Refuse a task whose fields do not fit a slot; arguments as for ``submit``."""
         found = self.refusal(*given) or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot.")
         return self._refuse_task(given, *found)
 
@@ -703,7 +703,7 @@ class Tasks:
             self.handles[slot] = 0
 
     def detach_in_child(self) -> None:
-        """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
+        """In a forked child: the tasks are the parent's; every handle is refused with the link's fault."""
         self._discard_all()
         self._abandoned.clear()
         self._lock = threading.RLock()

@@ -15,7 +15,7 @@ class Watcher:
 
         Args:
             handle: The task.
-            given: As of ``Tasks.submit``.
+            given: As for ``Tasks.submit``.
 
         Returns:
             0; or a status that refuses the task, whose sentence ``Tasks.refuse`` has been given.
@@ -23,7 +23,7 @@ class Watcher:
         return 0
 
     def refused(self, given: tuple[int, ...], status: int, why: str) -> None:
-        """A task is refused, for what its fields say; arguments as of ``submitted`` and ``Tasks.refuse``."""
+        """A task is refused, for what its fields say; arguments as for ``submitted`` and ``Tasks.refuse``."""
 
     def waiting(self, handle: int, timeout_ms: float) -> int:  # noqa: ARG002 - see Tasks.wait
         """A thread is about to wait for a task: 0, or the status with which the wait ends at once."""

@@ -52,7 +52,7 @@ def receive_fds(source: socket.socket, size_bytes: int, count: int, flags: int =
         source: Of AF_UNIX.
         size_bytes: Of the message at most.
         count: Of descriptors at most.
-        flags: As of ``recvmsg``.
+        flags: As for ``recvmsg``.
 
     Returns:
         The message, the descriptors, and the flags that came.

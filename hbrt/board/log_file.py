@@ -36,7 +36,7 @@ def last_lines(path: Path, count: int, end: int | None = None) -> bytes:
 
 
 def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None = None) -> Part:
-    """As ``last_lines``, but whole lines of at most ``most_bytes`` together, as many as fit.
+    """Like ``last_lines``, but whole lines of at most ``most_bytes`` together, as many as fit.
 
     Raises:
         OSError: the file cannot be read.

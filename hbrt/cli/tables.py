@@ -130,7 +130,7 @@ def plain_lines(columns: Sequence[Column], rows: Sequence[Any]) -> list[str]:
 
 
 def padded_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:
-    """As ``plain_lines``, of the texts of the cells."""
+    """Like ``plain_lines``, of the texts of the cells."""
     widths = _widths(columns, cells)
     lines = []
     for row in ([column.heading for column in columns], *cells):

@@ -258,7 +258,7 @@ class PrivatePages:
             end: Likewise.
             shared: Parts of it whose bytes are copied from the file.
             private: Parts of it whose bytes are copied from memory, because they are already private.
-            source: As of ``keep``.
+            source: As for ``keep``.
 
         Raises:
             OSError: no memory for the copy, or no mappings left.

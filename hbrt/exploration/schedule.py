@@ -121,7 +121,7 @@ class Steps:
         self._actors = {one.step: one.actor for one in preemptions}
 
     def choose(self, step: int, ready: Sequence[str], default: str) -> str:
-        """As ``Policy.choose``."""
+        """See ``Policy.choose``."""
         actor = self._actors.get(step, default)
         return actor if actor in ready else default
 
@@ -134,7 +134,7 @@ class Random:
         self._density = self._random.choice(DENSITIES)
 
     def choose(self, step: int, ready: Sequence[str], default: str) -> str:  # noqa: ARG002 - as of every policy
-        """As ``Policy.choose``."""
+        """See ``Policy.choose``."""
         if self._random.randrange(self._density):
             return default
         return self._random.choice([one for one in ready if one != default])

@@ -33,7 +33,7 @@ def allocated_at(blocks: tuple[Place, ...]) -> str:
 
 
 def submitted_at(tasks: tuple[Place, ...]) -> str:
-    """As ``allocated_at``, on where tasks were submitted."""
+    """Like ``allocated_at``, on where tasks were submitted."""
     return _by_line("Submitted", tasks, lambda site, there: f"{site} ({len(there)} of command {there[0].cmd or 0:#x})")
 
 
@@ -57,15 +57,15 @@ def line_of(found: Finding) -> str:
 
 
 def stderr_line_of(found: Finding) -> str:
-    """As ``line_of``, for standard error, where other libraries write, too."""
+    """Like ``line_of``, for standard error, where other libraries write, too."""
     return f"hbrt: {found.severity}: {line_of(found)}"
 
 
 def stamped_line_of(found: Finding) -> str:
-    """As ``line_of``, after the time of day."""
+    """Like ``line_of``, after the time of day."""
     return f"{time.strftime('%H:%M:%S', time.localtime(found.time))} {line_of(found)}"
 
 
 def log_line_of(found: Finding) -> str:
-    """As ``line_of``, for the board's log: after the severity as the log's level."""
+    """Like ``line_of``, for the board's log: after the severity as the log's level."""
     return f"{found.severity.upper()} {line_of(found)}"

@@ -109,7 +109,7 @@ def of_declaration(file: Path, name: str, include: Sequence[Path] = (), define: 
 
 
 def parse(file: Path, include: Sequence[Path] = (), define: Sequence[str] = (), *, options: int = 0) -> Any:
-    """A C or C++ file as libclang has it; arguments and errors as of ``of_declaration``."""
+    """A C or C++ file as libclang has it; arguments and errors as for ``of_declaration``."""
     file.open("rb").close()  # libclang's own error has no reason
     language = ("c++", "gnu++17") if file.suffix.lower() in CPP_SUFFIXES else ("c", "gnu17")
     arguments = [*_ARGUMENTS, "-x", language[0], f"-std={language[1]}"]

@@ -101,7 +101,7 @@ class Profile(NamedTuple):
         return int(self.number(key))
 
     def dsp_whole(self, key: str) -> int:
-        """As ``whole``, of a DSP core's constant; 0 on a board without one: its other cores load what needs it."""
+        """Like ``whole``, of a DSP core's constant; 0 on a board without one: its other cores load what needs it."""
         return self.whole(key) if key in self.constants else 0
 
     @property

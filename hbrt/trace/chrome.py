@@ -26,7 +26,7 @@ class ChromeJson(Sink):
         file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
 
     def group(self, name: str, pid: int = 0) -> int:
-        """As ``Sink.group``."""
+        """See ``Sink.group``."""
         self._groups.append(pid or _FIRST_GROUP + len(self._groups))
         at = {"pid": self._groups[-1], "tid": 0}
         self._write({"ph": "M", "name": "process_name", **at, "args": {"name": name}})
@@ -34,7 +34,7 @@ class ChromeJson(Sink):
         return len(self._groups) - 1
 
     def track(self, name: str, group: int, tid: int = 0) -> int:
-        """As ``Sink.track``."""
+        """See ``Sink.track``."""
         number = self._new(name, group, tid)
         pid, tid, _ = self._tracks[number]
         self._write({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}})
@@ -42,20 +42,20 @@ class ChromeJson(Sink):
         return number
 
     def counter(self, name: str, group: int) -> int:
-        """As ``Sink.counter``."""
+        """See ``Sink.counter``."""
         return self._new(name, group, 0)
 
     def slice(
         self, track: int, name: str, start_ns: int, end_ns: int, facts: Facts | None = None, flow: Flow | None = None
     ) -> None:
-        """As ``Sink.slice``."""
+        """See ``Sink.slice``."""
         place = self._place(track, start_ns)
         more = {"args": facts} if facts else {}
         self._write({"ph": "X", "name": name, "dur": max(end_ns - start_ns, 0) / _NS_IN_US, **place, **more})
         self._arrow(place, flow)
 
     def instant(self, track: int, name: str, at_ns: int, facts: Facts | None = None, flow: Flow | None = None) -> None:
-        """As ``Sink.instant``; a flow needs a slice."""
+        """Like ``Sink.instant``; a flow needs a slice."""
         if flow is not None:
             self.slice(track, name, at_ns, at_ns, facts, flow)
             return
@@ -63,12 +63,12 @@ class ChromeJson(Sink):
         self._write({"ph": "i", "s": "t", "name": name, **self._place(track, at_ns), **more})
 
     def value(self, counter: int, at_ns: int, value: int) -> None:
-        """As ``Sink.value``."""
+        """See ``Sink.value``."""
         name = self._tracks[counter][2]
         self._write({"ph": "C", "name": name, **self._place(counter, at_ns), "args": {"value": value}})
 
     def close(self) -> None:
-        """As ``Sink.close``."""
+        """See ``Sink.close``."""
         self._file.write(b"\n]}\n")
 
     def _new(self, name: str, group: int, tid: int) -> int:

@@ -49,7 +49,7 @@ class Perfetto(Sink):
         self._write()
 
     def group(self, name: str, pid: int = 0) -> int:
-        """As ``Sink.group``."""
+        """See ``Sink.group``."""
         track = self._packet.track_descriptor
         if pid:
             track.process.pid, track.process.process_name = pid, name
@@ -59,7 +59,7 @@ class Perfetto(Sink):
         return self._described()
 
     def track(self, name: str, group: int, tid: int = 0) -> int:
-        """As ``Sink.track``."""
+        """See ``Sink.track``."""
         track = self._packet.track_descriptor
         track.parent_uuid = group
         if tid:
@@ -69,7 +69,7 @@ class Perfetto(Sink):
         return self._described()
 
     def counter(self, name: str, group: int) -> int:
-        """As ``Sink.counter``."""
+        """See ``Sink.counter``."""
         track = self._packet.track_descriptor
         track.parent_uuid, track.name = group, name
         track.counter.SetInParent()
@@ -78,7 +78,7 @@ class Perfetto(Sink):
     def slice(
         self, track: int, name: str, start_ns: int, end_ns: int, facts: Facts | None = None, flow: Flow | None = None
     ) -> None:
-        """As ``Sink.slice``."""
+        """See ``Sink.slice``."""
         self._event(self._begin, track, name, start_ns, facts, flow)
         event = self._packet.track_event
         event.type, event.track_uuid = self._end, track
@@ -86,18 +86,18 @@ class Perfetto(Sink):
         self._write()
 
     def instant(self, track: int, name: str, at_ns: int, facts: Facts | None = None, flow: Flow | None = None) -> None:
-        """As ``Sink.instant``."""
+        """See ``Sink.instant``."""
         self._event(self._instant, track, name, at_ns, facts, flow)
 
     def value(self, counter: int, at_ns: int, value: int) -> None:
-        """As ``Sink.value``."""
+        """See ``Sink.value``."""
         event = self._packet.track_event
         event.type, event.track_uuid, event.counter_value = self._counter, counter, max(-_MOST, min(value, _MOST))
         self._packet.timestamp = _time(at_ns)
         self._write()
 
     def close(self) -> None:
-        """As ``Sink.close``; there is none."""
+        """Like ``Sink.close``; there is none."""
 
     def _event(self, kind: int, track: int, name: str, at_ns: int, facts: Facts | None, flow: Flow | None) -> None:
         packet, event = self._packet, self._packet.track_event

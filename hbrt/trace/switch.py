@@ -82,7 +82,7 @@ class Recorder:
 
     Args:
         find: The trace as it is now.
-        role: What this process is there, as of ``Ring``.
+        role: What this process is there, as for ``Ring``.
         program: The program that it runs.
     """
 

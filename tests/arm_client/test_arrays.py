@@ -111,7 +111,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("shape", [1 << 30, (1 << 20, 1 << 20), (1 << 40, 1 << 40), (np.int64(1 << 62), 4)])
     def test_more_than_a_block_can_have(self, dsp_board: Board, shape: Any) -> None:
-        with pytest.raises(CallerError, match="A block has 1 to 4294967295 bytes"):
+        with pytest.raises(CallerError, match="A block must have 1 to 4294967295 bytes"):
             dsp_board.empty(shape)
 
     def test_more_than_there_is(self, dsp_board: Board) -> None:

@@ -145,7 +145,7 @@ def test_flush_in_coherent_mode_moves_nothing(chip: Chip, flag: int, cached: boo
 def test_unknown_flush_flags(chip: Chip, flag: int) -> None:
     assert hb.hbSysFlushMem(chip.mem(), flag) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.last_error() == (
-        f"The flush flag is {flag}; write HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2)."
+        f"Unknown flush flag {flag}: use HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2)."
     )
 
 

@@ -1,1 +1,1 @@
-"""Point clouds as Python calls: pillars, sweeps, pictures and a plain numpy reference."""
+"""Point clouds as Python calls: pillars, sweeps, pictures and a numpy reference."""

@@ -1,4 +1,4 @@
-"""What a point-cloud model asks of its pre-processing: range, grid, limits, scale, order of the features."""
+"""A point-cloud model's pre-processing parameters: range, grid, limits, scale, feature order."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPIL
 
 @dataclass(frozen=True)
 class PillarConfig:
-    """Parameters of a model; every length is in metres.
+    """Parameters of a model; lengths are in meters.
 
     Attributes:
-        point_cloud_range: x, y, z of the near corner, then of the far one. A point is inside when
-            low <= value < high on each axis.
-        voxel_size: Size of a pillar along x and y; it stands for all of z.
-        intensity_range: What the fourth number is scaled by. It filters no point.
-        dims: Numbers of a point: x, y, z, intensity, and for 5 a time or ring, which is quantized as it is.
+        point_cloud_range: x, y, z of the near corner, then of the far one. A point is inside if low <= value < high on
+            each axis.
+        voxel_size: Size of a pillar along x and y; a pillar spans all of z.
+        intensity_range: Scaling range of the fourth number. It does not filter points.
+        dims: Numbers per point: x, y, z, intensity, and for 5 a time or ring, which is quantized without scaling.
         scale: Quantization scale of the model's input.
-        max_voxels: Pillars that the features have room for.
-        max_points: Points that a pillar has room for.
-        slot_major: Features are (1, dims, max_points, max_voxels), as CenterPoint has them; else
-            (1, dims, max_voxels, max_points), as PointPillars has them.
-        max_input_points: Points of the largest sweep.
+        max_voxels: Maximum number of pillars in the features.
+        max_points: Maximum number of points per pillar.
+        slot_major: Features are (1, dims, max_points, max_voxels), as in CenterPoint; else (1, dims, max_voxels,
+            max_points), as in PointPillars.
+        max_input_points: Maximum number of points per sweep.
 
     Raises:
-        CallerError: values that no grid can be made from; names them.
+        CallerError: values that do not make a grid; names them.
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5, for limits and orders.
     Emulator: ranges, sizes and scale belong to the model; those of the presets are the values of public models.
@@ -56,7 +56,7 @@ class PillarConfig:
         back, right, bottom, front, left, top = self.point_cloud_range
         lower, upper = self.intensity_range
         if self.dims not in POINT_DIMS:
-            raise refusal(f"dims is {self.dims}: a point has 4 or 5 numbers.")
+            raise refusal(f"dims is {self.dims}, but must be 4 or 5.")
         for name, value in (*(("voxel_size", size) for size in self.voxel_size), ("scale", self.scale)):
             if not (math.isfinite(value) and np.float32(value) > 0 and np.isfinite(np.float32(value))):
                 raise refusal(f"{name} is {getattr(self, name)}: give finite numbers above 0.")
@@ -93,7 +93,7 @@ class PillarConfig:
         object.__setattr__(self, "_param", param)
 
     def _need_fields(self) -> None:
-        """Each has as many numbers as it stands for, before anything is made of them."""
+        """Check that each field has the right number of numbers, before using them."""
         for name, count in (("point_cloud_range", 6), ("voxel_size", 2), ("intensity_range", 2)):
             _need_numbers(name, getattr(self, name), count)
         if not isinstance(self.scale, SupportsFloat):
@@ -103,12 +103,12 @@ class PillarConfig:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Cells along x and y: the range divided by the pillar's size, rounded, as public voxelisers do it."""
+        """Cells along x and y: the range divided by the pillar size, rounded, as in public voxelizers."""
         return self._param.grid_x, self._param.grid_y
 
     @property
     def places(self) -> int:
-        """Points that all pillars together have room for."""
+        """Maximum number of points in all pillars together."""
         return self.max_voxels * self.max_points
 
     @property
@@ -119,33 +119,33 @@ class PillarConfig:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Places from a slot of a pillar to its next one, and from a pillar to the next one."""
+        """Strides in places: from a pillar's slot to its next slot, and from a pillar to the next."""
         return (self.max_voxels, 1) if self.slot_major else (1, self.max_points)
 
     @property
     def command(self) -> int:
-        """Command whose op has this order of places."""
+        """Command number of the op that uses this order of places."""
         return HB_DSP_RPC_CMD_NN_CENTERPOINT if self.slot_major else HB_DSP_RPC_CMD_NN_POINTPILLARS
 
     def need_sweep(self, shape: tuple[int, ...]) -> None:
-        """Refuse what is no sweep of this model: (n, dims) numbers, at most max_input_points of them points.
+        """Check that points are a sweep for this model: (n, dims) numbers, n at most max_input_points.
 
         Raises:
-            CallerError: says the shape, or how many points there are and may be.
+            CallerError: names the shape, or the number of points and its limit.
         """
         if len(shape) != 2 or shape[1] != self.dims:
-            raise refusal(f"points have the shape {shape}, but a sweep of this model is (n, {self.dims}).")
+            raise refusal(f"points have the shape {shape}, but a sweep for this model is (n, {self.dims}).")
         if shape[0] > self.max_input_points:
             raise refusal(
-                f"{shape[0]} points are more than max_input_points, {self.max_input_points}: give fewer, or raise it "
+                f"{shape[0]} points exceed max_input_points, {self.max_input_points}: pass fewer, or raise it "
                 "in the configuration."
             )
 
     def param(self, step: int, **fields: int) -> hbDSPPointCloudParam:
-        """A parameter structure for a step of this model, with these fields set.
+        """Return a parameter structure for a step of this model, with these fields set.
 
         Raises:
-            CallerError: `count` is that of a sweep with more points than the model takes.
+            CallerError: `count` exceeds the number of points that the model takes.
         """
         if "count" in fields:
             self.need_sweep((fields["count"], self.dims))
@@ -156,10 +156,10 @@ class PillarConfig:
         return param
 
     def changed(self, **changes: Any) -> PillarConfig:
-        """The same with some parameters changed.
+        """Return a copy with some parameters changed.
 
         Raises:
-            CallerError: as the constructor, or a name that is not a parameter.
+            CallerError: as for the constructor, or a name is not a parameter.
         """
         try:
             return replace(self, **changes)
@@ -168,17 +168,17 @@ class PillarConfig:
                 raise
             names = [one.name for one in fields(self) if one.init]
             unknown = ", ".join(name for name in changes if name not in names)
-            raise refusal(f"Unknown: {unknown}; the parameters of a model are {', '.join(names)}.") from None
+            raise refusal(f"Unknown parameters: {unknown}; known: {', '.join(names)}.") from None
 
     @cached_property
     def lows(self) -> NDArray[np.float32]:
-        """(5,) float32 that is subtracted from each number of a point."""
+        """(5,) float32, subtracted from the numbers of a point."""
         p = self._param
         return np.array([p.back, p.right, p.bottom, p.lower, 0], np.float32)[: self.dims]
 
     @cached_property
     def highs(self) -> NDArray[np.float32]:
-        """(5,) float32 ends of the ranges."""
+        """(5,) float32, upper ends of the ranges."""
         p = self._param
         return np.array([p.front, p.left, p.top, p.upper, 1], np.float32)[: self.dims]
 
@@ -209,7 +209,7 @@ CENTERPOINT = PillarConfig(
     dims=5,
     slot_major=True,
 )
-"""512 x 512 cells of 0.2 m around the car, five numbers a point: a nuScenes sweep."""
+"""512 x 512 cells of 0.2 m around the car, five numbers per point: a nuScenes sweep."""
 
 POINTPILLARS = PillarConfig(
     point_cloud_range=(0.0, -39.68, -3.0, 69.12, 39.68, 1.0),
@@ -218,4 +218,4 @@ POINTPILLARS = PillarConfig(
     dims=4,
     slot_major=False,
 )
-"""432 x 496 cells of 0.16 m ahead of the car, four numbers a point: a KITTI scan."""
+"""432 x 496 cells of 0.16 m ahead of the car, four numbers per point: a KITTI scan."""

@@ -1,4 +1,4 @@
-"""A bird's-eye picture of a sweep and of its pillars, and the few lines that make a PNG file of it."""
+"""A bird's-eye picture of a sweep and its pillars, and a minimal PNG writer."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from arm_client.nn.pointcloud.reference import ReferencePillars
 
 GAP_PIXELS = 8
-# Red, green and blue from the lowest to the highest; empty cells are black.
+# Red, green, blue from lowest to highest; empty cells are black.
 COLORS = np.array([[40, 50, 140], [30, 130, 150], [80, 190, 90], [250, 220, 60]], np.float64)
 BACKGROUND = 24
 
 
 def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: PillarConfig) -> NDArray[np.uint8]:
-    """The highest point of every cell, seen from above: left of the sweep, right of the features.
+    """Draw the highest point of every cell from above: the sweep on the left, the features on the right.
 
-    Both sides have the same colors, so that they differ where pillars were full or had run out, and by quantization.
+    Both sides use the same colors, so they differ only by quantization and where pillars were full or ran out.
 
     Args:
-        points: (n, dims) sweep.
-        pillars: What became of it.
+        points: The sweep, (n, dims).
+        pillars: The result for that sweep.
         config: The model.
 
     Returns:
-        (grid x, 2 * grid y + 8, 3) uint8, red, green, blue; x (ahead) is up, y (left) is left.
+        (grid x, 2 * grid y + 8, 3) uint8, RGB; x (ahead) is up, y (left) is left.
     """
     sweep = np.ascontiguousarray(points, np.float32)
     words = coordinates(sweep, config)
@@ -54,14 +54,14 @@ def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: Pi
 
 
 def captioned(picture: NDArray[np.uint8], config: PillarConfig) -> NDArray[np.uint8]:
-    """A picture of ``birds_eye`` with titles, axes in meters and a color bar; without OpenCV as it is.
+    """Add titles, axes in meters and a color bar to a ``birds_eye`` picture; without OpenCV, return it unchanged.
 
     Args:
-        picture: Of ``birds_eye``.
+        picture: Result of ``birds_eye``.
         config: Its model.
 
     Returns:
-        (height, width, 3) uint8, red, green, blue.
+        (height, width, 3) uint8, RGB.
     """
     try:
         import cv2
@@ -78,13 +78,13 @@ def captioned(picture: NDArray[np.uint8], config: PillarConfig) -> NDArray[np.ui
         at = (round(x - width / 2), round(y))
         cv2.putText(frame, text, at, cv2.FONT_HERSHEY_SIMPLEX, size, (30, 30, 30), 1, cv2.LINE_AA)
 
-    for part in range(5):  # x, ahead, goes up
+    for part in range(5):  # x points ahead: up in the picture
         meters = config.lows[0] + part / 4 * (config.highs[0] - config.lows[0])
         write(f"{meters:.0f}", left - 18, top + rows - part / 4 * (rows - 8) + 2)
     write("x, m", left - 26, top - 12)
     for start, title in ((left, "Sweep: highest point"), (left + columns + GAP_PIXELS, "DSP: features of pillars")):
         write(title, start + columns / 2, top - 12, 0.5)
-        for part in range(5):  # y, to the left, goes left
+        for part in range(5):  # y points left: left in the picture
             meters = config.highs[1] - part / 4 * (config.highs[1] - config.lows[1])
             write(f"{meters:.0f}", start + 14 + part / 4 * (columns - 28), top + rows + 15)
         write("y, m", start + columns / 2, top + rows + 31)
@@ -98,7 +98,7 @@ def captioned(picture: NDArray[np.uint8], config: PillarConfig) -> NDArray[np.ui
 
 
 def _seen(config: PillarConfig, x: NDArray[Any], y: NDArray[Any], height: NDArray[Any]) -> NDArray[np.float64]:
-    """Highest value of each cell, -1 for none, x up and y left."""
+    """Return the highest value of each cell, -1 for none; x is up, y is left."""
     grid = np.full(config.grid, -1.0)
     np.maximum.at(grid, (x, y), height)
     return grid[::-1, ::-1]
@@ -113,13 +113,13 @@ def _colored(heights: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def write_png(file: str | os.PathLike[str], pixels: NDArray[np.uint8]) -> None:
-    """Write (height, width, 3) uint8 as a PNG file of 8-bit RGB; makes the directory.
+    """Write (height, width, 3) uint8 as an 8-bit RGB PNG file; creates the directory.
 
     Source: PNG specification (third edition), 5.2 and 11.2.1 to 11.2.4, https://www.w3.org/TR/png-3/
-    The file has the signature, IHDR, one IDAT with an unfiltered row a line, and IEND.
+    The file has the signature, IHDR, one IDAT with unfiltered rows, and IEND.
     """
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter, 0 for none
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row starts with its filter type, 0 for none
     rows[:, 1:] = pixels.reshape(height, -1)
     parts = (
         _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),

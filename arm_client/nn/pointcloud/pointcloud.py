@@ -1,12 +1,12 @@
-"""Pre-processing of point clouds on the board: range filter, pillars, encoding, quantization, one plane a dimension.
+"""Pre-processing of point clouds on the board: range filter, pillars, encoding, quantization, one plane per dimension.
 
-Two plans, with the same result to the last bit as `pointcloud_reference.preprocess`:
+Two plans, both bit-identical to `pointcloud_reference.preprocess`:
 
-- plan 1: the CPU voxelises the points; the DSP encodes and quantizes them in their pillars, then transposes.
-- plan 2: the DSP computes coordinates, encodes and quantizes every point; the CPU voxelises what is left of them, half
-  of the bytes, while the next part of the sweep is under way; the DSP transposes.
+- plan 1: the CPU voxelizes the points; the DSP encodes and quantizes them in their pillars, then transposes.
+- plan 2: the DSP computes coordinates, encodes and quantizes every point; the CPU voxelizes the results, half as many
+  bytes, while the DSP works on the next part of the sweep; the DSP transposes.
 
-`centerpoint` and `pointpillars` are for one sweep. `PillarPipeline` is for many: it keeps its buffers in device memory.
+`centerpoint` and `pointpillars` process one sweep; `PillarPipeline` many, keeping its buffers in device memory.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from hbrt.nn_types import (
 Plan: TypeAlias = Literal[1, 2]
 
 PART_POINTS = 20 * 2560
-"""Points of a task of plan 2, a whole number of the op's tiles: the CPU begins when the first parts are there."""
+"""Points per task of plan 2, a whole number of the op's tiles: the CPU starts when the first parts arrive."""
 
 MIN_PILLARS = 1024
-"""Pillars below which a pillar step is one task: sharing it between the cores would cost more than it saves."""
+"""Below this number of pillars, a pillar step is one task: splitting it across cores would cost more than it saves."""
 
 
 class Options(TypedDict, total=False):
@@ -50,7 +50,7 @@ class Options(TypedDict, total=False):
     Attributes:
         from_ddr: The ops compute straight from DDR instead of through TCM; the result is the same.
         priority: 0..255, larger first; 0 by default.
-        core: Core mask; 0, the default, for any core, and then both share the work.
+        core: Core mask; 0, the default, for any core, in which case both share the work.
         timeout: Seconds for all tasks together; None, the default, for no limit.
     """
 
@@ -64,10 +64,10 @@ class Pillars(NamedTuple):
     """A sweep, ready for the model.
 
     Attributes:
-        features: int8 of the configuration's `feature_shape`. A place that no point has is 0.
-        coordinates: (1, 1, max_voxels, 4) int32, rows (0, 0, y, x); -1 in the rows of pillars that there are not.
-        voxel_count: Pillars.
-        num_points_per_voxel: (voxel_count,) int32, points in each.
+        features: int8 with the configuration's `feature_shape`. Unused places are 0.
+        coordinates: (1, 1, max_voxels, 4) int32, rows (0, 0, y, x); -1 in the rows of unused pillars.
+        voxel_count: Number of pillars.
+        num_points_per_voxel: (voxel_count,) int32, points in each pillar.
     """
 
     features: BoardArray
@@ -79,12 +79,12 @@ class Pillars(NamedTuple):
 def centerpoint(
     board: Board, points: ArrayLike, config: PillarConfig = CENTERPOINT, *, plan: Plan = 2, **options: Unpack[Options]
 ) -> Pillars:
-    """Pre-process a sweep for CenterPoint, by the op at 0x403.
+    """Pre-process a sweep for CenterPoint with op 0x403.
 
     Args:
         board: Connection to a board.
-        points: (n, 5) numbers: x, y, z in metres, intensity, time. A float32 board array in C order is used where it
-            is, the rest is copied.
+        points: (n, 5) numbers: x, y, z in meters, intensity, time. A float32 board array in C order is used in place,
+            anything else is copied.
         config: The model; its features are slot-major, (1, 5, 20, 40000) by default.
         plan: 2, which is faster, or 1; the result is the same.
         **options: See Options.
@@ -93,10 +93,10 @@ def centerpoint(
         New arrays in device memory.
 
     Raises:
-        CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: has the op's text.
+        CallerError: arguments do not match. TimeoutError. OpFailedError: carries the op's text.
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5 and 10.4.5.7, CenterPoint and PointPillars.
-    Emulator: docs/pointcloud.md lists what the public text leaves open.
+    Emulator: docs/pointcloud.md lists what the public text does not specify.
     """
     return PillarPipeline(board, config).process(points, plan=plan, **options)
 
@@ -104,23 +104,23 @@ def centerpoint(
 def pointpillars(
     board: Board, points: ArrayLike, config: PillarConfig = POINTPILLARS, *, plan: Plan = 2, **options: Unpack[Options]
 ) -> Pillars:
-    """Pre-process a scan for PointPillars, by the op at 0x404: (n, 4) points, features (1, 4, 40000, 20) by default.
+    """Pre-process a scan for PointPillars with op 0x404: (n, 4) points, features (1, 4, 40000, 20) by default.
 
-    Arguments, errors and source as for `centerpoint`.
+    Arguments, errors and source are those of `centerpoint`.
     """
     return PillarPipeline(board, config).process(points, plan=plan, **options)
 
 
 class PillarPipeline:
-    """Pre-processing of one sweep after the other, in buffers that stay in device memory. Not for two threads at once.
+    """Pre-processes successive sweeps in buffers that stay in device memory. Not thread-safe.
 
     Args:
         board: Connection to a board.
         config: The model.
 
     Attributes:
-        points: (max_input_points, dims) float32 in device memory. A program that has its sweep written here and
-            passes `pipeline.points[:n]` saves the copy.
+        points: (max_input_points, dims) float32 in device memory. To avoid a copy, write the sweep here and pass
+            `pipeline.points[:n]`.
     """
 
     def __init__(self, board: Board, config: PillarConfig) -> None:
@@ -136,22 +136,22 @@ class PillarPipeline:
         self._blocks = _parameter_blocks(board, max(parts, board.core_count))
         self._raw_places: BoardArray | None = None
         self._voxeliser = Voxeliser(config, np.asarray(self._coordinates).reshape(-1, 4))
-        # What earlier sweeps have left in a buffer: so many pillars may hold something else than nothing.
+        # Number of pillars that may hold data left by earlier sweeps.
         self._used = {"places": 0, "raw_places": 0, "features": 0}
 
     def process(self, points: ArrayLike, *, plan: Plan = 2, **options: Unpack[Options]) -> Pillars:
         """Pre-process a sweep.
 
         Args:
-            points: (n, dims) numbers. A float32 board array in C order is used where it is, the rest is copied.
+            points: (n, dims) numbers. A float32 board array in C order is used in place, anything else is copied.
             plan: 2 or 1.
             **options: See Options.
 
         Returns:
-            Arrays of this object, which the next sweep overwrites.
+            Arrays owned by this object; the next sweep overwrites them.
 
         Raises:
-            CallerError: points that do not fit the configuration. TimeoutError. OpFailedError: has the op's text.
+            CallerError: points do not fit the configuration. TimeoutError. OpFailedError: carries the op's text.
         """
         if plan not in {1, 2}:
             raise refusal(f"Unknown plan {plan!r}: use 2 or 1.")
@@ -165,7 +165,7 @@ class PillarPipeline:
         else:
             self._voxelise_and_encode(run, source)
         count = self._voxeliser.count
-        # Places of pillars that only an earlier sweep had are 0, and so clear the features of that sweep.
+        # Pillars that only an earlier sweep used have places of 0, which clears that sweep's features.
         self._convert(run, POINTCLOUD_TRANSPOSE, self._places, self._features, max(count, self._used["features"]))
         self._used["features"] = count
         return Pillars(self._features, self._coordinates, count, self._voxeliser.num_points_per_voxel)
@@ -181,7 +181,7 @@ class PillarPipeline:
         return mine
 
     def _encode_and_voxelise(self, run: _Run, source: BoardArray) -> None:
-        """Plan 2: the DSP encodes the parts of the sweep, the CPU voxelises each as it comes."""
+        """Plan 2: the DSP encodes parts of the sweep, and the CPU voxelizes each as it arrives."""
         param = self.config.param(POINTCLOUD_ENCODE_POINTS)
         address = source.phy_addr
         places, parts = np.asarray(self._places), []
@@ -198,27 +198,27 @@ class PillarPipeline:
         self._used["places"] = self._voxeliser.count
 
     def _voxelise_and_encode(self, run: _Run, source: BoardArray) -> None:
-        """Plan 1: the CPU voxelises the points, the DSP encodes them in their places."""
+        """Plan 1: the CPU voxelizes the points, and the DSP encodes them in their places."""
         if self._raw_places is None:
             self._raw_places = self._board.empty(self._places.shape, np.float32)
             self._raw_places[:] = np.nan
         self._clear("raw_places", self._raw_places, np.nan)
         self._voxeliser.add_points(np.asarray(source), np.asarray(self._raw_places))
         count = self._used["raw_places"] = self._voxeliser.count
-        # Empty places are encoded as 0, and so clear what an earlier sweep has left.
+        # Empty places are encoded as 0, which clears what an earlier sweep left.
         most = max(count, self._used["places"], self._used["features"])
         self._convert(run, POINTCLOUD_ENCODE_PILLARS, self._raw_places, self._places, most)
         self._used["places"] = count
 
     def _clear(self, name: str, buffer: BoardArray, value: float) -> None:
-        """Empty the places of the pillars that an earlier sweep has used."""
+        """Clear the places of pillars that an earlier sweep used."""
         config, used = self.config, self._used[name]
         by_pillar = np.asarray(buffer).reshape(*config.feature_shape[2:], config.dims)
         (by_pillar[:, :used] if config.slot_major else by_pillar[:used])[...] = value
         self._used[name] = 0
 
     def _convert(self, run: _Run, step: int, source: BoardArray, target: BoardArray, voxel_count: int) -> None:
-        """A pillar step, shared by the cores: each does some of the pillars."""
+        """Run a pillar step, divided among the cores."""
         shares = self._board.core_count if voxel_count >= MIN_PILLARS else 1
         each = -(-voxel_count // shares)
         param = self.config.param(step, input=source.phy_addr)
@@ -244,7 +244,7 @@ def _parameter_blocks(board: Board, count: int) -> list[_Block]:
 
 
 class _Run:
-    """The calls of one sweep: where their parameters lie, how they are submitted, how long they may take."""
+    """The calls of one sweep: their parameters, how they are submitted, and their time limit."""
 
     def __init__(self, board: Board, command: int, blocks: list[_Block], options: Options, used: object) -> None:
         self._board, self._command, self._blocks, self._used = board, command, blocks, used
@@ -253,7 +253,7 @@ class _Run:
         self._deadline = deadline_of(options.get("timeout"))
 
     def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> PendingCall:
-        """Queue a step; `index` is that of its parameter block, which no task under way may have."""
+        """Queue a step; `index` names its parameter block, which no running task may use."""
         param.flags = self._flags
         block = self._blocks[index]
         block.view[:] = memoryview(param).cast("B")
@@ -268,7 +268,7 @@ class _Run:
 
     @contextmanager
     def tasks(self) -> Iterator[list[PendingCall]]:
-        """A list of tasks under way; what is left in it when something fails is released."""
+        """Yield a list of pending tasks; tasks left in it after a failure are released."""
         tasks: list[PendingCall] = []
         try:
             yield tasks

@@ -1,6 +1,6 @@
-"""The CPU reference of point-cloud pre-processing, in plain numpy: what both plans on the board must equal to the bit.
+"""CPU reference of point-cloud pre-processing in numpy; both plans on the board must match it bit for bit.
 
-Its order is the manual's: voxelise; encode and quantize in one step; transpose.
+It follows the manual's order: voxelize; encode and quantize in one step; transpose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from arm_client.nn.pointcloud.voxels import Voxeliser
 
 
 class ReferencePillars(NamedTuple):
-    """As `pointcloud.Pillars`, in ordinary memory."""
+    """Like `pointcloud.Pillars`, in ordinary memory."""
 
     features: NDArray[np.int8]
     coordinates: NDArray[np.int32]
@@ -32,7 +32,7 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
         config: The model.
 
     Raises:
-        CallerError: no real numbers, another shape, or more points than the model takes.
+        CallerError: not real numbers, wrong shape, or more points than the model takes.
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.2, the CPU reference of CenterPoint.
     """
@@ -43,7 +43,7 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
     voxeliser = Voxeliser(config, coordinates, compiled=False)
     voxels = np.full((config.places, config.dims), np.nan, np.float32)
     voxeliser.add_points(sweep, voxels)
-    is_taken = ~np.isnan(voxels[:, 0])  # no point in a pillar has an x that is NaN
+    is_taken = ~np.isnan(voxels[:, 0])  # x is never NaN for a point in a pillar
     quantized = np.zeros(voxels.shape, np.int8)
     quantized[is_taken] = encode_and_quantize(voxels[is_taken], config)
     features = np.ascontiguousarray(quantized.T).reshape(config.feature_shape)
@@ -51,7 +51,7 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
 
 
 def encode_and_quantize(points: NDArray[np.float32], config: PillarConfig) -> NDArray[np.int8]:
-    """clip(nearbyint((P - low) / (high - low) / scale)) in float32, ties to even; NaN becomes 0: (n, dims) int8."""
+    """Return clip(nearbyint((P - low) / (high - low) / scale)) in float32, ties to even, NaN as 0: (n, dims) int8."""
     with np.errstate(all="ignore"):
         encoded = (points - config.lows) / (config.highs - config.lows)
         steps = np.rint(encoded / np.float32(config.scale))

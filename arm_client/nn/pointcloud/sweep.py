@@ -1,4 +1,4 @@
-"""LiDAR sweeps for trials: made from a seed, or read from the files that public data sets have them in."""
+"""LiDAR sweeps for testing: generated from a seed, or read from the file formats of public data sets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hbrt.behavior import POINT_DIMS
 
 Floats = NDArray[np.float64]
 
-NPY_MAGIC = b"\x93NUMPY"  # its header has 128 bytes, which are whole points of 16
-NPY_ADVICE = "write them by np.load(FILE).tofile(OTHER)"
+NPY_MAGIC = b"\x93NUMPY"  # its header has 128 bytes, a whole number of 16-byte points
+NPY_ADVICE = "convert it with np.load(FILE).tofile(OTHER)"
 SENSOR_HEIGHT_M = 1.84
 LOWEST_DEG, HIGHEST_DEG = -30.67, 10.67
-"""Elevation of the lowest and the highest ring: a sensor of 32 rings on a car's roof."""
+"""Elevation of the lowest and highest ring of a 32-ring sensor on a car's roof."""
 MAX_RANGE_M = 100.0
 RANGE_NOISE_M = 0.02
 SWEEP_SECONDS = 0.05
@@ -41,29 +41,29 @@ def lidar_sweep(
     dropout: float = 0.05,
     max_points: int | None = None,
 ) -> NDArray[np.float32]:
-    """A scene of ground and boxes, as a rotating sensor sees it.
+    """Generate a scene of ground and boxes, as seen by a rotating sensor.
 
     Each ray returns the nearest of ground and boxes within 100 m, with 2 cm of noise, or nothing; some returns are
-    dropped. Points come in the order of firing, azimuth by azimuth and ring by ring; the newest sweep is the first.
+    dropped. Points are in firing order, azimuth by azimuth and ring by ring; the newest sweep comes first.
 
     Args:
-        seed: Of scene and noise; the same arguments give the same bits on one version of numpy.
+        seed: Seed of scene and noise; the same arguments give identical bits with the same numpy version.
         dims: 5 for x, y, z, intensity 0..255, seconds since the point was measured; 4 for x, y, z, intensity 0..1.
         rings: Rays at each azimuth.
-        azimuths: Firings of a turn.
-        sweeps: Turns, 50 ms apart, of a car that drives ahead at 8 m/s; all in the frame of the newest.
-        boxes: Cars, vans, persons, poles and walls around it.
-        dropout: Share of returns that are lost.
-        max_points: Cut off what is more.
+        azimuths: Firings per turn.
+        sweeps: Turns, 50 ms apart, of a car driving ahead at 8 m/s; all in the frame of the newest.
+        boxes: Number of cars, vans, persons, poles and walls around it.
+        dropout: Fraction of returns that are lost.
+        max_points: Maximum number of points; the rest are dropped.
 
     Returns:
         (n, dims) float32.
 
     Raises:
-        CallerError: an argument that makes no sweep; names it.
+        CallerError: an argument is out of range; names it.
     """
     if dims not in POINT_DIMS:
-        raise refusal(f"dims is {dims!r}: a point has 4 or 5 numbers.")
+        raise refusal(f"dims is {dims!r}, but must be 4 or 5.")
     for name, value, least in (
         ("seed", seed, 0),
         ("rings", rings, 1),
@@ -74,9 +74,9 @@ def lidar_sweep(
     ):
         need_whole(name, value)
         if value < least:
-            raise refusal(f"{name} is {value}: give {least} or more.")
+            raise refusal(f"{name} is {value}, but must be at least {least}.")
     if not 0 <= dropout <= 1:
-        raise refusal(f"dropout is {dropout!r}: give a share of returns, 0 to 1.")
+        raise refusal(f"dropout is {dropout!r}, but must be a fraction, 0 to 1.")
     random = np.random.default_rng(seed)
     scene = _scene(random, boxes)
     directions = _directions(rings, azimuths)
@@ -97,7 +97,7 @@ def lidar_sweep(
 
 
 def _scene(random: np.random.Generator, count: int) -> Floats:
-    """Boxes as rows: center x, y, z; half sizes; cosine and sine of the heading."""
+    """Return boxes as rows: center x, y, z; half sizes; cosine and sine of the heading."""
     kinds = random.choice(len(SIZES_M), count, p=SHARES)
     half = SIZES_M[kinds] / 2 * random.uniform(0.85, 1.15, (count, 3))
     radius = 5.0 + 65.0 * np.sqrt(random.random(count))
@@ -107,7 +107,7 @@ def _scene(random: np.random.Generator, count: int) -> Floats:
 
 
 def _directions(rings: int, azimuths: int) -> Floats:
-    """(azimuths * rings, 3) unit vectors."""
+    """Return (azimuths * rings, 3) unit vectors."""
     elevation = np.radians(np.linspace(LOWEST_DEG, HIGHEST_DEG, rings))
     azimuth = np.arange(azimuths)[:, np.newaxis] * (2 * math.pi / azimuths)
     level = np.cos(elevation)
@@ -116,14 +116,14 @@ def _directions(rings: int, azimuths: int) -> Floats:
 
 
 def _nearest(origin: Floats, directions: Floats, scene: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Distance to the nearest surface along each ray, infinite for none, and which it is: 0 the ground, else a box."""
+    """Return the distance to each ray's nearest surface (infinite for none), and its index: 0 ground, else a box."""
     with np.errstate(divide="ignore"):
         distance = np.where(directions[:, 2] < 0, -SENSOR_HEIGHT_M / directions[:, 2], math.inf)
     surface = np.zeros(len(directions), np.int64)
     ahead, aside = np.ascontiguousarray(directions[:, :2].T)
     level = np.hypot(ahead, aside)
     for number, (x, y, z, *half, cosine, sine) in enumerate(scene, 1):
-        # Most rays pass by: seen from above, further from the box's center than its corners are.
+        # Most rays miss: seen from above, they pass farther from the box's center than its corners are.
         to_x, to_y = x - origin[0], y - origin[1]
         is_near = np.abs(ahead * to_y - aside * to_x) <= math.hypot(half[0], half[1]) * level
         near = np.flatnonzero(is_near & (ahead * to_x + aside * to_y > 0))
@@ -140,19 +140,19 @@ def _nearest(origin: Floats, directions: Floats, scene: Floats) -> tuple[Floats,
 
 
 def read_kitti(file: str | os.PathLike[str]) -> NDArray[np.float32]:
-    """A KITTI scan: (n, 4) float32, x, y, z in metres, intensity 0..1.
+    """Read a KITTI scan: (n, 4) float32, x, y, z in meters, intensity 0..1.
 
     Raises:
-        CallerError: the file has no whole number of points. OSError: it cannot be read.
+        CallerError: the file does not hold a whole number of points. OSError: it cannot be read.
     """
     return _read(file, ("x", "y", "z", "intensity"))
 
 
 def read_nuscenes(file: str | os.PathLike[str]) -> NDArray[np.float32]:
-    """A nuScenes sweep: (n, 5) float32, x, y, z in metres, intensity 0..255, ring; or time, once sweeps were joined.
+    """Read a nuScenes sweep: (n, 5) float32, x, y, z in meters, intensity 0..255, ring (time in merged sweeps).
 
     Raises:
-        CallerError: the file has no whole number of points. OSError: it cannot be read.
+        CallerError: the file does not hold a whole number of points. OSError: it cannot be read.
     """
     return _read(file, ("x", "y", "z", "intensity", "ring or time"))
 
@@ -160,7 +160,7 @@ def read_nuscenes(file: str | os.PathLike[str]) -> NDArray[np.float32]:
 def _read(file: str | os.PathLike[str], numbers: tuple[str, ...]) -> NDArray[Any]:
     raw = Path(file).read_bytes()
     if raw.startswith(NPY_MAGIC):
-        raise refusal(f"{os.fspath(file)} is a .npy file, and points are read without any header: {NPY_ADVICE}.")
+        raise refusal(f"{os.fspath(file)} is a .npy file, but points are read without a header: {NPY_ADVICE}.")
     if len(raw) % (4 * len(numbers)):
         raise refusal(
             f"{os.fspath(file)} has {len(raw)} bytes, which is not a whole number of points of {4 * len(numbers)} "

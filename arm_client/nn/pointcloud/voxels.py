@@ -1,8 +1,8 @@
-"""Voxelising, the CPU's part of point-cloud pre-processing: which place of which pillar each point takes.
+"""Voxelization, the CPU's part of point-cloud pre-processing: finds each point's pillar and place.
 
-Pillars are numbered in the order in which points first fall into their cell. When all are taken, a point of a new cell
-goes into the last one. A pillar that is full skips the point. There is a compiled loop and, without numba, the same in
-numpy; a sweep may come in parts, one after the other.
+Pillars are numbered in the order in which points first fall into their cell. When all are taken, a point in a new cell
+goes into the last one. A full pillar skips the point. There is a compiled loop and, without numba, the same in numpy; a
+sweep may arrive in successive parts.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.1.1, the steps of voxelisation.
 """
@@ -22,15 +22,15 @@ _NO_POINTS, _NO_BYTES = np.empty(0, np.float32), np.empty(0, np.uint8)
 
 
 class Voxeliser:
-    """Numbers the pillars of a sweep and puts its points in their places.
+    """Numbers a sweep's pillars and puts its points in their places.
 
     Args:
         config: The model.
-        coordinates: (max_voxels, 4) int32, written in place: rows (0, 0, y, x), and -1 for a pillar that there is not.
-        compiled: Use the compiled loops when they are available; the result is the same without.
+        coordinates: (max_voxels, 4) int32, written in place: rows (0, 0, y, x), and -1 for unused pillars.
+        compiled: Use the compiled loops if available; the result is the same.
 
     Attributes:
-        count: Pillars so far.
+        count: Number of pillars so far.
     """
 
     def __init__(self, config: PillarConfig, coordinates: NDArray[np.int32], *, compiled: bool = True) -> None:
@@ -45,18 +45,18 @@ class Voxeliser:
 
     @property
     def num_points_per_voxel(self) -> NDArray[np.int32]:
-        """(count,) points in each pillar. A copy."""
+        """Return a copy of the number of points per pillar, (count,)."""
         return self._taken[: self.count].copy()
 
     def restart(self) -> None:
-        """Forget the sweep; the next one begins."""
+        """Start a new sweep."""
         self._pillar_of.fill(-1)
         self._taken[: self.count] = 0
         self._coordinates[: self.count] = -1
         self.count = 0
 
     def add_words(self, words: NDArray[np.int32], places: NDArray[np.int8]) -> None:
-        """Put the next points of the sweep, which the DSP has encoded already, in their places.
+        """Place the sweep's next points, already encoded by the DSP.
 
         Args:
             words: (n, dims - 2) int32, C order: the coordinate, then the quantized numbers.
@@ -67,7 +67,7 @@ class Voxeliser:
             self._add(words[:, 0], words[:, 1:].copy().view(np.int8)[:, :dims], places)
 
     def add_points(self, points: NDArray[np.float32], places: NDArray[np.float32]) -> None:
-        """Put the next points of the sweep in their places as they are.
+        """Place the sweep's next points unchanged.
 
         Args:
             points: (n, dims) float32, C order.
@@ -88,7 +88,7 @@ class Voxeliser:
         bytes_out: NDArray[np.int8],
         points_out: NDArray[np.float32],
     ) -> bool:
-        """Run the compiled loop; False when there is none."""
+        """Run the compiled loop; return False if there is none."""
         compiled = _voxelise.compiled() if self._is_compiled else None
         if compiled is None:
             return False
@@ -112,7 +112,7 @@ class Voxeliser:
         return True
 
     def _add(self, cells: NDArray[np.int32], records: NDArray[Any], places: NDArray[Any]) -> None:
-        """The same in numpy: cells (n,), records (n, dims)."""
+        """Do the same in numpy: cells (n,), records (n, dims)."""
         is_inside = cells != NO_CELL
         pillars, slots = self._assign(cells[is_inside])
         has_room = slots < self._config.max_points
@@ -120,7 +120,7 @@ class Voxeliser:
         places[slots[has_room] * slot_stride + pillars[has_room] * pillar_stride] = records[is_inside][has_room]
 
     def _assign(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Pillar and slot of each point; a slot of max_points or more is none."""
+        """Return pillar and slot of each point; a slot of max_points or more means none."""
         x, y = cells >> 16, cells & 0xFFFF
         flat = y * self._config.grid[0] + x
         self._number_new(flat, x, y)
@@ -137,7 +137,7 @@ class Voxeliser:
         return pillars, slots
 
     def _number_new(self, flat: NDArray[np.int32], x: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        """Give the cells that no point has fallen into a pillar each, or the last one, in order of appearance."""
+        """Assign each new cell a pillar, or the last one, in order of appearance."""
         unseen = np.flatnonzero(self._pillar_of[flat] < 0)
         first = np.sort(unseen[np.unique(flat[unseen], return_index=True)[1]])
         numbers = np.minimum(self.count + np.arange(len(first)), self._config.max_voxels - 1)
@@ -150,15 +150,15 @@ class Voxeliser:
 
 
 def coordinates(points: NDArray[np.float32], config: PillarConfig, *, compiled: bool = True) -> NDArray[np.int32]:
-    """The coordinate word of every point, x cell << 16 | y cell, or NO_CELL outside the range: (n,) int32.
+    """Return each point's coordinate word, x cell << 16 | y cell, or NO_CELL outside the range: (n,) int32.
 
-    A cell is floor((value - low) / size), in float32. One that rounding puts beyond the grid is none, as with public
-    voxelisers.
+    A cell is floor((value - low) / size), in float32. A cell that rounding puts outside the grid counts as none, as in
+    public voxelizers.
 
     Args:
         points: (n, dims) float32, C order.
         config: The model.
-        compiled: Use the compiled loop when it is available; the result is the same without.
+        compiled: Use the compiled loop if available; the result is the same.
     """
     loop = _coordinates.compiled() if compiled else None
     lows, highs = config.lows[:3], config.highs[:3]
@@ -181,7 +181,7 @@ def coordinates(points: NDArray[np.float32], config: PillarConfig, *, compiled: 
     return words
 
 
-# Unsigned indices, because a negative one would mean "from the end" and cost a test each time.
+# Unsigned indices, because a negative one would mean "from the end" and need a test each time.
 
 
 @Kernel
@@ -202,7 +202,7 @@ def _voxelise(
     pillar_stride: int,
     count: int,
 ) -> int:
-    """Coordinates are words[stride * i]; what to put is in `points`, flat, or, when there are none, in the words."""
+    """Place points: coordinates are words[stride * i], values come from flat `points` or, without it, the words."""
     for i in range(total):
         here = np.uint64(stride * i)
         cell = words[here]

@@ -63,14 +63,14 @@ class _Whole:
         return self._results(bound, values, outputs, start, observer)
 
     def begin(self, begun: Begun, feeds: dict[str, NDArray[Any]], outputs: Outputs, stop: Stop, ctrl: Any) -> None:
-        """As ``Plan.begin``, of a session that is elsewhere."""
+        """Like ``Plan.begin``, of a session that is elsewhere."""
         begun.start_ns = perf_counter_ns()
         begun.bound = bound = cast("BoundElsewhere", self._take())
         begun.values = self._constants | feeds
         begun.waiter = bound.begin(begun.values, outputs, stop, ctrl)
 
     def finish(self, begun: Begun, outputs: Outputs, observer: Observer | None) -> dict[str, NDArray[Any]]:
-        """As ``Plan.run``, of what was begun."""
+        """Like ``Plan.run``, of what was begun."""
         bound = begun.bound
         assert bound is not None  # noqa: S101 - the caller has looked
         bound.finish()
@@ -140,7 +140,7 @@ class Begun:
         return self.waiter is None or self.waiter(timeout_ms)
 
     def ended_ns(self) -> int:
-        """As ``BoundElsewhere.ended_ns``; 0 also when it was not begun."""
+        """Like ``BoundElsewhere.ended_ns``; 0 also when it was not begun."""
         bound = self.bound
         return bound.ended_ns() if bound is not None else 0
 
@@ -272,7 +272,7 @@ class Plan:
 
         Args:
             begun: A new one.
-            feeds: This and the others as of ``run``.
+            feeds: This and the others as for ``run``.
             outputs: The same.
             stop: The same.
             ctrl: The same.

@@ -87,7 +87,7 @@ class Layered:
         ctrl: Any,
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
-        """As ``Plan.run``."""
+        """See ``Plan.run``."""
         workspace = self._take()
         try:
             return workspace.run(feeds, outputs, stop, ctrl, observer)

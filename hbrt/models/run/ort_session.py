@@ -52,7 +52,7 @@ def session_options(threads: int | None = None) -> ort.SessionOptions:
     """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well.
 
     Args:
-        threads: As of ``thread_count``.
+        threads: As for ``thread_count``.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = thread_count(threads)
@@ -69,7 +69,7 @@ def make_session(
     Args:
         model: Is not changed.
         label: What to call it in a message.
-        threads: As of ``session_options``.
+        threads: As for ``session_options``.
         saving: Where onnxruntime writes what it has made of the model; None for nowhere.
 
     Raises:

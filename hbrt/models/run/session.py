@@ -30,7 +30,7 @@ class Bound(Protocol):
 
 
 class BoundElsewhere(Bound, Protocol):
-    """As ``Bound``, of a session that is elsewhere: a run has two halves."""
+    """Like ``Bound``, of a session that is elsewhere: a run has two halves."""
 
     def begin(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> Callable[[float], bool]:
         """Hand the run over; ``finish`` or ``close`` follows.
@@ -78,22 +78,22 @@ class LocalSession:
     is_elsewhere = False
 
     def __init__(self, proto: ModelProto, label: str, threads: int | None = None, *, is_segment: bool = False) -> None:
-        """As ``make_session``; segments are no different here."""
+        """Like ``make_session``; segments are no different here."""
         del is_segment
         self._session = make_session(proto, label, threads)
         self.inputs = [node.name for node in self._session.get_inputs()]
 
     def reader(self) -> None:
-        """As ``Session.reader``."""
+        """See ``Session.reader``."""
 
     def output_types(self) -> dict[str, ValueInfoProto]:
-        """As ``Session.output_types``."""
+        """See ``Session.output_types``."""
         return output_types((one.name, one.type, one.shape) for one in self._session.get_outputs())
 
     def bind(
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> BoundSession:
-        """As ``Session.bind``."""
+        """See ``Session.bind``."""
         return BoundSession(self._session, inputs, outputs, buffers)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ def shared_session(
         file: The model; ``made_of`` names what is put beside it.
         read: Reads and checks it.
         label: What to call it in a message.
-        threads: Of the session, as of ``session_options``.
+        threads: Of the session, as for ``session_options``.
 
     Raises:
         GraphError: as ``read`` and ``make_session``.

@@ -86,7 +86,7 @@ def test_one_runs_by_itself_copied_alone_with_no_board(shell: Shell, tmp_path: P
 
 def test_what_fails_ends_a_sample_with_a_sentence(dsp_board: Board, tmp_path: Path) -> None:
     check(0, "hbSysAllocMem")
-    with pytest.raises(SystemExit, match=r"^hbSysAllocMem returned -6000129: A block has 1 to "):
+    with pytest.raises(SystemExit, match=r"^hbSysAllocMem returned -6000129: A block must have 1 to "):
         check(hb.hbSysAllocMem(hb.hbSysMem(), 0), "hbSysAllocMem")
     with pytest.raises(SystemExit, match=f"^{__file__} is not a picture that OpenCV can read.$"):
         read_picture(__file__)

@@ -87,7 +87,7 @@ def test_sizes_that_no_block_has(dsp_board: Board, alloc: Callable[..., int], si
     mem = hb.hbSysMem()
     for arguments in ((mem, size), (size, mem)):
         assert alloc(*arguments) == hb.HB_SYS_INVALID_ARGUMENT
-        assert hb.last_error() == f"A block has 1 to 4294967295 bytes; {size} were requested."
+        assert hb.last_error() == f"A block must have 1 to 4294967295 bytes, not {size}."
     assert mem.virAddr is None
 
 

@@ -38,7 +38,7 @@ def test_use_of_what_was_not_filled_names_the_refused_call(tmp_path: Path, call:
     status, said = run(call, "memset(mem.virAddr or 8, 1, 4)", HBRT_HOME=str(tmp_path), HBRT_DDR="64M")
     assert status == -signal.SIGSEGV, said
     (sentence,) = (line for line in said.splitlines() if line.startswith("hbrt: error: null-pointer: "))
-    assert "<string>:6: a use of address 0x8, a NULL pointer. " + reason in sentence
+    assert "<string>:6: access to address 0x8, a NULL pointer. " + reason in sentence
 
 
 def test_a_board_that_does_not_start_says_so_once_and_at_the_fault(tmp_path: Path) -> None:

@@ -98,11 +98,11 @@ class TestAutostart:
         (record,) = caplog.records
         assert record.levelname == "WARNING"
         assert record.getMessage().startswith(
-            f"Board nix of HBRT_BOARD is not running, so this program has a private one, private-{os.getpid()}-"
+            f"Board nix (HBRT_BOARD) is not running, so this program uses a private one, private-{os.getpid()}-"
         )
 
     def test_who_lacks_an_op_is_told_that_no_board_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        private = "Board default is not running, so this program has a private one with the packaged ops alone"
+        private = "Board default is not running, so this program uses a private one with the packaged ops alone"
         told = rf"the nearest are .* lists all\. {private}"
         with connect() as board:
             with pytest.raises(UnknownCommandError, match=told):

@@ -230,7 +230,7 @@ def test_more_points_than_the_wrapper_takes_are_refused_with_its_words(shell: Sh
     scan = write_points(shell.cwd / "scan.bin", 300_001 * 4 * dims)
     code, said = shell.refused("run", "nn", name, "--points", scan)
     assert code == 2
-    assert f"--points {scan}, for {name}: 300001 points are more than max_input_points, 300000: give fewer" in said
+    assert f"--points {scan}, for {name}: 300001 points exceed max_input_points, 300000: pass fewer" in said
     program = samples.samples_dir() / "arm" / "nn" / f"{name}.py"
     answer = shell.python(program, scan)
     assert answer.returncode == 1

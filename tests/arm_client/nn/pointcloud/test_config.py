@@ -79,7 +79,7 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
 @each(
     "changes, message",
     [
-        ({"dims": 6}, r"dims is 6: a point has 4 or 5 numbers\."),
+        ({"dims": 6}, r"dims is 6, but must be 4 or 5\."),
         ({"voxel_size": (0.2, 0.0)}, r"voxel_size is \(0\.2, 0\.0\): give finite numbers above 0\."),
         ({"voxel_size": (0.2, math.nan)}, r"voxel_size is \(0\.2, nan\): give finite numbers above 0\."),
         ({"voxel_size": (0.2,)}, r"voxel_size is \(0\.2,\): give 2 numbers\."),
@@ -105,7 +105,7 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
             r"102\.4 m along x in cells of 0\.001 m are 102400 cells: the grid has 1\.\.32767",
         ),
         ({"voxel_size": (0.2, 900.0)}, "along y in cells of 900 m are 0 cells"),
-        ({"range": 1}, "Unknown: range; the parameters of a model are "),
+        ({"range": 1}, "Unknown parameters: range; known: "),
         ({"_param": None}, "Unknown: _param; the parameters"),
     ],
 )

@@ -265,13 +265,13 @@ def test_nothing_is_left_on_the_board(dsp_board: Board) -> None:
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        (np.zeros((3, 4)), r"points have the shape \(3, 4\), but a sweep of this model is \(n, 5\)\."),
+        (np.zeros((3, 4)), r"points have the shape \(3, 4\), but a sweep for this model is \(n, 5\)\."),
         (np.zeros(5), r"points have the shape \(5,\), but"),
         ([[1.0, 2.0], [3.0]], "^The values are not an array: setting an array element with a sequence"),
         (np.zeros((2, 5), complex), "^The values are of type complex128: use real numbers, such as float32"),
         (np.zeros((2, 5), "M8[s]"), r"^The values are of type datetime64\[s\]: use real numbers"),
         (None, "^The values are of type object: use real numbers"),
-        (np.zeros((65, 5)), "65 points are more than max_input_points, 64: give fewer, or raise it in the conf"),
+        (np.zeros((65, 5)), "65 points exceed max_input_points, 64: pass fewer, or raise it in the conf"),
     ],
 )
 def test_points_that_do_not_fit(dsp_board: Board, points: Any, message: str) -> None:

@@ -37,15 +37,15 @@ def test_a_seed_makes_a_sweep() -> None:
 @each(
     "arguments, message",
     [
-        ({"dims": 3}, r"^dims is 3: a point has 4 or 5 numbers\."),
+        ({"dims": 3}, r"^dims is 3, but must be 4 or 5\."),
         ({"seed": -1}, r"^seed is -1: give 0 or more\."),
-        ({"rings": 0}, r"^rings is 0: give 1 or more\."),
-        ({"azimuths": 0}, r"^azimuths is 0: give 1 or more\."),
+        ({"rings": 0}, r"^rings is 0, but must be at least 1\."),
+        ({"azimuths": 0}, r"^azimuths is 0, but must be at least 1\."),
         ({"sweeps": 1.5}, r"^sweeps is 1\.5: give a whole number\."),
         ({"boxes": -1}, r"^boxes is -1: give 0 or more\."),
         ({"max_points": -5}, r"^max_points is -5: give 0 or more\."),
-        ({"dropout": 1.5}, r"^dropout is 1\.5: give a share of returns, 0 to 1\."),
-        ({"dropout": float("nan")}, r"^dropout is nan: give a share of returns, 0 to 1\."),
+        ({"dropout": 1.5}, r"^dropout is 1\.5, but must be a fraction, 0 to 1\."),
+        ({"dropout": float("nan")}, r"^dropout is nan, but must be a fraction, 0 to 1\."),
     ],
 )
 def test_what_makes_no_sweep(arguments: dict[str, Any], message: str) -> None:

@@ -296,7 +296,7 @@ def test_no_points_and_no_pillars(ddr: FakeDdr) -> None:
     "step, fields, message",
     [
         (0, {}, r"Unknown step 0: use 1 \(encode points\), 2 \(encode pillars\) or 3 \(transpose\)\."),
-        (POINTS, {"dims": 3}, r"dims is 3: a point has 4 or 5 numbers\."),
+        (POINTS, {"dims": 3}, r"dims is 3, but must be 4 or 5\."),
         (POINTS, {"flags": 2}, "flags 0x2 has bits that mean nothing: clear the structure before use."),
         (POINTS, {"count": -1}, "count is -1: give the number of points, 0 or more."),
         (POINTS, {"front": -8}, "back and front are not a valid float32 range"),
