@@ -1,4 +1,4 @@
-"""Device memory as Python has it: buffers, and numpy arrays that know their physical address."""
+"""Device memory in Python: buffers, and numpy arrays that know their physical address."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
     """
 
     board_buffer: Buffer | None = None
-    _phy_addr: int | None = None  # asked for with every call, and as constant as where the array lies
+    _phy_addr: int | None = None  # needed at every call, and constant as long as the array's place
 
     def __array_finalize__(self, origin: object) -> None:
         buffer = getattr(origin, "board_buffer", None)
@@ -48,7 +48,7 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
     ) -> Any:
         del context
         if array is self:
-            return self  # it was given as `out`, as in `a += 1`
+            return self  # passed as `out`, as in `a += 1`
         return array[()] if return_scalar else array.view(np.ndarray)
 
     @property
@@ -71,15 +71,15 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 class WatchedArray(BoardArray):
-    """A board array in cached memory under the check ``coherence``: it notes the line that writes into it.
+    """A board array in cached memory under the check ``coherence``: it records the lines that write into it.
 
-    Noted are assignments to a part in one piece, results that numpy puts into the array (``a += 1``, ``out=a``), and
-    ``fill``. Writes through a pointer, a memoryview or compiled code are not detected.
+    It detects assignments to a contiguous part, results that numpy stores in it (``a += 1``, ``out=a``), and ``fill``.
+    It does not detect writes through a pointer, a memoryview or compiled code.
     """
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
-        # A slice of one element is a view, and its place is known.
+        # A slice of one element is a view with a known address.
         ends = tuple(
             slice(one, one + 1 or None) if isinstance(one, int) else one
             for one in (key if isinstance(key, tuple) else (key,))
@@ -120,10 +120,10 @@ class Buffer:
         block: Block = asked(make or (lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True)))
         try:
             block.is_managed = True
-            # Whatever looks at the bytes keeps it, and the block lives.
+            # Any view of the bytes keeps it, and the block, alive.
             self._exporter: Exporter | None = block.hand_over()
             self._free = weakref.finalize(self._exporter, session.blocks.free_later, block)
-        except BaseException:  # an interrupt: nobody would free it
+        except BaseException:  # interrupted: nobody else would free it
             session.blocks.free_later(block)
             raise
         self._block = block
@@ -132,11 +132,11 @@ class Buffer:
         self.phy_addr = block.phy_addr
         self.size_bytes = size_bytes
         self.address = block.address
-        self._free.atexit = False  # the lease takes everything back
+        self._free.atexit = False  # the lease frees everything
         self._is_freed = False
 
     def view(self) -> memoryview:
-        """Writable bytes as the CPU sees them.
+        """Return the bytes as the CPU sees them, writable.
 
         Raises:
             CallerError: the buffer was freed.
@@ -145,10 +145,10 @@ class Buffer:
         return self._bytes[:]
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
-        """Array over the start of the buffer; it keeps the buffer alive.
+        """Return an array over the start of the buffer, which it keeps alive.
 
         Raises:
-            CallerError: the buffer is too small for it, or was freed; as for ``extent``.
+            CallerError: the buffer is too small for it, or was freed; and as for ``extent``.
         """
         self._check_alive()
         dims, size_bytes = extent(shape, dtype)
@@ -161,9 +161,9 @@ class Buffer:
         try:
             kind = BoardArray if self._block.writes is None else WatchedArray
             array = np.ndarray(dims, dtype, buffer=self._bytes).view(kind)
-        except (ValueError, OverflowError) as error:  # too many dimensions, or one that is too large beside a 0
+        except (ValueError, OverflowError) as error:  # too many dimensions, or one too large next to a 0
             raise CallerError(
-                Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {short_repr(dims)}: {error}."
+                Status.HB_SYS_INVALID_ARGUMENT, f"numpy does not support arrays of shape {short_repr(dims)}: {error}."
             ) from None
         array.board_buffer = self
         return array
@@ -194,7 +194,7 @@ class Buffer:
                 self._exporter, self._bytes = None, memoryview(b"")
                 asked(lambda: self._session.blocks.release(self._block))
         except BaseException:
-            self._session.blocks.free_later(self._block)  # in vain, unless an interrupt came before it was begun
+            self._session.blocks.free_later(self._block)  # has no effect, unless interrupted before it began
             raise
 
     def place(self, session: Session) -> tuple[int, int]:
@@ -208,19 +208,19 @@ class Buffer:
         if self._session is not session:
             raise CallerError(
                 Status.HB_DSP_INVALID_ADDRESS,
-                f"The buffer at {self.phy_addr:#x} is not of this connection's board; copy it with from_array().",
+                f"The buffer at {self.phy_addr:#x} is not on this connection's board; copy it with from_array().",
             )
         return self.phy_addr, self.size_bytes
 
     @property
     def is_live(self) -> bool:
-        """Whether the memory was not freed."""
+        """Whether the memory is still allocated."""
         return self._free.alive
 
     def _check_alive(self) -> None:
         if not self._free.alive:
             raise CallerError(
-                Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate another one."
+                Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate a new one."
             )
 
     def __repr__(self) -> str:
@@ -238,7 +238,7 @@ class Buffer:
 
 
 def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
-    """Whether an array is in device memory; a copy of a board array does not."""
+    """Whether an array is in device memory; a copy of a board array is not."""
     try:
         return isinstance(values, BoardArray) and values.phy_addr > 0
     except CallerError:
@@ -246,7 +246,7 @@ def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
 
 
 def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:
-    """Dimensions and bytes of an array; exact, whatever the shape.
+    """Return the exact dimensions and byte size of an array, whatever its shape.
 
     Raises:
         CallerError: a negative dimension, or a type that is invalid or cannot be stored in device memory.
@@ -263,23 +263,22 @@ def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, .
 
 
 def dtype_of(given: DTypeLike) -> np.dtype[Any]:
-    """The type of numpy's that something names.
+    """Return the numpy type that a value names.
 
     Raises:
         CallerError: the name is unknown.
     """
     try:
         return np.dtype(given)
-    except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
+    except (TypeError, ValueError, SyntaxError):  # numpy parses some strings as lists of fields
         raise CallerError(
             Status.HB_SYS_INVALID_ARGUMENT,
-            f"The type is {short_repr(given)}, which numpy does not have; use np.float32, np.int8 or "
-            f"another of its types.",
+            f"Unknown numpy type {short_repr(given)}; use np.float32, np.int8 or another numpy type.",
         ) from None
 
 
 def place(block: object, what: str, session: Session) -> tuple[int, int]:
-    """Physical address and size in bytes of a task's ``what`` argument; 0 and 0 if missing.
+    """Return the physical address and byte size of a task's ``what`` argument; 0 and 0 if missing.
 
     Raises:
         CallerError: it is not in device memory, was freed, is on another board, or is not in C order.
@@ -297,7 +296,7 @@ def place(block: object, what: str, session: Session) -> tuple[int, int]:
             )
         if not block.size:
             return 0, 0
-        phy_addr = block.phy_addr  # a copy has none, and says so
+        phy_addr = block.phy_addr  # a copy raises the error
         if block.board_buffer is not None:
             block.board_buffer.place(session)
         return phy_addr, block.nbytes
@@ -310,7 +309,7 @@ def place(block: object, what: str, session: Session) -> tuple[int, int]:
 
 
 def asked(request: Callable[[], T]) -> T:
-    """The result of a request to the daemon.
+    """Return the result of a request to the daemon.
 
     Raises:
         HbrtError: it was refused.

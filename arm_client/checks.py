@@ -1,4 +1,4 @@
-"""Checks of arguments, for calls and for the wrappers of built-in ops, and the error of a refusal."""
+"""Argument checks for calls and wrappers of built-in ops, and the error they raise."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from hbrt.status import Status
 
 
 def refusal(sentence: str) -> CallerError:
-    """The error for a wrong argument."""
+    """Return the error for a wrong argument."""
     return CallerError(Status.HB_DSP_INVALID_ARGUMENT, sentence)
 
 
 def need_known(options: Mapping[str, object], kind: type) -> None:
-    """Refuse a keyword argument that is not an option: a misspelled one would be ignored silently.
+    """Refuse unknown keyword arguments: a misspelled option would be ignored silently.
 
     Args:
         options: The caller's arguments.
-        kind: The TypedDict of the options that there are.
+        kind: The TypedDict of known options.
 
     Raises:
-        CallerError: names it and the existing ones.
+        CallerError: names it and the known ones.
     """
     known = kind.__annotations__
     for name in options:
         if name not in known:
-            raise refusal(f"{name} is not an option of this function: there are {', '.join(known)}.")
+            raise refusal(f"Unknown option {name}; known: {', '.join(known)}.")
 
 
 def need_whole(name: str, value: Any) -> None:
-    """Refuse a value that is not an int; raises CallerError."""
+    """Check that a value is an int; raises CallerError."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise refusal(f"{name} is {value!r}: give a whole number.")
+        raise refusal(f"{name} is {value!r}, but must be a whole number.")
 
 
 def seconds_of(timeout: float) -> float:
-    """A time limit as a float; raises CallerError if it is not a number."""
+    """Return a time limit as a float; raises CallerError if it is not a number."""
     try:
         seconds = float(timeout)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if math.isnan(seconds):
-        raise refusal(f"The timeout is {timeout!r}; use seconds, or None for no limit.")
+        raise refusal(f"Invalid timeout {timeout!r}: use seconds, or None for no limit.")
     return seconds
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """The deadline of an operation that starts now, by time.monotonic(); None for no limit.
+    """Return the deadline of an operation that starts now, by time.monotonic(); None for no limit.
 
-    Raises CallerError as `seconds_of`.
+    Raises CallerError like `seconds_of`.
     """
     return None if timeout is None else time.monotonic() + seconds_of(timeout)

@@ -1,4 +1,4 @@
-"""The Python habits: a board as a context manager, calls, futures, exceptions."""
+"""The Python API: a board as a context manager, calls, futures, exceptions."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ class Board:
         return Buffer(self._live(), size_bytes, is_cached=cached)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False) -> BoardArray:
-        """New array in device memory, C order, zeroed; freed with the last view of it."""
+        """Create a zeroed array in device memory, C order; freed with its last view."""
         dims, size_bytes = extent(shape, dtype)
         return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, dims)
 
     def empty_like(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
-        """New array in device memory with the shape and type of another."""
+        """Create an array in device memory with the shape and type of another."""
         model = np.asarray(array)
         return self.empty(model.shape, model.dtype, cached=cached)
 
     def from_array(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
-        """Copy of an array in device memory; the CPU cache is cleaned."""
+        """Copy an array to device memory, and clean the CPU cache."""
         model = np.asarray(array)
         mine = self.empty(model.shape, model.dtype, cached=cached)
         mine[...] = model
@@ -96,18 +96,18 @@ class Board:
     def from_fd(
         self, fd: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8, *, offset: int = 0
     ) -> BoardArray:
-        """Array over memory from another library, such as a camera's buffer, without a copy on either side.
+        """Create an array over another library's memory, such as a camera buffer, without copying.
 
-        It is cached memory, and is unregistered with the last view of it.
+        It is cached memory, unregistered with its last view.
 
         Args:
-            fd: Of a memfd, of shared memory or of a file, open for reading and writing; it may be closed afterwards.
+            fd: A memfd, shared memory or a file, open for reading and writing; may be closed afterwards.
             shape: Shape in elements, C order.
             dtype: Element type.
-            offset: Where it begins in the file, a multiple of 4096.
+            offset: Its start in the file, a multiple of 4096.
 
         Raises:
-            CallerError: there is no such memory, or it is smaller, or the board is on another machine.
+            CallerError: no such memory, or it is too small, or the board is on another machine.
                 OutOfMemoryError: no room in the DDR's address space.
         """
         dims, size_bytes = extent(shape, dtype)
@@ -146,7 +146,7 @@ class Board:
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         try:
             return Task(session, handle, int(cmd), output, held, submit_ns)
-        except BaseException:  # as in call
+        except BaseException:  # as in ``call``
             session.tasks.release_later(handle, (held, output))
             raise
 
@@ -175,7 +175,8 @@ class Board:
             keep: Objects to keep alive as long as a core may access them, even if this call ends earlier.
 
         Raises:
-            OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
+            OpFailedError: the op raised or returned non-zero; carries its traceback. TimeoutError, and as for
+                ``submit``.
         """
         if timeout is not None:
             timeout = seconds_of(timeout)
@@ -185,7 +186,7 @@ class Board:
             if timeout is None and not tasks.finish(handle):
                 return output
             pending = PendingCall(session, handle, int(cmd), output, (held, keep), submit_ns)
-        except BaseException:  # an interrupt: nobody else knows this handle
+        except BaseException:  # interrupted: nobody else knows this handle
             tasks.release_later(handle, (held, output, keep))
             raise
         try:
@@ -205,21 +206,21 @@ class Board:
         custom_id: int = 0,
         keep: object = None,
     ) -> PendingCall:
-        """Queue a task that only the caller waits for. Arguments as for ``call``, errors as for ``submit``."""
+        """Queue a task for which only the caller waits. Arguments as for ``call``, errors as for ``submit``."""
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         try:
             return PendingCall(session, handle, int(cmd), output, (held, keep), submit_ns)
-        except BaseException:  # as in call
+        except BaseException:  # as in ``call``
             session.tasks.release_later(handle, (held, output, keep))
             raise
 
     def _queue(
         self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int
     ) -> tuple[sessions.Session, int, BoardArray | Buffer | ParameterBlock | None, int]:
-        """Queue a task; returns its handle, the input block, and when."""
+        """Queue a task; returns its handle, its input block and the time."""
         session = self._session
         if self.is_closed or session.link.fault or not mark[0]:
-            self._live()  # says which; a fork's child must not come to write into a parameter block of its parent
+            self._live()  # raises if unusable; a forked child must not write into its parent's parameter block
         held = params if params.__class__ is Buffer else self._parameter_block(params)
         if held.__class__ is ParameterBlock:
             in_phy, in_bytes = held.phy_addr, held.size_bytes
@@ -238,7 +239,7 @@ class Board:
         return session, handle, held, submit_ns
 
     def ping(self, core: int = ANY) -> float:
-        """Seconds that one PING took, there and back.
+        """Return the round-trip time of one PING in seconds.
 
         Raises:
             BoardLostError: the board does not answer.
@@ -251,7 +252,7 @@ class Board:
 
     @property
     def profile(self) -> Profile:
-        """The constants of the modelled board, as its daemon has them."""
+        """The constants of the modeled board, from its daemon."""
         return asked(lambda: self._live().profile)
 
     def ops(self) -> dict[int, str]:
@@ -263,7 +264,7 @@ class Board:
         return {row["cmd"]: row["name"] for row in rows}
 
     def status(self) -> dict[str, Any]:
-        """The document that ``hbrt status --json`` prints."""
+        """Return the document that ``hbrt status --json`` prints."""
         status: dict[str, Any] = asked(lambda: self._live().link.request("status"))
         return status
 
@@ -271,14 +272,15 @@ class Board:
         """Inject faults, like ``hbrt inject``, to test error paths.
 
         Args:
-            faults: Each is an action with words, such as "kill-core core=1 call=3", "refuse-alloc call=2", "fail-copy".
+            faults: Each is an action with parameters, such as "kill-core core=1 call=3", "refuse-alloc call=2",
+                "fail-copy".
             clear: Whether to drop pending faults first.
 
         Returns:
-            The pending faults: a dict for each, with ``fault`` and ``came``, the number of times it occurred.
+            The pending faults: one dict each, with ``fault`` and ``came``, the number of times it occurred.
 
         Raises:
-            CallerError: an entry is not a fault, or names a nonexistent core; nothing was added.
+            CallerError: an entry is not a fault, or names a nonexistent core; nothing is added.
         """
         left: list[dict[str, Any]] = asked(
             lambda: self._live().link.request("inject", faults="\n".join(faults), clear=int(clear))
@@ -286,15 +288,15 @@ class Board:
         return left
 
     def live_tasks(self) -> int:
-        """Tasks of this process whose handles were not released."""
+        """Tasks of this process whose handles have not been released."""
         return self._session.tasks.live_count()
 
     def spare_buffers(self) -> list[Buffer]:
-        """Parameter blocks that this connection keeps for its next calls."""
+        """Number of parameter blocks kept for this connection's next calls."""
         return self._parameters.spare()
 
     def live_bytes(self) -> int:
-        """Bytes of device memory that this process has allocated and not freed, spare parameter blocks left out."""
+        """Bytes of device memory allocated by this process and not freed, except spare parameter blocks."""
         spare = {buffer.phy_addr for buffer in self.spare_buffers()}
         return sum(block.size_bytes for block in self._session.blocks.owned() if block.phy_addr not in spare)
 
@@ -348,15 +350,15 @@ def connect(
     """Attach to a board.
 
     Args:
-        board: Name or directory of a running board. None for the board of the C names, which is the first that this
-            process attached to; before that, the board of HBRT_BOARD or, if it is not running, a private one for this
-            process's lifetime (HBRT_AUTOSTART=0 turns that off).
+        board: Name or directory of a running board. None for the C names' board, the first that this process attached
+            to; before that, the board of HBRT_BOARD or, if it is not running, a private one for this process's lifetime
+            (disable with HBRT_AUTOSTART=0).
         check: The checks for this program: words of HBRT_CHECK, such as "memory,dma"; None for HBRT_CHECK.
         inline: Whether this process is the core of a private board (HBRT_INLINE=1): each op runs in the thread that
             submits it, where ``breakpoint()`` and a debugger work. There is no watchdog and no second core.
         route: Commands that another board runs, as in HBRT_ROUTE: "0x1000-0x10ff=tcp://10.0.0.7:5557"; None for
             HBRT_ROUTE.
-        compare: Whether each task of a route runs on both boards, with the first difference reported as a finding; None
+        compare: Whether to run each task of a route on both boards and report the first difference as a finding; None
             for HBRT_ROUTE_COMPARE.
 
     Raises:
@@ -381,12 +383,12 @@ def private_board(
     route: str | None = None,
     compare: bool | None = None,
 ) -> Iterator[Board]:
-    """A private board for this block, used by the C names in the meantime; removed at the end with everything on it.
+    """A private board for this block, also used by the C names; removed at the end with everything on it.
 
     Args:
         image: Image file; None for the default image.
         cores: DSP cores; None for HBRT_CORES or, if unset, the profile's number.
-        ddr_bytes: DDR; None takes HBRT_DDR.
+        ddr_bytes: DDR size in bytes; None for HBRT_DDR.
         directory: Its directory; None for a temporary one.
         check: As for ``connect``.
         inline: As for ``connect``.
@@ -395,8 +397,8 @@ def private_board(
         compare: As for ``connect``.
 
     Raises:
-        BadSettingError: ``check`` has an unknown word, or the profile is unknown. BoardError: it does not start, for
-            one because the image does not load; has the traceback.
+        BadSettingError: ``check`` has an unknown word, or the profile is unknown. BoardError: it fails to start, for
+            example because the image does not load; carries the traceback.
     """
     from hbrt.board.paths import private_directory
 

@@ -31,14 +31,14 @@ from hbrt.types import (
 
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
-_MAX_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
-# Commands that no op serves, and so take no input, with what is said of one that comes with an input.
+_MAX_WAIT_MS = (1 << 31) - 1  # maximum of a C int; 24 days
+# Commands without an op, which take no input, and the message if they get one.
 _NO_OPS = {
-    int(HB_DSP_RPC_CMD_BUTT): "rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: "
+    int(HB_DSP_RPC_CMD_BUTT): "rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as set by HB_DSP_INITIALIZE_RPC_CTRL_PARAM: "
     "this lists the registered commands in the output block, regardless of the input.",
     int(
         HB_DSP_RPC_CMD_PING
-    ): "rpcCmd is HB_DSP_RPC_CMD_PING (0), as in a structure of zeros: this reaches a core but reads and "
+    ): "rpcCmd is HB_DSP_RPC_CMD_PING (0), as in a zeroed structure: this reaches a core but reads and "
     "writes nothing, regardless of the blocks.",
 }
 _returns_status = returning_status(RequestRefusedError, lambda error, _: (error.status, error.text))
@@ -63,7 +63,7 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
     Returns:
         0; HB_DSP_INVALID_ARGUMENT, _INVALID_CORE, _INVALID_PRIORITY, _INVALID_ADDRESS, _UNALIGNED_ADDRESS,
-        _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. An unknown command is answered by the wait.
+        _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. An unknown command is reported by the wait.
 
     Source: DSP runtime API manual (J5 OE 1.1.77), 10.3.1.1.2,
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/DSPRuntimeAPIManual
@@ -87,7 +87,7 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
     out_phy, _, out_bytes = _MEM.unpack_from(output)
     handle = tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
-        if here.link.fault:  # the board was restarted, perhaps: attach anew
+        if here.link.fault:  # the board may have been restarted: attach again
             return _rpc_slow(task, input, output, ctrl)
         return note(handle, tasks.why())
     task.value = handle
@@ -113,7 +113,7 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     notice()
     here = process.default
     if here is not None and here.link.fault == Status.HB_DSP_FORKED:
-        # The blocks are the parent's, whatever board this finds.
+        # The blocks belong to the parent, whatever board this finds.
         raise RequestRefusedError(here.link.fault, here.link.why_faulty())
     tasks = attached().tasks
     (in_phy, in_bytes), (out_phy, out_bytes) = blocks
@@ -126,7 +126,7 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
 
 
 def _tell_forgotten_command(cmd: int) -> None:
-    """A program that lists commands, or pings, has no input; one that forgot its command would take it for an op."""
+    """Warn about an input for a list or ping command: the program probably forgot to set its command."""
     from arm_client.cabi.call_site import call_site
     from arm_client.cabi.say import warn_once
 
@@ -141,7 +141,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
         timeout: Milliseconds; <= 0 waits forever (as hbDNNWaitTaskDone).
 
     Returns:
-        0 when the op returned 0; HB_DSP_TIMEOUT, and the task keeps running; the op's own value when it is not 0;
+        0 if the op returned 0; HB_DSP_TIMEOUT (the task keeps running); the op's own nonzero value;
         HB_DSP_RUN_TASK_FAILED, _UNKNOWN_COMMAND, _CORE_LOST, _WATCHDOG, _TASK_CANCELLED, _OUT_OF_TCM;
         HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the
         text.
@@ -153,14 +153,14 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     if type(timeout) is not int or timeout > _MAX_WAIT_MS:
         limit_ms = _milliseconds(timeout)
         if limit_ms is None:
-            return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {short_repr(timeout)}; write milliseconds.")
+            return note(Status.HB_DSP_INVALID_ARGUMENT, f"Invalid timeout {short_repr(timeout)}: use milliseconds.")
         timeout = limit_ms
     status = here.tasks.wait(handle, timeout)
     return note(status, here.why(status)) if status else 0
 
 
 def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
-    """Release a task; once for each hbDSPRpc. A queued one is cancelled; a running one ends and its result is dropped.
+    """Release a task, once per hbDSPRpc. A queued task is canceled; a running one finishes and its result is dropped.
 
     Returns:
         0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED (a second release) or _FOREIGN_TASK_HANDLE.
@@ -181,13 +181,13 @@ def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
 def hbDSPSetTaskDoneCb(
     task: hbDSPTask_t, callback: Callable[[hbDSPTask_t, int, Any], None], userdata: Any = None
 ) -> None:
-    """Have ``callback(task, status, userdata)`` called, in a thread of the runtime, when the task ends.
+    """Call ``callback(task, status, userdata)`` in a thread of the runtime when the task ends.
 
-    At once when it has ended already. The callback is a Python function, or an hbDSPTaskDoneCb, whose userdata is a
-    void pointer. The prototype is the emulator's choice, that of hbDNNSetTaskDoneCb.
+    If it has already ended, call it at once. The callback is a Python function, or an hbDSPTaskDoneCb, whose userdata
+    is a void pointer. The prototype is the emulator's choice, taken from hbDNNSetTaskDoneCb.
 
     Returns:
-        0; HB_DSP_INVALID_ARGUMENT when the callback is not callable, or not with userdata; those of a bad handle.
+        0; HB_DSP_INVALID_ARGUMENT if the callback is not callable, or not with userdata; or a bad handle's status.
     """
     notice()
     here = process.default
@@ -203,27 +203,27 @@ def hbDSPSetTaskDoneCb(
         )
     tasks = here.tasks
     if tasks.state(handle) is None:
-        # A handle that is not live: this only says which kind.
+        # Not a live handle: this only reports which kind.
         raise RequestRefusedError(tasks.release(handle), tasks.why())
     token = hbDSPTask_t(handle)
     here.notifier.add(handle, lambda status: callback(token, status, userdata))
 
 
 def hbDSPGetVersion() -> str:
-    """Version text of the DSP runtime API that is emulated, and of the emulator."""
+    """Return the version of the emulated DSP runtime API, and of the emulator."""
     from hbrt import __version__
 
     return f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH} (hbrt {__version__} emulator)"
 
 
 def hbDSPGetErrorDesc(code: int) -> str:
-    """Sentence for a status code; a value that is not a code of the runtime came from an op."""
+    """Return the message for a status code; a value that is not a runtime code came from an op."""
     number = integer(code)
     return codes.describe(number) if number is not None else f"{short_repr(code)} is not a status code."
 
 
 def _milliseconds(timeout: object) -> int | None:
-    """Whole milliseconds of what is not a plain small integer; None when it is not a number."""
+    """Convert anything but a small plain int to whole milliseconds; None if it is not a number."""
     whole = integer(timeout)
     try:
         limit_ms = float(cast("Any", timeout)) if whole is None and not isinstance(timeout, (str, bytes)) else whole
@@ -234,7 +234,7 @@ def _milliseconds(timeout: object) -> int | None:
 
 
 def _handle(task: object) -> int:
-    """The handle behind an argument; 0 for NULL, -1 for what is none."""
+    """Return the handle in an argument; 0 for NULL, -1 if it is not a handle."""
     found = deref(task, hbDSPTask_t)
     if found is not None:
         return found.value or 0

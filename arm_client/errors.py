@@ -1,4 +1,4 @@
-"""Exceptions of the Python habits: one root, branches by whose fault it is. Each carries its status and numbers."""
+"""Exceptions of the Python API: one root, with branches by whose fault it is. Each carries its status and numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class HbrtError(StatusError, RuntimeError):
-    """A call on a board failed. ``status`` is the code that the C name would have returned."""
+    """A call on a board failed. ``status`` is the code that the C function would return."""
 
     def __init__(self, status: int, sentence: str, cmd: int | None = None) -> None:
         super().__init__(status, sentence)
@@ -33,7 +33,7 @@ class HbrtError(StatusError, RuntimeError):
 
 
 class CallerError(HbrtError):
-    """The caller's fault: an argument, an address, a core, a priority."""
+    """The caller's fault: a bad argument, address, core or priority."""
 
 
 class OutOfMemoryError(HbrtError):
@@ -45,11 +45,11 @@ class UnknownCommandError(HbrtError):
 
 
 class OpFailedError(HbrtError):
-    """The op or the model's run failed; ``text`` has the op's sentence or traceback, or which node failed and why."""
+    """The op or the model run failed; ``text`` has the op's message or traceback, or which node failed and why."""
 
 
 class TaskCancelledError(HbrtError):
-    """The task was cancelled before a core claimed it."""
+    """The task was canceled before a core claimed it."""
 
 
 class CoreLostError(HbrtError):
@@ -85,7 +85,7 @@ _RUNTIME_CODES = frozenset(int(code) for code in Status)
 
 
 def error_for(status: int, sentence: str, cmd: int | None = None, *, from_op: bool = False) -> HbrtError:
-    """The exception for a status: an op's own value is the op's failure, another code is the caller's fault."""
+    """Return the exception for a status: an op's own value is the op's failure, other codes are the caller's fault."""
     kind = _KINDS.get(status)
     if kind is None:
         kind = OpFailedError if from_op or status not in _RUNTIME_CODES else CallerError

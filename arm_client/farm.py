@@ -1,4 +1,4 @@
-"""Many private boards that take items in turn, by the name that programs import: it is of hbrt-farm."""
+"""The module name that programs import for farms of private boards; hbrt-farm provides it."""
 
 import sys
 

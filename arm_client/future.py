@@ -19,19 +19,19 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT
 if TYPE_CHECKING:
     from arm_client.session.session import Session
 
-_SETTLING_S = 5.0  # an interrupt may have ended the thread that took the result
+_SETTLING_S = 5.0  # the thread that took the result may have been interrupted
 
 
 def without_library_frames(error: HbrtError) -> HbrtError:
-    """A failure whose traceback begins at the op, where the op ran in this process; else with none.
+    """Return a failure whose traceback starts at the op if it ran in this process; otherwise without one.
 
-    The caller's line is what matters, not the way that the failure took to it.
+    The caller's line matters, not the path the failure took to it.
     """
     return error.with_traceback(beyond(error, lambda frame: is_librarys(frame.f_globals.get("__name__", ""))))
 
 
 class TaskTimes(NamedTuple):
-    """When a task reached each step: CLOCK_MONOTONIC nanoseconds, 0 for a step that it has not reached."""
+    """When a task reached each step: CLOCK_MONOTONIC nanoseconds, 0 for steps not reached."""
 
     submitted_ns: int
     claimed_ns: int
@@ -40,10 +40,10 @@ class TaskTimes(NamedTuple):
 
 
 class Task(concurrent.futures.Future[Any]):
-    """One submitted task. ``result()`` returns the output that was given to ``submit``.
+    """One submitted task. ``result()`` returns the output passed to ``submit``.
 
-    The thread that asks for the result waits for the task itself; only a callback,
-    as_completed and wrap_future cost a thread of the runtime. Its slot is released when the result is taken.
+    The thread that requests the result waits for the task itself; only callbacks, as_completed and wrap_future need a
+    thread of the runtime. Its slot is released when the result is taken.
     """
 
     def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object, submit_ns: int) -> None:
@@ -55,12 +55,12 @@ class Task(concurrent.futures.Future[Any]):
         session.futures[slot_of(handle)] = handle
         self._submit_ns = submit_ns
         self._output = output
-        self._keep = keep  # blocks of this task, alive until it ends
+        self._keep = keep  # blocks of this task, kept alive until it ends
         self._record: Answer | None = None
         self._work, self._block_bytes = NO_WORK, 0
         self.cmd = cmd
 
-    # concurrent.futures.wait and as_completed put their waiters here; from then on somebody must tell them.
+    # concurrent.futures.wait and as_completed put their waiters here, which must then be notified.
     @property
     def _waiters(self) -> list[Any]:
         if not self._is_watched and hasattr(self, "_session"):
@@ -72,13 +72,13 @@ class Task(concurrent.futures.Future[Any]):
         self._listeners = waiters
 
     def __del__(self) -> None:
-        # A task that nobody asked about: its slot and its blocks go when it has ended, at a quieter moment than this.
-        if hasattr(self, "_keep") and not super().done():  # one that was not made to the end holds nothing yet
+        # A task that nobody queried: its slot and blocks are freed later, after it has ended.
+        if hasattr(self, "_keep") and not super().done():  # a partly constructed task holds nothing yet
             self._session.tasks.release_later(self._handle, (self._keep, self._output))
 
     @property
     def core(self) -> int:
-        """Core that ran it; -1 before, and when none did."""
+        """Core that ran it; -1 before that, and if none did."""
         answer = self._answer()
         return answer.core if answer.claim_ns else -1
 
@@ -90,7 +90,7 @@ class Task(concurrent.futures.Future[Any]):
 
     @property
     def latency_ns(self) -> int:
-        """Host nanoseconds from the submission to the end; 0 before the end."""
+        """Host nanoseconds from submission to end; 0 before the end."""
         return max(0, self._answer().done_ns - self._submit_ns) if self.done() else 0
 
     @property
@@ -101,31 +101,32 @@ class Task(concurrent.futures.Future[Any]):
 
     @property
     def cycles(self) -> int:
-        """Modelled cycles that the op charged (not host time); ``cost`` also has what is estimated of a silent op."""
+        """Modeled cycles that the op charged (not host time); ``cost`` also estimates ops that charge none."""
         return self._answer().cycles
 
     @property
     def work(self) -> Work:
-        """What the op charged; nothing before the end."""
+        """Cycles that the op charged, by purpose; empty before the end."""
         self._answer()
         return self._work
 
     @property
     def cost(self) -> Cost:
-        """Modelled cycles of the op and what they are for; estimated when it charges none, zeros before the end."""
+        """Modeled cycles of the op, by purpose; estimated if it charges none, zeros before the end."""
         answer, work = self._answer(), self._work
         profile = self._session.profile
         is_done = answer.done_ns > 0 and not answer.result and self.cmd != HB_DSP_RPC_CMD_BUTT
         return task_cost(answer.cycles, work, self._block_bytes, profile, is_done=is_done)
 
     def result(self, timeout: float | None = None) -> Any:
-        """The output given to submit, once the op has returned 0.
+        """Return the output passed to submit, once the op has returned 0.
 
         Args:
             timeout: Seconds; None waits forever.
 
         Raises:
-            TimeoutError: not yet; the task keeps running. CancelledError: it was cancelled. HbrtError: it failed.
+            TimeoutError: not finished yet; the task keeps running. CancelledError: it was canceled. HbrtError: it
+                failed.
         """
         self._wait_here(timeout)
         try:
@@ -133,10 +134,10 @@ class Task(concurrent.futures.Future[Any]):
         except HbrtError as error:
             raise without_library_frames(error) from None
         finally:
-            del self  # it holds the exception, which holds this frame: no cycle may keep device memory
+            del self  # it holds the exception, which holds this frame: break the cycle, which would keep device memory
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The failure, or None; as ``result`` otherwise."""
+        """Return the failure, or None; otherwise like ``result``."""
         self._wait_here(timeout)
         return super().exception(0 if self._state_is_final() else timeout)
 
@@ -146,20 +147,20 @@ class Task(concurrent.futures.Future[Any]):
         return super().done()
 
     def running(self) -> bool:
-        """Whether a core runs it now."""
+        """Whether a core is running it now."""
         return self._session.tasks.state(self._handle) is State.RUNNING
 
     def cancel(self) -> bool:
-        """Cancel it when no core has claimed it yet."""
+        """Cancel it if no core has claimed it yet."""
         self._session.tasks.cancel(self._handle)
         self._look()
-        if self._is_taken:  # perhaps by another thread, which has not come to its end
+        if self._is_taken:  # perhaps by another thread, which has not finished
             with contextlib.suppress(concurrent.futures.CancelledError, TimeoutError):
                 super().exception(_SETTLING_S)
         return self.cancelled()
 
     def add_done_callback(self, fn: Callable[[concurrent.futures.Future[Any]], object]) -> None:
-        """Have ``fn(task)`` called in a thread of the runtime when the task has ended, at once when it has."""
+        """Call ``fn(task)`` in a thread of the runtime when the task ends, or at once if it has ended."""
         self._look()
         super().add_done_callback(fn)
         self._watch()
@@ -176,7 +177,7 @@ class Task(concurrent.futures.Future[Any]):
         if timeout is not None and timeout <= 0:
             self._look()
             if not super().done():
-                raise TimeoutError(f"Command {self.cmd:#x} has not ended yet; the task keeps running.")
+                raise TimeoutError(f"Command {self.cmd:#x} has not finished yet; the task keeps running.")
         if super().done():
             return
         tasks = self._session.tasks
@@ -185,7 +186,7 @@ class Task(concurrent.futures.Future[Any]):
         if status == Status.HB_DSP_TIMEOUT and (state := tasks.state(self._handle)) is not None and state < FIRST_END:
             why = tasks.mailbox.claim_lock.why_held()
             raise TimeoutError(
-                f"Command {self.cmd:#x} did not end within {timeout} s; the task keeps running. {why}".rstrip()
+                f"Command {self.cmd:#x} did not finish within {timeout} s; the task keeps running. {why}".rstrip()
             )
         self._settle()
 
@@ -195,7 +196,7 @@ class Task(concurrent.futures.Future[Any]):
             self._settle()
 
     def _settle(self) -> None:
-        """Take the result out of the slot, once, and let the slot go; who comes second finds the first one at it."""
+        """Take the result out of the slot, once, and free the slot; a second caller waits for the first."""
         with self._condition:
             if self._is_taken:
                 return
@@ -227,12 +228,12 @@ class Task(concurrent.futures.Future[Any]):
         if state is None or state < State.RUNNING:
             return Answer(-1, 0, 0, 0, 0, 0, 0, 0)
         answer = self._session.tasks.answer(self._handle)
-        # Until it ends, its slot says only who claimed it; the rest is of an earlier task there.
+        # Until it ends, its slot only shows who claimed it; the rest is from an earlier task.
         return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)
 
 
 class PendingCall:
-    """One submitted task whose caller waits for its success alone: a future costs as much as the rest of a call."""
+    """One submitted task whose caller only waits for success: a future would double the cost of a call."""
 
     __slots__ = ("_cmd", "_handle", "_keep", "_output", "_session", "_submit_ns")
 
@@ -246,7 +247,7 @@ class PendingCall:
         session.futures[slot_of(handle)] = handle
 
     def __del__(self) -> None:
-        # Nobody waited, or was interrupted: as with a Task.
+        # Nobody waited, or the wait was interrupted: as with a Task.
         if getattr(self, "_handle", 0):
             self._session.tasks.release_later(self._handle, (self._keep, self._output))
 
@@ -254,7 +255,7 @@ class PendingCall:
         """Wait until the task has succeeded; once. A TimeoutError abandons the task.
 
         Raises:
-            TimeoutError: it did not end within this many seconds. HbrtError: it failed. CallerError: it was waited for.
+            TimeoutError: not finished in this many seconds. HbrtError: it failed. CallerError: already waited for.
         """
         if not self._handle:
             raise CallerError(
@@ -273,9 +274,9 @@ class PendingCall:
             task.cancel()
             raise
         finally:
-            del task  # it holds the exception, which holds this frame: no cycle may keep device memory
+            del task  # it holds the exception, which holds this frame: break the cycle, which would keep device memory
 
     def cancel(self) -> None:
-        """Cancel it when no core has claimed it yet."""
+        """Cancel it if no core has claimed it yet."""
         if self._handle:
             self._session.tasks.cancel(self._handle)

@@ -1,4 +1,4 @@
-"""Parameter blocks of calls whose parameters are bytes: small, in device memory, and used again and again."""
+"""Parameter blocks for calls whose parameters are bytes: small, in device memory, and reused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ParameterBlocks:
         self._is_closed = False
 
     def hold(self, raw: bytes) -> ParameterBlock:
-        """These bytes in device memory; the block comes back when nothing refers to it anymore."""
+        """Copy these bytes to device memory; the block is reclaimed when nothing refers to it anymore."""
         try:
             buffer = self._spare.pop()
         except IndexError:
@@ -38,20 +38,20 @@ class ParameterBlocks:
         return ParameterBlock(self, buffer, len(raw))
 
     def take_back(self, buffer: Buffer) -> None:
-        """A block comes back from a task that has ended, unless the collector has freed it with the task."""
+        """Reclaim the block of a finished task, unless the collector has freed it with the task."""
         if not self._is_closed and buffer.is_live:
             self._spare.append(buffer)
 
     def spare(self) -> list[Buffer]:
-        """Blocks that wait for the next calls."""
+        """Blocks kept for the next calls."""
         return list(self._spare)
 
     def close(self) -> None:
-        """Free what waits, and take nothing back anymore."""
+        """Free the spare blocks, and stop reclaiming."""
         self._is_closed = True
         spare, self._spare = self._spare, []
         for buffer in spare:
-            with contextlib.suppress(HbrtError):  # of a board that is gone: so has the block
+            with contextlib.suppress(HbrtError):  # the board is gone, and the block with it
                 buffer.free()
 
 
@@ -67,5 +67,5 @@ class ParameterBlock:
         self._buffer = buffer
 
     def __del__(self) -> None:
-        if hasattr(self, "_buffer"):  # no interrupt came before it was made
+        if hasattr(self, "_buffer"):  # not interrupted before it was created
             self._blocks.take_back(self._buffer)

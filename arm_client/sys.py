@@ -34,7 +34,7 @@ _fills_mem = returning_status(RequestRefusedError, _unfilled)
 
 @_fills_mem
 def hbSysAllocMem(mem: hbSysMem, size: int) -> None:
-    """Allocate device memory that is not cached.
+    """Allocate uncached device memory.
 
     Args:
         mem: Out: physical address, address in this process, size. Zeroed bytes, page-aligned.
@@ -45,27 +45,27 @@ def hbSysAllocMem(mem: hbSysMem, size: int) -> None:
 
     Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.5.1 hbSysAllocMem,
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
-    Emulator: the two arguments are also accepted the other way round: the manual lists them in both orders.
+    Emulator: the two arguments are accepted in either order, since the manual lists both.
     """
     _alloc(mem, size, is_cached=False)
 
 
 @_fills_mem
 def hbSysAllocCachedMem(mem: hbSysMem, size: int) -> None:
-    """Allocate device memory that the CPU caches; hbSysFlushMem moves what it wrote. As hbSysAllocMem otherwise."""
+    """Allocate cached device memory; hbSysFlushMem moves the CPU's writes. Otherwise like hbSysAllocMem."""
     _alloc(mem, size, is_cached=True)
 
 
 @_returns_status
 def hbSysFlushMem(mem: hbSysMem, flag: int) -> None:
-    """Clean (CPU to device) or invalidate (device to CPU) cached memory; nothing happens for memory that is not cached.
+    """Clean (CPU to device) or invalidate (device to CPU) cached memory; does nothing for uncached memory.
 
     Args:
-        mem: A block, or a part of one by moved phyAddr, virAddr and memSize.
-        flag: HB_SYS_MEM_CACHE_INVALIDATE before the CPU reads, HB_SYS_MEM_CACHE_CLEAN after it wrote.
+        mem: A block, or part of one with adjusted phyAddr, virAddr and memSize.
+        flag: HB_SYS_MEM_CACHE_INVALIDATE before the CPU reads, HB_SYS_MEM_CACHE_CLEAN after it writes.
 
     Returns:
-        0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not of this process.
+        0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not this process's.
     """
     target, way = _mem("hbSysFlushMem", mem), _number("hbSysFlushMem", "flag", flag)
     _existing().blocks.flush(target.phyAddr, target.memSize, way)
@@ -73,55 +73,55 @@ def hbSysFlushMem(mem: hbSysMem, flag: int) -> None:
 
 @_returns_status
 def hbSysFreeMem(mem: hbSysMem) -> None:
-    """Free a block. Its virAddr stays as it is, and points at memory that faults.
+    """Free a block. Its virAddr is left unchanged and points to memory that faults.
 
     Returns:
-        0; HB_SYS_NOT_ALLOCATED when no live block of this process starts at phyAddr (a double free, for one).
+        0; HB_SYS_NOT_ALLOCATED if no live block of this process starts at phyAddr (for example, a double free).
     """
     target = _mem("hbSysFreeMem", mem)
-    target.backing = None  # the structure itself is no view of the block, whose bytes would have to be kept
+    target.backing = None  # the structure itself does not count as a view whose bytes must be kept
     _existing().blocks.free(target.phyAddr)
 
 
 @_returns_status
 def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> None:
-    """Copy bytes into a block, through the CPU's view as memcpy would: cached memory still needs its CLEAN.
+    """Copy bytes into a block through the CPU's view, like memcpy: cached memory still needs a CLEAN.
 
     Args:
         dest: Block.
         src: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
-        size: Bytes, at most memSize and what ``src`` has.
+        size: Bytes, at most memSize and the size of ``src``.
 
     Returns:
-        0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
+        0; HB_SYS_INVALID_ARGUMENT if a size does not fit or a pointer is null.
     """
     _copy(dest, src, size, is_write=True)
 
 
 @_returns_status
 def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> None:
-    """Copy bytes out of a block, through the CPU's view: cached memory needs its INVALIDATE before.
+    """Copy bytes out of a block through the CPU's view: cached memory needs an INVALIDATE first.
 
     Args:
         dest: bytearray, writable memoryview, numpy array, ctypes array, or an address.
         src: Block.
-        size: Bytes, at most memSize and what ``dest`` holds.
+        size: Bytes, at most memSize and the size of ``dest``.
 
     Returns:
-        0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
+        0; HB_SYS_INVALID_ARGUMENT if a size does not fit or a pointer is null.
     """
     _copy(src, dest, size, is_write=False)
 
 
 @_fills_mem
 def hbSysRegisterMem(mem: hbSysMem) -> None:
-    """Map memory that is known by its physical address, such as another process's; the result is cached memory.
+    """Map memory by its physical address, such as another process's; the result is cached memory.
 
     Args:
-        mem: In: phyAddr and memSize, inside one live block. Out: virAddr. Registrations are counted.
+        mem: In: phyAddr and memSize, inside one live block. Out: virAddr. Reference-counted.
 
     Returns:
-        0; HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
+        0; HB_SYS_REGISTER_MEM_FAILED if the range is not inside one live block.
     """
     target = _mem("hbSysRegisterMem", mem)
     blocks = attached().blocks
@@ -138,7 +138,7 @@ def hbSysUnregisterMem(mem: hbSysMem) -> None:
     """Undo one hbSysRegisterMem.
 
     Returns:
-        0; HB_SYS_INVALID_ARGUMENT when this process has not registered that memory.
+        0; HB_SYS_INVALID_ARGUMENT if this process has not registered that memory.
     """
     target = _mem("hbSysUnregisterMem", mem)
     target.backing = None
@@ -147,24 +147,25 @@ def hbSysUnregisterMem(mem: hbSysMem) -> None:
 
 @_returns_status
 def hbrt_register_fd(mem: hbSysMem, fd: int, offset: int, size: int) -> None:
-    """Give memory that another library made, such as a camera's buffer, a place among the board's addresses.
+    """Map another library's memory, such as a camera buffer, into the board's address space.
 
-    No byte is copied: the program, the other library and the cores see the same memory. The result is cached memory;
-    hbSysUnregisterMem undoes it. Registrations are counted, and those of the same memory have one physical address.
-    Another process registers it by that (hbSysRegisterMem), or by its own descriptor.
+    Nothing is copied: the program, the other library and the cores see the same memory. The result is cached memory;
+    hbSysUnregisterMem undoes it. Registrations are reference-counted, and those of the same memory share one physical
+    address. Another process registers it by that address (hbSysRegisterMem), or by its own descriptor.
 
     Args:
         mem: Out: physical address, address in this process, size.
-        fd: Of a memfd, of shared memory or of a file, open for reading and writing; it may be closed afterwards.
-        offset: Where the range begins in it, bytes, a multiple of 4096.
-        size: Bytes, 1..2^32-1, as many as the file has from there on.
+        fd: A memfd, shared memory or a file, open for reading and writing; may be closed afterwards.
+        offset: Start of the range in bytes, a multiple of 4096.
+        size: Bytes, 1..2^32-1, within the file.
 
     Returns:
-        0; HB_SYS_INVALID_ARGUMENT for a descriptor of no memory, or a range that is not in it;
-        HB_SYS_REGISTER_MEM_FAILED when it cannot be shared, or the board is on another machine; HB_SYS_OUT_OF_MEMORY
-        when the board has no such range of addresses.
+        0; HB_SYS_INVALID_ARGUMENT if the descriptor is not memory, or the range is outside it;
+        HB_SYS_REGISTER_MEM_FAILED if it cannot be shared, or the board is on another machine; HB_SYS_OUT_OF_MEMORY if
+        the board has no such range of addresses.
 
-    Emulator: the board's camera library gives its buffers physical addresses; here a program does, by this call.
+    Emulator: on the board, the camera library assigns physical addresses to its buffers; here a program does, with this
+        call.
     """
     target = _mem("hbrt_register_fd", mem)
     fd, offset, size = (
@@ -180,7 +181,7 @@ def hbrt_register_fd(mem: hbSysMem, fd: int, offset: int, size: int) -> None:
 
 
 def as_mem(mem: object) -> hbSysMem | None:
-    """The structure behind what a caller passed: itself, ``byref(mem)``, a pointer to it; None for anything else."""
+    """Return the structure that a caller passed: itself, ``byref(mem)`` or a pointer; None for anything else."""
     return deref(mem, hbSysMem)
 
 
@@ -188,14 +189,14 @@ def attached() -> Session:
     """Like ``arm_client.session.session.attached``, whose module a program's first call loads.
 
     Raises:
-        RequestRefusedError: HB_DSP_NOT_RUNNING and why, such as no file descriptor left to load it with.
+        RequestRefusedError: HB_DSP_NOT_RUNNING with the reason, such as no file descriptor left to load it.
     """
     notice()
     try:
-        with process.lock:  # a fork waits for it: a module that is half loaded there would be so forever in the child
+        with process.lock:  # a fork waits for this: a half-loaded module would stay so forever in the child
             from arm_client.session import session
     except (OSError, ImportError) as error:
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"hbrt cannot be loaded: {error}.") from None
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"Cannot load hbrt: {error}.") from None
     return session.attached()
 
 
@@ -222,7 +223,7 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
 
 def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
     if not mark[0]:
-        notice()  # first: what a fork's child writes is not to reach its parent's block
+        notice()  # first: a forked child's writes must not reach its parent's block
     call = "hbSysWriteMem" if is_write else "hbSysReadMem"
     target, size_bytes = _mem(call, mem), _number(call, "size", size)
     try:
@@ -235,7 +236,7 @@ def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
         theirs = bytes_of(other, size_bytes)
     except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
         let_out(error)
-        raise _refusal(f"The CPU buffer cannot be used: {error}.") from None
+        raise _refusal(f"Cannot use the CPU buffer: {error}.") from None
     if len(theirs) < size_bytes:
         raise _refusal(f"The CPU buffer has {len(theirs)} bytes, fewer than {size_bytes}.")
     if not size_bytes:
@@ -249,7 +250,7 @@ def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
 
 
 def _existing() -> Session:
-    """The session that memory of this process must belong to; does not start a board only to find nothing on it."""
+    """Return the session that owns this process's memory; does not start a board only to find nothing on it."""
     found = process.default
     if found is None:
         raise RequestRefusedError(Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board.")
@@ -259,7 +260,7 @@ def _existing() -> Session:
 def _mem(call: str, given: object) -> hbSysMem:
     target = as_mem(given)
     if target is None:
-        raise _refusal(f"The block of {call} is {short_repr(given)}; pass an hbSysMem.")
+        raise _refusal(f"The block passed to {call} is {short_repr(given)}; pass an hbSysMem.")
     return target
 
 

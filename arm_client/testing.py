@@ -1,17 +1,18 @@
-"""pytest plugin: a private board for a test, and a failed test for what the test left on it.
+"""pytest plugin: a private board for each test, which fails if it leaves anything on the board.
 
 Installed with the package (entry point ``pytest11``). Fixtures:
 
 ``dsp_board``
-    Connected board (``arm_client.client.Board``); the C names use it meanwhile. A test that leaves memory allocated or
-    tasks unreleased on it fails, as does one that wrote past a block or into freed memory. Choose the image with
+    Connected board (``arm_client.client.Board``), also used by the C names. A test that leaves memory allocated or
+    tasks unreleased on it fails, as does one that writes past a block or into freed memory. Choose the image with
     ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False, check="memory,dma",
     profile="rk3588")``, its path relative to the test file, or for all tests with the ini option ``dsp_image``.
 ``dsp_board_factory``
-    ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several, or chooses at run time.
+    ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several boards or chooses at run
+    time.
 
-Daemons are kept for the next test that wants the same image and settings, unless ``fresh`` is asked for; each test
-attaches anew. They end with the test run.
+Daemons are reused by the next test with the same image and settings, unless ``fresh`` is set; each test attaches again.
+They end with the test run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Wanted(NamedTuple):
-    """What tells one daemon of the pool from another."""
+    """Key that identifies a daemon of the pool."""
 
     image: str | None
     image_stamp: int
@@ -69,8 +70,8 @@ class _Pool:
 
 
 _pool = _Pool()
-# A leak is of a client that is gone. What strict mode reports of tasks shows in the test's results, which may be its
-# point, and an op may share a block out in ways that nobody else sees.
+# # Leaks belong to clients that are gone. Strict-mode findings show in the test's results, which may be its purpose,
+# and an op may divide a block in ways that only it knows.
 _NO_DISORDER = {"endless-wait", "injected", "leak", "missing-clean", "needless-flush", "ping-blocks", "shared-block"}
 
 
@@ -97,9 +98,9 @@ def pytest_unconfigure() -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the fixture know whether the test ended by an exception (a skip, too): its frames keep its arrays alive.
+    """Tell the fixture whether the test ended with an exception (including a skip), whose frames keep its arrays alive.
 
-    What ops said and what the board found meanwhile is a section of the report, beside what the test itself printed.
+    Ops' output and the board's findings become a section of the report, next to the test's own output.
     """
     report = yield
     if report.when == "call":
@@ -111,7 +112,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Fail a test that leaves its board in disorder; when other fixtures use the board, they may still tidy up."""
+    """Fail a test that leaks on its board; other fixtures that use the board may still clean up first."""
     board = pyfuncitem.stash.get(_BOARD, None)
     result = yield
     if board is not None and not _fixtures_use_board(pyfuncitem) and not board.session.link.is_lost():
@@ -133,7 +134,7 @@ _READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
 
 @pytest.fixture
 def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
-    """A private board, connected; see the module's text."""
+    """A connected private board; see the module docstring."""
     from arm_client.session.dsp_log import log_reader
     from hbrt.errors import BoardError
     from hbrt.settings import BadSettingError
@@ -154,24 +155,24 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         )
         try:
             board = stack.enter_context(made)
-        except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
+        except (BoardError, BadSettingError) as error:  # its message says it all; a traceback would only hide it
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.node.stash[_BOARD] = board
         request.node.stash[_READ_LOG] = log_reader(board.session)
         yield board
         del request.node.stash[_BOARD]
-        if request.node.funcargs is not None:  # the debugger was quit, and pytest has dropped them
-            request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
+        if request.node.funcargs is not None:  # the user quit the debugger, and pytest has dropped them
+            request.node.funcargs.clear()  # fixtures that created arrays have ended; pytest would keep their values
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
-    """What a marker ``dsp_board`` asks for, by name; its image may be given by place."""
+    """Return the arguments of a marker ``dsp_board`` by name; the image may be positional."""
     if marker is None:
         return {}
     options: dict[str, Any] = dict(zip(("image",), marker.args, strict=False))
     wrong = [*map(repr, marker.args[1:]), *(name for name in marker.kwargs if name not in _CHOICES or name in options)]
     if wrong:
-        pytest.fail(f"The marker dsp_board cannot take {wrong[0]}; it takes {', '.join(_CHOICES)}.", pytrace=False)
+        pytest.fail(f"Unknown argument {wrong[0]} of marker dsp_board; known: {', '.join(_CHOICES)}.", pytrace=False)
     return {**options, **marker.kwargs}
 
 
@@ -179,9 +180,10 @@ def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: call it with what the marker ``dsp_board`` takes.
+    """Create boards; call it with the arguments of the marker ``dsp_board``.
 
-    Arrays that still exist when the statement ends go with the board and are no leak; what ``hbSysAllocMem`` gave is.
+    Arrays that still exist when the statement ends are freed with the board and are not leaks; ``hbSysAllocMem`` blocks
+    are.
     """
 
     def make(**options: Any) -> contextlib.AbstractContextManager[Board]:
@@ -215,17 +217,17 @@ def _board(
     served = sessions.Inline(str(Path(image).absolute()) if image else None) if inline else None
     session = sessions.Session(BoardPaths(daemon.path), None, check, served)
     session.users = 1
-    session.is_silent = True  # the test fails with these sentences
+    session.is_silent = True  # the test fails with these messages
     before = sessions.set_default(session)
     board = Board(session)
     try:
         yield board
         if not has_failed() and not session.link.is_lost():
-            with contextlib.suppress(BoardLostError):  # it may be about to go, and not have closed everything yet
+            with contextlib.suppress(BoardLostError):  # it may be exiting, with some things still open
                 _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays, owner=owner))
                 status = board.status()
                 is_clean = all(core["crashes"] == 0 for core in status["cores"])
-                has_found = bool(status["findings"])  # what fails no test
+                has_found = bool(status["findings"])  # kinds that do not fail a test
     finally:
         sessions.set_default(before)
         board.close()
@@ -238,21 +240,21 @@ def _fail_for(problems: list[str]) -> None:
 
 
 def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = None) -> list[str]:
-    """Sentences on what this process has left on a board: tasks, memory, and the daemon's findings about it.
+    """Describe what this process has left on a board: tasks, memory, and the daemon's findings about it.
 
     Args:
         board: A live connection.
-        may_keep_arrays: Whether arrays and buffers that still exist are in order.
-        owner: Object of a test of a class, whose own arrays are in order: pytest drops it after the fixtures' end.
+        may_keep_arrays: Whether existing arrays and buffers are allowed.
+        owner: Instance of a test class, whose own arrays are allowed: pytest drops it after the fixtures end.
     """
     from arm_client.arrays import asked
 
     mine = _buffers_of(owner)
     problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
-    if problems:  # by a reference cycle only, perhaps; a collection takes a large process a tenth of a second
+    if problems:  # perhaps only by a reference cycle; a collection takes a large process 0.1 s
         gc.collect()
         problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
-    asked(lambda: board.session.link.request("mem", most=0))  # looks for writes into freed memory, too
+    asked(lambda: board.session.link.request("mem", most=0))  # also checks for writes into freed memory
     status = board.status()
     problems += [
         f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] not in _NO_DISORDER
@@ -261,7 +263,7 @@ def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = 
 
 
 def _buffers_of(owner: object) -> set[int]:
-    """Physical addresses of the blocks of arrays and buffers that are attributes of an object."""
+    """Return the physical addresses of arrays and buffers that are attributes of an object."""
     from arm_client.arrays import BoardArray, Buffer
 
     values = vars(owner).values() if hasattr(owner, "__dict__") else ()
@@ -270,7 +272,7 @@ def _buffers_of(owner: object) -> set[int]:
 
 
 def _kept(board: Board, mine: set[int], *, may_keep_arrays: bool) -> list[str]:
-    """Sentences on tasks and memory that this process holds; blocks in ``mine`` are in order."""
+    """Describe tasks and memory that this process holds; blocks in ``mine`` are allowed."""
     from hbrt.mailbox.handle import slot_of
 
     session = board.session
@@ -321,14 +323,14 @@ def _start(wanted: _Wanted) -> _Daemon:
 
 
 def _forgets(daemon: _Daemon) -> bool:
-    """Make a board drop its findings, which are none of the next test's."""
+    """Make a board drop its findings, which do not concern the next test."""
     from hbrt.board.paths import BoardPaths
     from hbrt.control.ask import ask
     from hbrt.errors import BoardError
 
     try:
         ask(BoardPaths(daemon.path), "forget")
-    except BoardError:  # it is about to go
+    except BoardError:  # the board is going away
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Device memory of a model's run: blocks for its values, and the addresses of arrays."""
+"""Device memory for running a model: blocks for its values, and the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class DeviceMemory:
         """Attach, or start a private board.
 
         Args:
-            use: The model that the runtime keeps the blocks for; empty for those that the program sees as its own.
+            use: The model for which the runtime keeps the blocks; empty for blocks that belong to the program.
 
         Raises:
-            GraphError: NO_MEMORY: no board provides memory; says why.
+            GraphError: NO_MEMORY: no board provides memory; the message says why.
         """
         try:
             self.session: Session = attached()
@@ -46,25 +46,25 @@ class DeviceMemory:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the board is still there, and this process's own."""
+        """Whether the board is still running and belongs to this process."""
         return not self.session.link.fault
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """A new array in its own block, zeroed.
+        """Return a new zeroed array in its own block.
 
         Raises:
-            GraphError: NO_MEMORY, with what was free.
+            GraphError: NO_MEMORY, with the free memory.
         """
         count = int(np.prod(shape, dtype=np.int64))
         try:
             block = self.session.blocks.alloc(max(count * dtype.itemsize, 1), use=self._use)
         except RequestRefusedError as error:
-            raise GraphError(Reason.NO_MEMORY, f"Memory for a tensor of shape {list(shape)}: {error}") from None
+            raise GraphError(Reason.NO_MEMORY, f"Cannot allocate a tensor of shape {list(shape)}: {error}") from None
         self._blocks.append(block)
         return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
 
     def phy_addr_of(self, array: NDArray[Any]) -> int | None:
-        """Physical address of an array that is contiguous and lies in the DDR; None for another."""
+        """Return the physical address of a contiguous array in the DDR; None for any other array."""
         address = address_of(array)
         if not self._start <= address < self._end or not array.flags.c_contiguous:
             return None
@@ -78,4 +78,4 @@ class DeviceMemory:
                 try:
                     self.session.blocks.free(block.phy_addr)
                 except RequestRefusedError:
-                    return  # the board went meanwhile, and the memory with it
+                    return  # the board is gone, and the memory with it

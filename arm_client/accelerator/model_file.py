@@ -1,4 +1,4 @@
-"""A model's file in a board's directory: stored once for all programs, each of which locks it while in use."""
+"""A model file in a board's directory, stored once for all programs; each locks it while in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbrt.models.run.shared_session import made_of
 
 
 class ModelFile:
-    """A model's file in a board's directory, used by this process until ``close``."""
+    """A model file in a board's directory, used by this process until ``close``."""
 
     def __init__(self, board: Path, data: bytes) -> None:
         """Write it, unless another program has.
@@ -25,19 +25,19 @@ class ModelFile:
         Raises:
             OSError: no room, or no permission.
         """
-        import hashlib  # it loads a library of ciphers
+        import hashlib  # it loads a crypto library
 
         self.key = hashlib.blake2b(data, digest_size=20).hexdigest()
         self.path = file_of(board, self.key)
         self._fd = -1
-        for left in board.glob("model-*"):  # of programs that were killed
+        for left in board.glob("model-*"):  # left by killed programs
             with contextlib.suppress(FileNotFoundError), left.open("rb") as file:
                 _remove_unused(left, file.fileno())
         while self._fd < 0:
             self._fd = self._opened() if self.path.exists() else self._written(data)
 
     def reader(self) -> Callable[[], ModelProto]:
-        """Reads the model; also after ``close``, and after the board is gone."""
+        """Read the model, even after ``close`` or when the board is gone."""
         file = os.fdopen(os.dup(self._fd), "rb")
 
         def read() -> ModelProto:
@@ -67,18 +67,18 @@ class ModelFile:
         fcntl.flock(fd, fcntl.LOCK_SH)
         if _is_at(self.path, fd):
             return fd
-        os.close(fd)  # its last user removed it meanwhile
+        os.close(fd)  # its last user has just removed it
         return -1
 
     def _written(self, data: bytes) -> int:
         part = self.path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH)  # first: another program removes what nobody uses
+            fcntl.flock(fd, fcntl.LOCK_SH)  # first, since other programs remove unused files
             with os.fdopen(os.dup(fd), "wb") as file:
                 file.write(data)
             part.rename(self.path)
-        except FileNotFoundError:  # it did so before the lock
+        except FileNotFoundError:  # it was removed before the lock
             os.close(fd)
             return -1
         except BaseException:
@@ -89,12 +89,12 @@ class ModelFile:
 
 
 def _remove_unused(path: Path, fd: int) -> None:
-    """Remove a model's file that no program uses except through this descriptor, which may hold a lock on it."""
-    with contextlib.suppress(OSError):  # another program uses it, or it is gone
+    """Remove a model file that only this descriptor uses, which may hold a lock on it."""
+    with contextlib.suppress(OSError):  # in use by another program, or gone
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(path, fd):
             path.unlink()
-            for one in made_of(path):  # by the cores
+            for one in made_of(path):  # used by the cores
                 one.unlink(missing_ok=True)
 
 

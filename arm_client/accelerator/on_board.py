@@ -1,4 +1,4 @@
-"""Models on a board's accelerator cores: each loads the model's file, and runs it as tasks of the board's mailbox."""
+"""Models on a board's accelerator cores: each loads the model file and runs it as tasks in the board's mailbox."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 _ANSWER_BYTES = 64 << 10
-_FIRST_BYTES = 4096  # of an output whose size is not known yet
+_FIRST_BYTES = 4096  # for an output of unknown size
 _UNSERVED = "No core that runs models is running; see 'hbrt status', then 'hbrt restart --core N'."
 
 
@@ -73,13 +73,13 @@ def load(
 
     Args:
         proto: The model.
-        label: What to call it in a message.
+        label: Its name in error messages.
         threads: Threads of its session; None for the runtime's choice.
-        is_segment: Whether it is the part of a model left by layers.
-        schedule: Of a run, from the ``ctrl`` of its API.
+        is_segment: Whether it is the part of a model not run by layers.
+        schedule: Returns a run's schedule from the ``ctrl`` of its API.
 
     Raises:
-        GraphError: as ``make_session``.
+        GraphError: as for ``make_session``.
     """
     board = _board() if runs_on_core(proto, is_segment=is_segment) else None
     if board is None:
@@ -92,14 +92,14 @@ def load(
 
 
 def _name_of(label: str, proto: ModelProto) -> str:
-    """A model's name in lists: the name in its label, from a file or in quotes, otherwise its graph's name."""
+    """Return a model's name for lists: the file or quoted name in its label, else its graph's name."""
     whole, _, quoted = label.partition(", segment ")[0].partition("'")
     name = quoted.rstrip("'") or (Path(whole).name if Path(whole).suffix else proto.graph.name)
-    return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file's may have any bytes
+    return name.replace("\0", "")[:_MAX_NAME].encode("utf-8", "replace").decode()  # a file name may have any bytes
 
 
 def is_inline() -> bool:
-    """Whether models run in their program's own process, by HBRT_BPU."""
+    """Whether HBRT_BPU makes models run in the program's own process."""
     return settings.choice("HBRT_BPU") == "inline"
 
 
@@ -136,7 +136,7 @@ class OnBoard:
         data = proto.SerializeToString()
         self._board = board
         self._has_run = False
-        # An NPU runs real numbers as float16; on a BPU a model of such stands for one that is quantized.
+        # An NPU computes real numbers in float16; on a BPU, a float model represents a quantized one.
         float_bits = 16 if board.profile.accelerator == "npu" else None
         self._time = time_of_model(proto, board.profile.chip, float_bits)
         self._file = self._placed(data)
@@ -172,9 +172,9 @@ class OnBoard:
         """See ``Session.bind``."""
         if not self._has_run:
             self._has_run = True
-            trim_heap()  # of the model: those who loaded it have release their copies
+            trim_heap()  # of the model: whoever loaded it may release their copies
         device = DeviceMemory(self._label)
-        if device.session is not self._board:  # the board was restarted, or this is a fork's child
+        if device.session is not self._board:  # the board was restarted, or this is a forked child
             before, self._board = self._file, device.session
             self._file = self._placed(before.reader()().SerializeToString())
             before.close()
@@ -197,7 +197,7 @@ class OnBoard:
             self._board.link.request("accelerators", model=self._name)
             return ModelFile(self._board.link.paths.path, data)
         except (OSError, RequestRefusedError) as error:
-            raise GraphError(Reason.NO_MEMORY, f"{self._label} cannot be handed to the board: {error}") from None
+            raise GraphError(Reason.NO_MEMORY, f"Cannot pass {self._label} to the board: {error}") from None
 
     def _loaded(self) -> tuple[list[str], list[tuple[str, str, list[Any]]]]:
         """A core's description of the model after loading it."""
@@ -221,12 +221,12 @@ class _Asked:
         self._count = device.session.link.accelerators
         self._answer = device.array((answer_bytes,), np.dtype(np.uint8))
         self._asked = device.array((4096,), np.dtype(np.uint8))
-        self._blocks = (-1, 0, 0, 0)  # no task's, before the first description
+        self._blocks = (-1, 0, 0, 0)  # not a valid task number, until the first description
         self._handle = 0
         self._stop = Stop()
 
     def describe(self, raw: bytes) -> None:
-        """Write the description of the next runs."""
+        """Write the description for the next runs."""
         size = HEADER.size + len(raw)
         if size > len(self._asked):
             self._asked = self._device.array((size,), np.dtype(np.uint8))
@@ -235,10 +235,11 @@ class _Asked:
         self._blocks = (_phy(self._device, self._asked), size, _phy(self._device, self._answer), len(self._answer))
 
     def run(self, stop: Stop, cores: int, priority: int, custom_id: int, label: str) -> list[Any]:
-        """Queue the task and wait for its end; the fields of the answer, if there is one.
+        """Queue the task and wait for it; returns the fields of the answer, if any.
 
         Raises:
-            GraphError: RUN_FAILED: the core died, the board went, or the run was ended; otherwise the core's error.
+            GraphError: RUN_FAILED: the core died, the board is gone, or the run was canceled; otherwise the core's
+                error.
         """
         self.begin(stop, cores, priority, custom_id)
         return self.finish(label)
@@ -247,7 +248,7 @@ class _Asked:
         """Queue the task; ``finish`` or ``release`` follows.
 
         Raises:
-            GraphError: RUN_FAILED: no core serves, the board went, or the run was already ended.
+            GraphError: RUN_FAILED: no core available, the board is gone, or the run was already canceled.
         """
         self._asked[STOP_AT] = 0
         LENGTH.pack_into(self._answer.data, 0, 0)
@@ -257,13 +258,13 @@ class _Asked:
         stop.hook = self._end
         try:
             self._handle = self._queue(stop, mask, priority, custom_id)
-        except BaseException:  # what interrupts the thread, at any place
+        except BaseException:  # anything that interrupts the thread, anywhere
             self.release()
             raise
 
     def _queue(self, stop: Stop, mask: int, priority: int, custom_id: int) -> int:
         if stop.is_set:
-            raise GraphError(Reason.RUN_FAILED, "The task was ended before it ran.")
+            raise GraphError(Reason.RUN_FAILED, "The task was canceled before it ran.")
         handle: int = self._tasks.accelerate(CMD, priority, mask << self._first, custom_id, *self._blocks)
         if handle < 0:
             why = self._tasks.why() if self._device.session.link.fault else _UNSERVED
@@ -271,18 +272,18 @@ class _Asked:
         return handle
 
     def waiter(self) -> Callable[[float], bool]:
-        """A function that waits for the started task; ``finish`` must still be called."""
+        """Return a function that waits for the started task; ``finish`` must still be called."""
         wait, handle = self._tasks.wait, self._handle
         return lambda timeout_ms: wait(handle, timeout_ms) != Status.HB_DSP_TIMEOUT
 
     def ended_ns(self) -> int:
-        """When the task that was begun has ended, by CLOCK_MONOTONIC in ns; 0 before, and after ``finish``."""
+        """When the started task ended, CLOCK_MONOTONIC in ns; 0 before that, and after ``finish``."""
         handle = self._handle
         state = self._tasks.state(handle)
         return self._tasks.answer(handle).done_ns if state is not None and state >= FIRST_END else 0
 
     def finish(self, label: str) -> list[Any]:
-        """Wait for the started task; returns and raises as ``run``."""
+        """Wait for the started task; returns and raises like ``run``."""
         tasks = self._tasks
         try:
             status = tasks.finish(self._handle)
@@ -303,7 +304,7 @@ class _Asked:
         raise GraphError(Reason[reason], why.replace("refuses the model", f"refuses {label}"))
 
     def release(self) -> None:
-        """End and release the task that was queued, if any: the tensors are not written after this."""
+        """End and release the queued task, if any: the tensors are not written after this."""
         tasks = self._tasks
         self._stop.hook = None
         for handle in tasks.live_handles():
@@ -315,21 +316,21 @@ class _Asked:
                 tasks.release(handle)
 
     def _end(self) -> None:
-        """End the run: at once if no core has started it, otherwise at the next node."""
+        """Cancel the run: at once if no core has started it, otherwise at the next node."""
         self._asked[STOP_AT] = 1
         if self._handle and self._tasks.state(self._handle) is State.READY:
             self._tasks.cancel(self._handle)
 
 
 class _Output(NamedTuple):
-    """The facts about an output before a run; its sizes are None if only the run determines them."""
+    """What is known about an output before a run; sizes are None if only the run determines them."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...] | None
 
 
 class _Begun(NamedTuple):
-    """A run that has not been finished."""
+    """An unfinished run."""
 
     values: Values
     inputs: tuple[Tensor, ...]
@@ -360,8 +361,8 @@ class BoundOnBoard:
         self._fixed = [name for name in outputs if name in buffers]
         self._asked = _Asked(device)
         self._rooms: dict[str, NDArray[np.uint8]] = {}
-        self._told: tuple[Tensor, ...] = ()  # of the last run
-        self._places: dict[str, tuple[NDArray[Any], Tensor]] = {}  # of arrays of the last runs that lie in the DDR
+        self._told: tuple[Tensor, ...] = ()  # from the last run
+        self._places: dict[str, tuple[NDArray[Any], Tensor]] = {}  # for arrays of the last runs in the DDR
         self._begun: _Begun | None = None
 
     @property
@@ -479,7 +480,7 @@ class BoundOnBoard:
         return self._bytes(name, size)[:size].view(dtype).reshape(shape)
 
     def _bytes(self, name: str, size: int) -> NDArray[np.uint8]:
-        """A value's own device memory, which grows as needed."""
+        """Device memory for one value, which grows as needed."""
         have = self._rooms.get(name)
         if have is None or len(have) < size:
             size = max(size, 64, 2 * len(have) if have is not None else 0)
@@ -502,11 +503,11 @@ def _phy(device: DeviceMemory, array: NDArray[Any]) -> int:
 
 
 def _kind_of(entry: ValueInfoProto, declared: ValueInfoProto | None) -> _Output | None:
-    """The facts about an output; None if it is not a tensor of numbers, or has four-bit elements."""
+    """Return what is known about an output; None if it is not a numeric tensor, or has four-bit elements."""
     kind = entry.type.tensor_type.elem_type
     if kind not in NUMPY_TYPES or kind in FOUR_BITS:
         return None
     _, shape = described(entry)
-    if shape is None and declared is not None:  # onnxruntime says of a scalar what it says of an unknown rank
+    if shape is None and declared is not None:  # onnxruntime reports scalars and unknown ranks alike
         _, shape = described(declared)
     return _Output(NUMPY_TYPES[kind], None if shape is None or DYNAMIC in shape else shape)

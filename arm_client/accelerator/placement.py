@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 MIN_SEGMENT_BYTES = 64 << 10
-"""Of the constants of a segment that a core runs."""
+"""Minimum bytes of constants for a segment to run on a core."""
 FOUR_BITS = frozenset({TensorProto.INT4, TensorProto.UINT4})
 
 
 def runs_on_core(proto: ModelProto, *, is_segment: bool) -> bool:
-    """Whether a core runs a piece of a model, where the board has one.
+    """Return whether a core, if the board has one, runs a piece of a model.
 
-    A core moves tensors of numbers of whole bytes. A whole model always goes there: its tasks are ordered among those
-    of all programs. A segment between layers goes there only for its weights: without weights it takes less time than
-    the transfer, and a real run time keeps it on the CPU.
+    A core moves numeric tensors with whole-byte elements. A whole model always goes there: its tasks are ordered among
+    those of all programs. A segment between layers goes there only if it has weights: without them it takes less time
+    than the transfer, and a real runtime keeps it on the CPU.
 
     Args:
         proto: The piece.
-        is_segment: Whether it is the part of a model left by layers.
+        is_segment: Whether it is the part of a model not run by layers.
     """
     for value in (*graph_inputs(proto.graph), *proto.graph.output):
         kind = value.type.tensor_type
-        is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session tells
+        is_open = value.type.WhichOneof("value") is None  # an output of a segment: its session knows
         if not is_open and (kind.elem_type not in NUMPY_TYPES or kind.elem_type in FOUR_BITS):
             return False
     return not is_segment or _constant_bytes(proto) >= MIN_SEGMENT_BYTES

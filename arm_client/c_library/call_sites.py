@@ -24,7 +24,7 @@ _LOCKS = {
     "std_mutex.h",
     "mutex",
     "unique_lock.h",
-}  # of libstdc++, in which pthread_mutex_lock is called
+}  # functions of libstdc++ that call pthread_mutex_lock
 
 
 class CallSites:
@@ -48,7 +48,7 @@ class CallSites:
         return self.line_of(address) if address else ""
 
     def line_of(self, address: bytes) -> str:
-        """``file.c:12``, or ``program+0x1234``, of ``path+0x1234``."""
+        """Convert ``path+0x1234`` to ``file.c:12``, or to ``program+0x1234``."""
         found = self._known.get(address)
         if found is None:
             path, _, offset = os.fsdecode(address).rpartition("+")
@@ -56,7 +56,7 @@ class CallSites:
             try:
                 with self._lock:
                     found = self._known[address] = self._look_up(path, offset) or place
-            except OSError:  # no descriptor is left now
+            except OSError:  # no descriptors left now
                 return place
         return found
 
@@ -78,9 +78,9 @@ class WaitInC(NamedTuple):
 
     Attributes:
         handle: The task's handle; 0 for a wait known only from Python's frames.
-        place: Of the program's call, as ``path+0x1234``.
-        thread: The thread, as the kernel numbers it.
-        ident: The thread, as Python does.
+        place: Place of the program's call, as ``path+0x1234``.
+        thread: The kernel's thread id.
+        ident: Python's thread identifier.
     """
 
     handle: int
@@ -99,7 +99,7 @@ def install(
     Args:
         address: As in ``CallSites``.
         waits: The threads waiting for the board.
-        place_in_program: Gives ``path+0x1234`` of the call that returns to an address; empty for a call of a C library.
+        place_in_program: Returns ``path+0x1234`` of the call that returns to an address; empty for a C library's call.
     """
     sites = CallSites(address)
     call_site.of_c = sites
@@ -112,7 +112,7 @@ def _waits(
     of_frames: Mapping[int, int],
     place_in_program: Callable[[int], bytes | None],
 ) -> list[Wait]:
-    """The waits for the board, followed by the waits for a mutex."""
+    """Return the waits for the board, followed by waits for a mutex."""
     slots = {one.thread: slot_of(one.handle) if one.handle else of_frames.get(one.ident, -1) for one in in_c}
     blocked = {one.thread: one for one in mutexes.blocked()}
     found = [Wait(slots[one.thread], _stack(sites.line_of(one.place))) for one in in_c]

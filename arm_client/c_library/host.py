@@ -1,7 +1,7 @@
-"""libhbrt.so's Python side: makes a C function of each of the C names, on a program's first call.
+"""libhbrt.so's Python side: creates a C function for each C name on a program's first call.
 
 The other side is native/arm/host.c, which has started Python, or runs inside a Python process. No exception leaves a
-function: it becomes a sentence on standard error and a status.
+function: it becomes a message on standard error and a status.
 """
 
 from __future__ import annotations
@@ -79,40 +79,40 @@ _GUESTS = {
     "rknn": ("rknn_", "hbrt_rga_"),
     "rdk": ("sp_",),
 }
-"""Entry point in ``hbrt.c_names``, and extra -> how its C names begin."""
+"""Entry point in ``hbrt.c_names`` and its extra -> prefixes of its C names."""
 
 
 class Guest(Protocol):
     """The C names of a guest."""
 
     TYPES: Mapping[str, Any]
-    """Those of its C names."""
+    """The declarations of its C names."""
 
     def function(self, name: str, given: Prototype, host: Any) -> Callable[..., Any]:
-        """Return the function of a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
+        """Return the function for a C name, which takes addresses as numbers; ``host`` is a ``_Host``."""
 
     def refusal(self, name: str, status: int) -> tuple[str, str] | None:
         """Return the C name as programs write it, and the name of its status; None if there is nothing to print."""
 
 
-_kept: list[Any] = []  # objects whose addresses C has
+_kept: list[Any] = []  # objects whose addresses C holds
 _texts: dict[str, ctypes.c_char_p] = {}
 _last = threading.local()
 _told: set[tuple[str, int, str]] = set()
 _ending: list[bool] = []
 _pointers: dict[type, Any] = {
     ctypes.POINTER(kind): kind for kind in (hbSysMem, hbDSPTask_t, hbDSPRpcCtrlParam)
-}  # the structures themselves make the calls quickest
+}  # structures themselves make calls fastest
 
 
 def connect(address: int) -> None:
     """Fill the function table of libhbrt.so.
 
     Args:
-        address: Of its ``host``.
+        address: Address of its ``host``.
 
     Raises:
-        ValueError: the library is of another version of hbrt.
+        ValueError: the library belongs to a different version of hbrt.
     """
     host = _Host.from_address(address)
     if host.version != VERSION:
@@ -128,7 +128,7 @@ def connect(address: int) -> None:
     call_sites.install(lambda: host.site(instruction()), lambda: _waits(host), host.place_in_program)
     if host.is_embedded:
         arguments.NULL = "NULL"
-        os.environ.pop("PYTHONHOME", None)  # of another Python: this one has ignored it, and its children must
+        os.environ.pop("PYTHONHOME", None)  # set for another Python: this one ignored it, and its children must, too
         _take_arguments()
         os.register_at_fork(
             before=lambda: setattr(host, "forking", threading.get_ident()),
@@ -136,7 +136,7 @@ def connect(address: int) -> None:
             after_in_child=lambda: setattr(host, "forking", 0),
         )
     else:
-        atexit.register(setattr, host, "is_over", 1)  # the objects whose addresses C has end with the interpreter
+        atexit.register(setattr, host, "is_over", 1)  # the objects whose addresses C holds end with the interpreter
 
 
 def _waits(host: _Host) -> Iterator[call_sites.WaitInC]:
@@ -158,7 +158,7 @@ def _take_arguments() -> None:
 
 
 def _end() -> None:
-    """End as Python does, but keep the interpreter: threads of the program may run on."""
+    """Exit like Python, but keep the interpreter: threads of the program may continue."""
     _ending.append(True)
     try:
         atexit._run_exitfuncs()  # noqa: SLF001 - sessions close in these
@@ -170,7 +170,7 @@ def _end() -> None:
 
 
 def _find(host: _Host, at: int) -> None:
-    """Set the function of an entry; one that cannot be loaded is left out, with a sentence."""
+    """Set an entry's function; one that cannot be loaded is skipped with a message."""
     entry = host.entries[at]
     name = entry.name.decode()
     try:
@@ -182,7 +182,7 @@ def _find(host: _Host, at: int) -> None:
             call = _lending(host, call)
         if name == "hbDSPWaitTaskDone":
             call = _going_on(host, call)
-        is_text = result is ctypes.c_char_p  # which a callback gives as an address
+        is_text = result is ctypes.c_char_p  # which a callback passes as an address
         serve = _text_function(host, name, call) if is_text else _status_function(host, name, call, kinds)
         made = ctypes.CFUNCTYPE(ctypes.c_void_p if is_text else result, *kinds)(serve)
         _kept.append(made)
@@ -190,11 +190,11 @@ def _find(host: _Host, at: int) -> None:
     except guests.MissingGuestError as error:
         _say(str(error))
     except BaseException as error:  # noqa: BLE001 - ctypes would lose it
-        _say(f"{name} cannot be used: {type(error).__name__}: {error}")
+        _say(f"Cannot use {name}: {type(error).__name__}: {error}")
 
 
 def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call``, after which the library makes the most frequent calls by itself unless a check needs their steps."""
+    """Wrap ``call`` so that the library then makes the most frequent calls itself, unless a check needs their steps."""
 
     def made(*given: Any) -> int:
         status = call(*given)
@@ -211,7 +211,7 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The Python function for a C name that does not belong to a guest: the client's, or one of the emulator's own."""
+    """Return the Python function for a C name that is not a guest's: the client's, or one of the emulator's own."""
     if name == "hbrt_last_error":
         return last_error
     if name == "hbrt_register_layer":
@@ -228,7 +228,7 @@ def _unsupported(sentence: str) -> int:
 
 @cache
 def guest_of(name: str) -> Guest | None:
-    """The guest that has a C name; None for one of the client's.
+    """Return the guest that provides a C name; None for one of the client's.
 
     Raises:
         MissingGuestError: it is not installed.
@@ -238,7 +238,7 @@ def guest_of(name: str) -> Guest | None:
 
 
 def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call`` for a wait that began in C: it waits for the remaining time, and its message has the whole time."""
+    """Adapt ``call`` to a wait that began in C: it waits for the remaining time, and its message has the full time."""
 
     def made(task: Any, timeout: int) -> int:
         left_ms = host.left()
@@ -262,7 +262,7 @@ def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: tu
     def serve(*given: Any) -> int:
         try:
             status = int(call(*[convert(one) for convert, one in zip(converts, given, strict=True)]))
-        except KeyboardInterrupt:  # this library may be loaded in a Python program: the program gets it when C returns
+        except KeyboardInterrupt:  # in a Python program that loaded this library, the program gets it when C returns
             host.is_interrupted = 1
             status = int(Status.HB_SYS_NOT_RUNNING)
         except BaseException:  # noqa: BLE001 - ctypes would lose it
@@ -286,7 +286,7 @@ def _conversion(kind: Any) -> Callable[[Any], Any]:
 
 
 def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable[..., int | None]:
-    """A C name that returns text: a constant, or the latest text of its thread."""
+    """Wrap a C name that returns text: a constant, or the latest text of its thread."""
     answer = host.answer
 
     def serve(*given: Any) -> int | None:
@@ -309,14 +309,14 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 def _report(name: str, status: int) -> None:
     """Print the reason for a refusal, once per line of the program: C only gets a number.
 
-    An op's value does not need one.
+    An op's return value needs no reason.
     """
     guest = guest_of(name)
     refusal = guest.refusal(name, status) if guest else (name, name_of(status))
     if refusal is None:
         return
     name, status_name = refusal
-    # The models' log has its own sentences, and threads that still call at the end of the process need none.
+    # The models' log has its own messages, and threads that still call at process exit need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return
     site = call_site.call_site()
@@ -327,5 +327,5 @@ def _report(name: str, status: int) -> None:
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a standard error that is closed, or none
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is closed or None
         sys.stderr.write(f"hbrt: {printable(text, LINES)}\n")

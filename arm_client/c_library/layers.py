@@ -1,4 +1,4 @@
-"""Layers of a plan whose methods are function pointers (hbrt_layer.h), as in plugins' C++ classes."""
+"""Layers whose methods are function pointers (hbrt_layer.h), as in plugins' C++ classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hbrt.status import Status
 
 
 def register(layer_type: bytes | None, functions: Any, context: int | None) -> int:
-    """hbrt_register_layer of hbrt_layer.h."""
+    """Implement hbrt_register_layer of hbrt_layer.h."""
     given = functions.contents if functions else hbrtLayer()
     if not (given.create and given.destroy and given.forward):
         return refused(
@@ -37,7 +37,7 @@ class FunctionLayer(Layer):
     """A layer whose methods are functions in C.
 
     Args:
-        functions: Of its type.
+        functions: The functions of its type.
         context: The argument of ``create``.
 
     Raises:
@@ -50,10 +50,10 @@ class FunctionLayer(Layer):
         self._functions = functions
         self._layer: int | None = functions.create(context)
         if not self._layer:
-            raise RuntimeError(self._why("its creator gave NULL"))
+            raise RuntimeError(self._why("its creator returned NULL"))
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Pass the attributes: numbers and text as they are, a tensor as its elements."""
+        """Pass the attributes: numbers and text unchanged, tensors as their elements."""
         self._outputs = len(node.outputs)
         if not self._functions.setUp:
             return
@@ -62,7 +62,7 @@ class FunctionLayer(Layer):
         self._check(self._functions.setUp(self._layer, array, len(kept)), "SetUp")
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """The shapes of ``inferShape``; without that function, the shape of the first input."""
+        """Return the shapes from ``inferShape``; without that function, the shape of the first input."""
         if not self._functions.inferShape:
             return super().InferShape(bottom)
         into = (hbrtArray * len(bottom))(*map(_array_of_type, bottom))
@@ -86,7 +86,7 @@ class FunctionLayer(Layer):
 
     def _type_of(self, array: hbrtArray, at: int) -> TensorType:
         if not 0 <= array.numDimensions <= HB_DNN_TENSOR_MAX_DIMENSIONS:
-            raise ValueError(f"InferShape left output {at} without a shape of 0 to 8 dimensions.")
+            raise ValueError(f"InferShape must give output {at} a shape of 0 to 8 dimensions.")
         return TensorType(tuple(array.shape[: array.numDimensions]), dtype_of(array.type))
 
     def _check(self, status: int, method: str) -> None:
@@ -107,7 +107,7 @@ def _attribute(name: str, value: Any) -> tuple[hbrtAttribute, Any]:
         numbers = np.ravel(np.asarray(value))
         is_whole = numbers.dtype.kind in "iub"
         values = np.ascontiguousarray(numbers, np.int64 if is_whole else np.float64)
-    except (TypeError, ValueError):  # a graph, or a list of texts
+    except (TypeError, ValueError):  # a graph, or a list of strings
         return hbrtAttribute(name=name.encode()), None
     made = hbrtAttribute(name=name.encode())
     if is_whole:
@@ -119,14 +119,14 @@ def _attribute(name: str, value: Any) -> tuple[hbrtAttribute, Any]:
 
 def _shaped(shape: Sequence[int], dtype: np.dtype[Any]) -> hbrtArray:
     if len(shape) > HB_DNN_TENSOR_MAX_DIMENSIONS:
-        raise ValueError(f"A tensor of {len(shape)} dimensions does not fit a layer in C, which has room for 8.")
+        raise ValueError(f"A tensor with {len(shape)} dimensions does not fit a C layer, which allows 8.")
     made = hbrtArray(type=int(carried(onnx_type_of(dtype), "a layer's")[1]), numDimensions=len(shape))
     made.shape[: len(shape)] = list(shape)
     return made
 
 
 def _array_of_type(given: TensorType | None) -> hbrtArray:
-    """The type and shape known before the model runs; a tensor of unknown rank counts as missing."""
+    """Return the type and shape known before the model runs; a tensor of unknown rank counts as missing."""
     return hbrtArray(numDimensions=-1) if given is None or given.shape is None else _shaped(given.shape, given.dtype)
 
 
@@ -137,6 +137,6 @@ def _array(given: NDArray | None) -> hbrtArray:
     made.data = given.numpy().ctypes.data
     try:
         made.phyAddr = given.phy_addr
-    except ModelError:  # it does not lie in device memory
+    except ModelError:  # not in device memory
         made.phyAddr = 0
     return made

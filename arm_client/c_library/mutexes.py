@@ -3,7 +3,7 @@
 The kernel reports the word that a thread sleeps on; in glibc's mutex, the owner is next to that word. The line comes
 from the first return address on the thread's stack that is in the program.
 
-By futex(2); proc_pid_syscall(5); glibc 2.36, sysdeps/nptl/bits/struct_mutex.h and lowlevellock.h.
+Based on futex(2); proc_pid_syscall(5); glibc 2.36, sysdeps/nptl/bits/struct_mutex.h and lowlevellock.h.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
-_COMMAND, _WAIT, _CONTENDED = 0x7F, 0, 2  # of futex(2), and what glibc's lock word is while a thread sleeps on it
-_OWNER: Final = struct.Struct("<8xi")  # of pthread_mutex_t
+_COMMAND, _WAIT, _CONTENDED = 0x7F, 0, 2  # from futex(2), and glibc's lock word while a thread sleeps on it
+_OWNER: Final = struct.Struct("<8xi")  # offset in pthread_mutex_t
 _STACK_BYTES, _MAX_CALLERS = 4096, 4
 _THREADS: Final = Path("/proc/self/task")
 
@@ -27,7 +27,7 @@ class Blocked(NamedTuple):
     """A thread waiting for a mutex.
 
     Attributes:
-        thread: As the kernel numbers it.
+        thread: The kernel's thread id.
         mutex: Its address.
         holder: The thread that holds it.
         callers: Return addresses in code files, innermost first.
@@ -40,7 +40,7 @@ class Blocked(NamedTuple):
 
 
 def blocked() -> list[Blocked]:
-    """The threads now waiting for a mutex; empty if the kernel does not report them."""
+    """Return the threads now waiting for a mutex; empty if the kernel does not report them."""
     if _FUTEX is None:
         return []
     try:

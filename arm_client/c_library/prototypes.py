@@ -1,7 +1,7 @@
-"""Types of C functions from their signatures, and calls whose pointers arrive from C as numbers.
+"""Types of C functions from their signatures, and calls that receive pointers from C as numbers.
 
 A signature has the result type followed by the parameter types, as in native/arm/calls.h: a name from ctypes or the
-API, with a star for each pointer, or with the index of the parameter that counts the elements, ``rknn_input[1]``.
+API, with a star for each pointer, or the index of the parameter with the element count, ``rknn_input[1]``.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from typing import Any, NamedTuple
 _MAX_STRUCTURES = 4096
 _NUMBERS = {ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64}
 made: dict[int, ctypes.Structure] = {}
-"""The structures that calls have returned, by their addresses: C has the pointers."""
+"""Structures returned by calls, by address: C holds the pointers."""
 
 
 class Several(NamedTuple):
-    """A parameter that is the address of structures; the parameter at ``count_at`` is their number."""
+    """A parameter that points to structures; the parameter at ``count_at`` is their number."""
 
     kind: type[ctypes.Structure]
     count_at: int
 
 
 class Prototype(NamedTuple):
-    """The types of a function's result (None for void) and of its parameters."""
+    """Types of a function's result (None for void) and parameters."""
 
     result: Any
     kinds: tuple[Any, ...]
 
 
 def prototype(signature: str, names: Mapping[str, Any]) -> Prototype:
-    """The types in a signature, from ctypes or ``names``."""
+    """Parse the types in a signature, from ctypes or ``names``."""
     result, *kinds = (None if one == "None" else _kind(one, names) for one in signature.split())
     return Prototype(result, tuple(kinds))
 
 
 def by_numbers(given: Prototype) -> Prototype:
-    """The types by which C hands over a function's result and parameters, with addresses as numbers."""
+    """Return the types with which C passes a function's result and parameters, with addresses as numbers."""
     plain = [kind if kind in _NUMBERS else ctypes.c_uint64 for kind in (given.result or ctypes.c_int32, *given.kinds)]
     return Prototype(plain[0], tuple(plain[1:]))
 
 
 def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[..., int]:
-    """A call with arguments of these kinds given as numbers; a structure that it returns is kept for C."""
+    """Wrap a call to take arguments of these kinds as numbers; a structure that it returns is kept for C."""
 
     def called(*given: int) -> int:
         answer = call(*(_argument(kind, value, given) for kind, value in zip(kinds, given, strict=True)))
@@ -57,12 +57,12 @@ def by_address(call: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[...
 
 
 def without_body(name: str, refuse: Callable[[str], int]) -> Callable[..., int]:
-    """The function for a declared name without a body: it returns the result of ``refuse`` for a message."""
+    """Return a function for a declared name without a body; it returns ``refuse``'s result for a message."""
     return lambda *_: refuse(f"{name} is declared, but not supported: hbrt has no body for it.")
 
 
 def read(kind: Any, address: int) -> Any:
-    """The value at an address: Python's own object, or the program's data there; None for NULL."""
+    """Return the value at an address: Python's own object, or the program's data; None for NULL."""
     found = made.get(address)
     return found if isinstance(found, kind) else kind.from_address(address) if address else None
 

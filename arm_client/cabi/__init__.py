@@ -1,1 +1,1 @@
-"""The conventions of C: pointer arguments, the last error, the calling line of the program."""
+"""C conventions: pointer arguments, the last error, the program's calling line."""

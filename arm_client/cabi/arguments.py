@@ -13,11 +13,11 @@ _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
 _MAX_SHOWN = 120
 
 NULL = "None"
-"""What a message calls a null pointer: as the program's language spells it."""
+"""What messages call a null pointer, in the program's language."""
 
 
 def deref(given: object, kind: type[_Structure]) -> _Structure | None:
-    """The structure in a caller's argument: itself, ``byref(x)``, a pointer, or an array's first element.
+    """Return the structure in a caller's argument: itself, ``byref(x)``, a pointer, or an array's first element.
 
     None for anything else, including a null pointer. ``byref()`` of a plain c_void_p is a ``void **``, which also
     serves as a pointer to a handle.
@@ -43,7 +43,7 @@ def deref(given: object, kind: type[_Structure]) -> _Structure | None:
 
 
 def referent(given: Any) -> Any:
-    """The target of ``byref()``: an object, or a pointer for ``byref(array, offset)``; otherwise the argument itself.
+    """Return the target of ``byref()``: an object, or a pointer for ``byref(array, offset)``; otherwise the argument.
 
     Raises:
         Any error from the object's own code.
@@ -59,13 +59,13 @@ def _offset(given: Any, array: ctypes.Array[Any]) -> int:
 
 
 def _element(given: Any, array: ctypes.Array[Any]) -> object:
-    """The element that ``byref(array, offset)``, or a pointer to the array, points to."""
+    """Return the element that ``byref(array, offset)``, or a pointer to the array, points to."""
     at, rest = divmod(_offset(given, array), ctypes.sizeof(array) // len(array))
     return array[at] if at >= 0 and not rest else None
 
 
 def integer(given: object) -> int | None:
-    """The integer behind a Python, numpy or ctypes integer; None for anything else."""
+    """Convert a Python, numpy or ctypes integer to int; None for anything else."""
     try:
         if isinstance(given, ctypes._SimpleCData):  # noqa: SLF001 - the base of c_int and its like
             return given.value if type(given.value) is int else None
@@ -76,13 +76,13 @@ def integer(given: object) -> int | None:
 
 
 def is_function(given: object) -> bool:
-    """Whether it can be called: a Python callable, or a function pointer of ctypes that is not null."""
-    is_null = issubclass(type(given), CFuncPtr) and not cast("Any", given)  # isinstance would ask the object
+    """Whether it can be called: a Python callable, or a non-null ctypes function pointer."""
+    is_null = issubclass(type(given), CFuncPtr) and not cast("Any", given)  # isinstance would run the object's code
     return callable(given) and not is_null
 
 
 def takes(function: object, userdata: object) -> bool:
-    """Whether a callback can be called with its user data: a C function pointer takes only what its type lists."""
+    """Whether a callback accepts its user data: a C function pointer takes only the types it declares."""
     kinds = getattr(function, "argtypes", None) if issubclass(type(function), CFuncPtr) else None
     if not kinds:
         return True
@@ -95,10 +95,10 @@ def takes(function: object, userdata: object) -> bool:
 
 
 def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
-    """Bytes of a CPU buffer: an object with the buffer protocol, an address or a pointer.
+    """Return the bytes of a CPU buffer: an object with the buffer protocol, an address or a pointer.
 
     Args:
-        buffer: As hbSysWriteMem and hbSysReadMem take it.
+        buffer: As for hbSysWriteMem and hbSysReadMem.
         size_bytes: Size in bytes; only the caller knows it for an address.
 
     Raises:
@@ -120,7 +120,7 @@ def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
 
 
 def short_repr(value: object) -> str:
-    """Short text of any value, for a message."""
+    """Return a short text for any value, for messages."""
     if value is None:
         return NULL
     try:
@@ -132,7 +132,7 @@ def short_repr(value: object) -> str:
 
 
 def _address(buffer: Any) -> int | None:
-    """Address in a number or a pointer; None for an object with its own bytes, 0 for a null pointer."""
+    """Return the address in a number or pointer; None for an object with its own bytes, 0 for a null pointer."""
     is_pointer = type(buffer) in {ctypes.c_void_p, ctypes.c_char_p} or isinstance(buffer, ctypes._Pointer)  # noqa: SLF001
     if is_pointer or hasattr(buffer, "_obj"):  # byref
         return ctypes.cast(buffer, ctypes.c_void_p).value or 0

@@ -1,4 +1,4 @@
-"""Which line of a program it is that made a call: messages name it."""
+"""Finds the program line that made a call, for messages."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _NO_PROGRAM: Final = (
 )
 LIBRARIES = {*guests.PACKAGES, "ctypes", "numpy", "threading", "concurrent"} - {"dsp_server"}
 _ENTRY_OF_C: Final = "arm_client.c_library.host"
-"""The module by which C code calls: what is behind it in the stack is no nearer than that code."""
+"""The module through which C code calls: stack frames beyond it are no closer than that code."""
 _PYTHONS_CALLS: Final = ("libffi", "_ctypes", "_cffi")
-"""Libraries in which Python's calls into C are made: behind them is a line of Python."""
+"""Libraries that make Python's calls into C: beyond them is a line of Python."""
 
 of_c: Callable[[], str] = str
-"""The line of C code that made this thread's call, or that faults; empty for none: arm_client.c_library sets it."""
+"""Returns the C line that made this thread's call, or that faulted; empty for none. Set by arm_client.c_library."""
 
 
 _has_callers = False
 
 
 def tell_callers() -> None:
-    """From now on, a line has the lines with it that led there: many programs call the runtime in a function or two."""
+    """From now on, include the callers of a line: many programs call the runtime from only a function or two."""
     global _has_callers  # noqa: PLW0603 - it is the process's
     _has_callers = True
 
 
 def call_site(most: int | None = None) -> str:
-    """File and line of the program that called the runtime, as text that can be sent.
+    """Return the file and line of the program that called the runtime, as text that can be sent.
 
     After ``tell_callers``, up to MAX_CALLERS lines of the program that led there, innermost first; a file in the same
     directory is given by name only: ``/mine/calls.py:12 (called from main.py:63, main.py:80)``.
 
     Args:
-        most: Bytes, for which callers are left out, and then the beginning. None for no limit.
+        most: Maximum bytes, kept by dropping callers, then the beginning. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
     c_line = ""
@@ -73,7 +73,7 @@ def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) ->
 
 @functools.lru_cache(MAX_KNOWN)
 def is_librarys(module: str) -> bool:
-    """Whether a module is one of the runtime, or of a library that calls it for the program."""
+    """Whether a module belongs to the runtime, or to a library that calls it for the program."""
     return module.partition(".")[0] in LIBRARIES
 
 
@@ -83,14 +83,14 @@ def _is_programs(file: str) -> bool:
 
 
 def _callers_of(frame: Any) -> list[tuple[str, int]]:
-    """The lines of the program that led to a frame; none precede a callback from a library."""
+    """Return the program lines that led to a frame; none precede a callback from a library."""
     found: list[tuple[str, int]] = []
     last = frame.f_code.co_filename, frame.f_lineno
     while (frame := frame.f_back) is not None and len(found) < MAX_CALLERS:
         place = frame.f_code.co_filename, frame.f_lineno
         if not _is_programs(place[0]):
             break
-        if place != last:  # a comprehension is its own function
+        if place != last:  # a comprehension is a function of its own
             found.append(place)
         last = place
     return found

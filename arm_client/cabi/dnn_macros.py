@@ -24,21 +24,21 @@ _GivesObject = ctypes.PYFUNCTYPE(ctypes.py_object)
 
 
 class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made by a call
-    """``Layer *(*)()``: no arguments, gives a layer, a Python object. A class or a function can be used directly.
+    """``Layer *(*)()``: no arguments, returns a layer, a Python object. A class or function can be used directly.
 
-    Emulator: the signature, which is not public.
+    Emulator: the signature is not public.
     """
 
     _flags_, _restype_, _argtypes_ = _GivesObject._flags_, _GivesObject._restype_, _GivesObject._argtypes_
 
     def __init__(self, function: Any = None) -> None:
-        """Of a Python function, or of an address as every function pointer."""
+        """Create it from a Python function, or from an address like any function pointer."""
         super().__init__()
         self._function = function
 
     def __call__(self) -> Any:
-        """The layer."""
-        # Past ctypes, which loses what a function of Python raises, and crashes on the layer that is missing then.
+        """Create the layer."""
+        # Bypass ctypes, which loses exceptions of Python functions and then crashes on the missing layer.
         return self._function() if callable(self._function) else super().__call__()
 
 
@@ -52,13 +52,13 @@ _initialize_resize = initializer(
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
     """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here.
 
-    Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left unchanged.
+    Like the calls, it takes the structure, ``byref()`` or a pointer; anything else is left unchanged.
     """
     if (target := deref(ctrl, hbDNNInferCtrlParam)) is not None:
         _initialize_infer(target)
 
 
 def HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(ctrl: hbDNNResizeCtrlParam) -> None:
-    """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. As HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
+    """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. Like HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
     if (target := deref(ctrl, hbDNNResizeCtrlParam)) is not None:
         _initialize_resize(target)

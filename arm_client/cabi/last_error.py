@@ -1,4 +1,4 @@
-"""An error: its status and message; and the message for the last status in each thread."""
+"""Errors with status and message, and each thread's last message."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _texts = threading.local()
 
 
 def note(status: int, sentence: str) -> int:
-    """Remember the sentence of a refusal; returns the status, as a plain int."""
-    _texts.text = sentence.encode("utf-8", "backslashreplace").decode()  # a path may have bytes that are no UTF-8
+    """Store the message of a refusal; returns the status as a plain int."""
+    _texts.text = sentence.encode("utf-8", "backslashreplace").decode()  # a path may contain bytes that are not UTF-8
     return int(status)
 
 
@@ -27,12 +27,12 @@ def returning_status(
     status_of: Callable[[Any, str], tuple[int, str]],
     report: Callable[[int, str], int] = note,
 ) -> Callable[[Callable[_P, None]], Callable[_P, int]]:
-    """A decorator that makes a function return like C: 0, or the status of the raised error.
+    """Decorate a function to return like C: 0, or the status of the raised error.
 
     Args:
         caught: Errors to turn into a status; others pass through.
-        status_of: Status and sentence of an error, and of the name that was called.
-        report: Keeps the sentence for last_error(); returns the status.
+        status_of: Returns status and message for an error and the called name.
+        report: Stores the message for last_error(); returns the status.
     """
 
     def decorate(call: Callable[_P, None]) -> Callable[_P, int]:
@@ -51,7 +51,7 @@ def returning_status(
 
 
 def last_error() -> str:
-    """Message of the last failed call in this thread: the error, with the value, and the remedy.
+    """Return the message of this thread's last failed call: the error, with the value, and the remedy.
 
     Emulator: the board has no such call; its library prints to the console.
     """

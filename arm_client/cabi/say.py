@@ -1,6 +1,6 @@
-"""This process's own messages, one line each: ``hbrt: severity: kind: sentence`` on standard error.
+"""This process's own messages, one line each: ``hbrt: severity: kind: message`` on standard error.
 
-They go through the logger ``hbrt``. A program that has set up logging gets them there, in its own format.
+They go through the logger ``hbrt``; a program that has set up logging gets them in its own format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hbrt.findings.record import Finding, Severity
 from hbrt.findings.text import line_of
 
 _LEVELS: Final = {Severity.ADVICE: logging.WARNING, Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
-_SEVERITY: Final = "severity"  # of a record that is a finding: no level of logging is called advice
+_SEVERITY: Final = "severity"  # severity of a finding's record, since logging has no level called advice
 _logger = logging.getLogger("hbrt")
 _said: set[str] = set()
 
@@ -28,7 +28,7 @@ class _StandardError(logging.Handler):
         severity = getattr(record, _SEVERITY, record.levelname.lower())
         try:
             sys.stderr.write(f"hbrt: {severity}: {printable(record.getMessage(), LINES)}\n")
-        except (OSError, ValueError):  # it is closed
+        except (OSError, ValueError):  # stderr is closed
             self.handleError(record)
 
 
@@ -36,7 +36,7 @@ _logger.addHandler(_StandardError())
 
 
 def warn(sentence: str, *values: object) -> None:
-    """Log something that the user should know but that is not a finding; ``values`` as in logging."""
+    """Log something the user should know that is not a finding; ``values`` as in logging."""
     _logger.warning(sentence, *values)
 
 
@@ -48,5 +48,5 @@ def warn_once(sentence: str, about: str = "") -> None:
 
 
 def tell(found: Finding) -> None:
-    """Say a finding."""
+    """Log a finding."""
     _logger.log(_LEVELS[found.severity], "%s", line_of(found), extra={_SEVERITY: str(found.severity)})

@@ -1,4 +1,4 @@
-"""The packaged CV ops as Python calls: arrays or board arrays in, board arrays out; `Nv12` for images of two planes."""
+"""The packaged CV ops as Python calls: arrays or board arrays in, board arrays out; `Nv12` for two-plane images."""
 
 from __future__ import annotations
 

@@ -60,11 +60,11 @@ Choice = TypeVar("Choice")
 
 
 def filled(structure: type[Filled], **fields: Any) -> Filled:
-    """A structure with these fields.
+    """Create a structure with these fields.
 
     Raises:
-        CallerError: a value is of another type, or a whole number does not fit its field; ctypes would cut it in
-            silence.
+        CallerError: a value has the wrong type, or a whole number does not fit its field; ctypes would truncate it
+            silently.
     """
     try:
         param = structure(**fields)
@@ -74,7 +74,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
             for name, value in fields.items()
             if not isinstance(value, ctypes.Structure)
         )
-        raise refusal(f"One of {given} has the wrong type for its field of {structure.__name__}: {error}.") from None
+        raise refusal(f"Wrong type for a field of {structure.__name__}, among {given}: {error}.") from None
     for name, value in fields.items():
         if isinstance(value, int | np.integer) and getattr(param, name) != value:
             raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
@@ -82,29 +82,29 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
 
 
 def pair(name: str, values: object) -> tuple[int, int]:
-    """Two integers, such as width and height; raises CallerError for anything else."""
+    """Return two integers, such as width and height; raises CallerError for anything else."""
     try:
         first, second = (index(value) for value in values)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        raise refusal(f"{name} is {values!r}: use two whole numbers.") from None
+        raise refusal(f"{name} is {values!r}, but must be two whole numbers.") from None
     return first, second
 
 
 def floats(name: str, values: ArrayLike) -> NDArray[Any]:
-    """The values as an array of floats; raises CallerError if they are not real numbers."""
+    """Return the values as an array of floats; raises CallerError if they are not real numbers."""
     try:
         given = np.asarray(values)
     except (TypeError, ValueError):
         given = None
-    if given is None or given.dtype.kind not in "biuf":  # numpy would drop what is imaginary, and read numbers in texts
+    if given is None or given.dtype.kind not in "biuf":  # numpy would drop imaginary parts and parse numbers in strings
         what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else short_repr(values)
         raise refusal(f"The {name} is {what}: use real numbers, the same count in each row.")
     return given.astype(np.float64)
 
 
 def chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
-    """The value of a choice; raises CallerError if it is unknown."""
-    if value not in list(choices):  # a list, as a value may be of any type
+    """Return the value of a choice; raises CallerError if it is unknown."""
+    if value not in list(choices):  # a list, since a value may have any type
         raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
     return choices[value]
 
@@ -124,7 +124,7 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvRules, result: Picture, options:
         `result`.
 
     Raises:
-        CallerError: a rule of the op is broken. TimeoutError. OpFailedError.
+        CallerError: the arguments break a rule of the op. TimeoutError. OpFailedError.
     """
     need_known(options, Options)
     board.call(
@@ -154,18 +154,18 @@ def _checked(param: CvRules) -> bytes:
 
 
 def mask_on_board(board: Board, mask: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
-    """A morphology's mask in device memory, and its descriptor: not 0 is true."""
+    """Return a morphology mask in device memory, and its descriptor: nonzero is true."""
     return _kernel(board, floats("mask", mask) != 0, np.uint8, Y_U8.type)
 
 
 def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
-    """A filter's weights in device memory, as float32, and their descriptor."""
+    """Return a filter's weights in device memory, as float32, and their descriptor."""
     return _kernel(board, floats("kernel", weights), np.float32, Y_F32.type)
 
 
 def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:
     if values.ndim != 2 or not values.size:
-        raise refusal(f"A kernel of shape {values.shape} is not a kernel: use (rows, columns).")
-    with np.errstate(over="ignore"):  # what is infinite then is refused by the op's rules
+        raise refusal(f"A kernel cannot have shape {values.shape}: use (rows, columns).")
+    with np.errstate(over="ignore"):  # infinities are then refused by the op's rules
         held = board.from_array(values.astype(dtype))
     return hbVPFilterKernel(values.shape[1], values.shape[0], number, held.phy_addr), held

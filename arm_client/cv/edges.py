@@ -33,9 +33,9 @@ def canny(
     Args:
         board: Connection to a board.
         src: (height, width) uint8.
-        threshold1: An edge continues where the gradient is above this.
+        threshold1: An edge continues while the gradient is above this.
         threshold2: An edge begins where the gradient is above this; at least threshold1.
-        kernel_size: Of the derivatives: 3, 5 or 7.
+        kernel_size: Kernel size of the derivatives: 3, 5 or 7.
         norm: "l1" |dx| + |dy|, "l2" sqrt(dx^2 + dy^2).
         overlap: Halo of a tile on the chip; has no effect here.
         **options: See Options.
@@ -77,11 +77,11 @@ def corner_harris(
     Args:
         board: Connection to a board.
         src: (height, width) uint8.
-        block_size: Side of the window that the products of derivatives are averaged over, odd, 1..31.
-        kernel_size: Of the derivatives: 3, 5 or 7.
+        block_size: Side of the window over which products of derivatives are averaged, odd, 1..31.
+        kernel_size: Kernel size of the derivatives: 3, 5 or 7.
         sensitivity: Above 0, up to 0.25.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
-        dtype: Of the result: float32, or int32 for its 2^30 fold (kernel_size 5: 2^23, 7: 2^16).
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
+        dtype: Result type: float32, or int32 for 2^30 times the value (kernel_size 5: 2^23, 7: 2^16).
         **options: See Options.
 
     Returns:
@@ -92,7 +92,7 @@ def corner_harris(
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
     Source: VP operator manual (J6 OE 3.0.17), CornerHarris.
-    docs/cv-ops.md has the divisor of the derivatives.
+    docs/cv-ops.md gives the divisor of the derivatives.
     """
     param = filled(
         hbDSPCvCornerHarrisParam,
@@ -123,9 +123,9 @@ def sobel(
         dx: Order of the derivative along a row, 0..2.
         dy: Order of the derivative along a column, 0..2.
         kernel_size: 1, 3, 5 or 7.
-        scale: The derivative is multiplied by it.
-        delta: Then this is added.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        scale: Factor applied to the derivative.
+        delta: Added afterwards.
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
         **options: See Options.
 
     Returns:

@@ -55,13 +55,13 @@ def bilateral_filter(
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8. A board array with contiguous rows is used in place.
         kernel_size: Diameter of the disc, odd, 3..31.
-        sigma_color: Standard deviation over differences of value, above 0.
-        sigma_space: Standard deviation over distances in pixels, above 0.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        sigma_color: Standard deviation for value differences, above 0.
+        sigma_space: Standard deviation for distances in pixels, above 0.
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
         **options: See Options.
 
     Returns:
-        Board array like `src`: exp(-d^2 / (2 sigma_space^2)) exp(-dI^2 / (2 sigma_color^2)) as weights, normalized.
+        Board array like `src`; weights exp(-d^2 / (2 sigma_space^2)) exp(-dI^2 / (2 sigma_color^2)), normalized.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -96,9 +96,9 @@ def box_filter(
         src: (height, width) or (height, width, 3), uint8.
         size: Width and height of the window, 1..127.
         anchor: Column and row of the window at the pixel; -1 for its middle.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
-        normalize: The mean, within 1 of the exact one; otherwise the sum.
-        dtype: Of the result: uint8, where a sum saturates, or int32 for the sum of a (height, width).
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
+        normalize: Compute the mean, within 1 of the exact value; otherwise the sum.
+        dtype: Result type: uint8, where a sum saturates, or int32 for the sum of a (height, width).
         **options: See Options.
 
     Returns:
@@ -110,7 +110,7 @@ def box_filter(
     Source: VP operator manual (J6 OE 3.0.17), BoxFilter.
     """
     (width, height), (left, top) = pair("size", size), pair("anchor", anchor)
-    flag: Any = normalize  # numpy's own, which ctypes does not take, may come as well
+    flag: Any = normalize  # may also be a numpy bool, which ctypes does not accept
     param = filled(
         hbDSPCvBoxFilterParam,
         kernelWidth=width,
@@ -129,8 +129,9 @@ def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
-        mask: (rows, columns), 1..31 both; not 0 takes part. Its element (rows // 2, columns // 2) is at the pixel.
-        border: What lies outside: "constant" never wins, "replicate" is the last pixel.
+        mask: (rows, columns), 1..31 both; nonzero elements count. Its element (rows // 2, columns // 2) is at the
+            pixel.
+        border: Pixels outside the image: "constant" never wins, "replicate" is the last pixel.
         **options: See Options.
 
     Returns:
@@ -171,7 +172,7 @@ def filter2d(
     dtype: DTypeLike = np.uint8,
     **options: Unpack[Options],
 ) -> Array:
-    """Compute the weighted sum of a window with the op at 0x808: a correlation, the kernel is not flipped.
+    """Compute the weighted sum of a window with the op at 0x808: a correlation, so the kernel is not flipped.
 
     Args:
         board: Connection to a board.
@@ -179,8 +180,8 @@ def filter2d(
         kernel: (rows, columns), 1..31 both; float32.
         anchor: Column and row of the kernel at the pixel; -1 for its middle.
         delta: Added to each sum.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
-        dtype: Of the result: uint8, or for a (height, width) also int16 or float32. Integers saturate.
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
+        dtype: Result type: uint8, or for a (height, width) also int16 or float32. Integers saturate.
         **options: See Options.
 
     Returns:
@@ -214,7 +215,7 @@ def gaussian_blur(
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
         kernel_size: 3 or 5.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
         **options: See Options.
 
     Returns:
@@ -271,8 +272,8 @@ def sep_filter2d(
         kernel_y: Weights along a column, likewise.
         anchor: Index of the weight at the pixel; -1 for the middle one.
         delta: Added to each sum.
-        border: What lies outside: "replicate" the last pixel, "constant" 0.
-        dtype: Of the result, as for `filter2d`.
+        border: Pixels outside the image: "replicate" the last pixel, "constant" 0.
+        dtype: Result type, as for `filter2d`.
         **options: See Options.
 
     Returns:
@@ -301,7 +302,7 @@ def sep_filter2d(
 
 
 def _taps(name: str, values: ArrayLike) -> Array:
-    """Weights along one axis; raises CallerError unless they are a list, one row or one column."""
+    """Return the weights along one axis; raises CallerError unless they are a list, one row or one column."""
     taps = floats(name, values)
     if taps.ndim not in {1, 2} or not 0 < taps.size == max(taps.shape):
         raise refusal(f"The {name} has shape {taps.shape}: give its weights along one axis, (n,), (1, n) or (n, 1).")
@@ -319,7 +320,7 @@ def _hold(rule: Callable[[str, list[Any]], object], name: str, held: Array) -> N
 def _filter(
     board: Board, cmd: hbDSPCvCmd, param: CvRules, src: Array, dtype: DTypeLike | None, options: Options, *held: object
 ) -> Array:
-    """Call an op whose result has the shape of its source, and `dtype`, or the source's."""
+    """Call an op whose result has its source's shape, and `dtype` or the source's type."""
     kind = kind_of_array(src)
     source = to_board(board, src)
     result = new_array(board, src.shape, src.dtype if dtype is None else dtype, options.get("out"))

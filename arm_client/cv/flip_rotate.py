@@ -33,7 +33,7 @@ def flip(
     Args:
         board: Connection to a board.
         src: (height, width) uint8, int16, int32 or float32, (height, width, 3) uint8, or an Nv12.
-        direction: Which.
+        direction: The direction.
         **options: See Options.
 
     Returns:
@@ -44,7 +44,7 @@ def flip(
 
     Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
     """
-    if direction not in list(FLIPS):  # a list of them asks nothing that has no hash for one
+    if direction not in list(FLIPS):  # a list, since unhashable values are possible
         raise refusal(f"direction is {direction!r}: use one of {', '.join(map(repr, FLIPS))}.")
     param = filled(hbDSPCvFlipParam, flipCode=FLIPS[direction])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_FLIP, param, src, options, sideways=False)
@@ -60,7 +60,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src`; after 90 and 270 with its sides exchanged.
+        Board array, or Nv12, like `src`; after 90 and 270 with its sides exchanged.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -82,7 +82,7 @@ def transpose(board: Board, src: Picture, **options: Unpack[Options]) -> Picture
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src`, with its sides exchanged.
+        Board array, or Nv12, like `src`, with its sides exchanged.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.

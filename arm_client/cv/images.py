@@ -1,4 +1,4 @@
-"""Images as arrays for CV ops: the descriptor of each, and whether it can be used in place."""
+"""Images as arrays for CV ops: their descriptors, and whether they can be used in place."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Nv12(NamedTuple):
 
 
 Picture = TypeVar("Picture", NDArray[Any], Nv12)
-"""An array (height, width), or (height, width, 3) for colors, or an Nv12; a result is of its sort, on the board."""
+"""An array (height, width), or (height, width, 3) for colors, or an Nv12; results are of that kind, on the board."""
 
 _BY_DTYPE = {np.dtype(ELEMENTS[kind.type].dtype): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32)}
 COLOR_CHANNELS = 3
 
 
 def first_plane(image: NDArray[Any] | Nv12) -> Any:
-    """The array itself, or Y; `Any`, because only arrays on the board have an address."""
+    """Return the array itself, or Y; `Any`, because only arrays on the board have an address."""
     return image.y if isinstance(image, Nv12) else image
 
 
@@ -48,7 +48,7 @@ def size_of(image: NDArray[Any] | Nv12) -> tuple[int, int]:
 
 
 def kind_of(image: NDArray[Any] | Nv12, channels: ImageKind = RGB) -> ImageKind:
-    """Format and type of an image; `channels` is a color image's order.
+    """Return the format and type of an image; `channels` is the channel order of a color image.
 
     Raises:
         CallerError: it has no pixels, or an invalid shape or type.
@@ -56,11 +56,11 @@ def kind_of(image: NDArray[Any] | Nv12, channels: ImageKind = RGB) -> ImageKind:
     if isinstance(image, Nv12):
         for plane in image:
             if not isinstance(plane, np.ndarray):
-                raise refusal(f"A plane of the Nv12 is a {type(plane).__name__}: both are numpy arrays.")
+                raise refusal(f"A plane of the Nv12 is a {type(plane).__name__}: both must be numpy arrays.")
         y, uv = image.y.shape, image.uv.shape
         if len(y) != 2 or uv != (y[0] // 2, y[1] // 2, 2) or {image.y.dtype, image.uv.dtype} != {np.dtype(np.uint8)}:
             raise refusal(
-                f"The planes of NV12 have shapes {y} and {uv}, types {image.y.dtype} and {image.uv.dtype}: they are "
+                f"The planes of NV12 have shapes {y} and {uv}, types {image.y.dtype} and {image.uv.dtype}: must be "
                 "(height, width) and (height / 2, width / 2, 2), both uint8."
             )
         return NV12
@@ -89,7 +89,7 @@ def kind_of_array(image: NDArray[Any]) -> ImageKind:
 
 
 def to_board(board: Board, image: Picture) -> Picture:
-    """The image in device memory: board arrays with contiguous rows are used in place, others are copied."""
+    """Return the image in device memory: board arrays with contiguous rows are used in place, others are copied."""
     if isinstance(image, Nv12):
         return Nv12(_array_to_board(board, image.y), _array_to_board(board, image.uv))
     return _array_to_board(board, image)
@@ -112,7 +112,7 @@ def has_whole_rows(array: NDArray[Any]) -> bool:
 
 
 def describe(image: NDArray[Any] | Nv12, kind: ImageKind) -> hbVPImage:
-    """The descriptor of an image on the board."""
+    """Return the descriptor of an image on the board."""
     first = first_plane(image)
     described = hbVPImage(
         imageFormat=kind.format,
@@ -129,14 +129,14 @@ def describe(image: NDArray[Any] | Nv12, kind: ImageKind) -> hbVPImage:
 
 
 def _stride(array: NDArray[Any]) -> int:
-    """Bytes between rows; numpy's own is arbitrary if there is only one row."""
+    """Return the bytes between rows; numpy's value is arbitrary if there is only one row."""
     if array.shape[0] > 1:
         return array.strides[0]
     return array.nbytes
 
 
 def new_image(board: Board, like: Picture, height: int, width: int, out: Any) -> Picture:
-    """An image for results: `out` when it fits, or a new one, of the sort and type of `like`.
+    """Return an image for results: `out` if it fits, or a new one of `like`'s kind and type.
 
     Raises:
         CallerError: a size below 1, or an `out` that is not on the board or has another size or type.
@@ -149,24 +149,24 @@ def new_image(board: Board, like: Picture, height: int, width: int, out: Any) ->
 
 
 def planes_of(out: Any) -> tuple[Any, Any]:
-    """Destinations of the two planes of an Nv12: the planes of `out`, or None for new ones.
+    """Return the destinations of an Nv12's two planes: the planes of `out`, or None for new ones.
 
-    Another `out` is a CallerError.
+    Any other `out` is a CallerError.
     """
     if out is None:
         return None, None
     try:
         y, uv = out
     except (TypeError, ValueError):
-        raise refusal(f"out is of type {type(out).__name__}: for an Nv12 it is an Nv12 of two board arrays.") from None
+        raise refusal(f"out is of type {type(out).__name__}, but must be an Nv12 of two board arrays.") from None
     return y, uv
 
 
 def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) -> BoardArray:
-    """An array for results: `out` when it fits, or a new one.
+    """Return an array for results: `out` if it fits, or a new one.
 
     Raises:
-        CallerError: as `new_image`, or a type that no image has.
+        CallerError: as for `new_image`, or not an image type.
     """
     wanted = _image_dtype(dtype)
     if min(shape) < 1:
@@ -174,11 +174,11 @@ def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) 
     if out is None:
         return board.empty(shape, wanted)
     if not (isinstance(out, np.ndarray) and is_on_board(out)):
-        raise refusal("out is not in device memory: make it with board.empty().")
+        raise refusal("out is not in device memory: create it with board.empty().")
     if out.shape != shape or out.dtype != wanted or not has_whole_rows(out):
         raise refusal(
             f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}, but the result has shape {shape} "
-            f"and type {wanted}, with the pixels of a row side by side."
+            f"and type {wanted}, with contiguous pixels in each row."
         )
     return out
 
@@ -188,11 +188,11 @@ def _image_dtype(dtype: DTypeLike) -> np.dtype[Any]:
         wanted = dtype_of(dtype)
     except CallerError:
         wanted = None
-    if wanted not in list(_BY_DTYPE):  # a list, as not every type has a hash
-        raise refusal(f"dtype is {short_repr(dtype)}: an image has uint8, int16, int32 or float32.")
+    if wanted not in list(_BY_DTYPE):  # a list, since not every type is hashable
+        raise refusal(f"dtype is {short_repr(dtype)}, but must be uint8, int16, int32 or float32.")
     return wanted
 
 
 ORDERS = {"rgb": RGB, "bgr": BGR}
 FORMATS = {**ORDERS, "y": Y_U8, "nv12": NV12}
-"""Formats of eight bits, as Python says them."""
+"""Names of the eight-bit formats in Python."""

@@ -71,7 +71,7 @@ def cvt_color(
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8, or an Nv12.
         to: Format of the result.
-        channels: Order of the channels of a (height, width, 3).
+        channels: Channel order of a (height, width, 3).
         **options: See Options.
 
     Returns:
@@ -81,7 +81,7 @@ def cvt_color(
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
     Source: ITU-R BT.601, the luma and color-difference equations, https://www.itu.int/rec/R-REC-BT.601
-    docs/cv-ops.md has the ranges and what happens to chroma.
+    docs/cv-ops.md describes the ranges and the handling of chroma.
     """
     wanted = chosen("to", to, FORMATS)
     kind = kind_of(src, chosen("channels", channels, ORDERS))

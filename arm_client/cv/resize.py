@@ -52,7 +52,7 @@ def resize(
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src`. "linear" is within 1 of the exact blend in uint8.
+        Board array, or Nv12, like `src`. "linear" is within 1 of the exact blend in uint8.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -145,21 +145,21 @@ def _results(board: Board, src: Picture, count: int, size: tuple[int, int], out:
 
 
 def _first_of(results: Any) -> tuple[Any, tuple[int, int]]:
-    """The first result, and the bytes from each to the next, for both planes."""
+    """Return the first result, and the bytes from each to the next, for both planes."""
     if isinstance(results, Nv12):
         return Nv12(results.y[0], results.uv[0]), (results.y.strides[0], results.uv.strides[0])
     return results[0], (results.strides[0], 0)
 
 
 def _stack(board: Board, shape: tuple[int, ...], out: Any) -> Any:
-    """An array for all results; the caller's array must be in C order."""
+    """Return an array for all results; the caller's array must be in C order."""
     if out is not None and not isinstance(out, np.ndarray):
-        raise refusal(f"out is a {type(out).__name__}: make it with board.empty().")
+        raise refusal(f"out is a {type(out).__name__}: create it with board.empty().")
     if out is not None and not out.flags.c_contiguous:
-        raise refusal(f"out has strides {out.strides}: an array for the results of several regions is in C order.")
+        raise refusal(f"out has strides {out.strides}: an array for the results of several regions must be in C order.")
     flat = None if out is None or out.shape != shape else out.reshape(shape[0] * shape[1], *shape[2:])
     if out is not None and flat is None:
-        raise refusal(f"out has shape {out.shape}: the results have {shape}.")
+        raise refusal(f"out has shape {out.shape}, but the results have {shape}.")
     return new_array(board, (shape[0] * shape[1], *shape[2:]), np.uint8, flat).reshape(shape)
 
 
@@ -171,11 +171,11 @@ def pyr_down(
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8, or an Nv12 whose sides are multiples of 4.
-        interpolation: "gaussian": weights 1 4 6 4 1 both ways; "linear": as `resize`.
+        interpolation: "gaussian": weights 1 4 6 4 1 in both directions; "linear": like `resize`.
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src`, with half its width and height, rounded up.
+        Board array, or Nv12, like `src`, with half its width and height, rounded up.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.

@@ -49,14 +49,14 @@ def remap(
     Args:
         board: Connection to a board.
         src: (height, width) uint8, int16 or float32, (height, width, 3) uint8, or an Nv12.
-        map: (rows, columns, 2) float32 or float64: x and y in src. A board array in C order is used where it is.
+        map: (rows, columns, 2) float32 or float64: x and y in src. A board array in C order is used in place.
         interpolation: "nearest" or "linear".
-        border: What lies outside: "constant" border_value, "replicate" the last pixel.
+        border: Pixels outside the image: "constant" border_value, "replicate" the last pixel.
         border_value: 0..255, in every channel; UV of an Nv12 is 128 outside.
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src` and the size of the map.
+        Board array, or Nv12, like `src` and the size of the map.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -103,15 +103,15 @@ def warp_affine(
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8, or an Nv12.
-        matrix: 2 x 3; takes a point of `src` to the result. It has an inverse.
+        matrix: 2 x 3, invertible; maps a point of `src` to the result.
         size: Width and height of the result; None for the size of `src`.
         interpolation: "nearest" or "linear".
-        border: What lies outside: "constant" border_value, "replicate" the last pixel.
+        border: Pixels outside the image: "constant" border_value, "replicate" the last pixel.
         border_value: 0..255, in every channel; UV of an Nv12 is 128 outside.
         **options: See Options.
 
     Returns:
-        Board array, or Nv12, of the sort of `src`.
+        Board array, or Nv12, like `src`.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -134,7 +134,7 @@ def warp_perspective(
 ) -> Picture:
     """Change the perspective with the op at 0x818.
 
-    As `warp_affine`, but `matrix` is 3 x 3 and takes a point of the result to `src`; it needs no inverse.
+    Like `warp_affine`, but `matrix` is 3 x 3, maps a point of the result to `src`, and need not be invertible.
 
     Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
     """
@@ -145,7 +145,7 @@ def warp_perspective(
 def _numbers(matrix: ArrayLike, shape: tuple[int, int]) -> ctypes.Array[ctypes.c_double]:
     values = floats("matrix", matrix)
     if values.shape != shape:
-        raise refusal(f"The matrix has shape {values.shape}: this op takes {shape}.")
+        raise refusal(f"The matrix has shape {values.shape}, but this op takes {shape}.")
     return (ctypes.c_double * values.size)(*values.reshape(-1).tolist())
 
 

@@ -1,6 +1,6 @@
-"""The board's environment variables for models: their meaning on the board and their effect here; and the log.
+"""The board's environment variables for models: their meaning on the board, their effect here, and the log.
 
-docs/dnn-layers.md has the table, made from this one. A variable that is set and has no effect costs one warning line.
+docs/dnn-layers.md has a table generated from this one. A variable that is set but has no effect gives one warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hbrt.status import Status, name_of
 
 
 class Level(IntEnum):
-    """Levels of the log; the three that the manual names, and two below them, which are never used."""
+    """Log levels: the three named in the manual, and two lower ones, which are never used."""
 
     DEBUG = 1
     INFO = 2
@@ -36,10 +36,10 @@ class Variable(NamedTuple):
 
     Attributes:
         name: Its name.
-        meaning: On the board.
+        meaning: Its meaning on the board.
         here: Its effect here.
         is_honored: Otherwise it gives a warning line with ``here``.
-        right_value: A value, regardless of letter case, that requests the default behavior and gives no warning.
+        right_value: A case-insensitive value that requests the default behavior and gives no warning.
     """
 
     name: str
@@ -196,7 +196,7 @@ def trace_file() -> Path | None:
 
 
 def log(level: Level, text: str) -> None:
-    """One record on standard error, when the level is shown."""
+    """Write one record to standard error if its level is shown."""
     try:
         shown = log_level()
     except ModelError:
@@ -206,12 +206,12 @@ def log(level: Level, text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """A warning."""
+    """Log a warning."""
     log(Level.WARNING, text)
 
 
 def warn_once(text: str) -> None:
-    """A warning given once per process."""
+    """Log a warning once per process."""
     with _lock:
         if text in _warned:
             return
@@ -220,11 +220,11 @@ def warn_once(text: str) -> None:
 
 
 def _bad(name: str, value: str, wanted: str) -> ModelError:
-    return ModelError(Status.HB_DNN_INVALID_ARGUMENT, f"{name} is {value!r}; write {wanted}.")
+    return ModelError(Status.HB_DNN_INVALID_ARGUMENT, f"{name} is {value!r}; must be {wanted}.")
 
 
 def refused(status: int, sentence: str) -> int:
-    """End a C name with a status: its sentence is an error of the log, and last_error()'s. For C names to call.
+    """Return a status from a C name; its message is logged as an error and stored for last_error(). For C names.
 
     An expired wait is not logged, since it is a normal result, nor are this package's own calls, since they raise.
     """
@@ -232,6 +232,6 @@ def refused(status: int, sentence: str) -> int:
     module = "" if caller is None else str(caller.f_globals.get("__name__"))
     is_programs = not module.startswith("arm_client.") or module.startswith("arm_client.c_library.")  # a C program's
     if is_programs and status != Status.HB_DNN_TIMEOUT:
-        with contextlib.suppress(Exception):  # a closed standard error: no C name raises
+        with contextlib.suppress(Exception):  # stderr is closed: C names never raise
             log(Level.ERROR, f"{sentence} [{name_of(status)}] at {call_site()}")
     return note(status, sentence)

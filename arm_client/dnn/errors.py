@@ -1,4 +1,4 @@
-"""Refusals of the DNN runtime: a status and its message, raised internally, returned by the C names."""
+"""Errors of the DNN runtime: a status and its message, raised internally, returned by the C names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelError(HbrtError):
 
 
 def bad_argument(sentence: str) -> ModelError:
-    """HB_DNN_INVALID_ARGUMENT with its sentence."""
+    """Return HB_DNN_INVALID_ARGUMENT with its message."""
     return ModelError(Status.HB_DNN_INVALID_ARGUMENT, sentence)
 
 
@@ -59,7 +59,7 @@ def refusals() -> Iterator[None]:
 
 
 def of_graph(error: GraphError) -> ModelError:
-    """The refusal of a model, with this API's code."""
+    """Return the error for a refused model, with this API's code."""
     text = str(error)
     if error.reason is Reason.UNKNOWN_OP:
         text += (

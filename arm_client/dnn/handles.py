@@ -17,7 +17,7 @@ from hbrt.status import Status
 
 _Value = TypeVar("_Value")
 _SERIAL_BITS = 44
-_STEP = 16  # so that a handle looks like a pointer, and one that arithmetic was done on is no handle
+_STEP = 16  # so that a handle looks like a pointer, and arithmetic on it gives an invalid handle
 
 
 class HandleKind(IntEnum):
@@ -56,18 +56,18 @@ class Handles(Generic[_Value]):
         return len(self._live)
 
     def add(self, value: _Value) -> int:
-        """A new handle."""
+        """Create a handle."""
         handle = self._first + next(self._serials) * _STEP
         self._last = max(self._last, handle)
-        self._live[handle] = value  # last: an interrupt may come after any call, and would leave what nobody knows of
+        self._live[handle] = value  # last: an interrupt after any call would leave an unknown entry
         return handle
 
     def get(self, handle: int | None) -> _Value:
-        """What a handle stands for.
+        """Return what a handle stands for.
 
         Raises:
-            ModelError: INVALID_..._HANDLE: null, released, or of another kind; MULTI_PROGRESS_USE_ERROR: of the parent
-                of this process.
+            ModelError: INVALID_..._HANDLE: null, released, or of another kind; MULTI_PROGRESS_USE_ERROR: it belongs to
+                the parent process.
         """
         if not mark[0]:
             notice()
@@ -79,7 +79,7 @@ class Handles(Generic[_Value]):
         return found
 
     def find(self, handle: int | None) -> _Value | None:
-        """The object of a handle, or None."""
+        """Return the object of a handle, or None."""
         return self._live.get(handle) if handle else None
 
     def remove(self, handle: int) -> _Value | None:
@@ -87,12 +87,12 @@ class Handles(Generic[_Value]):
         return self._live.pop(handle, None)
 
     def values(self) -> list[_Value]:
-        """The objects of all live handles, oldest first."""
+        """Return the objects of all live handles, oldest first."""
         return list(self._live.values())
 
     def detach_in_child(self) -> None:
         """In a forked child: the live handles belong to the parent."""
-        # Kept for good: a session of onnxruntime waits at its end for threads that did not survive the fork.
+        # Kept forever: when freed, an onnxruntime session waits for threads that did not survive the fork.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._live))
         self._live = {}
         self._last_of_parent = self._last
@@ -103,7 +103,7 @@ class Handles(Generic[_Value]):
             return f"The {said} handle is null; get one from {made_by}."
         kind = handle >> _SERIAL_BITS
         if kind != self.kind:
-            other = f"a {_SAID[HandleKind(kind)]} handle" if kind in _SAID else "no handle of this runtime"
+            other = f"a {_SAID[HandleKind(kind)]} handle" if kind in _SAID else "not a handle of this runtime"
             return f"{handle:#x} is {other}, not a {said} handle; get one from {made_by}."
         if handle <= self._last_of_parent:
             return (

@@ -182,7 +182,7 @@ def test_boards_arrays_and_what_ops_say_in_a_users_tests(project: pytest.Pyteste
     result.assert_outcomes(passed=15, failed=3, errors=6)
     for wrong in ("core", "image", "2"):
         result.stdout.fnmatch_lines(
-            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check, inline*"]
+            [f"Unknown argument {wrong} of marker dsp_board; known: image, cores, ddr_bytes, fresh, check, inline*"]
         )
     result.stdout.fnmatch_lines(
         ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]

@@ -120,7 +120,9 @@ class TestResult:
                 gate.task.result(timeout)
             with pytest.raises(TimeoutError, match="; the task keeps running"):
                 gate.task.exception(timeout)
-        with pytest.raises(concurrent.futures.TimeoutError, match=f"Command {chip.HOLD:#x} did not end within 0.001 s"):
+        with pytest.raises(
+            concurrent.futures.TimeoutError, match=f"Command {chip.HOLD:#x} did not finish within 0.001 s"
+        ):
             gate.task.result(0.001)
         gate.open()
         assert gate.task.result(1e12) is gate.output

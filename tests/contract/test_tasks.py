@@ -104,7 +104,7 @@ class TestLife:
     def test_timeouts_that_are_no_number(self, chip: Chip, timeout: Any) -> None:
         held = chip.hold()
         assert hb.hbDSPWaitTaskDone(held.task, timeout) == hb.HB_DSP_INVALID_ARGUMENT
-        assert hb.last_error().endswith("write milliseconds.")
+        assert hb.last_error().endswith("use milliseconds.")
         assert held.finish() == 0
 
     def test_a_wait_that_timed_out_can_be_repeated(self, chip: Chip) -> None:

@@ -1,7 +1,8 @@
 """``hbDNN*``: models, in the vendor's names, argument order and codes. No call raises; each returns a status.
 
 Out-parameters are objects that get filled, as in C: hbPackedDNNHandle_t, hbDNNHandle_t and hbDNNTaskHandle_t for
-handles, c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each itself, by ``byref()`` or by pointer.
+handles, c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each passed itself, by ``byref()`` or by
+pointer.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ from hbrt.dnn_types import (
 
 Files = Sequence[str | bytes | Path] | ctypes.Array[ctypes.c_char_p]
 Lengths = Sequence[int] | ctypes.Array[ctypes.c_int32]
-_FIRST_ADDRESS = 1 << 16  # Linux maps nothing below
+_FIRST_ADDRESS = 1 << 16  # Linux maps nothing below this
 
 
 def hbDNNGetVersion() -> str:
-    """Version text of the DNN runtime API that is emulated, and of the emulator."""
+    """Return the version of the emulated DNN runtime API, and of the emulator."""
     from hbrt import __version__
 
     return f"{HB_DNN_VERSION_MAJOR}.{HB_DNN_VERSION_MINOR}.{HB_DNN_VERSION_PATCH} (hbrt {__version__} emulator)"
 
 
 def hbDNNGetErrorDesc(code: int) -> str:
-    """Sentence for a status code."""
+    """Return the message for a status code."""
     number = integer(code)
     return codes.describe(number) if number is not None else f"{short_repr(code)} is not a status code."
 
@@ -65,7 +66,7 @@ def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Files, count: i
     Args:
         packed: Out: one handle for all of them.
         files: Paths: a sequence of str, bytes or Path, or an array of c_char_p.
-        count: How many.
+        count: Number of models.
 
     Returns:
         0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL or _INCOMPATIBLE_MODEL with the reason, _INVALID_ARGUMENT,
@@ -82,12 +83,12 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
 
     Args:
         packed: Out: one handle for all of them.
-        data: The bytes of each: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
-        lengths: Bytes of each.
-        count: How many.
+        data: The bytes of each model: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
+        lengths: Byte size of each model.
+        count: Number of models.
 
     Returns:
-        As hbDNNInitializeFromFiles, but for files.
+        As for hbDNNInitializeFromFiles, except for file errors.
     """
     out = out_behind(packed, hbPackedDNNHandle_t, "packed")
     sources = []
@@ -95,9 +96,9 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
     for at, (given, length) in enumerate(zip(first_of(data, count, "data"), sizes, strict=True)):
         size_bytes = integer(length)
         if size_bytes is None or size_bytes <= 0:
-            raise bad_argument(f"lengths[{at}] is {short_repr(length)}; write the bytes of the model.")
+            raise bad_argument(f"lengths[{at}] is {short_repr(length)}; set it to the model's size in bytes.")
         if isinstance(given, int) and given < _FIRST_ADDRESS:
-            raise bad_argument(f"data[{at}] is {given:#x}, which is not an address of a model; pass its bytes.")
+            raise bad_argument(f"data[{at}] is {given:#x}, which is not the address of a model; pass its bytes.")
         if given is None:
             raise bad_argument(f"data[{at}] is null; pass the bytes of a model, or their address.")
         view = bytes_of(given, size_bytes)
@@ -109,17 +110,17 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
 
 @returns_status
 def hbDNNRelease(packed: hbPackedDNNHandle_t) -> None:
-    """Release the models of a packed handle; their model handles end with it.
+    """Release the models of a packed handle; their model handles become invalid.
 
     Returns:
-        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_MODEL_IS_RUNNING while a task that has not ended uses one.
+        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_MODEL_IS_RUNNING while an unfinished task uses one.
     """
     runtime.release(handle_behind(packed, hbPackedDNNHandle_t))
 
 
 @returns_status
 def hbDNNGetModelNameList(names: Any, count: ctypes.c_int32, packed: hbPackedDNNHandle_t) -> None:
-    """Names of the models of a packed handle.
+    """Get the names of a packed handle's models.
 
     Args:
         names: Out: ``POINTER(c_char_p)()``; memory of the runtime, until hbDNNRelease. A list is filled with str.
@@ -146,10 +147,10 @@ def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name:
     Args:
         model: Out.
         packed: Handle.
-        name: str, bytes or c_char_p, as hbDNNGetModelNameList gives it.
+        name: str, bytes or c_char_p, as returned by hbDNNGetModelNameList.
 
     Returns:
-        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT when no model has that name.
+        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT if no model has that name.
     """
     found = runtime.packed.get(handle_behind(packed, hbPackedDNNHandle_t))
     out = out_behind(model, hbDNNHandle_t, "model")
@@ -164,7 +165,7 @@ def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name:
 
 @returns_status
 def hbDNNGetInputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
-    """Number of a model's inputs.
+    """Get the number of a model's inputs.
 
     Returns:
         0; HB_DNN_INVALID_DNN_HANDLE, HB_DNN_INVALID_ARGUMENT.
@@ -174,13 +175,13 @@ def hbDNNGetInputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
 
 @returns_status
 def hbDNNGetOutputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
-    """Number of a model's outputs; as hbDNNGetInputCount."""
+    """Get the number of a model's outputs; like hbDNNGetInputCount."""
     _count(count, model, "outputs")
 
 
 @returns_status
 def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
-    """Name of an input.
+    """Get the name of an input.
 
     Args:
         name: Out: ``c_char_p()``; memory of the runtime, until hbDNNRelease.
@@ -195,13 +196,13 @@ def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -
 
 @returns_status
 def hbDNNGetOutputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
-    """Name of an output; as hbDNNGetInputName."""
+    """Get the name of an output; like hbDNNGetInputName."""
     _name(name, model, index, "outputs")
 
 
 @returns_status
 def hbDNNGetInputSource(source: ctypes.c_int32, model: hbDNNHandle_t, index: int) -> None:
-    """What fills an input.
+    """Get the source of an input.
 
     Args:
         source: Out: an hbDNNInputSource.
@@ -244,16 +245,17 @@ def hbDNNInfer(
     """Submit one inference.
 
     Args:
-        task: Out: handle. In: null for a new task; a task that awaits more (``ctrl.more``) to add to it.
+        task: Out: handle. In: null for a new task; a task that expects more (``ctrl.more``) to add to it.
         output: Output tensors, in order: an array of hbDNNTensor, its address (as C's hbDNNTensor **), or a list. For
             data-dependent sizes, the task fills validShape, stride and alignedByteSize.
         input: Input tensors, in order; a batch of N as one tensor, or as N tensors of batch 1 at separate addresses.
         model: Handle.
-        ctrl: Cores, priority, customId; more = 1 when further inferences are to be added.
+        ctrl: Cores, priority, customId; more = 1 if further inferences will be added.
 
     Returns:
         0; HB_DNN_INVALID_ARGUMENT with the tensor and the rule; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *task
-        is not null and awaits nothing; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
+        is not null and expects no more; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive;
+        HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
     """
     out = out_behind(task, hbDNNTaskHandle_t, "task")
     loaded = model_behind(model)
@@ -280,8 +282,8 @@ def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
         timeout: Milliseconds; <= 0 waits forever.
 
     Returns:
-        0; HB_DNN_TIMEOUT, and the task keeps running; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
-        HB_DNN_API_USE_ERROR: the task still awaits inferences.
+        0; HB_DNN_TIMEOUT (the task keeps running); HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
+        HB_DNN_API_USE_ERROR: the task still expects inferences.
     """
     status, text = runtime.tasks.wait(handle_behind(task, hbDNNTaskHandle_t), milliseconds(timeout))
     if status:
@@ -290,7 +292,7 @@ def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
 
 @returns_status
 def hbDNNReleaseTask(task: hbDNNTaskHandle_t) -> None:
-    """Release a task; once for each. A queued one is cancelled; one that runs is ended at a node's boundary first.
+    """Release a task, once. A queued task is canceled; a running one is first stopped at a node boundary.
 
     Returns:
         0; HB_DNN_INVALID_TASK_HANDLE. Afterward, nothing writes to the task's tensors.
@@ -302,18 +304,18 @@ def hbDNNReleaseTask(task: hbDNNTaskHandle_t) -> None:
 def hbDNNSetTaskDoneCb(
     task: hbDNNTaskHandle_t, callback: Callable[[hbDNNTaskHandle_t, int, Any], None], userdata: Any = None
 ) -> None:
-    """Have ``callback(task, status, userdata)`` called once, in a thread of the runtime, when the task has ended.
+    """Call ``callback(task, status, userdata)`` once, in a thread of the runtime, when the task has ended.
 
     It is called at once if the task has already ended; the last one set is used. If the task is released before it
     ends, it is called with HB_DNN_RUN_TASK_FAILED.
 
     Args:
         task: Handle.
-        callback: A Python function, or an hbDNNTaskDoneCb, also of a function in a C library.
+        callback: A Python function, or an hbDNNTaskDoneCb, which may point to a C library's function.
         userdata: Any object; for an hbDNNTaskDoneCb, a value that ctypes passes as a void pointer.
 
     Returns:
-        0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable, or NULL.
+        0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT if the callback is NULL or not callable.
     """
     handle = handle_behind(task, hbDNNTaskHandle_t)
     if not is_function(callback):  # a C program that passes no function would crash later
@@ -329,7 +331,7 @@ def hbDNNSetTaskDoneCb(
 
 
 def model_behind(model: object) -> Loaded:
-    """The model of a handle.
+    """Return the model of a handle.
 
     Raises:
         ModelError: INVALID_DNN_HANDLE.
@@ -354,7 +356,7 @@ def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
 def _name(name: Any, model: object, index: object, which: str) -> None:
     loaded, spec = _spec(model, index, which)
     kept = loaded.names.setdefault(spec.name, ctypes.c_char_p(spec.name.encode()))
-    # The pointer itself: a value that is assigned would be a copy, which goes with the caller's object.
+    # The pointer itself: an assigned value would be a copy, freed with the caller's object.
     ctypes.memmove(
         ctypes.addressof(out_behind(name, ctypes.c_char_p, "name")), ctypes.addressof(kept), ctypes.sizeof(kept)
     )

@@ -19,7 +19,7 @@ from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.errors import StatusError
 from hbrt.status import Status
 
-_MAX_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
+_MAX_WAIT_MS = (1 << 31) - 1  # maximum of a C int; 24 days
 
 
 def _status_of(error: Exception, name: str) -> tuple[int, str]:
@@ -27,7 +27,7 @@ def _status_of(error: Exception, name: str) -> tuple[int, str]:
         return error.status, error.text
     if isinstance(error, MemoryError):
         return Status.HB_DNN_OUT_OF_MEMORY, f"{name}: the host is out of memory: {one_line(error)}"
-    return (  # an object that the caller passed may raise anything
+    return (  # the caller's object may raise anything
         Status.HB_DNN_INVALID_ARGUMENT,
         f"{name} cannot use an argument: {type(error).__name__}: {one_line(error)}",
     )
@@ -37,7 +37,7 @@ returns_status = returning_status(Exception, _status_of, refused)
 
 
 def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
-    """A copy of how a task is to be scheduled.
+    """Return a copy of a task's scheduling parameters.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -47,7 +47,7 @@ def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
         raise bad_argument(f"The control parameter is {short_repr(ctrl)}; pass an hbDNNInferCtrlParam.")
     check_schedule(given.bpuCoreId, given.priority)
     if not 0 <= given.dspCoreId < 1 << MAX_CORES:
-        raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
+        raise bad_argument(f"dspCoreId is {given.dspCoreId}; use HB_DSP_CORE_ANY (0) or a mask of cores.")
     return hbDNNInferCtrlParam.from_buffer_copy(given)
 
 
@@ -59,14 +59,14 @@ def check_schedule(bpu_core_id: int, priority: int) -> None:
     """
     if not 0 <= bpu_core_id <= ALL_CORES:
         raise bad_argument(
-            f"bpuCoreId is {bpu_core_id}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
+            f"bpuCoreId is {bpu_core_id}; use HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
         )
     if not 0 <= priority <= 255:
-        raise bad_argument(f"The priority is {priority}; write 0 to 255.")
+        raise bad_argument(f"The priority is {priority}, but must be 0 to 255.")
 
 
 def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
-    """The caller's tensors, to be indexed: of an array, a list, one structure, a pointer, or a pointer to a pointer.
+    """Return the caller's tensors, indexable, from an array, list, structure, pointer, or pointer to a pointer.
 
     Raises:
         ModelError: INVALID_ARGUMENT: NULL, or not a tensor.
@@ -88,19 +88,19 @@ def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
 
 
 def out_behind(given: Any, kind: Any, name: str) -> Any:
-    """The structure to be filled: itself, ``byref()`` or a pointer.
+    """Return the structure to fill: itself, ``byref()`` or a pointer.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
     found = deref(given, kind)
     if found is None:
-        raise bad_argument(f"{name} is {short_repr(given)}; pass a {kind.__name__} to be filled.")
+        raise bad_argument(f"{name} is {short_repr(given)}; pass a {kind.__name__} to fill.")
     return found
 
 
 def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
-    """The handle in an argument: a handle object or a number; None for NULL."""
+    """Return the handle in an argument, a handle object or a number; None for NULL."""
     found = deref(given, kind)
     if found is not None:
         return found.value
@@ -108,14 +108,14 @@ def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
 
 
 def first_of(given: Any, count: object, name: str) -> list[Any]:
-    """The first ``count`` entries of an array, a list, or behind a pointer; ``byref()`` of one value has one.
+    """Return the first ``count`` entries of an array, list or pointer; ``byref()`` of a value has one.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
     number = integer(count)
     if number is None or number < 1:
-        raise bad_argument(f"The count is {short_repr(count)}; write how many models there are, at least 1.")
+        raise bad_argument(f"The count is {short_repr(count)}, but must be the number of models, at least 1.")
     if given is None or isinstance(given, (str, bytes)):
         raise bad_argument(f"{name} is {short_repr(given)}; pass an array or a list of {number}.")
     found = getattr(given, "_obj", given)
@@ -128,7 +128,7 @@ def first_of(given: Any, count: object, name: str) -> list[Any]:
 
 
 def filled(given: Any, what: str) -> Any:
-    """A text or a c_char_p that is not empty.
+    """Return a nonempty string from text or a c_char_p.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -140,7 +140,7 @@ def filled(given: Any, what: str) -> Any:
 
 
 def path_behind(given: Any) -> Path:
-    """A file name, of str, bytes, Path or c_char_p.
+    """Return a file name from str, bytes, Path or c_char_p.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -151,13 +151,13 @@ def path_behind(given: Any) -> Path:
     text = os.fsdecode(name)
     if "\0" in text:
         raise bad_argument(
-            f"The file name {short_repr(name)} has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."
+            f"The file name {short_repr(name)} has a zero byte; pass a model's bytes with hbDNNInitializeFromDDR."
         )
     return Path(text)
 
 
 def text_behind(given: Any) -> str:
-    """A model's name, of str, bytes or c_char_p.
+    """Return a model name from str, bytes or c_char_p.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -167,7 +167,7 @@ def text_behind(given: Any) -> str:
 
 
 def milliseconds(timeout: object) -> int:
-    """Milliseconds that fit a C int.
+    """Return milliseconds clamped to a C int.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -175,6 +175,6 @@ def milliseconds(timeout: object) -> int:
     whole = integer(timeout)
     if whole is None:
         if isinstance(timeout, (str, bytes)) or timeout is None:
-            raise bad_argument(f"The timeout is {short_repr(timeout)}; write milliseconds.")
+            raise bad_argument(f"Invalid timeout {short_repr(timeout)}: use milliseconds.")
         whole = math.ceil(min(float(cast("Any", timeout)), _MAX_WAIT_MS))
     return min(whole, _MAX_WAIT_MS)

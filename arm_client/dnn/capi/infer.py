@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def job_of(loaded: Loaded, bound: BoundTensors, ctrl: hbDNNInferCtrlParam) -> Inference:
-    """An inference over the tensors.
+    """Return an inference over the tensors.
 
     Raises:
-        ModelError: as ``look_at_inputs``.
+        ModelError: as for ``look_at_inputs``.
     """
     look_at_inputs(bound.inputs)
     return _Inference(loaded.model.plan, bound, ctrl)
@@ -41,7 +41,7 @@ class _Inference:
     def begin(self, stop: Stop, begun: Begun) -> None:
         """Pass it to the board's cores; if that fails, ``__call__`` tries again and reports why.
 
-        Not if inputs must be prepared first, which takes a while: another thread does that.
+        Skipped if inputs must be prepared first, which takes a while and is done in another thread.
         """
         if self._bound.arrays is None:
             return

@@ -1,6 +1,6 @@
-"""hbDNNResize: X3's call that scales a picture, or a region of it, in its own task. hbDNNRoiInfer has replaced it.
+"""hbDNNResize: the X3's call that scales a picture, or a region of it, in its own task; superseded by hbDNNRoiInfer.
 
-Limits are those of the DNN API manual (X3); the arithmetic is that of hbDNNRoiInfer's resizer.
+Limits come from the DNN API manual (X3); the arithmetic is that of hbDNNRoiInfer's resizer.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from hbrt.models.run.stop import Stop
 
 MAX_SIDE = 4080
-"""Width of the picture, and both sides of the result."""
+"""Limit of the picture's width and of both sides of the result."""
 
 MIN_STRIDE, MAX_STRIDE, STRIDE_MULTIPLE = 16, 4080, 16
-"""Of the picture: W of alignedShape, in pixels."""
+"""Stride of the picture: W of alignedShape, in pixels."""
 
 MAX_SMALLER, MAX_LARGER = 185, 256
-"""result / region lies in [1 / 185, 256)."""
+"""result / region must be in [1 / 185, 256)."""
 
 _IMAGES = {kind.value: kind for kind in hbDNNDataType if kind.name.startswith("HB_DNN_IMG_TYPE_")}
 
@@ -52,23 +52,23 @@ _IMAGES = {kind.value: kind for kind in hbDNNDataType if kind.name.startswith("H
 def hbDNNResize(
     task: hbDNNTaskHandle_t, output: hbDNNTensor, input: hbDNNTensor, roi: hbDNNRoi | None, ctrl: hbDNNResizeCtrlParam
 ) -> None:
-    """Submit a task that scales a picture, by bilinear interpolation with corner on corner.
+    """Submit a task that scales a picture by bilinear interpolation with aligned corners.
 
     Args:
         task: Out: handle, for hbDNNWaitTaskDone and hbDNNReleaseTask.
-        output: Destination: a picture of the input's type, with batch 1. Its validShape has the sides of the result, W
-            of its alignedShape the stride. Bytes between the rows are left as they are.
+        output: Destination: a picture of the input's type, with batch 1. Its validShape has the size of the result, W
+            of its alignedShape the stride. Bytes between the rows are left unchanged.
         input: The picture, described likewise.
         roi: The source region, inside the picture, corners included; None (NULL) for the whole picture.
         ctrl: BPU cores and priority; resizeType is HB_DNN_RESIZE_TYPE_BILINEAR.
 
     Returns:
         0; HB_DNN_INVALID_ARGUMENT with the violated limit: docs/dnn-tensors.md lists them;
-        HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 resize tasks are alive; HB_DNN_API_USE_ERROR: *task is one that lives.
+        HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 resize tasks are alive; HB_DNN_API_USE_ERROR: *task is a live task.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.6 hbDNNResize of the X3,
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/dnn_resize
-    Emulator: rounding and edges, as of hbDNNRoiInfer.
+    Emulator: rounding and edges are those of hbDNNRoiInfer.
     """
     out = out_behind(task, hbDNNTaskHandle_t, "task")
     how = deref(ctrl, hbDNNResizeCtrlParam)
@@ -82,10 +82,10 @@ def hbDNNResize(
     target, to_planes = _picture("output", output, ddr)
     if source.tensor_type != target.tensor_type:
         raise bad_argument(
-            f"The input is {source.tensor_type.name} and the output {target.tensor_type.name}; both have one type."
+            f"The input is {source.tensor_type.name}, but the output {target.tensor_type.name}; types must match."
         )
     if len(source.planes) != len(target.planes):
-        raise bad_argument("The input and the output are of different layouts; both are NHWC, or both NCHW.")
+        raise bad_argument("The input and output layouts differ; both must be NHWC, or both NCHW.")
     region = _region(roi, source)
     _check_sides(region, target)
 
@@ -112,12 +112,12 @@ class _Resize:
             plane[...] = result
 
     def ranges(self) -> Ranges:
-        """The rows of both."""
+        """Memory of the rows of both."""
         return self.used
 
 
 def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...]]:
-    """A caller's picture, and its planes in memory."""
+    """Return a caller's picture and its planes in memory."""
     tensor = deref(given, hbDNNTensor)
     if tensor is None:
         raise bad_argument(f"The {name} is {short_repr(given)}; pass an hbDNNTensor.")
@@ -127,17 +127,17 @@ def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...
         raise bad_argument(f"The {name} has the tensorType {view.tensor_type}; hbDNNResize takes HB_DNN_IMG_TYPE_*.")
     layout = tensor.properties.tensorLayout
     if layout not in {hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC, hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW}:
-        raise bad_argument(f"The {name} has the tensorLayout {layout}; write HB_DNN_LAYOUT_NHWC or HB_DNN_LAYOUT_NCHW.")
+        raise bad_argument(f"The {name} has the tensorLayout {layout}; use HB_DNN_LAYOUT_NHWC or HB_DNN_LAYOUT_NCHW.")
     is_planes = layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
     channels = 1 if kind == hbDNNDataType.HB_DNN_IMG_TYPE_Y else 3
     if len(view.valid) != 4 or view.valid[0] != 1 or view.valid[1 if is_planes else 3] != channels:
         form = f"(1, {channels}, H, W)" if is_planes else f"(1, H, W, {channels})"
-        raise bad_argument(f"The {name} has the validShape {list(view.valid)}; one picture of {kind.name} is {form}.")
+        raise bad_argument(f"The {name} has the validShape {list(view.valid)}; one {kind.name} picture has {form}.")
     (picture,) = pictures_of(name, kind, hbDNNTensorLayout(layout), view.valid, view.aligned, view.mems)
     if picture.width > MAX_SIDE or (name == "output" and picture.height > MAX_SIDE):
         raise bad_argument(
-            f"The {name} is {picture.width} pixels wide and {picture.height} high; hbDNNResize takes pictures up to "
-            f"{MAX_SIDE} wide, and makes them up to {MAX_SIDE} wide and high."
+            f"The {name} is {picture.width} pixels wide and {picture.height} high; hbDNNResize accepts pictures up to "
+            f"{MAX_SIDE} wide, and produces up to {MAX_SIDE} x {MAX_SIDE}."
         )
     stride = view.aligned[3 if is_planes else 2]
     if name == "input" and (not MIN_STRIDE <= stride <= MAX_STRIDE or stride % STRIDE_MULTIPLE):
@@ -149,7 +149,7 @@ def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...
 
 
 def _region(given: Any, picture: Picture) -> Region:
-    """The source region: the whole picture for NULL."""
+    """Return the source region: the whole picture for NULL."""
     whole = Region(0, 0, picture.width - 1, picture.height - 1)
     if given is None or (isinstance(given, ctypes.POINTER(hbDNNRoi)) and not bool(given)):
         return whole
@@ -169,7 +169,7 @@ def _check_sides(region: Region, target: Picture) -> None:
     for side, source, wanted in (("width", region.width, target.width), ("height", region.height, target.height)):
         if wanted * MAX_SMALLER < source or wanted >= source * MAX_LARGER:
             raise bad_argument(
-                f"A {side} of {source} cannot become {wanted}: result / region must lie in [1/{MAX_SMALLER}, "
+                f"Cannot scale a {side} of {source} to {wanted}: result / region must be in [1/{MAX_SMALLER}, "
                 f"{MAX_LARGER})."
             )
 
@@ -177,7 +177,7 @@ def _check_sides(region: Region, target: Picture) -> None:
 def _scaled(
     planes: tuple[Bytes, ...], picture: Picture, region: Region, sides: tuple[int, int]
 ) -> list[NDArray[np.uint8]]:
-    """The result's planes."""
+    """Return the result's planes."""
     if picture.tensor_type in PLANAR:
         return resize(planes, region, sides)
     if len(planes) == 3:

@@ -1,4 +1,4 @@
-"""hbDNNRoiInfer: regions of pictures through a model whose inputs come from the resizer."""
+"""hbDNNRoiInfer: run a model whose inputs come from the resizer on regions of pictures."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def hbDNNRoiInfer(
 
     Args:
         task: As hbDNNInfer's.
-        output: One tensor an output. Its memory holds output_batch elements: the batch, filled up to whole runs of the
-            model; elements after the batch are not valid. validShape may be left as in the model, or its first size may
+        output: One tensor per output. Its memory holds output_batch elements: the batch, filled up to whole runs of the
+            model; elements after the batch are invalid. validShape may be left as in the model, or its first size may
             be output_batch.
         input: Tensors of all inputs for the first element of the batch, then for the second, and so on. A resizer
-            input's tensor holds one picture: its sides are in validShape, its stride is W of alignedShape. If
-            validShape is left as queried, the sides are in alignedShape.
+            input's tensor holds one picture: its size is in validShape, its stride is W of alignedShape. If validShape
+            is left as queried, the size is in alignedShape.
         rois: Regions in the order of the resizer inputs among `input`; an array of hbDNNRoi or a list.
         roiCount: Number of regions: the number of resizer inputs times the batch, which is 1..255.
         model: A model with at least one input whose source is the resizer.
@@ -80,14 +80,14 @@ def hbDNNRoiInfer(
 
 
 def regions_behind(rois: Any, count: object) -> list[Region]:
-    """The caller's regions.
+    """Return the caller's regions.
 
     Raises:
         ModelError: INVALID_ARGUMENT: NULL, no regions, or fewer than the count.
     """
     number = integer(count)
     if number is None or number < 1:
-        raise bad_argument(f"roiCount is {short_repr(count)}; write how many regions there are, at least 1.")
+        raise bad_argument(f"roiCount is {short_repr(count)}, but must be the number of regions, at least 1.")
     found = referent(rois)
     if isinstance(found, hbDNNRoi):
         found = [found]
@@ -145,10 +145,10 @@ class _Regions:
     runs: int
     model_batch: int
     ctrl: hbDNNInferCtrlParam
-    used: Ranges  # by the inputs
+    used: Ranges  # from the inputs
 
     def begin(self, _stop: Stop, _begun: Begun) -> None:
-        """Nothing begins before the task runs: there may be several runs."""
+        """Start nothing before the task runs, since there may be several runs."""
 
     def __call__(self, stop: Stop) -> None:
         parts: list[dict[str, NDArray[Any]]] = []
@@ -174,17 +174,17 @@ def _is_resizer(spec: TensorSpec) -> bool:
 
 
 def _model_batch(model: LoadedModel) -> int:
-    """The batch that the model was compiled with: the first size of every input.
+    """Return the batch that the model was compiled with: the first size of every input.
 
     Raises:
-        ModelError: INVALID_ARGUMENT: inputs that differ in it.
+        ModelError: INVALID_ARGUMENT: it differs between inputs.
     """
     batch = next(spec.graph_shape[0] for spec in model.inputs if _is_resizer(spec))
     for spec in model.inputs:
         if spec.graph_shape[:1] != (batch,):
             raise bad_argument(
-                f"The resizer inputs have batch {batch}, and the input {spec.name!r} has the shape "
-                f"{list(spec.graph_shape)}; hbDNNRoiInfer needs one batch in all: compile the model with input_batch."
+                f"The resizer inputs have batch {batch}, but the input {spec.name!r} has the shape "
+                f"{list(spec.graph_shape)}; hbDNNRoiInfer needs equal batches: compile the model with input_batch."
             )
     return batch
 
@@ -192,7 +192,7 @@ def _model_batch(model: LoadedModel) -> int:
 def _elements(
     model: LoadedModel, input: Sequence[hbDNNTensor], regions: Sequence[Region], batch: int, ddr: Ddr
 ) -> list[list[Make]]:
-    """For each element of the batch, the functions that make each input, with batch 1."""
+    """Return, for each batch element, the functions that create each input with batch 1."""
     specs = [one_of_batch(spec) for spec in model.inputs]
     remaining = iter(regions)
     elements = []
@@ -217,7 +217,7 @@ def _elements(
 
 
 def _gather(spec: TensorSpec, at: int, chosen: Sequence[Sequence[Make]]) -> NDArray[Any]:
-    """One input of one run. Elements after the batch are zeros; the model's results for them are not valid."""
+    """One input of one run. Elements after the batch are zeros; the model's results for them are invalid."""
     if spec.graph_shape[0] == 1:
         return chosen[0][at]()
     result = np.zeros(spec.graph_shape, spec.graph_dtype)
@@ -249,7 +249,7 @@ def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, 
         (copy.properties.validShape, spec.valid_shape),
         (copy.properties.alignedShape, spec.aligned_shape),
     ):
-        # Left as the model has it, or as padded by the runtime: the batch alone is different.
+        # Unchanged from the model, or padded by the runtime: only the batch differs.
         if shape_in(shape)[:1] == own[:1]:
             shape.dimensionSize[0] = batch
     return target_of(wide, copy, ddr)

@@ -1,4 +1,4 @@
-"""State of this process's C names: loaded models, tasks, and the board with the tensors' memory."""
+"""State behind this process's C names: loaded models, tasks, and the board with the tensors' memory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DnnRuntime:
         self.tasks = Tasks()
 
     def initialize(self, sources: Sequence[Path | bytes | memoryview]) -> int:
-        """Load models; the packed handle.
+        """Load models; returns the packed handle.
 
         Raises:
             ModelError: a model was refused, with the reason; MODEL_NUMBER_EXCEED_LIMIT; a plugin does not load, or an
@@ -93,12 +93,12 @@ class DnnRuntime:
         """Release the models of a packed handle.
 
         Raises:
-            ModelError: INVALID_PACKED_DNN_HANDLE; MODEL_IS_RUNNING while a task that has not ended uses one of them.
+            ModelError: INVALID_PACKED_DNN_HANDLE; MODEL_IS_RUNNING while an unfinished task uses one of them.
         """
         packed = self.packed.get(handle)
         self.tasks.retire([one.model for one in packed.models])
         if handle is None or self.packed.remove(handle) is None:
-            self.packed.get(handle)  # another thread released it: says so
+            self.packed.get(handle)  # another thread released it: report that
         for one in packed.models:
             self.models.remove(one.handle)
             one.model.close()
@@ -111,7 +111,7 @@ class DnnRuntime:
 
 
 def device_memory() -> Ddr:
-    """The DDR with this process's hbSys* memory.
+    """Return the DDR with this process's hbSys* memory.
 
     Raises:
         ModelError: INVALID_ARGUMENT if there is none; the board's status if it is gone.
@@ -130,7 +130,7 @@ def device_memory() -> Ddr:
 
 
 def look_at_inputs(ranges: Ranges) -> None:
-    """Strict mode: warn the program about input tensors that it wrote and did not clean.
+    """Strict mode: warn the program about input tensors that it wrote but did not clean.
 
     Raises:
         ModelError: HB_DNN_INVALID_ARGUMENT under fail-fast.

@@ -83,10 +83,10 @@ def begin() -> None:
     from arm_client.session.session import default
 
     try:
-        session = default()  # models need its memory anyway
+        session = default()  # models need the board's memory anyway
         was_on = ask(session.link.paths, "trace", do="on", events=0)["was_on"]
     except BoardError as error:
-        environment.warn(f"No trace is kept: {error}")
+        environment.warn(f"Not tracing: {error}")
         return
     if session.link.on_asked is not None:
         session.link.on_asked()
@@ -94,13 +94,13 @@ def begin() -> None:
 
 
 def _end(pid: int, session: Session, do: str, file: Path) -> None:
-    """Write the trace, while the board is still there."""
+    """Write the trace while the board is still running."""
     if os.getpid() != pid:
         return
     try:
         directory = ask(session.link.paths, "trace", do=do, events=0)["directory"]
         if file.exists():
-            raise WrongUseError(f"{file} has been made meanwhile.")
+            raise WrongUseError(f"{file} has been created meanwhile.")
         save(Path(directory), file)
     except BoardError as error:
         environment.warn(f"The trace is lost: {error}")

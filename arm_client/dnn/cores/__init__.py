@@ -1,1 +1,1 @@
-"""The virtual BPU cores and the tasks that they run."""
+"""The virtual BPU cores and their tasks."""

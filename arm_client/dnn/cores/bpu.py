@@ -1,13 +1,13 @@
 """The order of this process's tasks, and the threads that run them.
 
-Tasks that this process itself runs take turns on two cores. Who is next: larger priority, then smaller customId, then
+Tasks that this process runs itself take turns on two cores, ordered by larger priority, then smaller customId, then
 submission. 255 is the largest priority and goes first; it does not preempt running work, which only a release ends.
 Work on the board's cores is not ordered here: their mailbox orders it across all programs.
 
-Waking a thread and being woken by it takes longer than a tiny model. So a thread that waits for work that is next may
-run it itself, unless another thread has started it.
+Waking a thread and being woken by it takes longer than a tiny model. So a thread waiting for the next work may run it
+itself, unless another thread has started it.
 
-The thread that does so may be the main one, in which Ctrl-C raises after any call, including calls in here. So related
+That may be the main thread, in which Ctrl-C can raise after any call, including calls in here. So related
 state changes without a call in between (``del`` and item assignment, then one call), and each change can be repeated.
 """
 
@@ -25,11 +25,11 @@ _NO_CORE = -1
 
 
 class Work(Protocol):
-    """What is run.
+    """A piece of work.
 
     Attributes:
         is_submitted: Set once it is queued; an interrupt may come before that.
-        runs_elsewhere: Whether the board's cores run it, so that it is not ordered here.
+        runs_elsewhere: Whether the board's cores run it, in which case it is not ordered here.
     """
 
     is_submitted: bool
@@ -41,13 +41,13 @@ class Work(Protocol):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """The smallest runs first."""
+        """Sort key; the smallest runs first."""
 
     def run(self, core: int) -> None:
-        """Run to the end; may not raise in a thread of the runtime's own."""
+        """Run to completion; must not raise in the runtime's own threads."""
 
     def interrupted(self, error: BaseException) -> None:
-        """The thread that runs it was interrupted, perhaps before it ran: end it if it has not ended."""
+        """Handle an interrupt of the running thread, perhaps before it ran: end the work if it has not ended."""
 
 
 class Bpu:
@@ -56,15 +56,15 @@ class Bpu:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ready: list[Work] = []
-        self._idle: dict[int, bool] = dict.fromkeys(range(CORE_COUNT), True)  # idle for the longest time first
-        self._assigned: dict[Work, int] = {}  # the core of what no thread has begun, though its turn has come
-        self._running: dict[Work, int] = {}  # the core of what some thread runs
+        self._idle: dict[int, bool] = dict.fromkeys(range(CORE_COUNT), True)  # longest idle first
+        self._assigned: dict[Work, int] = {}  # core of work whose turn has come but that no thread has started
+        self._running: dict[Work, int] = {}  # core of work that a thread is running
         self._running_on: dict[int, int] = {}  # core by thread
-        self._calls: SimpleQueue[Work | None] = SimpleQueue()  # what a thread of the runtime is to run; None ends one
+        self._calls: SimpleQueue[Work | None] = SimpleQueue()  # work for the runtime's threads; None ends one
         self._threads: list[threading.Thread] = []
-        self._free_threads = 0  # of those, how many nothing was given to
+        self._free_threads = 0  # how many of those are idle
         self._is_closed = False
-        # While a trace is on: called with a core and its work when it begins, and what it returns at the end.
+        # While tracing: called with a core and its work at the start; its result is called at the end.
         self.on_run: Callable[[int, Work], Callable[[], None]] | None = None
 
     def submit(self, work: Work, *, is_awaited: bool = False) -> None:
@@ -72,7 +72,7 @@ class Bpu:
 
         Args:
             work: The work.
-            is_awaited: The calling thread next calls ``run_inline`` or ``cancel``: no other need wake.
+            is_awaited: The calling thread next calls ``run_inline`` or ``cancel``, so no other need wake.
         """
         with self._lock:
             core = _NO_CORE
@@ -88,7 +88,7 @@ class Bpu:
             work.is_submitted = True
 
     def ring(self, work: Work) -> None:
-        """Let a thread of the runtime run work that was submitted as awaited, unless another thread does."""
+        """Have a runtime thread run work that was submitted as awaited, unless another thread runs it."""
         with self._lock:
             if work in self._assigned:
                 self._hand(work)
@@ -100,7 +100,7 @@ class Bpu:
 
         Args:
             work: The work.
-            free_threads: 1 for a thread of the runtime's own, which then is free for what follows.
+            free_threads: 1 for one of the runtime's own threads, which is then free for later work.
         """
         try:
             with self._lock:
@@ -144,11 +144,11 @@ class Bpu:
         return self._running_on.get(threading.get_ident(), _NO_CORE)
 
     def is_own_thread(self) -> bool:
-        """Whether the calling thread is one of the runtime's own, and not one that runs inline."""
+        """Whether the calling thread is one of the runtime's own, rather than one that runs inline."""
         return threading.current_thread() in self._threads
 
     def close(self, give_up: Callable[[], None]) -> None:
-        """End the threads; ``give_up`` is called first, and ends the running work."""
+        """End the threads; calls ``give_up`` first, which ends the running work."""
         with self._lock:
             self._is_closed = True
             self._ready.clear()
@@ -163,7 +163,7 @@ class Bpu:
                 thread.join(max(end_s - time.monotonic(), 0))
 
     def _hand(self, work: Work) -> None:
-        """Let a thread of the runtime run it; under the lock."""
+        """Have a runtime thread run it; call with the lock held."""
         if self._free_threads:
             self._free_threads -= 1
             self._calls.put(work)
@@ -174,7 +174,7 @@ class Bpu:
         thread.start()
 
     def _ring_all(self) -> None:
-        """After an interrupt, which may have come before a thread was notified; doing it twice is harmless."""
+        """Recover from an interrupt, which may have come before a thread was notified; harmless if repeated."""
         with self._lock:
             for work in self._assigned:
                 self._hand(work)
@@ -200,7 +200,7 @@ class Bpu:
                 self._running_on[here] = before
 
     def _go_on(self, work: Work, free_threads: int = 0) -> None:
-        """After a run: its core takes the next queued work, or becomes idle. Again does nothing."""
+        """After a run, let its core take the next queued work or become idle; does nothing if repeated."""
         with self._lock:
             core = self._running.get(work, CORE_COUNT)
             if core == CORE_COUNT:

@@ -6,13 +6,13 @@ import threading
 
 
 class OneShot:
-    """An event that is set once, and that threads wait for: one lock, at half the price of threading.Event.
+    """An event that is set once: a single lock, at half the cost of threading.Event.
 
     Once it is set, each thread that passes the lock releases it for the next one. Releasing a free lock is harmless, so
-    an interrupted thread, at any point, releases it as well.
+    a thread interrupted at any point releases it as well.
 
     Attributes:
-        is_set: Whether it is set. An attribute, as a call would leave room for an interrupt.
+        is_set: Whether it is set. An attribute, since a call could be interrupted.
     """
 
     __slots__ = ("_lock", "is_set")
@@ -28,7 +28,7 @@ class OneShot:
         try:  # noqa: SIM105 - suppress() is a call, after which an interrupt may come
             self._lock.release()
         except RuntimeError:
-            pass  # a waiting thread saw it set, and was quicker
+            pass  # a waiting thread saw it set and was faster
 
     def wait(self, seconds: float) -> bool:
         """Wait, forever with -1; returns whether it is set."""
@@ -37,7 +37,7 @@ class OneShot:
             return True
         try:
             self._lock.acquire(timeout=seconds)
-        finally:  # no call of ours between the two: an interrupt comes after a call
+        finally:  # no Python call between the two, since an interrupt comes after a call
             if self.is_set:
                 try:  # noqa: SIM105 - as above
                     self._lock.release()

@@ -1,4 +1,4 @@
-"""Model tasks: made, queued, run, waited for, released. Every misuse has its own status and sentence."""
+"""Model tasks: creation, queueing, running, waiting, release. Every misuse has its own status and message."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 MAX_TASKS = 32
 MAX_CHAINED = 255
 _NO_TIME_MS = 0.001
-_ENDING_MS = 10_000  # of a run whose process ends
-SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
-_WAKING_S = 1.0  # of a thread on a busy machine
+_ENDING_MS = 10_000  # for a run whose process ends
+SHORT_NS = 2_000_000  # for a run that a waiting thread does inline, since it handles no signals meanwhile
+_WAKING_S = 1.0  # for a thread on a busy machine
 Callback = Callable[[int], None]
 
 
 class _Told(NamedTuple):
-    """A callback that is due; in the order of the calls."""
+    """A callback that is due, in call order."""
 
     ended_ns: int
     number: int
@@ -55,7 +55,7 @@ class Steady(Protocol):
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether the board's cores run it, or a part of it, and order that among the tasks of all programs."""
+        """Whether the board's cores run any of it, ordered among the tasks of all programs."""
 
 
 class TaskModel(Protocol):
@@ -77,20 +77,20 @@ class Job(Protocol):
         """Do it, until ``stop`` is set."""
 
     def ranges(self) -> Ranges:
-        """The memory that it reads and writes: (physical address, bytes)."""
+        """The memory it reads and writes: (physical address, bytes)."""
 
 
 class Inference(Job, Protocol):
     """The work of a model."""
 
     def begin(self, stop: Stop, begun: Begun) -> None:
-        """Pass it to the board's cores, which start at once; calling it then finishes it."""
+        """Pass it to the board's cores, which start at once; calling the job then finishes it."""
 
 
 class State(IntEnum):
-    """Life of a task."""
+    """States of a task."""
 
-    OPEN = 0  # more inferences are to be added
+    OPEN = 0  # more inferences will be added
     READY = 1
     RUNNING = 2
     DONE = 3
@@ -122,7 +122,7 @@ class Task:
         self._tasks = tasks
         self.where = where
         self.jobs: list[Job] = []
-        self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
+        self.kept: list[tuple[int, int, Callable[[], None]]] = []  # releases of memory freed meanwhile
         self.models: list[TaskModel] = []
         self.stop = Stop()
         self.end = OneShot()
@@ -138,7 +138,7 @@ class Task:
         self.state = State.RUNNING
         status, text = 0, ""
         if self.callback is not None and self.begun is not None and self.begun.wait(0):
-            self.ended_ns = self.begun.ended_ns()  # which the job's end forgets
+            self.ended_ns = self.begun.ended_ns()  # which the end of the job clears
         try:
             for job in self.jobs:
                 if self.stop.is_set:
@@ -150,13 +150,13 @@ class Task:
             let_out(error)
             if not isinstance(error, Exception) and not self._tasks.bpu.is_own_thread():
                 raise
-            status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
+            status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # a core survives whatever a layer raises
         if model is not None and self.begun is None:
             model.last_run_ns = time.monotonic_ns() - begin
         self._tasks.end(self, status, text)
 
     def interrupted(self, error: BaseException) -> None:
-        """End it, if it has not ended."""
+        """End it unless it has ended."""
         self._tasks.end(self, Status.HB_DNN_RUN_TASK_FAILED, _raised(error))
 
 
@@ -188,29 +188,29 @@ class Tasks:
         custom_id: int = 0,
         is_awaited: bool = False,
     ) -> None:
-        """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
+        """Add an inference to a new task, or to one that expects more; submits the task with the last one.
 
         Args:
             out: Null for a new task: its handle is written here as soon as it exists, so that an interrupted program
                 can release it. Otherwise a task whose inferences so far were all added with ``more``.
-            job: Runs the inference; given the Stop of the task.
+            job: Runs the inference; receives the task's Stop.
             model: Counted as in use until the task has ended.
             count: The inference's count in a chain: one, or one per ROI.
             is_last: Submit now; otherwise the task waits for more.
             core_mask: Cores that may run it, 0 for any. As for priority and custom_id, the last call's value applies.
             priority: 0..255, larger first.
             custom_id: Smaller first.
-            is_awaited: The caller waits for it next, without a time limit, or releases it.
+            is_awaited: The caller will next wait for it without a time limit, or release it.
 
         Raises:
-            ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
+            ModelError: API_USE_ERROR: the handle is not null and expects no more; TASK_NUM_EXCEED_LIMIT: 32 are alive;
                 TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255; INVALID_DNN_HANDLE: the model was retired.
         """
         handle = out.value
         with self._lock:
             if model.is_retired:
                 raise ModelError(
-                    Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released while this call began."
+                    Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released as this call began."
                 )
             task = self._awaiting(handle) if handle else self._new()
             _check_length(task.count + count)
@@ -241,16 +241,16 @@ class Tasks:
         self.bpu.submit(task, is_awaited=is_awaited and task.is_short)
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
-        """Submit a task that resizes a picture; it has no model, and is counted separately from tasks with one.
+        """Submit a task that resizes a picture; it has no model and is counted separately.
 
         Args:
             out: Its handle is written here. Any value there is overwritten, unless it is a live task's handle.
-            job: Resizes; given the Stop of the task.
+            job: Resizes the picture; receives the task's Stop.
             core_mask: As for ``add``.
             priority: As for ``add``.
 
         Raises:
-            ModelError: API_USE_ERROR: the handle is of a live task; TASK_NUM_EXCEED_LIMIT: 32 are alive.
+            ModelError: API_USE_ERROR: the handle belongs to a live task; TASK_NUM_EXCEED_LIMIT: 32 are alive.
         """
         with self._lock:
             if self._handles.find(out.value) is not None:
@@ -268,7 +268,7 @@ class Tasks:
         self.bpu.submit(task)
 
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
-        """Wait for a task; <= 0 forever. Its status and sentence.
+        """Wait for a task, forever if <= 0; returns its status and message.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it is still waiting for inferences, or would wait for
@@ -278,7 +278,7 @@ class Tasks:
         if not task.is_submitted and task.state != State.DONE:
             raise ModelError(
                 Status.HB_DNN_API_USE_ERROR,
-                f"The task {task.handle:#x} still awaits inferences: it was made with more = 1 at {task.where}. "
+                f"The task {task.handle:#x} still expects inferences: it was created with more = 1 at {task.where}. "
                 "Add the last one with more = 0 first.",
             )
         if task.state != State.DONE:
@@ -292,21 +292,21 @@ class Tasks:
         if not is_over or not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
-                f"The task {task.handle:#x} did not end within {timeout_ms} ms; it keeps running: release it.",
+                f"The task {task.handle:#x} did not finish within {timeout_ms} ms and keeps running: release it.",
             )
         return task.status, task.text
 
     def release(self, handle: int | None) -> None:
         """Release a task. A queued task is canceled; a running one ends at the next node, which this call waits for.
 
-        So after a release, nothing writes to the task's tensors anymore.
+        After a release, nothing writes to the task's tensors.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE.
         """
         task = self._handles.get(handle)
         if self._handles.remove(task.handle) is None:
-            self._handles.get(handle)  # another thread released it: says so
+            self._handles.get(handle)  # another thread released it: report that
         self._end_over(task)
         task.is_released = True
         if task.end.is_set:
@@ -319,7 +319,7 @@ class Tasks:
                 task.end.wait(-1)
 
     def set_callback(self, handle: int | None, callback: Callback) -> None:
-        """Have ``callback(status)`` called, in a thread of the runtime, when the task has ended; the last one set is.
+        """Call ``callback(status)`` in a thread of the runtime when the task has ended; only the last one is called.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE.
@@ -336,7 +336,7 @@ class Tasks:
             self.bpu.submit(task)
 
     def check(self, handle: int | None) -> None:
-        """Whether a handle is a live one.
+        """Check whether a handle is live.
 
         Raises:
             ModelError: INVALID_TASK_HANDLE.
@@ -344,14 +344,14 @@ class Tasks:
         self._handles.get(handle)
 
     def live_handles(self) -> list[int]:
-        """Handles of all tasks that were not released, the oldest first."""
+        """Return the handles of all unreleased tasks, oldest first."""
         return [task.handle for task in self._handles.values()]
 
     def retire(self, models: Sequence[TaskModel]) -> None:
-        """No task may use these models anymore.
+        """Prevent any further use of these models by tasks.
 
         Raises:
-            ModelError: MODEL_IS_RUNNING: a task that has not ended uses one of them; nothing has changed.
+            ModelError: MODEL_IS_RUNNING: an unfinished task uses one of them; nothing has changed.
         """
         for task in list(self._unended):
             self._end_over(task)
@@ -360,26 +360,26 @@ class Tasks:
                 if any(model in task.models for task in self._unended):
                     raise ModelError(
                         Status.HB_DNN_MODEL_IS_RUNNING,
-                        f"The model {model.name!r} is used by a task that has not ended; wait for it or release it.",
+                        f"The model {model.name!r} is in use by an unfinished task; wait for it or release it.",
                     )
             for model in models:
                 model.is_retired = True
 
     @property
     def is_locked(self) -> bool:
-        """Whether a thread is in the middle of a change: a finalizer that runs there would wait for itself."""
+        """Whether a thread is in the middle of a change: a finalizer that runs there would deadlock."""
         return self._lock.locked()
 
     def user_of(self, phy_addr: int, size_bytes: int) -> tuple[str, str] | None:
-        """The task that has not ended and reads or writes any of this memory, and where it was made; or None."""
-        # Without the lock: a signal's handler that frees memory may come in the middle. ``keep`` looks again, with it.
+        """Return the unfinished task that uses any of this memory, and where it was created; or None."""
+        # Without the lock: a signal handler that frees memory may interrupt it. ``keep`` checks again, with the lock.
         task = self._using(phy_addr, size_bytes)
         if task is None:
             return None
         return " and ".join(f"a run of model {one.name!r}" for one in task.models) or "a resize task", task.where
 
     def keep(self, phy_addr: int, size_bytes: int, release: Callable[[], None]) -> bool:
-        """Have ``release`` called at the end of the task that uses this memory; returns False if none does anymore."""
+        """Call ``release`` when the task that uses this memory ends; returns False if no task uses it anymore."""
         with self._lock:
             task = self._using(phy_addr, size_bytes)
             if task is None:
@@ -395,7 +395,7 @@ class Tasks:
         if task.begun is not None:
             task.begun.close()
         with self._lock:
-            self._unended.discard(task)  # first: from here on no memory is kept for it
+            self._unended.discard(task)  # first: from here on, no memory is kept for it
         while task.kept:
             phy_addr, size_bytes, release = task.kept.pop()
             if not self.keep(phy_addr, size_bytes, release):  # another task may use it too
@@ -411,7 +411,7 @@ class Tasks:
             self._tell(task)
 
     def close(self) -> None:
-        """End everything: running tasks are stopped, waiting ones fail."""
+        """End everything: stop running tasks, fail waiting ones."""
 
         def give_up() -> None:
             for task in self._handles.values():
@@ -464,7 +464,7 @@ class Tasks:
                 held = ", ".join(f"{count} by {place}" for place, count in places)
                 raise ModelError(
                     Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
-                    f"{MAX_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
+                    f"{MAX_TASKS} {'resize ' if is_resize else ''}tasks are alive, from: {held}. Release each with "
                     "hbDNNReleaseTask.",
                 )
         task = Task(self, call_site())
@@ -472,20 +472,20 @@ class Tasks:
         return task
 
     def _check_that_it_can_end(self, task: Task) -> None:
-        """Refuse a wait that would never end: a layer waiting for work on its own core."""
+        """Refuse a wait that would never end: a layer that waits for work on its own core."""
         core = self.bpu.current_core()
         if task.runner == threading.get_ident():
-            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
+            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer is waiting for the task that it is part of.")
         if core >= 0 and task.core_mask == 1 << core:
             raise ModelError(
                 Status.HB_DNN_API_USE_ERROR,
-                f"A layer on BPU core {core} waits for the task {task.handle:#x}, which only that core may run; "
-                "give it another bpuCoreId.",
+                f"A layer on BPU core {core} is waiting for the task {task.handle:#x}, which only that core may run; "
+                "set another bpuCoreId.",
             )
 
     def _using(self, phy_addr: int, size_bytes: int) -> Task | None:
         end = phy_addr + size_bytes
-        for task in list(self._unended):  # one call of C: other threads change it meanwhile
+        for task in list(self._unended):  # a single C call, since other threads change it meanwhile
             for job in task.jobs:
                 if any(start < end and phy_addr < start + size for start, size in job.ranges()):
                     return task
@@ -508,7 +508,7 @@ class Tasks:
             self._callbacks.put(_Told(task.ended_ns, next(self._numbers), callback, task.status))
 
     def _call_back(self) -> None:
-        """Call in the order in which the tasks ended, since the notified threads wake in any order."""
+        """Run callbacks in the order in which the tasks ended, since notified threads wake in any order."""
         due: list[_Told] = []
         is_closing = False
         while due or not is_closing:
@@ -523,7 +523,7 @@ class Tasks:
                 told.callback(told.status)
             except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
                 traceback.print_exc()
-            del told  # an idle thread keeps no callback
+            del told  # an idle thread must not keep a callback alive
 
     @staticmethod
     def _take(due: list[_Told], told: _Told | None) -> bool:
@@ -532,13 +532,13 @@ class Tasks:
         return told is not None
 
     def _await_ended_before(self, ended_ns: int) -> None:
-        """Wait until the tasks with a callback that the board ended before are in the queue; their threads wake now."""
+        """Wait until earlier finished tasks with a callback are in the queue; their threads are waking now."""
         for task in self._handles.values():
             begun = task.begun
-            # In this order: the thread notes the time in the task before the end of the run forgets it.
+            # In this order: the thread stores the time in the task before the end of the run clears it.
             if task.callback is not None and begun is not None and 0 < (begun.ended_ns() or task.ended_ns) < ended_ns:
                 task.end.wait(_WAKING_S)
-        with self._lock:  # such a task is in the queue when this lock is free again
+        with self._lock:  # such a task is in the queue once this lock is free again
             pass
 
 

@@ -1,4 +1,4 @@
-"""A program's layer as the executor takes it; its errors become sentences."""
+"""Adapts a program's layer to the executor; its errors become messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HB_DNN_INITIALIZE_INFER_CTRL_PARAM(_DEFAULT)
 class AdaptedLayer:
     """One node run by a program's Layer.
 
-    Every method but ``forward`` raises INCOMPATIBLE_MODEL when the program's own raises anything.
+    Every method except ``forward`` raises INCOMPATIBLE_MODEL if the program's method raises anything.
     """
 
     def __init__(self, creator: LayerCreator, node: NodeInfo) -> None:
@@ -40,7 +40,7 @@ class AdaptedLayer:
         made: object = self._call(creator, "creator")
         if not isinstance(made, Layer):
             raise incompatible(
-                f"The creator of the layer {said(node)} gave {made!r}, which is not an arm_client.dnn.Layer."
+                f"The creator of the layer {said(node)} returned {made!r}, which is not an arm_client.dnn.Layer."
             )
         self._layer = made
 
@@ -50,16 +50,16 @@ class AdaptedLayer:
         return self._layer.processor
 
     def decline(self) -> str:
-        """Why it leaves its node to onnxruntime."""
+        """Say why it leaves its node to onnxruntime."""
         reason = self._call(lambda: self._layer.Decline(self._node), "Decline")
         return str(reason) if reason else ""
 
     def set_up(self) -> None:
-        """Take the node's attributes."""
+        """Pass it the node's attributes."""
         self._call(lambda: self._layer.SetUp(self._node.attributes, self._node), "SetUp")
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
-        """The result of its InferShape: TensorTypes, or it is refused."""
+        """Return the result of its InferShape, which must be TensorTypes."""
         returned = self._call(lambda: self._layer.InferShape(bottom), f"InferShape({bottom})")
         return list(self._call(lambda: _tensor_types(returned), "InferShape"))
 
@@ -72,7 +72,7 @@ class AdaptedLayer:
         note(0, "")
         try:
             status: object = self._layer.Forward(bottom, top, _DEFAULT if ctrl is None else ctrl)
-        except (Exception, SystemExit) as error:  # a program's own code raises anything
+        except (Exception, SystemExit) as error:  # the program's code may raise anything
             raise self._failure(f"raised {type(error).__name__}: {error}\n{traceback.format_exc()}") from error
         if status != 0 or status is False:
             why = " (return 0 for success)" if not isinstance(status, int) or status is False else ""
@@ -80,7 +80,7 @@ class AdaptedLayer:
             raise self._failure(f"returned {status!r}{why}.{f' {text}' if text else ''}")
 
     def tear_down(self) -> None:
-        """Free what it keeps."""
+        """Free its resources."""
         tear_down(self._layer)
 
     def _call(self, function: Callable[[], Any], what: str) -> Any:
@@ -88,7 +88,7 @@ class AdaptedLayer:
             return function()
         except ModelError:
             raise
-        except (Exception, SystemExit) as error:  # a program's own code raises anything, and may not end the program
+        except (Exception, SystemExit) as error:  # the program's code may raise anything, but must not end the program
             raise incompatible(
                 f"The {what} of the layer {said(self._node)} raised {type(error).__name__}: {one_line(error)}"
             ) from error
@@ -102,7 +102,7 @@ class AdaptedLayer:
 
 @dataclass(frozen=True)
 class _Creator:
-    """Makes adapted layers; equal to another of the same program's creator."""
+    """Creates adapted layers; equal to another one with the same creator."""
 
     creator: LayerCreator
 
@@ -111,30 +111,30 @@ class _Creator:
 
 
 class AdaptedRegistry:
-    """The program's registry, as a plan asks it."""
+    """The program's registry, as seen by a plan."""
 
     @property
     def generation(self) -> int:
-        """Counts changes."""
+        """Number of changes so far."""
         return layers.registry.generation
 
     def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, dict[tuple[str, str], models.LayerCreator]]:
-        """The generation, and the creators of those of the (domain, op type) that have one."""
+        """Return the generation, and the creators for each (domain, op type) that has one."""
         generation, creators = layers.registry.of_types(types)
         return generation, {name: _Creator(creator) for name, creator in creators.items()}
 
 
 adapted = AdaptedRegistry()
-"""Of this process."""
+"""The registry of this process."""
 
 
 def _tensor_types(returned: object) -> list[TensorType]:
     if isinstance(returned, TensorType) or not isinstance(returned, Iterable):
-        raise TypeError(f"it gave {returned!r}; give a list with a TensorType(shape, dtype) for each output")
+        raise TypeError(f"it returned {returned!r}; return a list with a TensorType(shape, dtype) for each output")
     types = []
     for one in returned:
         if not isinstance(one, TensorType):
-            raise TypeError(f"it gave {one!r} in its list, which is not a TensorType(shape, dtype)")
+            raise TypeError(f"its list contains {one!r}, which is not a TensorType(shape, dtype)")
         shape = None if one.shape is None else tuple(operator.index(size) for size in one.shape)
         types.append(TensorType(shape, np.dtype(one.dtype)))
     return types

@@ -1,4 +1,4 @@
-"""Shared by layers that call the DSP: blocks that live as long as the layer, and remote calls scheduled as the task."""
+"""Shared by layers that call the DSP: blocks that live as long as the layer, and calls scheduled like the task."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 FLOAT32 = np.dtype(np.float32)
 IN_FLIGHT = 32
-"""Calls that are queued at once: enough for every core to find its next one waiting."""
+"""Calls queued at once: enough that every core finds its next one waiting."""
 
 
 class DspLayer(Layer):
-    """A layer whose Forward makes remote calls. Its methods may be called from Forward on."""
+    """A layer whose Forward makes remote calls. Its methods may be called from Forward onward."""
 
     processor = "DSP"
 
@@ -35,12 +35,12 @@ class DspLayer(Layer):
         self._rpc = hbDSPRpcCtrlParam()
 
     def block(self, name: str, size_bytes: int) -> hbSysMem:
-        """This layer's own block of device memory: the same one on the next call, or a larger one if it must grow.
+        """Return this layer's own block of device memory: the same one each time, or a larger one if it must grow.
 
-        It is not cached, so it needs no flush.
+        It is uncached, so it needs no flush.
 
         Raises:
-            ModelError: HB_DNN_OUT_OF_MEMORY, with what was free.
+            ModelError: HB_DNN_OUT_OF_MEMORY, with the free memory.
         """
         have = self._blocks.get(name)
         if have is not None and have.memSize >= size_bytes:
@@ -62,7 +62,7 @@ class DspLayer(Layer):
         return hbDSPRpc(task, params, output, self._scheduled(cmd, ctrl)) or self._end(task)
 
     def call_all(self, cmd: int, blocks: list[tuple[hbSysMem, hbSysMem]], ctrl: hbDNNInferCtrlParam) -> int:
-        """A remote call for each (parameters, output), many in flight; 0, or the status of the first that failed.
+        """Make a remote call for each (parameters, output), many in flight; returns 0, or the first failure's status.
 
         All of them have ended when this returns.
         """
@@ -98,7 +98,7 @@ class DspLayer(Layer):
         self._blocks.clear()
 
     def _scheduled(self, cmd: int, ctrl: hbDNNInferCtrlParam) -> hbDSPRpcCtrlParam:
-        """The structure of the last call, if it had the same scheduling."""
+        """Return the last call's structure, if it had the same scheduling."""
         terms = (cmd, ctrl.dspCoreId, ctrl.priority, ctrl.customId)
         if terms != self._terms:
             self._rpc, self._terms = rpc_ctrl(cmd, ctrl), terms
@@ -115,22 +115,22 @@ class DspLayer(Layer):
 
 
 def foreign(node: NodeInfo) -> str:
-    """Why a DSP op does not take a node that is not one of ONNX's own, or is in a body; "" if it does."""
+    """Say why a DSP op does not take a node outside ONNX's domain or in a body; "" if it does."""
     if node.domain:
-        return f"they are of the domain {node.domain}, not ONNX's own"
+        return f"they are in the domain {node.domain}, not ONNX's"
     return "they are in the body of an If, Loop or Scan" if node.is_nested else ""
 
 
 def not_float32(node: NodeInfo, at: int) -> str:
-    """Why a DSP op does not take a node's input; "" if it is float32 or of unknown type."""
+    """Say why a DSP op does not take a node's input; "" if it is float32 or of unknown type."""
     value = node.inputs[at] if at < len(node.inputs) else None
     if value is None or value.dtype in {None, FLOAT32}:
         return ""
-    return f"the DSP's op computes float32, not {value.dtype}"
+    return f"the DSP op computes float32, not {value.dtype}"
 
 
 def of_float32(given: TensorType | None, what: str) -> TensorType:
-    """The input's type.
+    """Return the input's type.
 
     Raises:
         ValueError: it is not float32.

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear on the DSP (ops 0x401, 0x402), and which of them are parts of int8 operators."""
+"""QuantizeLinear and DequantizeLinear on the DSP (ops 0x401, 0x402), unless they are part of int8 operators."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 QuantiParam: TypeAlias = hbDSPQuantizeParam | hbDSPDequantizeParam
 TENSOR_TYPES = {np.dtype(name): number for number, name in QUANTI_DTYPES.items()}
-_ALIGNMENT = 8  # of the blocks of a call
-_NOTHING_BETWEEN = ("Relu", "Clip")  # what an int8 op does on its way out
+_ALIGNMENT = 8  # alignment of a call's blocks
+_NOTHING_BETWEEN = ("Relu", "Clip")  # activations that an int8 op includes
 
 
 class _Quanti(DspLayer):
@@ -46,17 +46,17 @@ class _Quanti(DspLayer):
         self._state: tuple[object, ...] = ()
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Axis, and whether scale and zero point are the same for every run."""
+        """Read the axis, and whether scale and zero point are constant."""
         self._axis = attributes.get("axis", 1)
         self._has_constants = all(value is None or value.constant is not None for value in node.inputs[1:])
 
     def Decline(self, node: NodeInfo) -> str:
-        """Why the op cannot compute it, or why it is part of another operator."""
+        """Say why the op cannot compute it, or that it is part of another operator."""
         scale = node.inputs[1] if len(node.inputs) > 1 else None
         if node.attributes.get("block_size"):
-            return "they are quantized in blocks, which the DSP's op does not support"
+            return "they are quantized in blocks, which the DSP op does not support"
         if scale is not None and scale.shape is not None and len(scale.shape) > 1:
-            return "they are quantized in blocks, which the DSP's op does not support"
+            return "they are quantized in blocks, which the DSP op does not support"
         if scale is not None and scale.constant is not None:
             values = scale.constant.astype(np.float64)
             if not (np.isfinite(values) & (values > 0)).all():
@@ -64,7 +64,7 @@ class _Quanti(DspLayer):
         return foreign(node) or not_float32(node, 1)
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """One call for the tensor."""
+        """Run one call for the tensor."""
         data, out, scale = bottom[0], top[0], bottom[1]
         zero_point = bottom[2] if len(bottom) > 2 else cast("NDArray | None", None)
         if not data.Size():
@@ -112,7 +112,7 @@ class _Quanti(DspLayer):
 
 
 class DspQuantizeLinear(_Quanti):
-    """QuantizeLinear by the op at 0x401, with ONNX's order: round, then add the zero point."""
+    """QuantizeLinear with op 0x401, in ONNX's order: round, then add the zero point."""
 
     cmd = HB_DSP_RPC_CMD_NN_QUANTIZE
     structure = hbDSPQuantizeParam
@@ -122,22 +122,22 @@ class DspQuantizeLinear(_Quanti):
         self._dtype: np.dtype[Any] | None = None
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Also the type that the attribute names."""
+        """Also read the type named by the attribute."""
         super().SetUp(attributes, node)
         self._dtype = _output_dtype(node)
 
     def Decline(self, node: NodeInfo) -> str:
-        """The op makes int8, uint8, int16, uint16 and int32 of float32; int8 operators quantize for themselves."""
+        """Say why not: the op converts float32 to integers of 8 to 32 bits; int8 operators do it themselves."""
         dtype = _output_dtype(node)
         zero_point = node.inputs[2] if len(node.inputs) > 2 else None
         if zero_point is not None:
             dtype = zero_point.dtype
         if dtype is not None and dtype not in TENSOR_TYPES:
-            return f"the DSP's op does not make {dtype}"
+            return f"the DSP op does not produce {dtype}"
         return super().Decline(node) or not_float32(node, 0) or _quantized_result(node)
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """The input's shape, with the zero point's type."""
+        """Return the input's shape, with the zero point's type."""
         data = of_float32(bottom[0], "QuantizeLinear")
         zero_point = bottom[2] if len(bottom) > 2 else None
         dtype = zero_point.dtype if zero_point is not None else self._dtype or np.dtype(np.uint8)
@@ -149,27 +149,27 @@ class DspQuantizeLinear(_Quanti):
 
 
 class DspDequantizeLinear(_Quanti):
-    """DequantizeLinear by the op at 0x402."""
+    """DequantizeLinear with op 0x402."""
 
     cmd = HB_DSP_RPC_CMD_NN_DEQUANTIZE
     structure = hbDSPDequantizeParam
 
     def Decline(self, node: NodeInfo) -> str:
-        """The op takes int8, uint8, int16, uint16 and int32; constants and inputs of int8 operators stay."""
+        """Say why not: the op takes int8, uint8, int16, uint16 and int32; constants and int8 operators' inputs stay."""
         data = node.inputs[0]
         if data is not None and data.constant is not None:
             return "they are constants, which onnxruntime converts once"
         if data is not None and data.dtype is not None and data.dtype not in TENSOR_TYPES:
-            return f"the DSP's op does not take {data.dtype}"
+            return f"the DSP op does not take {data.dtype}"
         if _output_dtype(node) not in {None, FLOAT32}:
-            return f"the DSP's op does not make {_output_dtype(node)}"
+            return f"the DSP op does not produce {_output_dtype(node)}"
         return super().Decline(node) or _quantized_operand(node)
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """The input's shape, in float32."""
+        """Return the input's shape, in float32."""
         data = bottom[0]
         if data is None or data.dtype not in TENSOR_TYPES:
-            raise ValueError(f"The DSP's op dequantizes {', '.join(map(str, TENSOR_TYPES))}, not {data}.")
+            raise ValueError(f"The DSP op dequantizes {', '.join(map(str, TENSOR_TYPES))}, not {data}.")
         return [TensorType(data.shape, FLOAT32)]
 
     def _stored(self, data: NDArray, out: NDArray) -> np.dtype[Any]:
@@ -193,7 +193,7 @@ def _quantized_result(node: NodeInfo) -> str:
 
 
 def _quantized_operand(node: NodeInfo) -> str:
-    """Whether all that reads a DequantizeLinear are int8 operators."""
+    """Whether a DequantizeLinear is read only by int8 operators."""
     readers = node.consumers(0)
     is_part = bool(readers) and not node.is_output(0) and all(_is_int8(reader) for reader in readers)
     return _PART_OF if is_part else ""

@@ -1,4 +1,4 @@
-"""Softmax on the DSP, by the ops at 0x400 and 0x405."""
+"""Softmax on the DSP, with ops 0x400 and 0x405."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
     from hbrt.models.spec.graph import NodeInfo
 
-FLAT_BEFORE = 13  # until then Softmax saw its input as a matrix
-_PARAM = np.dtype(hbDSPSoftmaxRowsParam)  # that of 0x400 has padding for the rows
-_ALIGNMENT = 8  # of the blocks of a call
+FLAT_BEFORE = 13  # before it, Softmax treated its input as a matrix
+_PARAM = np.dtype(hbDSPSoftmaxRowsParam)  # 0x400's has padding for the rows
+_ALIGNMENT = 8  # alignment of a call's blocks
 
 
 class DspSoftmax(DspLayer):
-    """Softmax by the op at 0x400 for one row, and for all rows at once by the one at 0x405, if the image has it."""
+    """Softmax with op 0x400 for one row, and with op 0x405, if the image has it, for all rows at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,29 +37,29 @@ class DspSoftmax(DspLayer):
         self._cmd = HB_DSP_RPC_CMD_NN_SOFTMAX
         self._last: tuple[int, ...] = ()
         self._calls: list[tuple[hbSysMem, hbSysMem]] = []
-        self._in_place: tuple[NDArray, NDArray] | None = None  # tensors that the calls are good for as they are
+        self._in_place: tuple[NDArray, NDArray] | None = None  # tensors for which the calls can be reused
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Axis and the meaning of the op set: before 13 all dimensions from the axis on form one row."""
+        """Read axis and opset: before 13, all dimensions from the axis on form one row."""
         self._is_flat = node.opset < FLAT_BEFORE
         self._axis = attributes.get("axis", 1 if self._is_flat else -1)
 
     def Decline(self, node: NodeInfo) -> str:
-        """The op computes float32."""
+        """Say why not: the op computes float32."""
         return foreign(node) or not_float32(node, 0)
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """As the input."""
+        """Return the input's shape and type."""
         return [of_float32(bottom[0], "Softmax")]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """All rows in one call; non-contiguous rows go through the layer's own memory."""
+        """Run all rows in one call; non-contiguous rows go through the layer's own memory."""
         data, out = bottom[0], top[0]
         if not data.Size():
             return 0
         status = self._run(data, out, ctrl)
         if status == Status.HB_DSP_UNKNOWN_COMMAND and self._cmd == HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS:
-            self._has_rows = False  # an image with its own softmax alone: a call a row, as the manual has it
+            self._has_rows = False  # an image with only its own softmax: one call per row, as in the manual
             self._in_place = None
             status = self._run(data, out, ctrl)
         return status
@@ -74,7 +74,7 @@ class DspSoftmax(DspLayer):
         rows = data.Size() // length
         source, target = data.mem, out.mem
         is_dense = rows == 1 or self._has_rows
-        pitch = length if is_dense else -(-length // 2) * 2  # the output block of each call starts at 8 bytes
+        pitch = length if is_dense else -(-length // 2) * 2  # each call's output block starts at a multiple of 8 bytes
         is_in_place = inner == 1 and pitch == length and not target.phyAddr % _ALIGNMENT
         if inner > 1:
             source = self.block("rows", data.Size() * FLOAT32.itemsize)
@@ -94,7 +94,7 @@ class DspSoftmax(DspLayer):
         return status
 
     def _prepare(self, source: hbSysMem, target: hbSysMem, rows: int, length: int, pitch: int) -> None:
-        """Command, and parameter and output block of each call; reused from the last run if nothing moved."""
+        """Return the command, and each call's parameter and output block; reuses the last run's if nothing moved."""
         is_one_call = rows > 1 and self._has_rows
         now = (source.phyAddr, target.phyAddr, rows, length, is_one_call)
         if now == self._last:
@@ -118,7 +118,7 @@ class DspSoftmax(DspLayer):
 
 
 def _turned(view: NDArray, axis: int, inner: int) -> Array[Any]:
-    """The tensor as (before, inner, along the axis), a view."""
+    """Return a view of the tensor as (before, inner, along the axis)."""
     shape = view.Shape()
     return view.numpy().reshape(math.prod(shape[:axis]), shape[axis], inner).swapaxes(1, 2)
 

@@ -1,4 +1,4 @@
-"""NDArray and TShape: tensors as a layer sees them, by the members that the vendor's softmax sample uses."""
+"""NDArray and TShape: tensors as a layer sees them, with the members that the vendor's softmax sample uses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TShape(tuple[int, ...]):
 
 
 class DeviceAddress(NamedTuple):
-    """One address of device memory: for the CPU and for the DSP."""
+    """One address in device memory: for the CPU and for the DSP."""
 
     address: int
     phy_addr: int
@@ -40,13 +40,13 @@ class DeviceAddress(NamedTuple):
 class NDArray:
     """A tensor that a layer reads or writes: a view of memory, never a copy.
 
-    Beside the sample's members it is an array to numpy (``numpy()``, ``np.asarray``), and knows its device memory.
+    Besides the sample's members, it works as a numpy array (``numpy()``, ``np.asarray``), and knows its device memory.
     """
 
     __slots__ = ("_array", "_at", "_mem")
 
     def __init__(self, array: Array[Any], at: DeviceAddress | None = None) -> None:
-        """A view.
+        """Create a view.
 
         Args:
             array: C-contiguous.
@@ -57,7 +57,7 @@ class NDArray:
         self._mem: hbSysMem | None = None
 
     def CanonicalAxis(self, axis: int) -> int:
-        """An axis counted from the front: -1 is the last.
+        """Return an axis counted from the front; -1 is the last.
 
         Raises:
             ModelError: HB_DNN_INVALID_ARGUMENT: the axis is out of range.
@@ -76,10 +76,10 @@ class NDArray:
         return self._array.size
 
     def Reshape(self, shape: TShape | Iterable[int]) -> NDArray:
-        """The same memory in another shape.
+        """Return the same memory in another shape.
 
         Raises:
-            ModelError: HB_DNN_INVALID_ARGUMENT: it has another number of elements.
+            ModelError: HB_DNN_INVALID_ARGUMENT: the number of elements differs.
         """
         sizes = TShape(shape)
         if sizes.Size() != self._array.size or min(sizes, default=0) < 0:
@@ -90,13 +90,13 @@ class NDArray:
         return NDArray(self._array.reshape(sizes), self._at)
 
     def __getitem__(self, index: int) -> NDArray:
-        """The sub-array at an index of the first dimension, a view.
+        """Return a view of the sub-array at an index of the first dimension.
 
         Raises:
             IndexError: the index is out of range, or there is no dimension to index.
         """
         if not self._array.ndim or not -self._array.shape[0] <= index < self._array.shape[0]:
-            raise IndexError(f"The index {index} is outside a tensor of shape {list(self._array.shape)}.")
+            raise IndexError(f"Index {index} is out of range for a tensor of shape {list(self._array.shape)}.")
         return NDArray(self._array[index, ...], self._at)
 
     def __iter__(self) -> Iterator[NDArray]:
@@ -106,14 +106,14 @@ class NDArray:
         return len(self._array)
 
     def RawData(self) -> ctypes.Array[ctypes.c_ubyte]:
-        """The bytes, for hbSysWriteMem, hbSysReadMem and ctypes.memmove, which all take a ctypes array."""
+        """Return the bytes as a ctypes array, for hbSysWriteMem, hbSysReadMem and ctypes.memmove."""
         kind = ctypes.c_ubyte * self._array.nbytes
         if not self._array.size or not self._array.flags.writeable:
             return kind.from_address(self._address())
         return kind.from_buffer(self._bytes().data)
 
     def numpy(self) -> Array[Any]:
-        """The tensor as numpy array, a view."""
+        """Return the tensor as a numpy array, a view."""
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array[Any]:  # noqa: FBT001 - numpy's protocol
@@ -126,10 +126,10 @@ class NDArray:
 
     @property
     def mem(self) -> hbSysMem:
-        """The tensor's bytes as device memory: its phyAddr is what a parameter structure of a DSP op takes.
+        """Return the tensor's device memory; put its phyAddr into a DSP op's parameter structure.
 
         Raises:
-            ModelError: HB_DNN_INVALID_ARGUMENT: a view that has no device memory, such as a layer's own numpy array.
+            ModelError: HB_DNN_INVALID_ARGUMENT: not in device memory, such as a layer's own numpy array.
         """
         if self._mem is None:
             if self._at is None:
@@ -144,7 +144,7 @@ class NDArray:
 
     @property
     def phy_addr(self) -> int:
-        """Physical address of the first element; raises as ``mem``."""
+        """Physical address of the first element; raises like ``mem``."""
         return self.mem.phyAddr
 
     def __repr__(self) -> str:

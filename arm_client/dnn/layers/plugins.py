@@ -1,8 +1,8 @@
-"""Plugins register layers: Python files and libraries that HB_DNN_PLUGIN_PATH names, when HB_DNN_ENABLE_DSP is 1.
+"""Plugins that register layers: Python files and libraries named by HB_DNN_PLUGIN_PATH, if HB_DNN_ENABLE_DSP is 1.
 
-A plugin is run once per process, before its first model is loaded, and calls hbDNNRegisterLayerCreator; in a library
+A plugin runs once per process, before the first model is loaded, and calls hbDNNRegisterLayerCreator; in a library,
 static objects do. The shipped one comes first, so that others may replace its layers. A library for a board's CPU is
-left out.
+skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Plugins:
         text = os.environ.get("HB_DNN_PLUGIN_PATH", "")
         if not environment.is_dsp_enabled():
             if text:
-                environment.warn_once("HB_DNN_PLUGIN_PATH has no effect, because HB_DNN_ENABLE_DSP is not 1.")
+                environment.warn_once("HB_DNN_PLUGIN_PATH has no effect because HB_DNN_ENABLE_DSP is not 1.")
             return
         with self._lock:
             if not self._is_shipped_on:
@@ -59,11 +59,11 @@ class Plugins:
 
 
 plugins = Plugins()
-"""Of this process."""
+"""The plugins of this process."""
 
 
 def _files(text: str) -> list[Path]:
-    """The plugin files of HB_DNN_PLUGIN_PATH."""
+    """Return the plugin files of HB_DNN_PLUGIN_PATH."""
     found: list[Path] = []
     for entry in text.split(os.pathsep):
         if not entry:
@@ -84,19 +84,19 @@ def _files(text: str) -> list[Path]:
 
 
 def _is_boards(file: Path) -> bool:
-    """Whether a plugin is a library for another CPU than this one, which is skipped with a message."""
+    """Whether a plugin is a library for another CPU, which is skipped with a message."""
     if file.suffix != ".so":
         return False
     machine = _machine_of(file)
     if machine and machine == _machine_of(Path("/proc/self/exe")):
         return False
     stands_for = " The shipped plugin replaces it." if file.name == _VENDORS_NAME else ""
-    environment.warn_once(f"The plugin {file} is a library for the board and is left out.{stands_for}")
+    environment.warn_once(f"The plugin {file} is a library for the board and is skipped.{stands_for}")
     return True
 
 
 def _machine_of(file: Path) -> bytes:
-    """Class and CPU of an ELF file; empty for any other, and for one that cannot be read."""
+    """Return class and CPU of an ELF file; empty for any other file, or one that cannot be read."""
     try:
         with file.open("rb") as opened:
             head = opened.read(20)
@@ -109,14 +109,14 @@ def _load_library(file: Path) -> None:
     """Load a library, whose static objects register its layers.
 
     Raises:
-        ModelError: API_USE_ERROR: it cannot be loaded; has the loader's sentence.
+        ModelError: API_USE_ERROR: it cannot be loaded; carries the loader's message.
     """
     try:
         ctypes.CDLL(str(file))
     except OSError as error:
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR,
-            f"The plugin {file} cannot be loaded: {one_line(error)}. Build it with hbrt cc -shared -fPIC.",
+            f"Cannot load the plugin {file}: {one_line(error)}. Build it with hbrt cc -shared -fPIC.",
         ) from None
 
 
@@ -129,7 +129,7 @@ def _run(file: Path, number: int) -> None:
     if spec is None or spec.loader is None:
         raise ModelError(
             Status.HB_DNN_CAN_NOT_OPEN_FILE,
-            f"The plugin {file} is not a Python file; its name must end in .py, or a library's in .so.",
+            f"The plugin {file} is neither a Python file (.py) nor a library (.so).",
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -139,7 +139,7 @@ def _run(file: Path, number: int) -> None:
         del sys.modules[name]
         if not isinstance(error, (Exception, SystemExit)):
             raise
-        # Of sys.exit() too: a plugin that gives up may not end a program that did not ask it to.
+        # Including sys.exit(): a plugin that gives up must not end the program.
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR, f"The plugin {file} raised {type(error).__name__}: {traceback.format_exc()}"
         ) from error

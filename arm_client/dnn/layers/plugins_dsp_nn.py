@@ -1,7 +1,7 @@
 """The shipped plugin, replacing the board's libhb_dsp_nn_plugin.so: Softmax, QuantizeLinear, DequantizeLinear.
 
-Their nodes are computed by the NN ops of the board's DSP (0x400 to 0x402). Nodes that an op cannot compute stay in
-onnxruntime, with the reason.
+The NN ops of the board's DSP (0x400 to 0x402) compute their nodes. Nodes that an op cannot compute stay in onnxruntime,
+with the reason.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ LAYERS = {
 
 
 def register() -> None:
-    """Have the DSP run the three op types."""
+    """Make the DSP run the three op types."""
     for name, creator in LAYERS.items():
         registry.register(name, creator)

@@ -251,10 +251,13 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             lambda b: untyped.warp_perspective(b, GRAY, np.eye(3), border_value=7.5),
             "^One of interpolation 1, borderType 0, borderValue 7.5 has the wrong type",
         ),
-        (lambda b: untyped.flip(b, cv.Nv12([[1, 2]], None), "both"), "^A plane of the Nv12 is a list: both are numpy"),  # type: ignore[arg-type]
+        (
+            lambda b: untyped.flip(b, cv.Nv12([[1, 2]], None), "both"),
+            "^A plane of the Nv12 is a list: both must be numpy",
+        ),  # type: ignore[arg-type]
         (
             lambda b: cv.flip(b, NV12, "both", out=5),
-            "^out is of type int: for an Nv12 it is an Nv12 of two board arrays",
+            "^out is of type int, but must be an Nv12 of two board arrays",
         ),
         (lambda b: cv.roi_resize(b, NV12, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is of type list: for an Nv12 it is"),
         (lambda b: untyped.rotate(b, GRAY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
@@ -262,10 +265,10 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: untyped.box_filter(b, GRAY, normalize="no"), "normalize 'no', .* has the wrong type for its field"),
         (lambda b: cv.remap(b, GRAY, np.zeros((4, 4))), r"^The map has shape \(4, 4\) and type float64"),
         (lambda b: cv.warp_affine(b, GRAY, np.zeros((2, 3))), "has the determinant 0"),
-        (lambda b: cv.warp_affine(b, GRAY, np.eye(3)), r"^The matrix has shape \(3, 3\): this op takes \(2, 3\)"),
+        (lambda b: cv.warp_affine(b, GRAY, np.eye(3)), r"^The matrix has shape \(3, 3\), but this op takes \(2, 3\)"),
         (lambda b: untyped.rotate(b, GRAY, 45), "^degrees is 45: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GRAY, "up"), "^direction is 'up': use one of 'vertical', 'horizontal', 'both'"),
-        (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel of shape \(2,\) is not a kernel: use \(rows, columns\)"),
+        (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel cannot have shape \(2,\): use \(rows, columns\)"),
         (lambda b: cv.erode(b, GRAY, np.zeros((3, 3))), "^kernel is a mask of 9 zeros, under which no pixel is"),
         (lambda b: cv.filter2d(b, GRAY, [[1, np.nan]]), "^kernel has the weight nan as its element 1: use finite"),
         (lambda b: cv.sep_filter2d(b, GRAY, [1], [np.inf]), "^kernelY has the weight inf as its element 0"),
@@ -276,9 +279,12 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: cv.threshold(b, GRAY, 300), "^thresh is 300.0: use 0 to 255"),
         (lambda b: untyped.flip(b, [[1, 2]], "both"), "^The image is a list: use a numpy array or an Nv12"),
         (lambda b: untyped.remap(b, GRAY, [[1, 2]]), "^The map is a list: use an array"),
-        (lambda b: untyped.resize(b, GRAY, 5), "^size is 5: use two whole numbers"),
-        (lambda b: untyped.resize(b, GRAY, (5, 4, 3)), r"^size is \(5, 4, 3\): use two whole numbers"),
-        (lambda b: untyped.warp_affine(b, GRAY, np.eye(2, 3), "linear"), "^size is 'linear': use two whole numbers"),
+        (lambda b: untyped.resize(b, GRAY, 5), "^size is 5, but must be two whole numbers"),
+        (lambda b: untyped.resize(b, GRAY, (5, 4, 3)), r"^size is \(5, 4, 3\), but must be two whole numbers"),
+        (
+            lambda b: untyped.warp_affine(b, GRAY, np.eye(2, 3), "linear"),
+            "^size is 'linear', but must be two whole numbers",
+        ),
         (lambda b: untyped.filter2d(b, GRAY, [[1, 2], [3]]), r"^The kernel is \[\[1, 2\], \[3\]\]: use real numbers"),
         (lambda b: untyped.filter2d(b, GRAY, [[1j]]), r"^The kernel is \[\[1j\]\]: use real numbers"),
         (lambda b: untyped.filter2d(b, GRAY, [["1"]]), r"^The kernel is \[\['1'\]\]: use real numbers"),
@@ -303,7 +309,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: untyped.median_blur(b, GRAY, 3.5), "^One of maskWidth 3.5 has the wrong type for its field"),
         (
             lambda b: untyped.flip(b, GRAY, "both", prority=9),
-            "^prority is not an option of this function: there are out, ",
+            "^Unknown option prority; known: out, ",
         ),
         (
             lambda b: cv.gaussian_blur(b, GRAY, out=GRAY.copy()),
@@ -365,7 +371,7 @@ WITH_DTYPE: dict[str, Callable[..., Any]] = {
 @each("dtype", ["zzz", 3, 0, "", "f4,(", "O", "complex64", ">i2", np.float64, [("a", "u1")]])
 def test_a_dtype_that_no_image_has(dsp_board: Board, name: str, dtype: Any) -> None:
     for how in ({}, {"out": dsp_board.empty(GRAY.shape, np.uint8)}):
-        with pytest.raises(CallerError, match=r"^dtype is .*: an image has uint8, int16, int32 or float32") as caught:
+        with pytest.raises(CallerError, match=r"^dtype is .*, but must be uint8, int16, int32 or float32") as caught:
             WITH_DTYPE[name](dsp_board, dtype=dtype, **how)
         assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
 

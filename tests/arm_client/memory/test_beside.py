@@ -55,12 +55,12 @@ CHECKED, STRICT = {"HBRT_CHECK": "coherence"}, {"HBRT_CACHE": "strict"}
 @pytest.mark.parametrize(
     ("settings", "at", "way", "where"),
     [
-        (CHECKED, 2 * PAGE_BYTES, "read", "8093 behind"),
-        (CHECKED, PAGE_BYTES + MARGIN_BYTES, "write", "69533 behind"),
-        (CHECKED, -1, "write", "1 in front of"),
-        (CHECKED, -MARGIN_BYTES, "read", "65536 in front of"),
-        (STRICT, 2 * PAGE_BYTES, "read", "8093 behind"),
-        (STRICT, -1, "write", "1 in front of"),
+        (CHECKED, 2 * PAGE_BYTES, "read", "8093 past the end of"),
+        (CHECKED, PAGE_BYTES + MARGIN_BYTES, "write", "69533 past the end of"),
+        (CHECKED, -1, "write", "1 before"),
+        (CHECKED, -MARGIN_BYTES, "read", "65536 before"),
+        (STRICT, 2 * PAGE_BYTES, "read", "8093 past the end of"),
+        (STRICT, -1, "write", "1 before"),
     ],
 )
 def test_it_ends_with_a_sentence(paths: BoardPaths, settings: dict[str, str], at: int, way: str, where: str) -> None:

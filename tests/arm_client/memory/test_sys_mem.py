@@ -98,9 +98,9 @@ def test_null_and_wrong_structures(dsp_board: Board, mem: Any) -> None:
     assert hb.last_error() == f"The size of hbSysAllocMem is {mem!r}; pass a whole number."
     for call in (hb.hbSysFreeMem, hb.hbSysRegisterMem, hb.hbSysUnregisterMem):
         assert call(mem) == hb.HB_SYS_INVALID_ARGUMENT
-        assert hb.last_error() == f"The block of {call.__name__} is {mem!r}; pass an hbSysMem."
+        assert hb.last_error() == f"The block passed to {call.__name__} is {mem!r}; pass an hbSysMem."
     assert hb.hbSysFlushMem(mem, 1) == hb.HB_SYS_INVALID_ARGUMENT
-    assert hb.last_error() == f"The block of hbSysFlushMem is {mem!r}; pass an hbSysMem."
+    assert hb.last_error() == f"The block passed to hbSysFlushMem is {mem!r}; pass an hbSysMem."
     assert hb.hbSysWriteMem(mem, b"1234", 4) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.hbSysReadMem(bytearray(4), mem, 4) == hb.HB_SYS_INVALID_ARGUMENT
 

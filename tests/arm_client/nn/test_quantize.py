@@ -110,7 +110,7 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
         ({"dtype": "float16"}, "float16 is not a quantized type: use int8, uint8, int16, uint16, int32."),
         ({"dtype": "int7"}, "The type is 'int7', which numpy does not have"),
         ({"axis": 2}, r"axis 2 is out of range for shape \(2, 3\)."),
-        ({"axis": 1.0}, r"axis is 1\.0: give a whole number"),
+        ({"axis": 1.0}, r"axis is 1\.0, but must be a whole number"),
         ({"scale": [1, 2]}, "scale has 2 values for 1 channels: give 1 or 1."),
         ({"scale": [1, 2], "axis": 1}, "scale has 2 values for 3 channels: give 1 or 3."),
         ({"scale": "a"}, "scale is 'a': use real numbers"),
@@ -118,7 +118,7 @@ def test_board_arrays_are_used_where_they_are(dsp_board: Board, monkeypatch: pyt
         ({"scale": [1, [2, 3]]}, r"scale is \[1, \[2, 3\]\]: give one number, or a flat list of them"),
         ({"zero_point": 0.5}, "zero_point is 0.5: must be whole numbers that fit int32."),
         ({"zero_point": 1 << 31}, "zero_point is 2147483648: must be whole numbers that fit int32."),
-        ({"prority": 9}, "prority is not an option of this function: there are out, "),
+        ({"prority": 9}, "Unknown option prority; known: out, "),
         ({"zero_point": math.nan}, "zero_point is nan: must be whole numbers that fit int32."),
     ],
 )

@@ -96,7 +96,7 @@ def test_an_out_that_does_not_fit(dsp_board: Board) -> None:
     values = normal(2, 4)
     with pytest.raises(CallerError, match=r"out has shape \(4, 2\), type float32"):
         nn.softmax(dsp_board, values, out=dsp_board.empty((4, 2)))
-    with pytest.raises(CallerError, match=r"out is not in device memory: make it with board\.empty"):
+    with pytest.raises(CallerError, match=r"out is not in device memory: create it with board\.empty"):
         nn.softmax(dsp_board, values, out=dsp_board.empty((2, 4)).copy())
 
 
@@ -108,13 +108,13 @@ def test_an_axis_that_is_none(dsp_board: Board, shape: tuple[int, ...], axis: in
 
 def test_an_axis_that_is_no_number(dsp_board: Board) -> None:
     untyped: Any = "last"
-    with pytest.raises(CallerError, match=r"^axis is 'last': give a whole number"):
+    with pytest.raises(CallerError, match=r"^axis is 'last', but must be a whole number"):
         nn.softmax(dsp_board, np.zeros((2, 3), np.float32), untyped)
 
 
 @pytest.mark.parametrize("timeout", ["soon", math.nan, 10**400])
 def test_a_timeout_that_is_no_number(dsp_board: Board, timeout: Any) -> None:
-    with pytest.raises(CallerError, match=r"^The timeout is \S+; use seconds, or None for no limit"):
+    with pytest.raises(CallerError, match=r"^Invalid timeout \S+: use seconds, or None for no limit"):
         nn.softmax(dsp_board, np.zeros((2, 3), np.float32), timeout=timeout)
 
 

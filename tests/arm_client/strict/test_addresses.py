@@ -75,7 +75,7 @@ def test_structure_with_a_virtual_address(watched: Chip, findings: Findings) -> 
     assert watched.outcome(watched.ECHO, wrong, out)[0] == 0
     (found,) = findings()
     assert found.kind == "virtual-address"
-    assert f"has at offset 8 the virtual address {data.virAddr:#x}" in found.text
+    assert f"has, at offset 8 the virtual address {data.virAddr:#x}" in found.text
     assert f"Write {data.phyAddr:#x}, the physical one" in found.text
 
 

@@ -230,7 +230,7 @@ def test_what_a_check_does_not_see_from_afar_is_said(
     try:
         sentence = caplog.messages[0]
         assert (
-            f"Board {relay.address} is on another machine. A stray pointer of this program is not noticed." in sentence
+            f"Board {relay.address} is on another machine. Stray pointers of this program are not detected." in sentence
         )
         assert ("Its cores do not watch" in sentence) == bool(said)
         assert all(part in sentence for part in said)

@@ -54,7 +54,8 @@ def test_null_and_nonsense_are_refused_in_every_argument(compiled: Compile, run:
     assert (answer.returncode, answer.stdout) == (0, "0 taken\n")
     said = answer.stderr.splitlines()
     assert any(
-        "nulls.c:28: hbSysAllocMem: The block of hbSysAllocMem is NULL; pass an hbSysMem" in line for line in said
+        "nulls.c:28: hbSysAllocMem: The block passed to hbSysAllocMem is NULL; pass an hbSysMem" in line
+        for line in said
     )
     assert any("[DNN] ERROR: packed is NULL" in line and "nulls.c:" in line for line in said)
     assert "Traceback" not in answer.stderr

@@ -99,7 +99,7 @@ def test_time_limits_pass_by_lines_and_an_op_that_hangs_is_left(tried: Callable[
     (tmp_path / "limit.py").write_text(GOOD.format(more=more.strip()))
     with tried(tmp_path / "limit.py") as runner:
         run = runner.run({SCHEDULE: "default"})
-    assert (run.code, "given up: Command 0x1001 did not end within 0.05 s" in run.output) == (0, True), run.output
+    assert (run.code, "given up: Command 0x1001 did not finish within 0.05 s" in run.output) == (0, True), run.output
 
 
 THREADS = """

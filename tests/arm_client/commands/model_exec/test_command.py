@@ -515,7 +515,7 @@ def test_a_run_that_takes_too_long_is_given_up(dsp_board: Board, tmp_path: Path)
         "--thread_num=2",
     )  # fmt: skip
     assert answer.exit_code == 124
-    assert "did not end within 20 ms" in answer.stderr
+    assert "did not finish within 20 ms" in answer.stderr
 
 
 def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:

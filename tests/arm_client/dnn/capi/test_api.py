@@ -104,7 +104,7 @@ def test_handles_that_stand_for_nothing_say_what_they_are(load: Load) -> None:
         (None, "is null"),
         (hb.hbPackedDNNHandle_t(net.handle.value), "a model handle"),
         (hb.hbPackedDNNHandle_t((net.packed.value or 0) + 1), "is not a packed model handle"),
-        (hb.hbPackedDNNHandle_t(7), "no handle of this runtime"),
+        (hb.hbPackedDNNHandle_t(7), "not a handle of this runtime"),
     ):
         calls = (
             hb.hbDNNRelease(packed),

@@ -168,13 +168,13 @@ def refused(target: Picture, source: Picture, roi: Any, ctrl: Any, said: str) ->
 @pytest.mark.parametrize(
     ("source", "target", "roi", "said"),
     [
-        ((Y, 186, 16), (Y, 1, 16), None, "A height of 186 cannot become 1: result / region must lie in [1/185, 256)"),
+        ((Y, 186, 16), (Y, 1, 16), None, "Cannot scale a height of 186 to 1: result / region must be in [1/185, 256)"),
         ((Y, 16, 1), (Y, 16, 256), None, "A width of 1 cannot become 256"),
         ((Y, 16, 4081), (Y, 16, 32), None, "The input is 4081 pixels wide"),
         ((Y, 64, 32), (Y, 4081, 32), None, "The output is 32 pixels wide and 4081 high"),
         ((Y, 16, 20, 20), (Y, 8, 8), None, "The input has rows of 20 pixels (W of alignedShape)"),
         ((Y, 16, 32, 4096), (Y, 8, 8), None, "The input has rows of 4096 pixels"),
-        ((Y, 16, 32), (RGB, 8, 8), None, "The input is HB_DNN_IMG_TYPE_Y and the output HB_DNN_IMG_TYPE_RGB"),
+        ((Y, 16, 32), (RGB, 8, 8), None, "The input is HB_DNN_IMG_TYPE_Y, but the output HB_DNN_IMG_TYPE_RGB"),
         ((NV12, 16, 32), (NV12, 9, 16), None, "NV12 of 9 rows"),
         ((Y, 16, 32), (Y, 8, 8), (0, 0, 32, 15), "The region (0, 0, 32, 15) (corners are included) is not inside"),
         ((Y, 16, 32), (Y, 8, 8), (-1, 0, 3, 3), "is not inside its picture, whose pixels are 0..31 by 0..15"),
@@ -212,7 +212,7 @@ def test_arguments_that_are_none(picture: Any) -> None:
         refused(target, other, None, control(), said)
     other = picture(Y, 16, 32)
     other.tensor.properties.validShape.dimensionSize[0] = 2
-    refused(target, other, None, control(), "one picture of HB_DNN_IMG_TYPE_Y is (1, 1, H, W)")
+    refused(target, other, None, control(), "one HB_DNN_IMG_TYPE_Y picture has (1, 1, H, W)")
     other = picture(Y, 16, 32)
     other.tensor.sysMem[0].memSize = 16 * 32 - 1
     refused(target, other, None, control(), "memSize 511; its rows need 512 bytes")

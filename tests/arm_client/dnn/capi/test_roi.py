@@ -314,7 +314,7 @@ def test_each_call_for_its_own_models(case: Make, load: Load) -> None:
     roi = hb.hbDNNRoi(0, 0, 9, 9)
     status = hb.hbDNNRoiInfer(task, plain.outputs, plain.inputs, roi, 1, plain.handle, ctrl())
     assert status == hb.HB_DNN_INVALID_ARGUMENT
-    assert "no input with the resizer as its source" in hb.last_error()
+    assert "has no resizer input" in hb.last_error()
 
 
 def test_an_output_that_is_no_batch_holds_one_run(load: Load) -> None:

@@ -294,7 +294,7 @@ class Integral(Layer):
             telling([TensorType(cast("Any", ("n",)), np.dtype(np.float32))] * 2),
             "The InferShape of the layer MaxIndex (node 'values')",
         ),
-        (lambda: 5, "gave 5, which is not an arm_client.dnn.Layer"),
+        (lambda: 5, "returned 5, which is not an arm_client.dnn.Layer"),
         (lambda: 1 // 0, "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError"),
     ],
 )

@@ -64,7 +64,7 @@ def test_nothing_is_loaded_unless_it_is_enabled(
     Plugins().load()
     assert registered() == []
     assert capfd.readouterr().err == (
-        "[DNN] WARNING: HB_DNN_PLUGIN_PATH has no effect, because HB_DNN_ENABLE_DSP is not 1.\n"
+        "[DNN] WARNING: HB_DNN_PLUGIN_PATH has no effect because HB_DNN_ENABLE_DSP is not 1.\n"
     )
 
 
@@ -93,7 +93,7 @@ def test_files_and_directories_are_run_once_and_after_the_shipped_one(
     layer.registry.unregister("Swirl")
     plugins.load()
     assert "Swirl" not in registered()
-    assert "libhb_dsp_nn_plugin.so is a library for the board and is left out. The shipped plugin replaces it." in (
+    assert "libhb_dsp_nn_plugin.so is a library for the board and is skipped. The shipped plugin replaces it." in (
         capfd.readouterr().err
     )
 

@@ -277,20 +277,20 @@ def constant(name: str, value: Any, dtype: Any) -> TensorProto:
 @each(
     "node, in_type, out_type, constants, why",
     [
-        (helper.make_node("Softmax", ["x"], ["y"]), F64, F64, [], "the DSP's op computes float32, not float64"),
+        (helper.make_node("Softmax", ["x"], ["y"]), F64, F64, [], "the DSP op computes float32, not float64"),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
             TensorProto.FLOAT16,
             UINT8,
             [constant("s", 1, np.float16), constant("z", 0, np.uint8)],
-            "the DSP's op computes float32, not float16",
+            "the DSP op computes float32, not float16",
         ),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], block_size=2, axis=1),
             F32,
             UINT8,
             [constant("s", [[1, 1]], np.float32), constant("z", [[0, 0]], np.uint8)],
-            "they are quantized in blocks, which the DSP's op does not support",
+            "they are quantized in blocks, which the DSP op does not support",
         ),
         (
             helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]),
@@ -304,7 +304,7 @@ def constant(name: str, value: Any, dtype: Any) -> TensorProto:
             UINT8,
             TensorProto.FLOAT16,
             [constant("s", 1, np.float16)],
-            "the DSP's op computes float32, not float16",
+            "the DSP op computes float32, not float16",
         ),
     ],
 )

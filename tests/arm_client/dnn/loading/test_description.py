@@ -116,7 +116,7 @@ def test_nothing_said(text: str) -> None:
     "text, says",
     [
         ("a: [", "is not YAML"),
-        ("- 1", "holds a list"),
+        ("- 1", "contains a list"),
         ("input_parameters: 3", "input_parameters is 3"),
         ("input_type_rt: rgba", "input_type_rt is 'rgba'; give one of nv12, yuv444"),
         ("input_type_rt: nv12", "input_type_train"),
@@ -168,7 +168,7 @@ def test_what_cannot_be_meant(text: str, says: str) -> None:
 
 
 def test_several_inputs_need_their_names() -> None:
-    with pytest.raises(ModelError, match="inputs a, b; write them into input_name"):
+    with pytest.raises(ModelError, match="inputs a, b; list them in input_name"):
         parse("input_type_rt: rgb;rgb", ["a", "b"])
 
 
@@ -206,7 +206,7 @@ def test_files(tmp_path: Path) -> None:
     broken.write_text("#" * (1 << 20) + "\n")
     with pytest.raises(ModelError, match="1048576 bytes"):
         read(broken, ["x"])
-    with pytest.raises(ModelError, match="cannot be read") as error:
+    with pytest.raises(ModelError, match="Cannot read") as error:
         read(tmp_path / "gone.yaml", ["x"])
     assert error.value.status == Status.HB_DNN_CAN_NOT_OPEN_FILE
 

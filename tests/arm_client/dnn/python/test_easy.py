@@ -328,7 +328,7 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
     ):
         quantized.forward(np.zeros((1, 1, 8, 8)))
     (real,) = dnn.load(DIGITS / "digits_float.onnx")
-    with pytest.raises(CallerError, match=r"'image' holds float32, not float64: convert it by astype\('float32'\)\."):
+    with pytest.raises(CallerError, match=r"'image' holds float32, not float64: convert it with astype\('float32'\)\."):
         real.forward(np.zeros((1, 1, 8, 8)))
     (tmp_path / "gray.onnx").write_bytes((DIGITS / "digits_float.onnx").read_bytes())
     (tmp_path / "gray.yaml").write_text("input_type_rt: gray\nscale_value: 0.0625\n")
@@ -358,7 +358,7 @@ def test_what_is_no_array_is_a_sentence(dsp_board: Board, inputs: Any, said: str
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [
-        ({"priority": 1 << 40}, "The priority is 1099511627776; write 0 to 255."),
+        ({"priority": 1 << 40}, "The priority is 1099511627776, but must be 0 to 255."),
         ({"priority": 1.5}, "The priority is 1.5; write a whole number."),
         ({"core_id": (1 << 32) + 1}, "bpuCoreId is 4294967297"),
         ({"core_id": "1"}, "The core is '1'; write a whole number."),
@@ -376,7 +376,7 @@ def test_a_schedule_that_there_is_none_of(dsp_board: Board, schedule: dict[str, 
     [
         (None, "The source is None; pass a model file, a list of files, or the bytes of one model."),
         ([DIGITS / "digits_int8.onnx", 5], "a list of files, or the bytes of one model."),
-        ("a\0b", "has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."),
+        ("a\0b", "has a zero byte; pass a model's bytes with hbDNNInitializeFromDDR."),
     ],
 )
 def test_a_source_that_is_none(source: Any, said: str) -> None:
@@ -392,7 +392,7 @@ def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:
         " y = Loop (n, go, x) <body = step (int64 i, bool c, float[300,300] a) => (bool c2, float[300,300] b) {"
         " c2 = Identity(c) b = MatMul(a, a) }> }"
     )
-    with pytest.raises(TimeoutError, match="did not end within 20 ms"):
+    with pytest.raises(TimeoutError, match="did not finish within 20 ms"):
         model(np.zeros((300, 300)), np.array(1_000_000), timeout_ms=20)
     assert model(np.eye(300), np.array(2))[0].trace() == 300
 

@@ -47,7 +47,7 @@ def test_the_manuals_example() -> None:
 @each(
     "resizers, rois, says",
     [
-        (0, 1, "no input with the resizer as its source"),
+        (0, 1, "has no resizer input"),
         (2, 1, "roiCount is 1"),
         (2, 3, "roiCount is 3"),
         (1, 0, "roiCount is 0"),

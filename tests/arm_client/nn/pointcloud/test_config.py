@@ -88,9 +88,9 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         ({"point_cloud_range": (0.0, 1.0)}, r"point_cloud_range is \(0\.0, 1\.0\): give 6 numbers\."),
         ({"intensity_range": (0.0, None)}, r"intensity_range is \(0\.0, None\): give 2 numbers\."),
         ({"scale": "a"}, r"scale is 'a': give a number\."),
-        ({"dims": "5"}, r"dims is '5': give a whole number\."),
-        ({"max_points": 1.5}, r"max_points is 1\.5: give a whole number\."),
-        ({"max_voxels": True}, r"max_voxels is True: give a whole number\."),
+        ({"dims": "5"}, r"dims is '5', but must be a whole number\."),
+        ({"max_points": 1.5}, r"max_points is 1\.5, but must be a whole number\."),
+        ({"max_voxels": True}, r"max_voxels is True, but must be a whole number\."),
         ({"scale": 1e-60}, "scale is 1e-60: give finite numbers above 0"),
         ({"scale": math.nan}, "scale is nan"),
         (
@@ -106,7 +106,7 @@ def test_the_grid_is_rounded_as_public_voxelisers_do() -> None:
         ),
         ({"voxel_size": (0.2, 900.0)}, "along y in cells of 900 m are 0 cells"),
         ({"range": 1}, "Unknown parameters: range; known: "),
-        ({"_param": None}, "Unknown: _param; the parameters"),
+        ({"_param": None}, "Unknown parameters: _param; known"),
     ],
 )
 def test_what_no_grid_can_be_made_of(changes: dict[str, Any], message: str) -> None:

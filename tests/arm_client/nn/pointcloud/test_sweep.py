@@ -38,10 +38,10 @@ def test_a_seed_makes_a_sweep() -> None:
     "arguments, message",
     [
         ({"dims": 3}, r"^dims is 3, but must be 4 or 5\."),
-        ({"seed": -1}, r"^seed is -1: give 0 or more\."),
+        ({"seed": -1}, r"^seed is -1, but must be at least 0\."),
         ({"rings": 0}, r"^rings is 0, but must be at least 1\."),
         ({"azimuths": 0}, r"^azimuths is 0, but must be at least 1\."),
-        ({"sweeps": 1.5}, r"^sweeps is 1\.5: give a whole number\."),
+        ({"sweeps": 1.5}, r"^sweeps is 1\.5, but must be a whole number\."),
         ({"boxes": -1}, r"^boxes is -1: give 0 or more\."),
         ({"max_points": -5}, r"^max_points is -5: give 0 or more\."),
         ({"dropout": 1.5}, r"^dropout is 1\.5, but must be a fraction, 0 to 1\."),
@@ -107,7 +107,7 @@ def test_files_of_the_data_sets(tmp_path: Path, read: Any, dims: int) -> None:
 
 def test_a_npy_file_is_no_scan(tmp_path: Path) -> None:
     np.save(tmp_path / "scan.npy", np.zeros((10, 4), np.float32))
-    with pytest.raises(CallerError, match=r"is a \.npy file, and points are read without any header: write them by"):
+    with pytest.raises(CallerError, match=r"is a \.npy file, but points are read without a header: convert it with"):
         read_kitti(tmp_path / "scan.npy")
 
 

@@ -17,7 +17,7 @@ def test_the_first_byte_and_with_a_dtype_the_first_element() -> None:
     assert found is not None
     assert found.offset == 6
     assert found.text == (
-        "byte 6 is 0x06 here and 0xff there (from it on 06 07 08 09 0a 0b 0c 0d here, ff 07 08 ff ff 0b 0c 0d there); "
+        "byte 6 is 0x06 here and 0xff there (from there 06 07 08 09 0a 0b 0c 0d here, ff 07 08 ff ff 0b 0c 0d there); "
         "3 of 16 bytes differ"
     )
     found = first_difference(here, there, np.int16)
