@@ -1,8 +1,8 @@
-"""What structures of the vendor's API do beside holding their fields, and limits of these; the headers have the fields.
+"""Behavior of the vendor API's structures, and limits of their fields; the headers define the fields.
 
 `hbDSPSoftmaxParam` is the vendor's public structure (J5 DSP development guide, 10.2.3.3 DSP Softmax Operator
-Development, https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html). Emulator: those of the
-other NN ops are its choice, as their commands are. docs/nn-ops.md and docs/pointcloud.md have offsets and formulas.
+Development, https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html). Emulator: the other NN
+ops' structures and commands are its choice. docs/nn-ops.md and docs/pointcloud.md have offsets and formulas.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 QUANTI_DTYPES = {8: "int8", 9: "uint8", 11: "int16", 12: "uint16", 14: "int32"}
-"""numpy's name of each `tensor_type`, which has the number that it has in hbDNNDataType."""
+"""numpy name of each `tensor_type`, numbered as in hbDNNDataType."""
 
 MAX_SHIFT = 126
-"""Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
+"""Up to this value 2^shift and 2^-shift are both normal float32 numbers, so SHIFT is exact."""
 
 MAX_DIMENSION = (1 << 31) - 1
 MAX_DIMENSIONS = 8
@@ -28,7 +28,7 @@ MAX_DIMENSIONS = 8
 
 POINT_DIMS: Final = (4, 5)
 MAX_GRID: Final = (1 << 15) - 1
-"""Cells along an axis: x lies in the high and y in the low 16 bits of an int32, and -1 is no cell."""
+"""Maximum cells per axis: x is in the high and y in the low 16 bits of an int32, and -1 means no cell."""
 NO_CELL: Final = -1
 """Coordinate word of a point that was filtered out."""
 MAX_PLACES: Final = (1 << 31) - 1
@@ -36,18 +36,18 @@ MAX_PLACES: Final = (1 << 31) - 1
 
 
 class SysMem:
-    """Of hbSysMem."""
+    """Behavior of hbSysMem."""
 
     phyAddr: int
     virAddr: int | None
     memSize: int
-    # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
+    # Set by the allocation: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
     backing: tuple[int, memoryview] | None = None
     locate: ClassVar[Callable[[int, int], memoryview | None] | None] = None
-    """Gives the bytes of a block of this process by their address, such that they keep its mapping alive."""
+    """Returns the bytes of this process's block at an address, which keep its mapping alive."""
 
     def view(self) -> memoryview:
-        """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
+        """Return the block's bytes as the CPU sees them, writable: format 'B', ``memSize`` long.
 
         Raises:
             ValueError: the structure holds no block (never allocated, or freed).
@@ -60,19 +60,19 @@ class SysMem:
         backing = self.backing
         if backing is not None and backing[0] == self.virAddr and len(backing[1]) >= self.memSize:
             return backing[1][: self.memSize]
-        # A structure whose virAddr was moved (a crop), or that was copied as bytes.
+        # A structure with a modified virAddr (a crop), or copied as bytes.
         locate = type(self).locate
         if locate is not None and (found := locate(self.virAddr, self.memSize)) is not None:
             return found
-        # What no board knows of: trust the address, as C does.
+        # Memory unknown to any board: trust the address, like C.
         return memoryview((ctypes.c_ubyte * self.memSize).from_address(self.virAddr)).cast("B")
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> NDArray[Any]:
-        """Numpy view of the block, C order, starting at its first byte; no copy.
+        """Return a numpy view of the block, C order, starting at its first byte, without copying.
 
         Args:
             dtype: Element type.
-            shape: Shape in elements; None takes as many whole elements as the block holds.
+            shape: Shape in elements; None for as many whole elements as fit in the block.
 
         Raises:
             ValueError: the shape needs more bytes than ``memSize``, or the structure holds no block.
@@ -96,20 +96,20 @@ class SysMem:
 
 
 class Quanti:
-    """Of hbDSPQuantizeParam and hbDSPDequantizeParam."""
+    """Behavior of hbDSPQuantizeParam and hbDSPDequantizeParam."""
 
     shape: Any
     dimension_count: int
 
     def set_shape(self, dimensions: Sequence[int]) -> None:
-        """Fills `shape` and `dimension_count`.
+        """Fill `shape` and `dimension_count`.
 
         Raises:
-            ValueError: there are no dimensions, or more than 8, or one that does not fit an int32.
+            ValueError: no dimensions, more than 8, or one that does not fit an int32.
         """
         if not 1 <= len(dimensions) <= MAX_DIMENSIONS:
             raise ValueError(
-                f"A shape of {len(dimensions)} dimensions does not fit the structure: "
+                f"A shape with {len(dimensions)} dimensions does not fit the structure: "
                 f"reshape the tensor to between 1 and {MAX_DIMENSIONS} dimensions."
             )
         if max(dimensions) > MAX_DIMENSION:
@@ -119,7 +119,7 @@ class Quanti:
 
 
 class CvCmd:
-    """Of hbDSPCvCmd."""
+    """Behavior of hbDSPCvCmd."""
 
     name: str
 

@@ -1,8 +1,8 @@
-"""Threads of a program that take turns: what they wait in lets another one have its turn.
+"""Program threads that take turns: a thread that blocks yields its turn to another.
 
-``install`` puts locks of our own under ``threading``, ``queue`` and ``concurrent.futures``, which make all others of
-them, and looks at ``Thread.start``, ``Thread.join`` and ``time.sleep``. As long as nobody takes turns, and in threads
-that do not, they do what they always do.
+``install`` puts our own locks under ``threading``, ``queue`` and ``concurrent.futures``, which build all their
+primitives from them, and wraps ``Thread.start``, ``Thread.join`` and ``time.sleep``. While nobody takes turns, and in
+threads that do not, they behave as usual.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _OURS: Final = tuple(f"{Path(__file__).parents[1] / name}/" for name in ("arm_cl
 
 
 class Turns(Protocol):
-    """Who has threads take turns."""
+    """Makes threads take turns."""
 
     def is_program(self) -> bool:
         """Whether this thread takes turns."""
 
     def acquire(self, lock: _thread.LockType, timeout_s: float) -> bool:
-        """Acquire a lock that another one holds; negative for no limit."""
+        """Acquire a lock held by another thread; negative for no limit."""
 
     def start(self, thread: threading.Thread, start: Callable[[], None]) -> None:
-        """Start a thread that takes turns, too."""
+        """Start a thread that also takes turns."""
 
     def await_end(self, thread: threading.Thread, timeout_s: float | None) -> bool:
-        """Wait for the end of a thread; whether it has come, or is near."""
+        """Wait for a thread to end; returns whether it has ended, or is about to."""
 
     def sleep(self, seconds: float) -> None:
         """Let a time pass."""
 
 
 taken: list[Turns] = []
-"""Who has threads take turns now: one, or none."""
+"""The current turn-taking scheduler, if any."""
 
 
 def _mine() -> Turns | None:
-    """The turns that this thread takes."""
+    """Return the scheduler of this thread's turns, if any."""
     return taken[0] if taken and taken[0].is_program() else None
 
 
@@ -82,11 +82,11 @@ class TurnLock:
 
 
 def install() -> None:
-    """Have the standard library's threads take turns where somebody asks for it; at most once in a process."""
+    """Make the standard library's threads take turns on request; at most once per process."""
     library: Any = threading
     if library.Lock is TurnLock:
         return
-    # What Python itself makes its conditions of; its RLock and its SimpleQueue in Python are made of these.
+    # Python builds its conditions, and its pure-Python RLock and SimpleQueue, from these.
     library.Lock = library._allocate_lock = TurnLock  # noqa: SLF001
     library.RLock = library._PyRLock  # noqa: SLF001
     vars(queue)["SimpleQueue"] = vars(queue)["_PySimpleQueue"]
@@ -113,4 +113,4 @@ def install() -> None:
         return number
 
     library.Thread.start, library.Thread.join, time.sleep = started, joined, slept
-    library.Thread.__hash__ = numbered  # an executor joins a set of threads, in the same order in each run
+    library.Thread.__hash__ = numbered  # an executor joins a set of threads; make the order the same in each run

@@ -14,20 +14,20 @@ from hbrt.accelerators.time_model import Chip, Times, run_times
 FITTED: Final = Path(__file__).parent / "fitted.toml"
 ASSUMED: Final = Path(__file__).parent / "assumed.toml"
 WIDE: Final = "wide"
-"""The tables of ``ASSUMED`` that say how fast arrays multiply numbers of 16 bits, and how far that is off."""
+"""Tables of ``ASSUMED`` with the speed of 16-bit multiplication, and its error."""
 FAMILIES: Final = "families"
-"""The table of ``FITTED`` that says how far a fit is off for a family of networks that it has not seen."""
+"""Table of ``FITTED`` with a fit's error for network families that it has not seen."""
 ALIASES: Final = {"rk3568": "rk3566"}
-"""Chips whose figures are published together with another's."""
+"""Chips whose figures are published together with another chip's."""
 
 
 class Family(NamedTuple):
-    """How far fits to all families of networks but one are off for that one, of each in turn.
+    """Leave-one-out error: each network family's error under a fit to all the others.
 
     Attributes:
-        families: How many there are.
-        median: The middle error, as a share.
-        within_90: The error within which 90% of the rows lie, as a share.
+        families: Number of families.
+        median: The median error, as a fraction.
+        within_90: The error not exceeded by 90% of the rows, as a fraction.
     """
 
     families: int
@@ -36,7 +36,7 @@ class Family(NamedTuple):
 
 
 class Assumed(NamedTuple):
-    """A chip whose parameters are another's times factors that are assumed: each low, value, high."""
+    """A chip whose parameters are another's times assumed factors, each low, value, high."""
 
     like: str
     compute: tuple[float, float, float]
@@ -45,7 +45,7 @@ class Assumed(NamedTuple):
     why: str
 
     def chip(self, at: int = 1) -> Chip:
-        """Its parameters, with the factors at 0: the lowest rates, 1: as assumed, 2: the highest."""
+        """Return its parameters with factors at 0: the lowest rates, 1: as assumed, 2: the highest."""
         one, compute, memory = chip_at(self.like, at), self.compute[at], self.memory[at]
         return one._replace(
             macs_per_us=one.macs_per_us * compute,
@@ -64,7 +64,7 @@ def _fitted() -> dict[str, Any]:
 
 @cache
 def chips() -> dict[str, Chip]:
-    """The chips whose parameters are fitted to published figures, by name."""
+    """Return the chips with parameters fitted to published figures, by name."""
     tables = {name: table for name, table in _fitted().items() if name != FAMILIES}
     return {name: Chip(**{key: one["value"] for key, one in table.items()}) for name, table in tables.items()}
 
@@ -76,27 +76,27 @@ def _assumed() -> dict[str, Any]:
 
 @cache
 def assumed() -> dict[str, Assumed]:
-    """The chips whose parameters are assumed, by name."""
+    """Return the chips with assumed parameters, by name."""
     return {name: Assumed(**table) for name, table in _assumed().items() if name != WIDE}
 
 
 def _wide(fitted: str) -> dict[str, Any]:
-    """How fast a chip that is fitted multiplies numbers of 16 bits, and why that is assumed."""
+    """Return how fast a fitted chip multiplies 16-bit numbers, and why that is assumed."""
     return next(table for table in _assumed()[WIDE].values() if fitted in table["chips"])
 
 
 def chip_at(name: str, at: int = 1) -> Chip:
-    """A chip's parameters, with those that no figure tells at 0: the lowest rate, 1: as assumed, 2: the highest."""
+    """Return a chip's parameters, with those no figure gives at 0: the lowest rate, 1: as assumed, 2: the highest."""
     return chips()[name]._replace(wide_rate=_wide(name)["rate"][at])
 
 
 def family_of_chip(name: str) -> Family:
-    """How far the fit of a chip is off for networks of another family than those that it was fitted to."""
+    """Return the error of a chip's fit for network families other than those it was fitted to."""
     return Family(**_fitted()[FAMILIES][ALIASES.get(name, name)])
 
 
 def chip_named(name: str) -> Chip | None:
-    """The parameters of a chip, fitted or assumed; None where nothing is known of it."""
+    """Return a chip's parameters, fitted or assumed; None if nothing is known."""
     if (one := assumed().get(name)) is not None:
         return one.chip()
     fitted = ALIASES.get(name, name)
@@ -104,14 +104,14 @@ def chip_named(name: str) -> Chip | None:
 
 
 class Run(NamedTuple):
-    """A run of a model on one core, in modelled microseconds.
+    """A run of a model on one core, in modeled microseconds.
 
     Attributes:
-        us: The run.
-        low_us: The lower end of what 90% of networks of families that no fit has seen take.
-        high_us: The upper end. Both ends are those of what is assumed as well: a chip's factors, the rate of 16 bits.
-        times: Of each layer.
-        why: What the parameters rest on where they are assumed; "" where they are fitted.
+        us: Time of the run.
+        low_us: Lower end of the range that holds for 90% of networks of unseen families.
+        high_us: Upper end. Both ends include assumptions: a chip's factors, the 16-bit rate.
+        times: Times of each layer.
+        why: The basis of assumed parameters; "" if they are fitted.
     """
 
     us: float
@@ -143,7 +143,7 @@ def run_of(layers: Sequence[Layer], name: str) -> Run:
 
 
 def range_of_chip(name: str) -> tuple[float, float]:
-    """What a time of any int8 model on a chip is multiplied by for the ends of its range; wider than that of one."""
+    """Return the factors from any int8 model's time on a chip to its range's ends; wider than one model's range."""
     one = assumed().get(name)
     spread = family_of_chip(one.like if one else name).within_90
     low, high = 1 / (1 + spread), 1 / (1 - spread)

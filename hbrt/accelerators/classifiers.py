@@ -1,4 +1,4 @@
-"""Layers of classifiers and of networks that stand on them, from their public descriptions."""
+"""Layers of classifiers and of networks built on them, from their public descriptions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def mobilenet_v2(size: int = 224) -> Net:
 
 
 def mobilenet_v1_stages(net: Net, image: Tensor, width: float = 1.0) -> list[Tensor]:
-    """The blocks of MobileNetV1; returns those before each stride, and the last."""
+    """The blocks of MobileNetV1; returns the ones before each stride, and the last."""
     x = net.conv(image, int(32 * width), 3, 2, act="relu")
     outputs = []
     for channels, stride in (
@@ -134,7 +134,7 @@ def _universal(net: Net, x: Tensor, *blocks: tuple[int, int, int, int, int]) -> 
 
 
 def mobilenet_v4_small(size: int = 224) -> Net:
-    """MobileNetV4, of convolutions alone, small."""
+    """MobileNetV4 small, convolutions only."""
     net = Net()
     x = Tensor(3, size, size)
     for channels, kernel, stride in ((32, 3, 2), (32, 3, 2), (32, 1, 1), (96, 3, 2), (64, 1, 1)):
@@ -147,7 +147,7 @@ def mobilenet_v4_small(size: int = 224) -> Net:
 
 
 def mobilenet_v4_medium(size: int = 224) -> Net:
-    """MobileNetV4, of convolutions alone, medium."""
+    """MobileNetV4 medium, convolutions only."""
     net = Net()
     x = net.conv(Tensor(3, size, size), 32, 3, 2, act="relu")
     x = net.conv(net.conv(x, 128, 3, 2, act="relu"), 48, act="")
@@ -161,7 +161,7 @@ def mobilenet_v4_medium(size: int = 224) -> Net:
 
 
 def repvgg(counts: Sequence[int], narrow: float, wide: float, groups: int = 1) -> Net:
-    """RepVGG as it is deployed: one 3 x 3 convolution a block; with ``groups`` each second one is grouped."""
+    """RepVGG as deployed: one 3 x 3 convolution per block; with ``groups`` every second one is grouped."""
     net = Net()
     x = net.conv(Tensor(3, 224, 224), min(64, int(64 * narrow)), 3, 2, act="relu")
     number = 1
@@ -173,7 +173,7 @@ def repvgg(counts: Sequence[int], narrow: float, wide: float, groups: int = 1) -
 
 
 def mobileone(widths: Sequence[float], *, has_attention: bool = False) -> Net:
-    """MobileOne as it is deployed: a depthwise and a pointwise convolution a block."""
+    """MobileOne as deployed: a depthwise and a pointwise convolution per block."""
     net = Net()
     x = net.conv(Tensor(3, 224, 224), min(64, int(64 * widths[0])), 3, 2, act="relu")
     for count, channels, width in zip((2, 8, 10, 1), (64, 128, 256, 512), widths, strict=True):
@@ -225,7 +225,7 @@ def squeezenet() -> Net:
 
 
 def densenet(counts: Sequence[int], growth: int = 32) -> Net:
-    """DenseNet: each layer reads all before it; a normalization before a convolution is its own layer."""
+    """DenseNet: each layer reads all previous ones; a normalization before a convolution is a layer of its own."""
     net = Net()
     x = net.pool(net.conv(Tensor(3, 224, 224), 64, 7, 2, act="relu"), 2)
     for stage, count in enumerate(counts):
@@ -239,7 +239,7 @@ def densenet(counts: Sequence[int], growth: int = 32) -> Net:
 
 
 def inception_v3(size: int = 200) -> Net:
-    """Inception v3 without its auxiliary head; features of 200 pixels are those of 224 without its padding."""
+    """Inception v3 without its auxiliary head; 200-pixel features are those of 224 without padding."""
     net = Net()
 
     def one(x: Tensor, channels: int, kernel: int = 1, stride: int = 1) -> Tensor:
@@ -269,7 +269,7 @@ def inception_v3(size: int = 200) -> Net:
 
 
 def regnet(widths: Sequence[int], depths: Sequence[int], group: int) -> Net:
-    """RegNet X: bottlenecks as wide inside as outside, in groups of so many channels."""
+    """RegNet X: bottlenecks as wide inside as outside, in channel groups of the given width."""
     net = Net()
     x = net.conv(Tensor(3, 224, 224), 32, 3, 2, act="relu")
     for width, depth in zip(widths, depths, strict=True):
@@ -282,7 +282,7 @@ def regnet(widths: Sequence[int], depths: Sequence[int], group: int) -> Net:
 
 
 def quicksrnet(channels: int, depth: int, scale: int = 3, size: int = 128) -> Net:
-    """QuickSRNet: convolutions of one width, and pixels out of channels at the end."""
+    """QuickSRNet: convolutions of equal width, and depth-to-space at the end."""
     net = Net()
     x = net.conv(Tensor(3, size, size), channels, 3, act="relu")
     for _ in range(depth):
@@ -320,7 +320,7 @@ def fasternet(channels: int, depths: Sequence[int], act: str) -> Net:
 
 
 def efficientnet(width: float, depth: float, size: int = 224) -> Net:
-    """EfficientNet in its variant without squeeze and excitation, with ReLU6."""
+    """EfficientNet without squeeze and excitation, with ReLU6."""
     net = Net()
 
     def c(channels: int) -> int:
@@ -340,7 +340,7 @@ def efficientnet(width: float, depth: float, size: int = 224) -> Net:
 
 
 def retinaface(*, is_mobile: bool, size: int = 320) -> Net:
-    """RetinaFace on MobileNet at a quarter of its width, or on ResNet-50."""
+    """RetinaFace on quarter-width MobileNet or on ResNet-50."""
     net, image = Net(), Tensor(3, size, size)
     if is_mobile:
         features = mobilenet_v1_stages(net, image, 0.25)[2:]
@@ -360,7 +360,7 @@ def retinaface(*, is_mobile: bool, size: int = 320) -> Net:
 
 
 def deeplab_mobilenet(size: int = 513) -> Net:
-    """DeepLabV3 on MobileNetV2 with an output stride of 8, and the large resize at its end."""
+    """DeepLabV3 on MobileNetV2 with output stride 8, including the large final resize."""
     net = Net()
     x = net.conv(Tensor(3, size, size), 32, 3, 2, act="relu")
     for ratio, channels, count, stride in (
@@ -377,7 +377,7 @@ def deeplab_mobilenet(size: int = 513) -> Net:
 
 
 def lprnet(characters: int = 68) -> Net:
-    """LPRNet, which reads plates of 24 x 94 pixels: convolutions without padding, and four scales joined at the end."""
+    """LPRNet, which reads license plates of 24 x 94 pixels: unpadded convolutions, four scales joined at the end."""
     net = Net()
 
     def small(x: Tensor, channels: int) -> Tensor:

@@ -1,6 +1,6 @@
-"""Published figures of accelerators, a row a model and chip, and how far the model's times are off and out of order.
+"""Published accelerator figures, one row per model and chip, and the errors and rank order of the modeled times.
 
-Half of the rows are for fitting, and half for judging.
+Half of the rows are for fitting, half for validation.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from hbrt.accelerators.time_model import run_us
 
 FOLDER: Final = Path(__file__).parent.parent / "profiles" / "published"
 WITHIN: Final = 0.9
-"""The share of held-out rows that a spread holds."""
+"""The fraction of held-out rows within a spread."""
 
 
 class Figure(NamedTuple):
-    """A published time of a run.
+    """A published run time.
 
     Attributes:
-        model: Its name, one of ``NETWORKS`` where its layers are known.
+        model: Its name, one of ``NETWORKS`` if its layers are known.
         chip: Name of the chip, such as rk3588.
         precision: int8 or fp16.
-        published_us: Time of a run on one core, in microseconds.
+        published_us: Run time on one core, in microseconds.
         source: Where it was published, with version and date.
-        clock: Of the core, as the source says.
+        clock: The core's clock, as given in the source.
     """
 
     model: str
@@ -45,33 +45,33 @@ class Figure(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the model's layers are known, and its numbers are int8: only such a row is fitted or held out."""
+        """Whether the model's layers are known and it is int8: only such rows are fitted or held out."""
         return self.model in NETWORKS and self.precision == "int8"
 
     @property
     def is_wide(self) -> bool:
-        """Whether the model's layers are known, and its numbers are float16: no fit has such a row."""
+        """Whether the model's layers are known and it is float16: no fit uses such a row."""
         return self.model in NETWORKS and self.precision == "fp16"
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The layers of the model, of its precision.
+        """Return the layers of the model, in its precision.
 
         Raises:
-            KeyError: they are not known.
+            KeyError: its layers are not known.
         """
         layers, bits = layers_of(self.model), 16 if self.is_wide else 8
         return tuple(one._replace(feature_bits=bits, weight_bits=bits) for one in layers)
 
     @property
     def is_held_out(self) -> bool:
-        """Whether the row is for judging alone: by a hash of its model and chip."""
+        """Whether the row is only for validation, by a hash of its model and chip."""
         return hashlib.sha256(f"{self.model} {self.chip}".encode()).digest()[0] % 2 == 1
 
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """All rows of all tables."""
+    """Return all rows of all tables."""
     return tuple(row for file in sorted(FOLDER.glob("*.toml")) for row in _rows(file))
 
 
@@ -80,25 +80,25 @@ def _rows(file: Path) -> Iterator[Figure]:
     source = f"{table['source']}, {table['version']} ({table['date']})"
     for model, (precision, *values) in table["figures"].items():
         for chip, value in zip(table["chips"], values, strict=True):
-            if value:  # 0 where none is published
+            if value:  # 0 if not published
                 us = 1_000_000 / value if table["unit"] == "fps" else 1000 * value
                 yield Figure(model, chip, precision, us, source, table["clock"])
 
 
 class Judged(NamedTuple):
-    """A published figure and the model's, in microseconds."""
+    """A published and a modeled time, in microseconds."""
 
     figure: Figure
     modelled_us: float
 
     @property
     def ratio(self) -> float:
-        """Modelled by published."""
+        """Modeled time divided by published time."""
         return self.modelled_us / self.figure.published_us
 
 
 class Band(NamedTuple):
-    """How judged rows lie: the median of the errors, the part within 30%, the geometric mean of the ratios."""
+    """Accuracy over rows: median error, fraction within 30%, geometric mean of the ratios."""
 
     rows: int
     median_error: float
@@ -108,13 +108,13 @@ class Band(NamedTuple):
 
 @cache
 def judged() -> tuple[Judged, ...]:
-    """Every published row of int8 whose layers are known, with the model's time."""
+    """Return every published int8 row with known layers, with its modeled time."""
     return _judged(one for one in figures() if one.is_known)
 
 
 @cache
 def judged_wide() -> tuple[Judged, ...]:
-    """Every published row of float16 whose layers are known, with the model's time; its rate is assumed."""
+    """Return every published float16 row with known layers, with its modeled time; the rate is assumed."""
     return _judged(one for one in figures() if one.is_wide)
 
 
@@ -123,26 +123,26 @@ def _judged(rows: Iterable[Figure]) -> tuple[Judged, ...]:
 
 
 def band_of(rows: tuple[Judged, ...]) -> Band:
-    """How rows lie; there is at least one."""
+    """Return the accuracy over rows, at least one."""
     errors = [abs(one.ratio - 1) for one in rows]
     near = sum(error <= 0.3 for error in errors) / len(errors)
     return Band(len(rows), median(errors), near, exp(sum(log(one.ratio) for one in rows) / len(rows)))
 
 
 def spread_of(name: str) -> float:
-    """The error within which 90% of a chip's held-out rows lie, as a share."""
+    """Return the error not exceeded by 90% of a chip's held-out rows, as a fraction."""
     chip = ALIASES.get(name, name)
     return within_90(tuple(one for one in judged() if one.figure.chip == chip and one.figure.is_held_out))
 
 
 def within_90(rows: tuple[Judged, ...]) -> float:
-    """The error within which 90% of rows lie, as a share; there is at least one."""
+    """Return the error not exceeded by 90% of rows, at least one, as a fraction."""
     errors = sorted(abs(one.ratio - 1) for one in rows)
     return errors[-(-int(WITHIN * len(errors) * 1000) // 1000) - 1]
 
 
 def order_of(rows: tuple[Judged, ...], same: str) -> float:
-    """The share of pairs, alike in a field of ``Figure``, that the model puts in the order of the published times."""
+    """Return the fraction of pairs with equal ``Figure`` field that the model orders like the published times."""
     right = pairs = 0
     for at, one in enumerate(rows):
         for other in rows[:at]:

@@ -1,14 +1,14 @@
-"""A layer of a network as an accelerator runs it, and a builder that makes a network's layers from its description."""
+"""A network layer as an accelerator runs it, and a builder of a network's layers from its description."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 CONV, DEPTHWISE, MATMUL, MOVE, POINTWISE = "conv", "depthwise", "matmul", "move", "pointwise"
-"""Kinds: what multiplies by weights, by a channel's own weights, two tensors; what moves or pools; what computes each
-element by a table or a function, such as SiLU, Softmax and LayerNorm."""
+"""Kinds: multiplication by weights, by per-channel weights, of two tensors; moving or pooling; elementwise tables or
+functions, such as SiLU, Softmax and LayerNorm."""
 CHEAP: Final = frozenset({"", "relu", "clip", "leaky"})
-"""Activations that a convolution brings for nothing."""
+"""Activations that are free after a convolution."""
 
 
 class Tensor(NamedTuple):
@@ -20,7 +20,7 @@ class Tensor(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """All of them."""
+        """Number of elements."""
         return self.channels * self.height * self.width
 
 
@@ -28,17 +28,17 @@ class Layer(NamedTuple):
     """One layer after fusion.
 
     Attributes:
-        name: For the reader.
+        name: Name for display.
         kind: CONV, DEPTHWISE, MATMUL, MOVE or POINTWISE.
-        inputs: What it reads, without weights.
-        output: What it writes.
-        macs: Multiplications.
-        weights: Numbers of its weights.
-        channels: Input channels of a group.
-        groups: Groups of channels.
-        activation: Fused behind it; "" for none.
-        feature_bits: Of a number that it reads or writes.
-        weight_bits: Of a weight.
+        inputs: Elements read, without weights.
+        output: Elements written.
+        macs: Number of multiplications.
+        weights: Number of weights.
+        channels: Input channels per group.
+        groups: Number of channel groups.
+        activation: Fused activation; "" for none.
+        feature_bits: Bits per number read or written.
+        weight_bits: Bits per weight.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Layer(NamedTuple):
 
     @property
     def feature_bytes(self) -> float:
-        """Bytes that it reads and writes, without weights."""
+        """Bytes read and written, without weights."""
         return (sum(one.elements for one in self.inputs) + self.output.elements) * self.feature_bits / 8
 
     @property
@@ -65,13 +65,13 @@ class Layer(NamedTuple):
 
     @property
     def precision(self) -> str:
-        """Its numbers: int8, or such as w8a16, bits of weights and activations."""
+        """Its number format: int8, or e.g. w8a16 for the bits of weights and activations."""
         is_int8 = self.weight_bits == self.feature_bits == 8
         return "int8" if is_int8 else f"w{self.weight_bits}a{self.feature_bits}"
 
 
 class Net:
-    """Builds the layers of a network, one call a layer; each call returns its output."""
+    """Builds the layers of a network, one per call; each call returns the layer's output."""
 
     def __init__(self) -> None:
         self.layers: list[Layer] = []
@@ -79,7 +79,7 @@ class Net:
     def conv(
         self, x: Tensor, channels: int, kernel: int = 1, stride: int = 1, groups: int = 1, act: str = "silu"
     ) -> Tensor:
-        """Convolve with padding of half the kernel, and apply the activation."""
+        """Convolve, padded by half the kernel, and apply the activation."""
         y = Tensor(channels, -(-x.height // stride), -(-x.width // stride))
         inner = x.channels // groups
         weights = channels * inner * kernel * kernel
@@ -95,14 +95,14 @@ class Net:
         return y
 
     def transposed(self, x: Tensor, channels: int, kernel: int, stride: int, act: str = "") -> Tensor:
-        """Convolve transposed: each input makes kernel x kernel outputs."""
+        """Transposed convolution: each input produces kernel x kernel outputs."""
         y = Tensor(channels, x.height * stride, x.width * stride)
         weights = channels * x.channels * kernel * kernel
         self._add(CONV, (x,), y, weights * x.height * x.width, weights, x.channels, 1, act)
         return y
 
     def linear(self, x: Tensor, features: int, act: str = "") -> Tensor:
-        """Multiply each position's channels by a matrix."""
+        """Multiply the channels at each position by a matrix."""
         return self.conv(x, features, act=act)
 
     def matmul(self, x: Tensor, y: Tensor, output: Tensor, inner: int) -> Tensor:
@@ -120,7 +120,7 @@ class Net:
         return self.move(x, output=Tensor(x.channels, -(-x.height // stride), -(-x.width // stride)))
 
     def mean(self, x: Tensor) -> Tensor:
-        """Pool everything."""
+        """Pool globally."""
         return self.move(x, output=Tensor(x.channels))
 
     def up(self, x: Tensor, factor: int = 2) -> Tensor:
@@ -132,7 +132,7 @@ class Net:
         return self.move(x, y, output=x)
 
     def concat(self, *inputs: Tensor) -> Tensor:
-        """Join channels."""
+        """Concatenate channels."""
         first = inputs[0]
         return self.move(*inputs, output=Tensor(sum(one.channels for one in inputs), first.height, first.width))
 

@@ -1,4 +1,4 @@
-"""What a run of an ONNX model takes on a chip, for the table of tasks: no model is refused for it. Needs onnx."""
+"""Modeled time of an ONNX model on a chip, for the task table; never refuses a model. Needs onnx."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ModelTime(NamedTuple):
     """A run on one core, alone on the DDR.
 
     Attributes:
-        modelled_ns: Modelled time of a run; 0 where it is not known.
-        ddr_bytes: Bytes that it moves.
+        modelled_ns: Modeled time of a run; 0 if unknown.
+        ddr_bytes: DDR bytes that it moves.
     """
 
     modelled_ns: int = 0
@@ -25,7 +25,7 @@ class ModelTime(NamedTuple):
 
 
 def time_of_model(model: ModelProto, chip: str, float_bits: int | None) -> ModelTime:
-    """Model a run; nothing is known of a chip without parameters, or of a model whose sizes only a run tells."""
+    """Model a run; unknown for a chip without parameters, or a model whose sizes only a run determines."""
     if (parameters := chip_named(chip)) is None:
         return ModelTime()
     try:

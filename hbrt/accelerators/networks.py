@@ -1,4 +1,4 @@
-"""The published networks by name: each a builder of its layers."""
+"""The published networks by name, each with a builder of its layers."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ NETWORKS: Final[dict[str, Callable[[], Net]]] = _of_yolo() | _of_classifiers()
 
 @cache
 def layers_of(name: str) -> tuple[Layer, ...]:
-    """The layers of a published network.
+    """Return the layers of a published network.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: no network has that name.
     """
     return tuple(NETWORKS[name]().layers)
 
 
 def family_of(name: str) -> str:
-    """The family of a published network: its name without its size, such as yolov8, resnet."""
+    """Return the family of a published network: its name without the size, such as yolov8 or resnet."""
     found = re.match(r"yolo(v?\d+|x)|[a-z]+", name)
     return found[0] if found else name

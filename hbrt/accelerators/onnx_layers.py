@@ -1,8 +1,7 @@
-"""The layers of an ONNX model as an accelerator runs them: activations fused, quantizers and views left out.
+"""The layers of an ONNX model as an accelerator runs them: activations fused, quantizers and views dropped.
 
-Its quantizers say of how many bits a layer's numbers are, as do the types float16 and bfloat16. Other real numbers are
-of 16 bits in a model that has either, else it is taken to be a model that will be quantized to int8. It needs the
-package onnx.
+Quantizers, and the types float16 and bfloat16, determine how many bits a layer's numbers have. Other real numbers have
+16 bits in a model with either; otherwise the model is assumed to be quantized to int8 later. Needs the package onnx.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ FREE: Final = frozenset({
     "QuantizeLinear", "DequantizeLinear", "Constant", "ConstantOfShape", "Identity", "Cast", "Reshape", "Flatten",
     "Squeeze", "Unsqueeze", "Shape", "Dropout", "Range",
 })  # fmt: skip
-"""Views, and what a compiler folds."""
+"""Views, and ops that a compiler folds."""
 FUNCTIONS: Final = frozenset({
     "Softmax", "LogSoftmax", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "Gelu", "Erf", "Exp",
     "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Pow", "Sqrt", "Log", "Softplus", "Mish", "Elu", "Selu", "Celu",
@@ -40,12 +39,12 @@ _BITS: Final = {
 
 
 class UnknownSizesError(ValueError):
-    """A tensor of the model has sizes that are not known before it runs; the text is a sentence."""
+    """A tensor has sizes that are unknown before the model runs; the text is a message."""
 
 
 @dataclass(frozen=True)
 class _Graph:
-    """A graph with what its values are called without quantizers, their sizes and bits, and who reads them."""
+    """A graph, with its values' names without quantizers, sizes, bits and readers."""
 
     nodes: list[NodeProto]
     shapes: dict[str, tuple[int, ...]]
@@ -56,21 +55,21 @@ class _Graph:
     readers: dict[str, list[NodeProto]]
 
     def root(self, name: str) -> str:
-        """The value behind quantizers and views of the same elements."""
+        """Return the value behind quantizers and views of the same elements."""
         while name in self.same:
             name = self.same[name]
         return name
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Its sizes.
+        """Return a value's sizes.
 
         Raises:
-            UnknownSizesError: one of them is not known.
+            UnknownSizesError: one of them is unknown.
         """
         sizes = self.shapes.get(name)
         if sizes is None or 0 in sizes:
             raise UnknownSizesError(
-                f"The sizes of {name} are not known before the model runs. Give its inputs fixed sizes, for example "
+                f"The sizes of {name} are unknown before the model runs. Give its inputs fixed sizes, for example "
                 "with onnxruntime.tools.make_dynamic_shape_fixed."
             )
         return sizes
@@ -81,13 +80,13 @@ def layers_of_model(model: ModelProto, float_bits: int | None = None) -> list[La
 
     Args:
         model: The model.
-        float_bits: Of a real number that no quantizer and no type narrows; None for 16 where others are, else 8.
+        float_bits: Bits of real numbers without a quantizer or narrow type; None for 16 if any others have 16, else 8.
 
     Raises:
-        UnknownSizesError: other sizes of it are open.
+        UnknownSizesError: other sizes are open.
     """
     graph = _graph_of(model, float_bits)
-    taken: set[str] = set()  # first outputs of nodes that are fused
+    taken: set[str] = set()  # first outputs of fused nodes
     layers = []
     for node in graph.nodes:
         if node.op_type in FREE or node.output[0] in taken or set(node.output) <= graph.constants:
@@ -122,12 +121,12 @@ def _graph_of(model: ModelProto, float_bits: int | None) -> _Graph:
 
 
 def _with_one_batch(model: ModelProto) -> ModelProto:
-    """A copy of a model, without the numbers of its weights, in which an open first size of an input is 1."""
+    """Copy a model without its weights' values; an open first size of an input becomes 1."""
     graph = model.graph
     fixed = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
     fixed.graph.MergeFrom(GraphProto(name=graph.name, node=graph.node, input=graph.input, output=graph.output))
     for one in graph.initializer:
-        is_small = one.ByteSize() <= _SMALL_BYTES  # may be a shape, which decides the sizes of others
+        is_small = one.ByteSize() <= _SMALL_BYTES  # may be a shape, which determines other sizes
         fixed.graph.initializer.append(
             one if is_small else TensorProto(name=one.name, data_type=one.data_type, dims=one.dims)
         )
@@ -140,7 +139,7 @@ def _with_one_batch(model: ModelProto) -> ModelProto:
 
 
 def _shapes_of(graph: GraphProto) -> dict[str, tuple[int, ...]]:
-    """The sizes of values and constants, 0 where one is open."""
+    """Return the sizes of values and constants, with 0 for open ones."""
     found = {one.name: tuple(one.dims) for one in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
         if value.type.tensor_type.HasField("shape"):
@@ -150,7 +149,7 @@ def _shapes_of(graph: GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def _bits_of(graph: GraphProto) -> dict[str, int]:
-    """Bits of the numbers of values that a quantizer or their type makes narrow."""
+    """Return the bits of values narrowed by a quantizer or their type."""
     types = {one.name: one.data_type for one in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
         types.setdefault(value.name, value.type.tensor_type.elem_type)
@@ -166,7 +165,7 @@ def _bits_of(graph: GraphProto) -> dict[str, int]:
 
 
 def _bits_of_layer(graph: _Graph, node: NodeProto) -> tuple[int, int]:
-    """Bits of the numbers that a layer reads or writes, and of its weights."""
+    """Return the bits of the numbers that a layer reads or writes, and of its weights."""
     values = (one for one in (*node.input, node.output[0]) if one not in graph.constants)
     features = [graph.bits[one] for one in values if one in graph.bits]
     weights = (graph.bits.get(one, graph.float_bits) for one in node.input if one in graph.constants)
@@ -174,7 +173,7 @@ def _bits_of_layer(graph: _Graph, node: NodeProto) -> tuple[int, int]:
 
 
 def _fused(graph: _Graph, node: NodeProto) -> Iterator[NodeProto]:
-    """The nodes that an accelerator computes behind a multiplying one: a normalization, and an activation."""
+    """Return the nodes fused after a multiplying one: a normalization and an activation."""
     out = node.output[0]
     readers = graph.readers.get(out, [])
     if len(readers) == 1 and (readers[0].op_type == "BatchNormalization" or _adds_bias(graph, readers[0])):
@@ -230,7 +229,7 @@ def _layer(graph: _Graph, node: NodeProto, activation: str) -> Layer:
 
 
 def _tensor(sizes: tuple[int, ...]) -> Tensor:
-    """Sizes as channels, height and width; a batch makes it higher."""
+    """Return sizes as channels, height and width; a batch multiplies the height."""
     if len(sizes) == 4:
         batch, channels, height, width = sizes
         return Tensor(channels, batch * height, width)

@@ -1,7 +1,7 @@
-"""The time that an accelerator takes for layers: one form for NPUs and BPUs, few parameters. Pure.
+"""Model of an accelerator's time per layer: one formula for NPUs and BPUs, few parameters. Pure.
 
-A layer computes and moves at the same time, as far as they overlap; then come a table for its activation, if that is
-not free, and the launch of the next layer. All parameters are of one core.
+A layer computes and moves data at the same time, as far as they overlap; then come a table for its activation, unless
+that is free, and the launch of the next layer. All parameters are for one core.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from numpy.typing import NDArray
 from hbrt.accelerators.layer import CHEAP, DEPTHWISE, MATMUL, MOVE, POINTWISE, Layer
 
 _MAX_PACKED: Final = 4
-"""Input channels of an image, which the array packs by pixels."""
+"""Input channels of an image, for which the array packs pixels."""
 
 
 class Chip(NamedTuple):
     """The parameters of a core, all positive.
 
     Attributes:
-        macs_per_us: Multiplications of int8, at the best use of the array.
-        depthwise_per_us: The same of depthwise convolutions.
-        matmul_per_us: The same of products of two tensors.
-        feature_bytes_per_us: Features from memory and to it.
+        macs_per_us: int8 multiplications, at full use of the array.
+        depthwise_per_us: The same for depthwise convolutions.
+        matmul_per_us: The same for products of two tensors.
+        feature_bytes_per_us: Features from and to memory.
         weight_bytes_per_us: Weights from memory.
-        table_per_us: Elements of an activation by a table, or of another function.
-        move: What an element that is only moved costs, in elements that a computing layer reads or writes.
-        overlap: Part of the shorter of computing and moving that is hidden behind the longer, 0 to 1.
-        launch_us: Of each layer.
-        run_us: Of each run.
-        input_group: Channels that the array takes at once.
-        output_group: Channels that it makes at once.
-        wide_rate: Multiplications of 16 bits, by those of int8 in the same time.
+        table_per_us: Elements of a table activation or another function.
+        move: Cost of an element that is only moved, in elements that a computing layer reads or writes.
+        overlap: Fraction of the shorter of computing and moving hidden behind the longer, 0 to 1.
+        launch_us: Launch time per layer.
+        run_us: Fixed time per run.
+        input_group: Channels that the array reads at once.
+        output_group: Channels that it produces at once.
+        wide_rate: 16-bit multiplications per int8 multiplication in the same time.
     """
 
     macs_per_us: float
@@ -54,10 +54,10 @@ class Chip(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What layers do, in the terms of the parameters: float64 arrays with an element a layer.
+    """The work of layers, in terms of the parameters: float64 arrays with an element per layer.
 
     Attributes:
-        macs: Multiplications of int8 that take as long, those of channels that fill a group included.
+        macs: Equivalent int8 multiplications, including channels that pad a group.
         depthwise: Multiplications of depthwise convolutions.
         matmul: Multiplications of products of two tensors.
         features: Bytes that computing layers read and write.
@@ -76,7 +76,7 @@ class Work(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Modelled microseconds: float64 arrays with an element a layer. The parts overlap: the time is below their sum."""
+    """Modeled microseconds: float64 arrays with an element per layer. Parts overlap, so the time is below their sum."""
 
     us: NDArray[Any]
     compute: NDArray[Any]
@@ -86,12 +86,12 @@ class Times(NamedTuple):
     launch: NDArray[Any]
 
     def bound(self, at: int) -> str:
-        """What takes longest in a layer: compute, features, weights, table, launch."""
+        """Return what takes longest in each layer: compute, features, weights, table, launch."""
         return max(self._fields[1:], key=lambda name: float(getattr(self, name)[at]))
 
 
 def work_of(layers: Sequence[Layer], input_group: float, output_group: float, wide_rate: float = 0.5) -> Work:
-    """Say what layers do on an array that takes and makes so many channels at once; ``wide_rate`` as in ``Chip``."""
+    """Return layers' work on an array with these channel groups; ``wide_rate`` as in ``Chip``."""
     rows = [_work(one, input_group, output_group, wide_rate) for one in layers]
     return Work(*np.array(rows, np.float64).reshape(-1, len(Work._fields)).T)
 
@@ -109,7 +109,7 @@ def times_of(work: Work, chip: Chip) -> Times:
 
 
 def run_times(layers: Sequence[Layer], chip: Chip) -> tuple[float, Times]:
-    """Model a run of all layers on one core: its time in microseconds, and those of the layers."""
+    """Model a run of all layers on one core; returns its time in microseconds, and the layers' times."""
     times = times_of(work_of(layers, chip.input_group, chip.output_group, chip.wide_rate), chip)
     return chip.run_us + float(times.us.sum()), times
 

@@ -1,4 +1,4 @@
-"""Layers of CLIP, from its public description. Weights play no part.
+"""Layers of CLIP, from its public description. Weight values are not needed.
 
 Sources: the configuration of clip-vit-base-patch32.
 """
@@ -11,11 +11,11 @@ from hbrt.accelerators.layer import Net, Tensor
 
 _DEPTH: Final = 12
 _JOINT: Final = 512
-"""Numbers of an embedding, which images and texts share."""
+"""Size of an embedding, the same for images and texts."""
 
 
 def _encoder(net: Net, x: Tensor, heads: int) -> Net:
-    """Blocks of attention and of two linear layers over tokens, and the embedding of one token."""
+    """Blocks of attention and two linear layers over tokens, and the embedding of one token."""
     width, tokens = x.channels, x.height
     for _ in range(_DEPTH):
         y = net.pointwise(x)
@@ -28,12 +28,12 @@ def _encoder(net: Net, x: Tensor, heads: int) -> Net:
 
 
 def clip_text(tokens: int) -> Net:
-    """The encoder of texts; the table of its words is only looked up."""
+    """The text encoder; its word table is only a lookup."""
     return _encoder(Net(), Tensor(512, tokens), 8)
 
 
 def clip_images(size: int = 224, patch: int = 32) -> Net:
-    """The encoder of images: a convolution of a patch each, and a token more."""
+    """The image encoder: one convolution per patch, and one extra token."""
     net = Net()
     patches = net.conv(Tensor(3, size, size), 768, patch, patch, act="")
     return _encoder(net, net.pointwise(Tensor(768, patches.height * patches.width + 1)), 12)

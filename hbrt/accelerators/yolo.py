@@ -1,4 +1,4 @@
-"""Layers of the YOLO families, from their public descriptions: depths, widths, blocks. Weights play no part.
+"""Layers of the YOLO families, from their public descriptions: depths, widths, blocks. Weight values are not needed.
 
 Sources: the configuration files of ultralytics (v5, v8, v10, v11), of YOLOv6 and YOLOv7, of YOLOX and of PP-YOLOE.
 """
@@ -16,12 +16,12 @@ COCO: Final = 80
 
 
 def width_of(channels: float) -> int:
-    """A scaled number of channels, up to a multiple of 8."""
+    """Return a scaled number of channels, rounded up to a multiple of 8."""
     return ceil(channels / 8) * 8
 
 
 def bottleneck(net: Net, x: Tensor, channels: int, ratio: float = 0.5, act: str = "silu", kernel: int = 1) -> Tensor:
-    """Two convolutions with a sum around them where the sizes agree."""
+    """Two convolutions, with a residual sum if the sizes agree."""
     y = net.conv(net.conv(x, int(channels * ratio), kernel, act=act), channels, 3, act=act)
     return net.add(x, y) if x.channels == channels else y
 
@@ -38,7 +38,7 @@ def c3(net: Net, x: Tensor, channels: int, depth: int, act: str = "silu", kernel
 def c2f(
     net: Net, x: Tensor, channels: int, depth: int, block: Callable[[Net, Tensor, int], Tensor], ratio: float = 0.5
 ) -> Tensor:
-    """YOLOv8's block, around any inner one of a ratio of the channels."""
+    """YOLOv8's block, around an inner block with a fraction of the channels."""
     inner = int(channels * ratio)
     net.conv(x, 2 * inner)
     y = Tensor(inner, x.height, x.width)
@@ -55,7 +55,7 @@ def plain(net: Net, x: Tensor, channels: int) -> Tensor:
 
 
 def nested(net: Net, x: Tensor, channels: int) -> Tensor:
-    """The inner block of C3k2 that is a C3k."""
+    """The inner block of C3k2, when it is a C3k."""
     return c3(net, x, channels, 2, kernel=3)
 
 
@@ -78,7 +78,7 @@ def sppf(net: Net, x: Tensor, channels: int, act: str = "silu") -> Tensor:
 
 
 def attention(net: Net, x: Tensor, heads: int, key: int) -> Tensor:
-    """Self-attention over the pixels of a small feature."""
+    """Self-attention over the pixels of a small feature map."""
     pixels = x.height * x.width
     net.conv(x, x.channels + 2 * heads * key, act="")
     query = Tensor(heads * key, x.height, x.width)
@@ -109,7 +109,7 @@ def detect_v5(net: Net, features: Sequence[Tensor], extra: int = 0) -> None:
 def detect_v8(
     net: Net, features: Sequence[Tensor], classes: int = COCO, extra: int = 0, *, is_light: bool = False
 ) -> None:
-    """Heads without anchors: boxes, classes, and ``extra`` numbers of masks, points or angles."""
+    """Anchor-free heads: boxes, classes, and ``extra`` numbers for masks, points or angles."""
     first = features[0].channels
     box, score = max(16, first // 4, 64), max(first, min(classes, 100))
     for x in features:
@@ -124,7 +124,7 @@ def detect_v8(
 
 
 def proto(net: Net, x: Tensor, channels: int) -> None:
-    """The masks that a segmentation mixes."""
+    """The mask prototypes of a segmentation."""
     y = net.conv(x, channels, 3)
     y = net.transposed(y, channels, 2, 2)
     net.conv(net.conv(y, channels, 3), 32)
@@ -190,7 +190,7 @@ def yolov8(depth: float, width: float, most: int, *, head: str = "detect", size:
 
 
 def heads(net: Net, features: Sequence[Tensor], head: str, *, is_light: bool = False) -> None:
-    """The heads of YOLOv8 and of what came after it; ``head`` is detect, seg, pose or obb."""
+    """The heads of YOLOv8 and its successors; ``head`` is detect, seg, pose or obb."""
     classes = {"pose": 1, "obb": 15}.get(head, COCO)
     detect_v8(net, features, classes, {"seg": 32, "pose": 51, "obb": 1}.get(head, 0), is_light=is_light)
 
@@ -231,7 +231,7 @@ def yolo11(depth: float, width: float, most: int, *, is_large: bool, head: str =
 
 
 def yolov10(scale: str, size: int = 640) -> Net:
-    """YOLOv10: where a scale has CIB blocks is in its configuration."""
+    """YOLOv10; its configuration says where a scale has CIB blocks."""
     depth, width, most = {
         "n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 768),
         "b": (0.67, 1.0, 512), "l": (1.0, 1.0, 512), "x": (1.0, 1.25, 512),
@@ -274,7 +274,7 @@ def yolov10(scale: str, size: int = 640) -> Net:
 
 
 def yolox(depth: float, width: float, size: int = 640) -> Net:
-    """YOLOX: CSPDarknet with a Focus stem, and heads of two branches."""
+    """YOLOX: CSPDarknet with a Focus stem, and two-branch heads."""
     net = Net()
 
     def c(channels: int) -> int:

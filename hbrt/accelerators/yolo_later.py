@@ -1,4 +1,4 @@
-"""Layers of YOLOv9 and YOLO12, from their public descriptions: depths, widths, blocks. Weights play no part.
+"""Layers of YOLOv9 and YOLO12, from their public descriptions: depths, widths, blocks. Weight values are not needed.
 
 Sources: the configuration files of ultralytics.
 """
@@ -11,11 +11,11 @@ from hbrt.accelerators.layer import Net, Tensor
 from hbrt.accelerators.yolo import c3, c3k2, heads, nested, proto, sppf, width_of
 
 _HEAD: Final = 32
-"""Channels of a head of YOLO12's attention."""
+"""Channels per head of YOLO12's attention."""
 
 
 class _V9(NamedTuple):
-    """A scale of YOLOv9: channels of the stem, of the blocks by their stride, of the ways down; repeats."""
+    """A scale of YOLOv9: channels of the stem, of the blocks by stride, of the downsampling paths; repeats."""
 
     stem: tuple[int, int]
     first: int
@@ -77,7 +77,7 @@ def yolov9(scale: str, *, head: str = "detect", size: int = 640) -> Net:
 
 
 def yolo12(scale: str, size: int = 640) -> Net:
-    """YOLO12, with attention over areas of a feature."""
+    """YOLO12, with attention over areas of a feature map."""
     depth, width, most = {
         "n": (0.5, 0.25, 1024), "s": (0.5, 0.5, 1024), "m": (0.5, 1.0, 512), "l": (1.0, 1.0, 512), "x": (1.0, 1.5, 512),
     }[scale]  # fmt: skip

@@ -1,1 +1,1 @@
-"""What every attached process has: the link to the daemon, its tasks, its waiting threads."""
+"""State of an attached process: the link to the daemon, its tasks, its waiting threads."""

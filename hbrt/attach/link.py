@@ -1,4 +1,4 @@
-"""An attachment to a board: the lease, its descriptors, and control requests. One a process and board."""
+"""An attachment to a board: the lease, its descriptors, and control requests. One per process and board."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _MAX_FDS = 64
 
 
 class Link(Protocol):
-    """One process's attachment to one board, on this machine or on another one."""
+    """One process's attachment to one board, on this machine or another."""
 
-    request_ms: int = REQUEST_MS  # for the daemon to answer a request
+    request_ms: int = REQUEST_MS  # time limit for the daemon's answer
     can_import: bool = False  # whether the board can map memory of this process's other libraries
-    knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
+    knows_run: bool = False  # the board itself adds findings about this process to its run's record
     leases_slots: bool = True  # whether the daemon grants more than ``first_slots``
     is_watched: bool = True  # whether cores can watch this program's tasks
-    is_detaching: bool = False  # requests are still answered, though every call is refused
-    fault: int  # 0 while the board is there; afterwards the status that every call answers with
-    on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the process that attached
-    on_asked: Callable[[], None] | None = None  # called when the daemon has asked this process for anything
-    events: Ring | None = None  # of this program's calls, while the board is traced
+    is_detaching: bool = False  # requests are still answered, although every call is refused
+    fault: int  # 0 while the board is up; afterwards the status that every call returns
+    on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the attached process
+    on_asked: Callable[[], None] | None = None  # called when the daemon has sent this process a request
+    events: Ring | None = None  # for this program's calls, while the board is traced
     paths: BoardRef
     client_id: int
     first_slots: list[int]
     core_count: int  # DSP cores
-    accelerators: int = 0  # accelerator cores, whose indices follow; none where this process cannot reach them
+    accelerators: int = 0  # accelerator cores, with the next indices; none if this process cannot reach them
     daemon_pid: int
     ddr: Ddr
     mailbox: Mailbox
@@ -71,7 +71,7 @@ class Link(Protocol):
 
     @property
     def address(self) -> str:
-        """What names this very board, as ``board_ref`` takes it."""
+        """Name of this board, in a form accepted by ``board_ref``."""
         return str(self.paths.path)
 
     @property
@@ -79,36 +79,36 @@ class Link(Protocol):
         """Whether a thread is inside a request: a finalizer that runs there must not send another."""
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
-        """Ask the daemon; returns the reply's data.
+        """Send the daemon a request; returns the answer's data.
 
         Args:
             verb: Name of the request.
-            question: Tells the caller afterwards whether an interrupted request was sent, and so will be carried out.
-            args: Of the verb.
+            question: Lets the caller check whether an interrupted request was sent, and so will be carried out.
+            args: Arguments of the verb.
 
         Raises:
-            RequestRefusedError: it refused, does not answer, or is gone.
+            RequestRefusedError: the daemon refused, does not answer, or is gone.
         """
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
-        """The refusal of a task for a block, None for a good one; as ``submission.block_refusal``."""
+        """Return why a task's block is refused, None if it is valid; like ``submission.block_refusal``."""
         return block_refusal(self.ddr, self.client_id, what, phy_addr, size_bytes)
 
     def undo(self, verb: str, phy_addr: int) -> None:
-        """Undo a grant that reached no caller: "free" or "unregister"; this does not wait for the answer."""
+        """Undo a grant that reached no caller: "free" or "unregister"; does not wait for the answer."""
 
     def tell(self, verb: str, **args: Any) -> None:
-        """Send the daemon a request without waiting for its answer, unless another request is under way."""
+        """Send the daemon a request without waiting for its answer, unless another request is in progress."""
 
     def watch_lease(self) -> None:
-        """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
+        """Arrange for the doorbell to ring when the board is lost, for threads that sleep only on the doorbell."""
 
     def find(self, kind: str, text: str, *places: Place) -> None:
-        """Have the board keep a finding of this process; nothing happens when the board is gone.
+        """Have the board record a finding of this process; does nothing if the board is gone.
 
         Args:
-            kind: Of hbrt.findings.record.KINDS.
-            text: The sentence, with values and what to do.
+            kind: One of hbrt.findings.record.KINDS.
+            text: The message, with values and what to do.
             places: The sides of the mistake, the main one first.
         """
         import json
@@ -119,21 +119,21 @@ class Link(Protocol):
             )
 
     def watch_tasks(self, checks: int) -> int:
-        """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that are then on."""
+        """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all active checks."""
 
     def record(self, directory: Path, limit: int) -> None:
-        """Have the cores record the calls of this program.
+        """Have the cores record this program's calls.
 
         Args:
-            directory: An absolute path; it is made, or has a recording of this program already.
-            limit: Bytes of memory that each core may write.
+            directory: An absolute path; created, unless it already has a recording of this program.
+            limit: Maximum bytes that each core may write.
 
         Raises:
-            WrongUseError: something else is in the directory, or it cannot be made, or the board is of another machine.
+            WrongUseError: something else is in the directory, it cannot be created, or the board is on another machine.
         """
 
     def trace(self) -> Switch | None:
-        """The trace that this process is to take part in, as it is now, or None."""
+        """Return the trace that this process should join now, or None."""
 
     def note_request(self, start_ns: int, verb: str) -> None:
         """Record a request to the daemon while the board is traced."""
@@ -141,38 +141,38 @@ class Link(Protocol):
             events.note(EventKind.ASK, start_ns, monotonic_ns(), text=events.text(verb))
 
     def lose(self) -> None:
-        """Note that the board is gone; from now on every call returns that status."""
+        """Record that the board is gone; from now on every call returns that status."""
 
     def is_lost(self) -> bool:
-        """Whether the board is gone, by the lease itself."""
+        """Whether the board is gone, according to the lease itself."""
 
     def why_faulty(self) -> str:
-        """Sentence for ``fault``."""
+        """Message for ``fault``."""
         if self.fault == Status.HB_DSP_FORKED:
             return (
-                f"This process is a fork of process {self._pid}, which attached to board {self.paths.name}. "
-                "The lease is the parent's; call connect() in the child, or fork before attaching."
+                f"This process was forked from process {self._pid}, which attached to board {self.paths.name}. "
+                "The lease belongs to the parent; call connect() in the child, or fork before attaching."
             )
         if self.fault == Status.HB_DSP_NOT_RUNNING:
             return f"This process has detached from board {self.paths.name}; call connect() again."
         return f"The daemon of board {self.paths.name} (process {self.daemon_pid}) died; start it and connect again."
 
     def begin_detach(self) -> None:
-        """Like ``detach``, but requests that give things back are still answered."""
+        """Like ``detach``, but requests that free things are still answered."""
         self.is_detaching = not self.fault
         self.detach()
 
     def detach(self) -> None:
-        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when no thread waits anymore."""
+        """From now on, return HB_DSP_NOT_RUNNING from every call; call ``close`` when no thread waits anymore."""
         self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
         if self.on_fault is not None:
             self.on_fault()
 
     def close(self) -> None:
-        """Detach: the lease closes, and the daemon reclaims what this process held."""
+        """Detach: close the lease; the daemon then reclaims what this process held."""
 
     def detach_in_child(self) -> None:
-        """In a forked child: close the copy of the parent's lease, so that the lease ends with the parent."""
+        """In a forked child: close the copy of the parent's lease, so that it ends with the parent."""
 
 
 class LocalLink(Link):
@@ -182,15 +182,15 @@ class LocalLink(Link):
     can_import = knows_run = True
 
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
-        """Attach; ``name`` is what the board shows, this program's by default.
+        """Attach; ``name`` is the name shown on the board, this program's by default.
 
         Raises:
-            NoDaemonError: no daemon serves the board. BoardError: the daemon refused, or is another version.
+            NoDaemonError: no daemon serves the board. BoardError: the daemon refused, or has a different version.
         """
         self.paths = paths
-        native()  # without it there are no requests: before there is anything to close
+        native()  # needed for requests: set before there is anything to close
         self.lease = _connect(paths)
-        run = os.environ.get(RUN, "") if name is None else ""  # a relay belongs to no run
+        run = os.environ.get(RUN, "") if name is None else ""  # a relay does not belong to a run
         fds: list[int] = []
         try:
             hello, fds = _greet(self.lease, (name or program_name())[:64], run, paths.name)
@@ -207,7 +207,7 @@ class LocalLink(Link):
             for fd in fds:
                 os.close(fd)
             if isinstance(error, wire.MalformedMessageError | LayoutError | LookupError):
-                raise BoardError(f"The daemon of board {paths.name} is of another version: {error}") from None
+                raise BoardError(f"The daemon of board {paths.name} has a different version: {error}") from None
             if isinstance(error, OSError):
                 why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
                 raise BoardError(f"This process cannot attach to board {paths.name}: {why}; see 'hbrt log'.") from None
@@ -233,7 +233,7 @@ class LocalLink(Link):
         """See ``Link.request``."""
         reply = self.requests.ask(question or Question(), verb, args)
         if self.mailbox.map[self._asked_at] and self.on_asked is not None:
-            self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
+            self.on_asked()  # a program that never sleeps in a wait sees the daemon's request here
         if reply.status:
             raise RequestRefusedError(reply.status, reply.text)
         return reply.data
@@ -246,21 +246,21 @@ class LocalLink(Link):
 
     def record(self, directory: Path, limit: int) -> None:
         """See ``Link.record``."""
-        from hbrt.recording import format as recording  # a program that is not recorded does not pay for it
+        from hbrt.recording import format as recording  # no cost for a program that is not recorded
 
         if not is_text(directory):
             raise WrongUseError(
-                f"The directory {str(directory)!r} for a recording is not text in this locale, so that no message can "
+                f"The recording directory {str(directory)!r} is not valid text in this locale, so messages cannot "
                 "name it; choose another, or set LC_ALL=C.UTF-8."
             )
         try:
             recording.begin(directory, "hbrt")
         except OSError as error:
-            raise WrongUseError(f"{directory} cannot be made for a recording: {error.strerror}.") from None
+            raise WrongUseError(f"Cannot create {directory} for a recording: {error.strerror}.") from None
         self.request("record", directory=str(directory), limit=limit)
 
     def trace(self) -> Switch | None:
-        """Like ``Link.trace``: that of the board."""
+        """Like ``Link.trace``: the board's trace."""
         return switch.read(self.paths)
 
     def undo(self, verb: str, phy_addr: int) -> None:
@@ -272,7 +272,7 @@ class LocalLink(Link):
         self.requests.tell(verb, args)
 
     def proof(self, nonce: str) -> str:
-        """The proof, to another process, that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
+        """Return proof to another process that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
         return wire.lease_proof(self._token, nonce)
 
     def watch_lease(self) -> None:
@@ -285,7 +285,7 @@ class LocalLink(Link):
 
     def _watch(self) -> None:
         poller = select.poll()
-        poller.register(self.lease, 0)  # hang-up is always reported
+        poller.register(self.lease, 0)  # hang-ups are always reported
         poller.poll()
         self.lose()
         os.eventfd_write(self.doorbell, 1)
@@ -303,7 +303,7 @@ class LocalLink(Link):
         return bool(self.fault)
 
     def has_ended(self) -> bool:
-        """Whether the lease has hung up: its daemon is gone, and another one may serve the same directory."""
+        """Whether the lease has hung up: its daemon is gone, but another may serve the same directory."""
         poller = select.poll()
         poller.register(self.lease, 0)
         return bool(poller.poll(0))
@@ -312,7 +312,7 @@ class LocalLink(Link):
         """See ``Link.close``."""
         self.is_detaching = False
         self.detach()
-        self.on_fault = None  # no reference cycle keeps the descriptors of this attachment
+        self.on_fault = None  # break reference cycles, which would keep this attachment's descriptors
         self.requests.close()
         self._close_descriptors()
 
@@ -332,34 +332,34 @@ class LocalLink(Link):
 
 
 def program_name() -> str:
-    """This program's name on a board."""
+    """Return this program's name as shown on a board."""
     return printable(os.path.basename(sys.argv[0] or "python"))  # noqa: PTH119 - argv is no path of ours
 
 
 def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[str, Any], list[int]]:
-    """Send hello on a new lease; returns the daemon's answer, and the descriptors with it.
+    """Send hello on a new lease; returns the daemon's answer and its descriptors.
 
     Raises:
-        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: its answer has another form. OSError.
+        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: malformed answer. OSError.
     """
     lease.send(wire.pack(pid=os.getpid(), name=name, run=run), socket.MSG_NOSIGNAL)
     raw, fds, flags = receive_fds(lease, wire.MAX_REQUEST_BYTES, _MAX_FDS)
-    if flags & socket.MSG_CTRUNC:  # this process has no room for all descriptors
+    if flags & socket.MSG_CTRUNC:  # this process cannot hold all the descriptors
         for fd in fds:
             os.close(fd)
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     if not raw:
-        raise NoDaemonError(f"The daemon of board {board} ended while this process attached.")
+        raise NoDaemonError(f"The daemon of board {board} ended while this process was attaching.")
     hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
     if not hello.get("ok"):
-        raise BoardError(f"The board {board} refused this process: {hello.get('text', 'no reason given')}")
+        raise BoardError(f"Board {board} refused this process: {hello.get('text', 'no reason given')}")
     return hello, fds
 
 
 def _none_runs(paths: BoardPaths) -> str:
     from hbrt.control.ask import how_to_name
 
-    return f"No board {paths.name} is running; start it with 'hbrt start{how_to_name(paths)}'."
+    return f"Board {paths.name} is not running; start it with 'hbrt start{how_to_name(paths)}'."
 
 
 def _connect(paths: BoardPaths) -> socket.socket:
@@ -376,5 +376,5 @@ def _connect(paths: BoardPaths) -> socket.socket:
         raise NoDaemonError(_none_runs(paths)) from None
     except OSError as error:
         lease.close()
-        raise BoardError(f"The board {paths.name} does not accept this process: {error}.") from None
+        raise BoardError(f"Board {paths.name} does not accept this process: {error}.") from None
     return lease

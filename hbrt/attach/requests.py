@@ -1,8 +1,8 @@
 """Control requests of an attached process, over its lease's connection: native/mailbox/exchange.c sends and receives.
 
-An interrupt (Ctrl-C, a signal's handler that raises) may come at the entry of any function and after any call of one
-in C, but in the main thread alone. A request that it ends is sent whole or not at all, and its answer stays in C until
-it is taken: what was granted to it is given back.
+An interrupt (Ctrl-C, or a signal handler that raises) may come at the entry of any function and after any C call, but
+only in the main thread. An interrupted request is sent completely or not at all, and its answer stays in C until taken;
+whatever it was granted is returned.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     import socket
 
-_SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests continue
-_NOBODY = 0  # the number of requests whose answer nobody waits for
+_SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to undo; later requests continue
+_NOBODY = 0  # maximum number of requests without a waiting caller
 
 
 class Attachment(Protocol):
@@ -37,10 +37,10 @@ class Attachment(Protocol):
     request_ms: int
 
     def lose(self) -> None:
-        """Note that the daemon is gone."""
+        """Record that the daemon is gone."""
 
     def why_faulty(self) -> str:
-        """Sentence for ``fault``."""
+        """Message for ``fault``."""
 
     def note_request(self, start_ns: int, verb: str) -> None:
         """See ``Link.note_request``."""
@@ -50,23 +50,23 @@ class Requests:
     """The requests of one attachment.
 
     Args:
-        link: The attachment, whose lease is connected.
+        link: The attachment, with a connected lease.
     """
 
     def __init__(self, link: Attachment) -> None:
-        self._link: Attachment = weakref.proxy(link)  # no cycle: an unused link ends at once, with its memory
+        self._link: Attachment = weakref.proxy(link)  # no cycle, so an unused link is freed at once, with its memory
         self._numbers = itertools.count(1)
-        self._open: dict[int, Question] = {}  # without an answer, or with one that was not taken
+        self._open: dict[int, Question] = {}  # unanswered, or with an answer not taken
         module = native()
         self._ffi, self._lib = module.ffi, module.lib
         lease = module.lib.hbrt_lease_new(link.lease.fileno())
         if not lease:
-            raise MemoryError("No memory for the requests of an attachment.")
+            raise MemoryError("Cannot allocate memory for the requests of an attachment.")
         self._lease = module.ffi.gc(lease, module.lib.hbrt_lease_free)
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request is under way: a finalizer that runs inside it must not send another."""
+        """Whether a request is in progress: a finalizer that runs inside it must not send another."""
         return bool(self._open)
 
     def ask(self, question: Question, verb: str, args: dict[str, Any]) -> wire.ControlReply:
@@ -100,13 +100,13 @@ class Requests:
             elif not question.sent[0]:
                 self._open.pop(number, None)
             raise
-        # Nothing is called from here on: no interrupt comes between the answer and the caller.
+        # Call nothing from here on, so that no interrupt comes between the answer and the caller.
         del self._open[number]
         reply: wire.ControlReply = question.answer
         return reply
 
     def tell(self, verb: str, args: dict[str, Any], seconds: float = 0.0) -> None:
-        """Send a request without waiting for its answer, or for more than so long to send it; none to a lost board."""
+        """Send a request without waiting for its answer, within a time limit; does nothing if the board is lost."""
         notice()
         if not self._link.fault or self._link.is_detaching:
             question = Question()
@@ -118,11 +118,11 @@ class Requests:
         self.tell(verb, {"phy": phy_addr}, _SETTLE_SECONDS)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         lease, self._lease = self._lease, self._ffi.NULL
         if lease:
             self._lib.hbrt_lease_close(lease)
-            self._ffi.release(lease)  # now: a program in C ends without a collector
+            self._ffi.release(lease)  # now, since a C program ends without garbage collection
 
     def _refuse_if_faulty(self) -> None:
         if self._link.fault and not self._link.is_detaching:
@@ -138,7 +138,7 @@ class Requests:
         )
 
     def _exchange(self, number: int, question: Question, request: bytes, seconds: float) -> None:
-        """Send a request unless it is sent, and have its answer in ``question``, unless that is late."""
+        """Send a request unless already sent, and store its answer in ``question``, unless it is late."""
         end, found = time.monotonic() + seconds, INTERRUPTED
         while found == INTERRUPTED:
             left_ns = max(int((end - time.monotonic()) * 1e9), 0)
@@ -158,7 +158,7 @@ class Requests:
             self._lib.hbrt_answer_end(self._lease, number)
 
     def _undo_of(self, verb: str) -> Callable[[Any], Callable[[], object]] | None:
-        """What makes, of the data of an answer that is not taken, the call of C that undoes it; None for nothing."""
+        """Return a function from the data of an untaken answer to the C call that undoes it; None for nothing."""
         undo = UNDO.get(verb)
         if undo is None:
             return None
@@ -171,8 +171,8 @@ class Requests:
         return of
 
     def _undo_left(self) -> None:
-        """Undo what was granted to requests that were interrupted, when the answer has come since."""
-        # A copy, which no other thread comes between: a list of items makes objects, and so may collect garbage.
+        """Undo grants to interrupted requests whose answers have arrived since."""
+        # An atomic copy: building a list of items creates objects and so may trigger garbage collection.
         for number, question in self._open.copy().items():
             if not question.is_left:
                 continue
@@ -183,7 +183,7 @@ class Requests:
                 continue
             undo = None if reply.status or question.undo is None else question.undo(reply.data)
             if number in self._open:
-                del self._open[number]  # no interrupt comes from here to the end of the one call that undoes it
+                del self._open[number]  # no interrupt can come from here to the end of the single call that undoes it
                 if undo is not None:
                     undo()
 

@@ -1,12 +1,12 @@
-"""The life of a task in the process that submits it: a frequent step is one call into C, a rare one is here.
+"""The life of a task in the submitting process: frequent steps are single calls into C, rare ones are here.
 
-A process leases slots and reserves one for each task. C fills it; a ``Carrier`` brings the task to its core, and has to
-do with it until it has ended; ``Watcher`` objects look on. ``Direct`` is the carrier of a process that queues its tasks
-in the board's mailbox; arm_client/transport has the others: a relay, a connection to another machine, the process's own
-cores, routes. How waiting is done is in native/mailbox/wait.c.
+A process leases slots and reserves one for each task. C fills it; a ``Carrier`` brings the task to its core and handles
+it until it ends; ``Watcher`` objects observe. ``Direct`` is the carrier of a process that queues its tasks in the
+board's mailbox; arm_client/transport has the others: a relay, a connection to another machine, the process's own cores,
+routes. Waiting is implemented in native/mailbox/wait.c.
 
-A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale handle
-differs from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
+A handle is (client id, serial, slot) in one integer; a slot's current handle is stored, so that a stale handle differs
+from a foreign one. Calls return a status and never raise; ``why`` has the message for a refusal.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ if TYPE_CHECKING:
 
 SLOTS_AT_ONCE = 64
 _REQUEST = struct.Struct("=4q4Q")  # hbrt_request
-_CHECKED, _ELSEWHERE = 1, 2  # of hbrt_prepare: the blocks are checked; another board, or this process, runs the task
-# Plain integers: comparing with a member of an enum costs a call.
+_CHECKED, _ELSEWHERE = 1, 2  # for hbrt_prepare: the blocks are checked; another board, or this process, runs it
+# Plain integers: comparing with an enum member costs a call.
 _EMPTY, _SENT, _RUNNING, _DONE = int(State.EMPTY), int(State.SENT), int(State.RUNNING), int(FIRST_END)
 
-_CANCELLED = b"The task was cancelled before a core claimed it."
+_CANCELLED = b"The task was canceled before a core claimed it."
 
 
 class _FreeSlots(list[int]):
-    """The unused slots: those in this list, safe from handlers of signals, and those in C."""
+    """The unused slots: those in this list, safe from signal handlers, and those in C."""
 
     def __init__(self, client: Any, lib: Any) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class _FreeSlots(list[int]):
 
 
 class Lost(NamedTuple):
-    """The end of a task that is in no slot any more: nobody says what became of it."""
+    """The end of a task that is no longer in a slot: its outcome is unknown."""
 
     status: int
     why: str
@@ -94,51 +94,51 @@ class Lost(NamedTuple):
 
 
 class Carrier:
-    """Publish, cancel, drop and state: the verbs of a task. All but the first are the mailbox's unless overridden."""
+    """The operations on a task: publish, cancel, drop, state. All but the first default to the mailbox's."""
 
     is_direct = False
     """Whether C may prepare and publish a task in one call."""
     reaches_accelerators = False
-    """Whether ``Tasks.accelerate`` brings tasks to the board's accelerator cores."""
+    """Whether ``Tasks.accelerate`` sends tasks to the board's accelerator cores."""
     is_asking = False
-    """Whether a request to a board other than the link's is under way, as ``Link.is_asking``."""
+    """Whether a request to a board other than the link's is in progress, like ``Link.is_asking``."""
     tasks: Tasks
 
     def carry(self, tasks: Tasks) -> None:
-        """Carry the tasks of a process from now on; before the first one."""
+        """Start carrying the tasks of a process; called before the first one."""
         self.tasks = tasks
 
     def elsewhere(self, cmd: int) -> int:  # noqa: ARG002 - routes go by it
-        """The core mask of ``hbrt.mailbox.schedule`` for a command that no core of the board runs; 0 for any other."""
+        """Return the core mask of ``hbrt.mailbox.schedule`` for a command that no core of the board runs; else 0."""
         return 0
 
     def publish(self, handle: int, given: tuple[int, ...]) -> int:
         """Bring a task to its core.
 
         Args:
-            handle: The task, whose record is written, and which nobody else has yet: its state is SENT.
+            handle: The task; its record is written, its state is SENT, and nobody else has it yet.
             given: As for ``Tasks.submit``.
 
         Returns:
-            The handle; or a status, whose sentence ``Tasks.refuse`` has been given, and then nobody has the task.
+            The handle; or a status, with its message passed to ``Tasks.refuse``, and then nobody has the task.
         """
         raise NotImplementedError
 
     def cancel(self, slot: int) -> bool:
-        """End a task that no core has claimed, which stays in its slot; False when one has, or it cannot be told."""
+        """End an unclaimed task, which stays in its slot; returns False if a core has claimed it, or may have."""
         tasks = self.tasks
         cancelled: int = tasks.lib.hbrt_cancel(tasks.client, slot, Status.HB_DSP_TASK_CANCELLED, _CANCELLED)
         return cancelled == 1
 
     def drop(self, slot: int, handle: int) -> None:  # noqa: ARG002 - the handle is not in use any more
-        """Give up a task that has not ended: a queued one is cancelled, of a running one nobody hears any more.
+        """Abandon an unfinished task: cancel a queued one, ignore the result of a running one.
 
-        Its slot is used again later.
+        Its slot is reused later.
         """
         self.tasks.drop(slot)
 
     def state(self, handle: int, found: State) -> State:  # noqa: ARG002 - others ask
-        """The state of a task that has not ended, by what its slot says."""
+        """Return the state of an unfinished task, from its slot."""
         return found
 
     # -- around them
@@ -150,39 +150,39 @@ class Carrier:
 
         Args:
             image: Its file; None for the packaged ops.
-            report: Takes findings.
-            recording: Directory and limit of a recording of the calls, or None.
+            report: Receives findings.
+            recording: Directory and limit for recording the calls, or None.
 
         Raises:
             BoardError: the image does not load.
         """
 
     def cause(self, handle: int) -> BaseException | None:  # noqa: ARG002 - only ops of this process have one
-        """The exception of a failed task's op that ran in this process; None where only its text is known."""
+        """Return the exception of a failed op that ran in this process; None if only its text is known."""
         return None
 
     def own_ops(self) -> dict[int, str] | None:
-        """Command numbers and names of the ops that run in this process; None where the board's cores run them."""
+        """Return numbers and names of the ops that run in this process; None if the board's cores run them."""
         return None
 
     def name_output(self, dtype: Any) -> None:
-        """Say what the elements are of the output block of this thread's next task; None for bytes."""
+        """Set the element type of the output block of this thread's next task; None for bytes."""
 
     def discard_block(self, phy_addr: int) -> None:
-        """Have nothing more to do with a block that is about to be freed."""
+        """Stop using a block that is about to be freed."""
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Note what else this does into a ring from now on, or with None no more."""
+        """Start recording other activity into a ring; None stops it."""
 
     def leave(self) -> list[Link]:
-        """Before ``close``: the attachments to other boards, on which this process then has no memory anymore."""
+        """Before ``close``, leave other boards, on which this process then no longer has memory."""
         return []
 
     def close(self) -> None:
-        """Close what this opened; no task is under way."""
+        """Close what this opened; no tasks are pending."""
 
     def detach_in_child(self) -> None:
-        """In a forked child: connections and tasks are the parent's."""
+        """In a forked child: drop connections and tasks, which are the parent's."""
 
 
 class Direct(Carrier):
@@ -207,8 +207,8 @@ class Tasks:
 
     Attributes:
         carrier: Brings them to their cores.
-        watchers: Who looks on.
-        lost: Tasks that have left their slots with their carrier, by handle, until they are released.
+        watchers: Observers of the tasks.
+        lost: Tasks whose slots went with their carrier, by handle, until they are released.
     """
 
     def __init__(self, link: Link, carrier: Carrier | None = None, *, polls: bool = True) -> None:
@@ -216,7 +216,7 @@ class Tasks:
 
         Args:
             link: This process's attachment.
-            carrier: ``Direct`` unless another one is given.
+            carrier: ``Direct`` by default.
             polls: Whether waits may poll before they sleep.
         """
         self.link = link
@@ -226,22 +226,22 @@ class Tasks:
         self.watchers: list[Watcher] = []
         self.lost: dict[int, Lost] = {}
         self.carrier = carrier or Direct()
-        # Released while queued or running: emptied when they have ended. The thread that takes a slot out owns it.
+        # Released while queued or running: emptied when ended. The thread that takes a slot out owns it.
         self._dropped: dict[int, None] = {}
         self._abandoned: deque[tuple[int, object]] = deque()
-        self._lock = threading.RLock()  # a signal's handler may submit in the middle of a submission
+        self._lock = threading.RLock()  # a signal handler may submit in the middle of a submission
         self._texts = threading.local()
         self._traced: list[RingFile] = []
         self._open(polls=polls)
         self.carrier.carry(self)
 
     def _open(self, *, polls: bool) -> None:
-        """Make the attachment in C."""
+        """Create the attachment in C."""
         link, module = self.link, native()
         ffi, self.lib = module.ffi, module.lib
         layout = link.ddr.layout
         self.states, self.records = layout.states, layout.records
-        # By the clock, so that handles of an earlier attachment, or of another process, differ from these.
+        # From the clock, so that handles of an earlier attachment or another process differ from these.
         self._first_serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
         self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
         client = self.lib.hbrt_client_new(
@@ -255,10 +255,10 @@ class Tasks:
             self._first_serial,
         )
         if client == ffi.NULL:
-            raise MemoryError("The mailbox in C has no memory for this attachment.")
+            raise MemoryError("Cannot allocate memory in C for this attachment.")
         self.client = ffi.gc(client, self.lib.hbrt_client_free)
         held = ffi.buffer(self.lib.hbrt_client_handles(client), SLOT_COUNT * 8)
-        self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
+        self.handles = memoryview(held).cast("B").cast("Q")  # Python threads see what C writes
         self.free = _FreeSlots(self.client, self.lib)
         self.lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
         if polls:
@@ -268,7 +268,7 @@ class Tasks:
     # -- submit -------------------------------------------------------------------------------------------------
 
     def submit(self, *given: int) -> int:
-        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued.
+        """Queue a task; returns its handle (> 0), or a status (< 0) if nothing was queued.
 
         Args:
             given: Plain integers: command number, 0..0xffff; priority, 0..255, larger first; core mask, 0 for any core,
@@ -276,20 +276,20 @@ class Tasks:
                 input block, zeros for none; those of the output block.
         """
         if not 0 <= given[2] < 1 << self.link.core_count and not self.carrier.elsewhere(given[0]):
-            # A core of no kind that a program names.
+            # Not a kind of core that a program can name.
             return self.refuse(*self.refusal(*given) or unserved(self.link.core_count))
         return self._queue(*given)
 
     def accelerate(self, *given: int) -> int:
-        """Like ``submit``, to accelerator cores: bit i of the mask is core i, of which they are the last."""
+        """Like ``submit``, for accelerator cores: bit i of the mask is core i; accelerators come last."""
         return self._queue(*given)
 
     def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
-        """Queue the task of hbDSPRpc, where there is a short way. Its handle, or 0: then it is one for ``submit``."""
+        """Queue the task of hbDSPRpc on the fast path. Returns its handle, or 0 if ``submit`` must be used."""
         if self.watchers or not self.carrier.is_direct or self.link.fault or not mark[0]:
             return 0
         at = addressof(ctrl), addressof(input), addressof(output)
-        try:  # with one call in it: an interrupt before that finds an older task
+        try:  # with a single call in it: an interrupt before that finds an older task
             handle: int = self.lib.hbrt_rpc(self.client, *at)
         except BaseException:
             self._release_newest(ctrl.rpcCmd, 0, 0, 0, input.phyAddr, 0, output.phyAddr, 0)
@@ -313,7 +313,7 @@ class Tasks:
             raise
 
     def _carry(self, *given: int) -> int:
-        """Queue a task in steps: C prepares it, who looks on is told, and its carrier takes it."""
+        """Queue a task in steps: C prepares it, watchers are notified, and its carrier takes it."""
         before, elsewhere = self._last_serial(), self.carrier.elsewhere(given[0])
         try:
             handle = self._prepare(elsewhere, *given)
@@ -329,7 +329,7 @@ class Tasks:
             raise
 
     def _prepare(self, elsewhere: int, *given: int) -> int:
-        """Write a task into a slot: its handle, whose task is SENT; or a status."""
+        """Write a task into a slot; returns its handle, with state SENT, or a status."""
         cmd, priority, core_mask, *rest = given
         if elsewhere == OF_ITS_OWNER and (found := self.refusal(*given)) is not None:
             return self._refuse_task(given, *found)
@@ -342,7 +342,7 @@ class Tasks:
         return handle if handle > 0 else self._submit_rarely(self.lib.hbrt_prepare, handle, request, checked, *given)
 
     def _submit_rarely(self, call: Any, answer: int, request: bytes, checked: int, *given: int) -> int:
-        """Go on with a task that C did not take, by hbrt_submit or hbrt_prepare, or that no core serves."""
+        """Continue with a task that C did not accept in hbrt_submit or hbrt_prepare, or that no core serves."""
         if answer == ASK and not checked and (found := self._refusal(*given)) is not None:
             return self._refuse_task(given, *found)
         while answer in {ASK, NO_SLOT}:
@@ -365,11 +365,11 @@ class Tasks:
         return status
 
     def _release_newest(self, *given: int, since: int = 0) -> None:
-        """Undo a submission whose caller never gets its handle: a signal's handler has raised.
+        """Undo a submission whose caller never gets its handle because a signal handler raised.
 
         Args:
             given: As for ``submit``.
-            since: A serial from before it: an older task stays.
+            since: A serial from before it; older tasks stay.
         """
         cmd, _, _, _, input_phy, _, output_phy, _ = given
         handle: int = self.lib.hbrt_newest(self.client, cmd, input_phy, output_phy)
@@ -377,7 +377,7 @@ class Tasks:
             self.release(handle)
 
     def end_held(self, handle: int, state: State, answer: Answer, text: str, work: Work) -> None:
-        """End a task of another board that is there still; any thread, which must not be interrupted."""
+        """End another board's task that still exists; from any thread, which must not be interrupted."""
         slot, lock, link = handle & SLOT_MASK, self.mailbox.claim_lock, self.link
         if refusal := lock.try_acquire(lock.handle):
             lock.acquire_slowly(refusal, lambda: bool(link.fault))
@@ -391,20 +391,20 @@ class Tasks:
         eventfd_write(link.doorbell, 1)
 
     def is_held(self, slot: int) -> bool:
-        """Whether another board runs the task in a slot: it stays SENT until ``end_held``."""
+        """Whether another board runs the task in a slot, which stays SENT until ``end_held``."""
         mask: int
         (mask,) = CORE_MASK.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + CORE_MASK_AT)
         return mask == OF_ANOTHER_BOARD
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
-        """The refusal of a task, None for a good one; arguments as for ``submit``."""
+        """Return why a task is refused, None if it is valid; arguments as for ``submit``."""
         if 0 <= core_mask < 1 << self.link.core_count:
             return self._refusal(cmd, priority, core_mask, custom_id, *blocks)
         request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
         return submission.number_refusal(self.link.core_count, request)
 
     def _refusal(self, *given: int) -> Refusal | None:
-        """Like ``refusal``, of a task that may be one for an accelerator."""
+        """Like ``refusal``, for a task that may be for an accelerator."""
         if not mark[0]:
             notice()
         if self.link.fault:
@@ -424,7 +424,7 @@ class Tasks:
         return self._refuse_task(given, *found)
 
     def follow_trace(self, ring: Ring | None) -> None:
-        """Note submissions and waits into a file beside a ring from now on, or with None no more: C does."""
+        """Have C record submissions and waits into a file beside a ring from now on; None stops it."""
         ffi, records, count = native().ffi, None, 0
         if ring is not None:
             try:
@@ -437,7 +437,7 @@ class Tasks:
         self.carrier.follow_trace(ring)
 
     def lend(self) -> int:
-        """Address of the attachment in C, for callers in C that queue and wait by themselves; 0 where it may not be."""
+        """Address of the C attachment, for C callers that queue and wait by themselves; 0 if they must not."""
         if self.watchers or not self.carrier.is_direct:
             return 0
         self.waiters.watch_lease()
@@ -446,7 +446,7 @@ class Tasks:
     # -- slots --------------------------------------------------------------------------------------------------
 
     def lease_more(self) -> int:
-        """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
+        """Get a slot when none is free: one whose dropped task has ended, else more from the daemon."""
         from hbrt.errors import RequestRefusedError
 
         self.release_abandoned()
@@ -456,14 +456,15 @@ class Tasks:
                 try:
                     return self.free.pop()
                 except IndexError:
-                    pass  # none, or other threads, which need no lock for it, took all of them
+                    pass  # none, or other threads took all of them, which needs no lock
                 if not self.link.leases_slots:
                     return self.refuse(
                         Status.HB_DSP_TASK_NUM_EXCEED_LIMIT,
-                        f"Client {self.client_id} has {len(self.link.first_slots)} tasks, the maximum of one "
+                        f"Client {self.client_id} has {len(self.link.first_slots)} tasks, the maximum for one "
                         "process; release finished tasks with hbDSPReleaseTask.",
                     )
-                # What comes too late for a request that is interrupted, a later one adds in one call of C, too.
+                # # Slots that arrive too late for an interrupted request are added by a later one, also in a single C
+                # call.
                 asked = Question(undo=functools.partial(functools.partial, self.free.extend))
                 try:
                     self.free.extend(self.link.request("slots", asked, count=SLOTS_AT_ONCE))
@@ -471,11 +472,11 @@ class Tasks:
                     return self.refuse(error.status, str(error))
 
     def release_later(self, handle: int, keep: object) -> None:
-        """Release a task at a later call, and drop ``keep`` when the task has ended: finalizers take no locks."""
+        """Release a task at a later call, and drop ``keep`` when it has ended: finalizers must not take locks."""
         self._abandoned.append((handle, keep))
 
     def release_abandoned(self) -> None:
-        """Release the ended tasks of ``release_later``; cancel its unclaimed ones."""
+        """Release the finished tasks of ``release_later``; cancel unclaimed ones."""
         for _ in range(len(self._abandoned)):
             try:
                 handle, keep = self._abandoned.popleft()
@@ -490,26 +491,26 @@ class Tasks:
                 self._abandoned.append((handle, keep))
 
     def empty_released(self) -> None:
-        """Empty the slots of tasks that were released while they ran and have ended since, as at an orderly end."""
+        """Empty the slots of tasks that were released while running and have ended since, as at an orderly exit."""
         self.release_abandoned()
         self._empty_dropped()
 
     def _empty_dropped(self) -> None:
         for slot in list(self._dropped):
             if self.map[self.states + slot] < _RUNNING:
-                self.carrier.cancel(slot)  # the claim lock could not be had when it was dropped
+                self.carrier.cancel(slot)  # the claim lock was unavailable when it was dropped
             self._regain(slot)
 
     def _regain(self, slot: int) -> None:
-        """Reclaim the slot of a dropped task that has ended, once: an interrupt comes only at a call.
+        """Reclaim the slot of a finished dropped task, once: interrupts come only at calls.
 
-        So an interrupt may lose a slot until this process ends. It never frees one twice, which two tasks would share.
+        So an interrupt may lose a slot until this process ends, but never frees one twice, for two tasks to share.
         """
         at, mm, dropped = self.states + slot, self.map, self._dropped
         try:
             del dropped[slot]
         except KeyError:
-            return  # another thread's
+            return  # taken by another thread
         if mm[at] >= _DONE:
             mm[at] = _EMPTY
             self.free.append(slot)
@@ -519,11 +520,11 @@ class Tasks:
     # -- wait ---------------------------------------------------------------------------------------------------
 
     def wait(self, handle: int, timeout_ms: float) -> int:
-        """Wait for a task; returns its status, 0 when it succeeded.
+        """Wait for a task; returns its status, 0 for success.
 
         Args:
-            handle: What submit returned.
-            timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task keeps running.
+            handle: The result of submit.
+            timeout_ms: Milliseconds; <= 0 waits forever. On expiry returns HB_DSP_TIMEOUT; the task keeps running.
         """
         if not mark[0]:
             notice()
@@ -545,7 +546,7 @@ class Tasks:
         return self.refuse_handle(handle) if state == ASK else self.why_not_ended(timeout_ms)
 
     def finish(self, handle: int) -> int:
-        """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
+        """Wait for a task without a time limit, and release it if it succeeded; otherwise like ``wait``."""
         slot = handle & SLOT_MASK
         if mark[0] and not self.watchers:
             self.waiters.watch_lease()
@@ -563,11 +564,11 @@ class Tasks:
         return 0
 
     def why_not_ended(self, timeout_ms: float) -> int:
-        """The status of a wait that has timed out, or whose board is gone; ``why`` has the sentence."""
+        """Return the status of a wait that timed out or whose board is gone; ``why`` has the message."""
         if self.link.fault:
             return self.refuse(self.link.fault, self.link.why_faulty())
         why = self.mailbox.claim_lock.why_held()
-        text = f"The task did not end within {timeout_ms:g} ms; it keeps running. {why}".rstrip()
+        text = f"The task did not finish within {timeout_ms:g} ms; it keeps running. {why}".rstrip()
         return self.refuse(Status.HB_DSP_TIMEOUT, text)
 
     def _why_failed(self, slot: int) -> int:
@@ -577,7 +578,7 @@ class Tasks:
     # -- the outcome --------------------------------------------------------------------------------------------
 
     def state(self, handle: int) -> State | None:
-        """State of a task, None when the handle is not a live one; one on its way to its core is READY."""
+        """Return a task's state, None if the handle is not live; a task on its way to its core is READY."""
         slot = handle & SLOT_MASK
         if self.handles[slot] != handle:
             return State.LOST if handle in self.lost else None
@@ -589,7 +590,7 @@ class Tasks:
         return State.READY if found is State.SENT else found
 
     def has_ended(self, handle: int) -> bool:
-        """Whether there is nothing to wait for: the task has ended, or the handle is not a live one."""
+        """Whether there is nothing to wait for: the task has ended, or the handle is not live."""
         slot = handle & SLOT_MASK
         has_ended = self.handles[slot] != handle or self.map[self.states + slot] >= _DONE
         if has_ended and self.watchers:
@@ -598,27 +599,27 @@ class Tasks:
         return has_ended
 
     def answer(self, handle: int) -> Answer:
-        """Core, result, times and cycles of a task."""
+        """Return core, result, times and cycles of a task."""
         lost = self.lost.get(handle)
         return self.mailbox.answer(handle & SLOT_MASK) if lost is None else lost.answer
 
     def work(self, handle: int) -> Work:
-        """What the op of a task charged."""
+        """Return the cycles that a task's op charged."""
         return NO_WORK if handle in self.lost else self.mailbox.work(handle & SLOT_MASK)
 
     def text(self, handle: int) -> str:
-        """Text of a failed task's core: a sentence, or the op's traceback."""
+        """Return the core's text for a failed task: a message, or the op's traceback."""
         lost = self.lost.get(handle)
         return self.mailbox.text(handle & SLOT_MASK) if lost is None else lost.why
 
     def why(self) -> str:
-        """Sentence for the last refusal that this thread got."""
+        """Return the message for this thread's last refusal."""
         return getattr(self._texts, "text", "")
 
     # -- release ------------------------------------------------------------------------------------------------
 
     def release(self, handle: int) -> int:
-        """Release a task: a queued one is cancelled, a running one finishes and its result is dropped."""
+        """Release a task: a queued one is canceled, a running one finishes and its result is dropped."""
         if self.watchers:
             for watcher in self.watchers:
                 watcher.released(handle)
@@ -653,7 +654,7 @@ class Tasks:
         self._regain(slot)
 
     def lose(self, handle: int, end: Lost) -> bool:
-        """End a task without its slot, which the caller drops then; False for one that was released meanwhile."""
+        """End a task without its slot, which the caller then drops; returns False if it was released meanwhile."""
         self.lost[handle] = end
         if self._discard(handle):
             return True
@@ -661,7 +662,7 @@ class Tasks:
         return False
 
     def cancel(self, handle: int) -> bool:
-        """Cancel a queued task, keep its handle; False when it runs or has ended, or the claim lock cannot be had."""
+        """Cancel a queued task, keep its handle; False if it is running or ended, or the claim lock is unavailable."""
         notice()
         slot = handle & SLOT_MASK
         if self.handles[slot] != handle or self.link.fault or not self.carrier.cancel(slot):
@@ -670,7 +671,7 @@ class Tasks:
         return True
 
     def _discard(self, handle: int) -> bool:
-        """Take a handle out of the table; False when it is not a live one."""
+        """Remove a handle from the table; returns False if it is not live."""
         try:
             found: int = self.lib.hbrt_forget(self.client, handle)
         except OverflowError:
@@ -678,11 +679,11 @@ class Tasks:
         return found > 0
 
     def live_count(self) -> int:
-        """Tasks whose handles were not released."""
+        """Number of unreleased handles."""
         return len(self.live_handles())
 
     def live_handles(self) -> list[int]:
-        """Handles that were not released."""
+        """Return the unreleased handles."""
         self.release_abandoned()
         return [handle for handle in self.handles if handle] + list(self.lost)
 
@@ -691,7 +692,7 @@ class Tasks:
         self.carrier.close()
         self._discard_all()
         self.waiters.close()
-        self.carrier = Carrier()  # no cycle keeps the board's memory
+        self.carrier = Carrier()  # break the cycle, which would keep the board's memory
 
     def _last_serial(self) -> int:
         serial: int = self.lib.hbrt_client_serial(self.client)
@@ -703,14 +704,14 @@ class Tasks:
             self.handles[slot] = 0
 
     def detach_in_child(self) -> None:
-        """In a forked child: the tasks are the parent's; every handle is refused with the link's fault."""
+        """In a forked child: drop the parent's tasks; every handle is refused with the link's fault."""
         self._discard_all()
         self._abandoned.clear()
         self._lock = threading.RLock()
         self.carrier.detach_in_child()
 
     def refuse_handle(self, handle: int) -> int:
-        """Refuse a handle that names no live task, with its kind."""
+        """Refuse a handle of no live task, saying which kind it is."""
         if (lost := self.lost.get(handle)) is not None:
             return self.refuse(lost.status, lost.why)
         kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._last_serial() + 1))
@@ -722,10 +723,10 @@ class Tasks:
             return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was already released.")
         return self.refuse(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,
-            f"The task {handle:#x} is not of this process's attachment (client {self.link.client_id}).",
+            f"The task {handle:#x} does not belong to this process's attachment (client {self.link.client_id}).",
         )
 
     def refuse(self, status: int, sentence: str) -> int:
-        """Answer a call of this thread with a status; ``why`` has the sentence."""
+        """Store the message for ``why`` in this thread, and return the status."""
         self._texts.text = sentence
         return status

@@ -1,4 +1,4 @@
-"""The waits of this process's threads, for the board or a lock of the program, with their lines: for ``hbrt why``."""
+"""Where this process's threads wait for the board or a program lock, with lines, for ``hbrt why``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbrt.protocol.stacks import NO_SLOT, Frame, Wait
 _WAITING = {"hbrt.attach.waiting", "hbrt.attach.tasks"}
 _RUNTIME = {*PACKAGES, "ctypes", "numpy"}
 _MAX_FRAMES = 12
-_CORE = "dsp_server.core."  # below a program that is an op
+_CORE = "dsp_server.core."  # below a program that runs as an op
 
 
 def _none_in_c(slots: Mapping[int, int]) -> list[Wait]:
@@ -26,13 +26,13 @@ def _none_in_c(slots: Mapping[int, int]) -> list[Wait]:
 
 
 of_c: Callable[[Mapping[int, int]], list[Wait]] = _none_in_c
-"""The waits of C code, which arm_client.c_library sets; it takes the slots that threads of Python wait for."""
+"""Returns the waits of C code, given the slots that Python threads wait for; set by arm_client.c_library."""
 
 
 def waits() -> list[Wait]:
-    """The waits of this process's threads: those for a known task first, those for a lock last.
+    """Return the waits of this process's threads: those for known tasks first, those for locks last.
 
-    When only the runtime's own threads wait (for callbacks, for asyncio), it is the main thread's stack.
+    If only the runtime's own threads wait (for callbacks, for asyncio), return the main thread's stack.
     """
     frames = sys._current_frames()  # noqa: SLF001 - the only way to the other threads
     of_threads = {thread: _wait_of(frame) for thread, frame in frames.items()}
@@ -43,7 +43,7 @@ def waits() -> list[Wait]:
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
     found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
-    with contextlib.suppress(Exception):  # a search of arbitrary stacks must not end a wait of the program
+    with contextlib.suppress(Exception):  # searching arbitrary stacks must not break a wait of the program
         locked = {thread: one for thread, frame in frames.items() if (one := _wait_for_lock(frame, frames, of_threads))}
         found += in_circles(
             {thread: wait for thread, (wait, _) in locked.items()}, {t: h for t, (_, h) in locked.items()}
@@ -52,11 +52,11 @@ def waits() -> list[Wait]:
 
 
 def in_circles(waits: Mapping[int, Wait], holders: Mapping[int, int]) -> list[Wait]:
-    """The waits for locks, those of threads that wait for each other marked as ``Wait`` says.
+    """Return the waits for locks, marking threads that wait for each other as described in ``Wait``.
 
     Args:
-        waits: Of each thread.
-        holders: The thread that holds the lock which each thread waits for.
+        waits: Wait of each thread.
+        holders: Holder of the lock that each thread waits for.
     """
     found: dict[int, Wait] = {}
     circles = NO_SLOT
@@ -73,14 +73,14 @@ def in_circles(waits: Mapping[int, Wait], holders: Mapping[int, int]) -> list[Wa
 def _wait_for_lock(
     frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]
 ) -> tuple[Wait, int] | None:
-    """The wait of a thread for a lock that it names in its own line, and the holder; None for any other thread."""
+    """Return a thread's wait for a lock named in its own line, and the holder; None for any other thread."""
     lock = None if _is_library(frame) else acquired(frame)
     if lock is None:
         return None
     kind = f"{type(lock.value).__name__} '{lock.text}'"
     holder, since = _holder(lock.value, frames)
     if holder not in frames or frames[holder] is frame:
-        return Wait(NO_SLOT, _stack_of(frame), f"{kind}; which thread holds it cannot be told"), 0
+        return Wait(NO_SLOT, _stack_of(frame), f"{kind}; its holder is unknown"), 0
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     name = " ".join(str(names.get(holder, holder)).split())
     wait = waits[holder]
@@ -91,7 +91,7 @@ def _wait_for_lock(
 
 
 def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:
-    """The thread that holds a lock, and the line that took it; 0 when that is not known."""
+    """Return the thread that holds a lock, and the line that took it; 0 if unknown."""
     for thread, innermost in frames.items():
         frame: FrameType | None = innermost
         while frame is not None:
@@ -99,12 +99,12 @@ def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:
                 if one.value is lock:
                     return thread, f" (with: {_frame(frame).file}:{line})"
             frame = frame.f_back
-    owner = re.search(r" owner=(\d+) ", repr(lock))  # of an RLock; a Lock does not know it
+    owner = re.search(r" owner=(\d+) ", repr(lock))  # only an RLock knows it
     return int(owner[1]) if owner else 0, ""
 
 
 def _wait_of(innermost: FrameType) -> Wait | None:
-    """The wait of a thread, None for one that does not wait for the board."""
+    """Return a thread's wait, None if it is not waiting for the board."""
     frame: FrameType | None = innermost
     waits, slot = False, -1
     while frame is not None and slot < 0:
@@ -116,7 +116,7 @@ def _wait_of(innermost: FrameType) -> Wait | None:
 
 
 def _stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
-    """A thread's stack from the program's own line on: without the calls of libraries above it."""
+    """Return a thread's stack from the program's own line on, without library calls above it."""
     while frame is not None and _is_library(frame):
         frame = frame.f_back
     stack: list[Frame] = []
@@ -128,7 +128,7 @@ def _stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
 
 def _frame(frame: FrameType) -> Frame:
     code = frame.f_code
-    file = code.co_filename.encode("utf-8", "replace").decode().replace("\0", "?")  # a name may be any bytes
+    file = code.co_filename.encode("utf-8", "replace").decode().replace("\0", "?")  # a name may contain any bytes
     return Frame(file.replace("\n", "?"), frame.f_lineno, code.co_name)
 
 

@@ -1,6 +1,6 @@
-"""The threads of a process that wait for its tasks: native/mailbox/wait.c has how they poll, sleep and wake each other.
+"""A process's threads that wait for its tasks: native/mailbox/wait.c defines how they poll, sleep and wake each other.
 
-What is left here is what a wait in C comes back for: a signal's handler that is to run, and a question of the daemon.
+This module handles what a C wait returns for: a pending signal handler, and a question from the daemon.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
 
 PARTING_SECONDS = 2.0
-MAX_WAIT_MS = (1 << 31) - 1  # longer waits are endless
+MAX_WAIT_MS = (1 << 31) - 1  # longer waits have no limit
 _EVER = -1
 
 
@@ -42,11 +42,11 @@ class Waiters:
         link.on_fault = self.leave
 
     def wait(self, handle: int, timeout_ms: float) -> int:
-        """Wait until a task has ended, or its board is gone; ``watch_lease`` comes before it.
+        """Wait until a task has ended or its board is gone; call ``watch_lease`` first.
 
         Args:
             handle: The task.
-            timeout_ms: Milliseconds; <= 0 waits for ever.
+            timeout_ms: Milliseconds; <= 0 waits forever.
 
         Returns:
             The state of its slot; or an answer below 1 of ``hbrt_wait``.
@@ -68,12 +68,12 @@ class Waiters:
                 timeout_ns = max(end_ns - monotonic_ns(), 0)
 
     def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool], timeout_ms: float = 0) -> None:
-        """Sleep until ``ready``, or until the board is gone; it changes by ends of these tasks and by ``nudge``.
+        """Sleep until ``ready`` or until the board is gone; checked when one of these tasks ends, and on ``nudge``.
 
         Args:
-            handles: The tasks; those that are live at each look.
-            ready: What is waited for.
-            timeout_ms: Milliseconds; <= 0 waits for ever.
+            handles: Returns the tasks that are live at each check.
+            ready: The condition.
+            timeout_ms: Milliseconds; <= 0 waits forever.
         """
         lib, client = self._lib, self._client
         end_ns = monotonic_ns() + int(timeout_ms * 1e6) if timeout_ms > 0 else 0
@@ -90,15 +90,15 @@ class Waiters:
                 return
 
     def nudge(self) -> None:
-        """Have every thread in ``sleep_until_any`` check again."""
+        """Make every thread in ``sleep_until_any`` check again."""
         self._lib.hbrt_nudge(self._client)
 
     def wake(self) -> None:
-        """Have this process's own waiters check: a task has ended, or its handle is gone, without a core."""
+        """Make this process's waiters check: a task has ended, or its handle is gone, without a core."""
         self._lib.hbrt_wake(self._client)
 
     def leave(self) -> None:
-        """Have every waiting thread return."""
+        """Make every waiting thread return."""
         self._lib.hbrt_client_leave(self._client)
 
     def close(self) -> None:
@@ -109,15 +109,15 @@ class Waiters:
             time.sleep(0.0002)
 
     def watch_lease(self) -> None:
-        """Have waiters woken when the board goes."""
+        """Arrange to wake waiters when the board is lost."""
         if not self.is_lease_watched:
             self._link.watch_lease()
             self.is_lease_watched = True
 
     def _report_waits(self) -> None:
-        """Send the daemon, which asked for them, the waits of this process."""
+        """Send this process's waits to the daemon, which asked for them."""
         self._link.mailbox.map[self._asked_at] = 0
-        from hbrt.attach.wait_sites import waits  # programs alone do not need it
+        from hbrt.attach.wait_sites import waits  # not needed for programs alone
 
         self._link.tell("waits", text=text_of(waits(), MAX_TEXT))
         if self._link.on_asked is not None:

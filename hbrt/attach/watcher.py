@@ -1,14 +1,14 @@
-"""What looks at a process's tasks: its checks, and a mode that has something to do around them.
+"""Observers of a process's tasks: its checks, and modes that act around tasks.
 
-``Tasks.watchers`` holds them. A process without any pays one test of an empty list a call. A trace needs none: C notes
-submissions and waits itself.
+``Tasks.watchers`` holds them. Without any, the cost is one test of an empty list per call. A trace needs none: C
+records submissions and waits itself.
 """
 
 from __future__ import annotations
 
 
 class Watcher:
-    """Told of each task; each method may be called by any thread that calls the tasks."""
+    """Notified of each task; its methods may be called by any thread that uses the tasks."""
 
     def submitted(self, handle: int, given: tuple[int, ...]) -> int:  # noqa: ARG002 - see Tasks.submit
         """A task's record is written, and nobody has it yet; a core may read what is written to its slot now.
@@ -18,19 +18,19 @@ class Watcher:
             given: As for ``Tasks.submit``.
 
         Returns:
-            0; or a status that refuses the task, whose sentence ``Tasks.refuse`` has been given.
+            0; or a status that refuses the task, with its message passed to ``Tasks.refuse``.
         """
         return 0
 
     def refused(self, given: tuple[int, ...], status: int, why: str) -> None:
-        """A task is refused, for what its fields say; arguments as for ``submitted`` and ``Tasks.refuse``."""
+        """A task is refused because of its fields; arguments as for ``submitted`` and ``Tasks.refuse``."""
 
     def waiting(self, handle: int, timeout_ms: float) -> int:  # noqa: ARG002 - see Tasks.wait
-        """A thread is about to wait for a task: 0, or the status with which the wait ends at once."""
+        """A thread is about to wait for a task; returns 0, or a status that ends the wait at once."""
         return 0
 
     def ended(self, handle: int) -> None:
-        """The program sees that a task has ended, perhaps again."""
+        """The program sees that a task has ended, possibly not for the first time."""
 
     def released(self, handle: int) -> None:
-        """The program has given a task up."""
+        """The program has released a task."""

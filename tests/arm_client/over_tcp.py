@@ -36,7 +36,7 @@ def attach_by_tcp(
         return attach(paths, watch)
     pid = daemon_pid(paths)
     if pid is None:
-        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.")
+        raise NoDaemonError(f"Board {paths.name} is not running; start it with 'hbrt start'.")
     key = paths.path, pid
     if key not in _relays:
         _relays[key] = RemoteRelay(paths.path)

@@ -112,7 +112,7 @@ class TestLife:
         begin = time.monotonic()
         assert hb.hbDSPWaitTaskDone(held.task, 20) == hb.HB_DSP_TIMEOUT
         assert time.monotonic() - begin >= 0.02
-        assert hb.last_error() == "The task did not end within 20 ms; it keeps running."
+        assert hb.last_error() == "The task did not finish within 20 ms; it keeps running."
         assert hb.hbDSPWaitTaskDone(held.task, 1) == hb.HB_DSP_TIMEOUT
         held.let_go()
         assert hb.hbDSPWaitTaskDone(held.task, 0) == 0

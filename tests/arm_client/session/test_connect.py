@@ -134,11 +134,11 @@ class TestAutostart:
 
     def test_turned_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HBRT_AUTOSTART", "0")
-        with pytest.raises(BoardError, match=r"^No board default is running; start it with 'hbrt start'\.$"):
+        with pytest.raises(BoardError, match=r"^Board default is not running; start it with 'hbrt start'\.$"):
             connect()
         assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == hb.HB_SYS_NOT_RUNNING
-        assert hb.last_error() == "No board default is running; start it with 'hbrt start'."
-        with pytest.raises(BoardError, match=r"^No board lab is running; start it with 'hbrt start --board lab'\.$"):
+        assert hb.last_error() == "Board default is not running; start it with 'hbrt start'."
+        with pytest.raises(BoardError, match=r"^Board lab is not running; start it with 'hbrt start --board lab'\.$"):
             connect("lab")
         task, ctrl = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
         assert hb.hbDSPRpc(task, None, None, ctrl) == hb.HB_DSP_NOT_RUNNING

@@ -160,7 +160,7 @@ def test_a_call_that_a_signal_kept_from_beginning_is_no_success(compiled: Compil
 def test_a_limit_holds_and_is_said_as_it_was_given(compiled: Compile, run: Run) -> None:
     answer = run(compiled("limits.c"), HBRT_IMAGE=str(SLEEPING))
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert answer.stdout == " \n1 The task did not end within 1200 ms; it keeps running.\n"
+    assert answer.stdout == " \n1 The task did not finish within 1200 ms; it keeps running.\n"
 
 
 def test_a_program_may_end_while_its_threads_call(compiled: Compile, run: Run) -> None:
