@@ -30,7 +30,7 @@ class LoadedModel:
         outputs: Specs of the outputs, in the graph's order.
         plan: Runs it.
         is_retired: Whether no task may use it anymore.
-        last_run_ns: How long its last task ran, when it was the only model of it; 0 before.
+        last_run_ns: Duration of the last task that ran only this model; 0 before the first.
     """
 
     name: str

@@ -111,8 +111,8 @@ class Tensor:
         self.takes_real = spec.image is None and (spec.quantization is not None or bool(is_float))
 
     def holding(self, values: NDArray[Any]) -> Tensor:
-        """The same tensor with stored values."""
-        made = object.__new__(Tensor)  # copy() takes longer than all the rest of a result
+        """Return this tensor with stored values."""
+        made = object.__new__(Tensor)  # copy() takes longer than the rest of a result
         made.__dict__.update(self.__dict__)
         made.buffer = values
         return made

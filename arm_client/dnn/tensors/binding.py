@@ -85,12 +85,12 @@ class BoundTensors:
         self.ranges = self.inputs + tuple(one for target in targets for one in target.ranges)
 
     def made(self) -> dict[str, NDArray[Any]]:
-        """Inputs by name, made now where they have to be."""
+        """Return the inputs by name, converting them now if necessary."""
         return {feed.name: array_of(feed) for feed in self._feeds}
 
 
 class Bindings:
-    """A model's tensors as they were bound, by the bytes of their structures; bound anew after any allocation or free.
+    """A model's bound tensors, keyed by their structures' bytes; bound again after any allocation or free.
 
     Args:
         inputs: What the model says of its inputs.
@@ -108,14 +108,14 @@ class Bindings:
         self._known: dict[object, tuple[Ddr, int, BoundTensors]] = {}
 
     def of(self, output: Sequence[hbDNNTensor], input: Sequence[hbDNNTensor], ddr: Ddr) -> BoundTensors:
-        """Check the caller's tensors and bind them, unless they are as in an earlier run.
+        """Check the caller's tensors and bind them, unless they are unchanged since an earlier run.
 
         Raises:
             ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
         """
         if self._may_be_split and not isinstance(input, ctypes.Array):  # nobody knows how many there are
             return self._bound(output, input, ddr)
-        # A run writes the sizes that it finds into the structures of open outputs.
+        # A run writes actual sizes into the structures of open outputs.
         places = [ctypes.addressof(output[at]) for at in self._open] if self._open else ()
         key = (_bytes_of(input, self._inputs), _bytes_of(output, self._outputs), *places)
         generation = generation_of(ddr)
