@@ -33,12 +33,12 @@ class NotRunningError(WrongUseError):
 
 
 class DidNotStartError(StatusError, BoardError):
-    """A daemon did not start; ``status`` says whose fault it was, the text why."""
+    """A daemon did not start; ``status`` says whose fault it was, and the text why."""
 
 
 class NoDaemonError(BoardError):
-    """No daemon runs on the board."""
+    """No daemon is running on the board."""
 
 
 class RefusedError(RequestRefusedError, BoardError):
-    """The daemon, or the relay of a board of another machine, refused a request or did not answer."""
+    """The daemon, or the relay of a board on another machine, refused a request or did not answer."""

@@ -3,7 +3,7 @@
 A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba recompiles a
 caller only if the caller's file has changed). Each user has a fallback: `compiled()` is None when numba is missing
 (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported or compiled
-before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
+before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast math, no threads.
 
 Machine code is stored in the first available of these directories: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
 (`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. It is not stored next to the source, which
@@ -46,13 +46,13 @@ class Kernel(Generic[Arguments, Result]):
         self._compiled: Callable[Arguments, Result] | None = None
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        """Run the loop as Python: what a kernel that calls this one does when it runs as Python itself."""
+        """Run the loop in Python, as when called from a kernel that itself runs in Python."""
         return self.loop(*args, **kwargs)
 
     def compiled(self) -> Callable[Arguments, Result] | None:
-        """The compiled loop, or None without numba. It is compiled, or loaded from disk, when first called."""
+        """Return the compiled loop, or None without numba. It is compiled, or loaded from disk, on first call."""
         if not self._is_known:
-            # A signal may run an urgent op in the middle of this one, and must not meet a half-loaded module.
+            # A signal may run an urgent op in the middle of this, which must not see a half-loaded module.
             with _lock, _no_signals():
                 if not self._is_known:
                     self._compiled = _compile(self.loop)
@@ -71,7 +71,7 @@ def _no_signals() -> Iterator[None]:
 
 @cache
 def numba_module() -> Any:
-    """numba, or None when it is not installed, does not fit this numpy, or is turned off."""
+    """Return numba, or None if it is not installed, does not match this numpy, or is turned off."""
     try:
         numba = import_module("numba")
     except ImportError:
@@ -92,7 +92,7 @@ def _compile(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result] |
 
 
 def _linked(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The loop with the kernels that it calls by name compiled; itself when it calls none."""
+    """Return the loop with the kernels that it calls by name compiled; the loop itself if it calls none."""
     function = cast("FunctionType", loop)
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     kernels = {name: kernel.compiled() for name, kernel in called.items() if isinstance(kernel, Kernel)}
@@ -115,7 +115,7 @@ def _numba_cache(config: Any, directory: Path | None) -> Iterator[None]:
 
 
 def cache_directory() -> Path | None:
-    """The cache directory for machine code; None if no directory is available."""
+    """Return the cache directory for machine code; None if none is available."""
     configured = os.environ.get("NUMBA_CACHE_DIR")
     if configured:
         return Path(configured)
@@ -127,7 +127,7 @@ def cache_directory() -> Path | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a directory exists, or can be made, that only this user can write: its contents are executed."""
+    """Whether a directory that only this user can write exists or can be created: its contents are executed."""
     try:
         private_files.make_directory(path)
         info = path.lstat()

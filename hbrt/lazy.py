@@ -1,8 +1,8 @@
-"""Packages whose names are loaded when they are first used: the stub beside ``__init__.py`` lists them, once.
+"""Packages whose names are loaded on first use; the stub beside ``__init__.py`` lists them.
 
-The stub (``__init__.pyi``) is what type checkers and editors read; ``attach`` reads the same lines, so that each name
-is written in one place. Its lines have the form ``from package.module import name as name``, as the formatter has them:
-several names stand in brackets.
+Type checkers and editors read the stub (``__init__.pyi``); ``attach`` reads the same lines, so that each name is
+written only once. Its lines have the form ``from package.module import name as name``, with several names in
+parentheses, as the formatter writes them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _EXPORT = re.compile(r"\b(\w+) as \1\b")
 
 
 def how_to_install(extra: str, *, is_guest: bool = False) -> str:
-    """What to do where an extra of hbrt is missing: the end of a sentence, without its full stop.
+    """Say what to do if an extra of hbrt is missing: the end of a sentence, without the period.
 
     Args:
         extra: Its name.
-        is_guest: Whether a distribution beside the core, ``hbrt-EXTRA``, comes with it.
+        is_guest: Whether it comes with a separate distribution, ``hbrt-EXTRA``.
     """
     also = f" packages/hbrt-{extra}" if is_guest else ""
     return f"install hbrt with its extra {extra!r}, as in pip install '.[{extra}]'{also} in its clone"
 
 
 class Lazy(NamedTuple):
-    """What a package's ``__init__.py`` takes over."""
+    """The functions for a package's ``__init__.py``."""
 
     getattr: Callable[[str], Any]
     dir: Callable[[], list[str]]
@@ -42,12 +42,12 @@ class Lazy(NamedTuple):
 
 
 def attach(package: str, init_file: str, *, optional: str = "", libraries: Collection[str] = ()) -> Lazy:
-    """Make the names of a package's stub load when they are first used.
+    """Make the names in a package's stub load on first use.
 
     Args:
         package: ``__name__`` of the package.
-        init_file: ``__file__`` of the package; the stub lies beside it.
-        optional: Prefix of modules whose names ``import *`` leaves out while one of ``libraries`` is missing.
+        init_file: ``__file__`` of the package; the stub is beside it.
+        optional: Prefix of modules whose names ``import *`` skips while one of ``libraries`` is missing.
         libraries: What these modules need.
     """
     modules = stub_names(Path(init_file).with_suffix(".pyi"))
@@ -58,7 +58,7 @@ def attach(package: str, init_file: str, *, optional: str = "", libraries: Colle
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
         value = import_module(f"{module}.{name}") if module == package else _load(name, module)
-        namespace[name] = value  # from now on it is found without this function, which costs some microseconds
+        namespace[name] = value  # from now on it is found without this function, which takes a few microseconds
         return value
 
     names = sorted(name for name, module in modules.items() if module != package)
@@ -68,8 +68,8 @@ def attach(package: str, init_file: str, *, optional: str = "", libraries: Colle
 
 
 def stub_names(stub: Path) -> dict[str, str]:
-    """The names that a stub exports, and the module of each; of a submodule, the package."""
-    # Every start of a program reads its stubs: loading ast and parsing them takes ten times as long.
+    """Return the names that a stub exports, and each one's module; for a submodule, the package."""
+    # Every program start reads the stubs; loading ast and parsing them would take ten times as long.
     text = stub.read_text(encoding="utf-8")
     return {name: module for module, names in _IMPORT.findall(text) for name in _EXPORT.findall(names)}
 
@@ -77,15 +77,15 @@ def stub_names(stub: Path) -> dict[str, str]:
 def _is_installed(library: str) -> bool:
     try:
         return find_spec(library) is not None
-    except (ImportError, ValueError):  # an import hook refuses it; something stands in for it
+    except (ImportError, ValueError):  # an import hook refuses it, or replaces it
         return False
 
 
 def _load(name: str, module: str) -> Any:
-    """The object behind a lazy name.
+    """Return the object behind a lazy name.
 
     Raises:
-        ImportError: a library of one of hbrt's extras is missing; says which extra. Or its file cannot be opened.
+        ImportError: a library of one of hbrt's extras is missing (names the extra), or its file cannot be opened.
     """
     try:
         return getattr(import_module(module), name)
@@ -98,4 +98,4 @@ def _load(name: str, module: str) -> Any:
             name=error.name,
         ) from None
     except OSError as error:
-        raise ImportError(f"{name} cannot be loaded: {error}.", name=module) from None
+        raise ImportError(f"Cannot load {name}: {error}.", name=module) from None

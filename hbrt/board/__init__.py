@@ -1,1 +1,1 @@
-"""Where a board lives: its directory, the files in it, starting its daemon."""
+"""A board's place: its directory, the files in it, and starting its daemon."""

@@ -1,6 +1,6 @@
-"""File descriptors of this process: whether as many are free as a connection takes, and those that others send.
+"""This process's file descriptors: checking that enough are free, and receiving them from other processes.
 
-libzmq ends the process when it finds none in the middle of making a socket. So what makes one looks first.
+libzmq aborts the process if it runs out while creating a socket, so callers check first.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from hbrt.status import Status
 
 
 def check_free(count: int, what: str) -> None:
-    """Take that many file descriptors for a moment.
+    """Check that this many file descriptors are free, by opening them for a moment.
 
     Args:
-        count: How many.
+        count: Number of descriptors.
         what: What they are for.
 
     Raises:
-        RefusedError: there are not so many; says why.
+        RefusedError: too few are free; says why.
     """
     taken: list[int] = []
     try:
@@ -35,7 +35,7 @@ def check_free(count: int, what: str) -> None:
 
 
 def too_few(what: str, error: OSError, count: int = 1) -> RefusedError:
-    """The refusal for something that finds no file descriptor."""
+    """Return the error for running out of file descriptors."""
     few = "is not a file descriptor" if count == 1 else f"are fewer than {count} file descriptors free"
     return RefusedError(
         Status.HB_SYS_OUT_OF_MEMORY,
@@ -44,18 +44,18 @@ def too_few(what: str, error: OSError, count: int = 1) -> RefusedError:
 
 
 def receive_fds(source: socket.socket, size_bytes: int, count: int, flags: int = 0) -> tuple[bytes, list[int], int]:
-    """Receive a message, and descriptors with it that no program inherits which this process starts.
+    """Receive a message and its descriptors, which programs started by this process do not inherit.
 
-    ``socket.recv_fds`` has them inherited, and leaves the flags out in Python 3.11.
+    ``socket.recv_fds`` makes them inheritable, and ignores the flags in Python 3.11.
 
     Args:
-        source: Of AF_UNIX.
-        size_bytes: Of the message at most.
-        count: Of descriptors at most.
-        flags: As for ``recvmsg``.
+        source: An AF_UNIX socket.
+        size_bytes: Maximum size of the message.
+        count: Maximum number of descriptors.
+        flags: Flags of ``recvmsg``.
 
     Returns:
-        The message, the descriptors, and the flags that came.
+        The message, the descriptors, and the received flags.
     """
     fds = array("i")
     room = socket.CMSG_LEN(count * fds.itemsize)

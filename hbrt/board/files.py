@@ -1,4 +1,4 @@
-"""A board's files: its directory, which must be ours alone; its lock, which one daemon holds; what a dead one left."""
+"""A board's files: its directory, which must be private; its lock, held by one daemon; leftovers of a dead one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE_FILE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 def make_directory(paths: BoardPaths) -> None:
-    """Make the board's directory, or accept an existing one that is ours alone.
+    """Create the board's directory, or accept an existing one that is private to us.
 
     Raises:
         BoardError: it is a link, another user's, or open to others.
@@ -41,15 +41,15 @@ def make_directory(paths: BoardPaths) -> None:
         except OSError as error:
             why = error.strerror or str(error)
             if not isinstance(error, FileNotFoundError):
-                break  # else the last board of this home ended just now and took the empty directories with it
-    raise BoardError(f"The board directory {path} cannot be made: {why}.")
+                break  # else the last board of this home has just ended and removed the empty directories
+    raise BoardError(f"Cannot create the board directory {path}: {why}.")
 
 
 def check_directory(paths: BoardPaths) -> None:
     """Refuse a board directory that is a link, another user's, or open to others, or that others could replace.
 
     Raises:
-        BoardError: as said, or it cannot be read; FileNotFoundError is left to the caller.
+        BoardError: as above, or it cannot be read. FileNotFoundError is passed on.
     """
     parent = paths.path.parent
     try:
@@ -68,7 +68,7 @@ def check_directory(paths: BoardPaths) -> None:
         )
     if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
         raise BoardError(
-            f"The directory {parent} can be written by everybody, who could replace the board in it; "
+            f"The directory {parent} is writable by everyone, who could replace the board in it; "
             f"run 'chmod o-w {parent}'."
         )
 
@@ -88,10 +88,10 @@ def _check_ours(path: Path, what: str) -> None:
 
 
 def take_lock(paths: BoardPaths) -> int:
-    """Become the board's one daemon; the returned descriptor holds the lock until it is closed.
+    """Become the board's only daemon; the returned descriptor holds the lock until it is closed.
 
     Raises:
-        BoardBusyError: a daemon runs; the message names its process.
+        BoardBusyError: a daemon is running; the message names its process.
     """
     fd = lock_file(paths.lock)
     if fd is None:
@@ -100,7 +100,7 @@ def take_lock(paths: BoardPaths) -> int:
 
 
 def lock_file(path: Path) -> int | None:
-    """Lock a file, made when it is not there, and write this process's id into it; None when another process has it.
+    """Lock a file, created if missing, and write this process's id into it; None if another process has it.
 
     Returns:
         Descriptor that holds the lock until it is closed.
@@ -117,19 +117,19 @@ def lock_file(path: Path) -> int | None:
             return None
         if _is_still(fd, path):
             break
-        os.close(fd)  # the daemon before us removed the file between our open and our lock
+        os.close(fd)  # the previous daemon removed the file between our open and our lock
     try:
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     except OSError as error:
         path.unlink(missing_ok=True)
         os.close(fd)
-        raise BoardError(f"The lock {path} cannot be written: {error.strerror}.") from None
+        raise BoardError(f"Cannot write the lock {path}: {error.strerror}.") from None
     return fd
 
 
 def _holder_soon(path: Path) -> int | str:
-    """Process that holds a lock; one that took it just now has not written its id yet, over a dead one's maybe."""
+    """Return the process that holds a lock; one that has just taken it may not have replaced a dead one's id yet."""
     for _ in range(_MAX_LOOKS):
         holder = lock_holder(path)
         if holder is not None and Path(f"/proc/{holder}").exists():
@@ -139,10 +139,10 @@ def _holder_soon(path: Path) -> int | str:
 
 
 def already_running(paths: BoardPaths, holder: int | str) -> str:
-    """Sentence for a start while the daemon ``holder`` runs."""
+    """Return the message for a start while the daemon ``holder`` is running."""
     return (
-        f"The board {paths.name} is already running: its daemon is process {holder}. Nothing was changed; "
-        "'hbrt restart' loads its image again, 'hbrt restart --image FILE' another one; 'hbrt stop' ends it."
+        f"Board {paths.name} is already running: its daemon is process {holder}. Nothing was changed; "
+        "'hbrt restart' reloads its image, 'hbrt restart --image FILE' loads another; 'hbrt stop' stops it."
     )
 
 
@@ -162,10 +162,10 @@ def _is_still(fd: int, path: Path) -> bool:
 
 
 def daemon_pid(paths: BoardPaths) -> int | None:
-    """Process id of the running daemon, or None; asks the lock, not the file's text alone.
+    """Return the running daemon's process id, or None; checks the lock, not just the file's text.
 
     Raises:
-        BoardError: the directory is not ours alone, or cannot be looked into.
+        BoardError: the directory is not private to us, or cannot be read.
     """
     try:
         check_directory(paths)
@@ -175,10 +175,10 @@ def daemon_pid(paths: BoardPaths) -> int | None:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Id of the process that holds a lock of ``lock_file``, or None.
+    """Return the id of the process that holds a lock of ``lock_file``, or None.
 
     Raises:
-        BoardError: the file cannot be looked into.
+        BoardError: the file cannot be read.
     """
     try:
         fd = private_files.open_file(path, os.O_RDWR)
@@ -187,7 +187,7 @@ def lock_holder(path: Path) -> int | None:
     except OSError as error:
         raise BoardError(f"Cannot read the lock {path}: {error.strerror}.") from None
     try:
-        # Only a question: a look must not hold the lock while a daemon that starts wants it.
+        # Only a query: it must not hold the lock while a starting daemon wants it.
         found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _WHOLE_FILE))
         text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
     finally:
@@ -196,10 +196,10 @@ def lock_holder(path: Path) -> int | None:
 
 
 def boards_in(place: Path) -> list[BoardPaths]:
-    """The boards whose directories lie in a home of boards, running or not, by name; none where there is no home.
+    """Return the boards in a home directory, running or not, by name; empty if there is no home.
 
     Raises:
-        OSError: the home cannot be looked into.
+        OSError: the home cannot be read.
     """
     try:
         entries = sorted(place.iterdir())
@@ -213,7 +213,7 @@ def boards_in(place: Path) -> list[BoardPaths]:
 
 
 def leftovers(paths: BoardPaths) -> list[Path]:
-    """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
+    """Return files that a dead daemon left in its directory; call while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
     found = [
         *named,
@@ -227,10 +227,10 @@ def leftovers(paths: BoardPaths) -> list[Path]:
 
 
 def remove_stopped(paths: BoardPaths, *, keep_log: bool = True) -> list[str]:
-    """Remove what a board without a daemon has left; returns the names.
+    """Remove what a board without a daemon left behind; returns the names.
 
     Raises:
-        BoardBusyError: a daemon runs, perhaps started meanwhile.
+        BoardBusyError: a daemon is running, perhaps started meanwhile.
     """
     lock = take_lock(paths)
     try:
@@ -240,7 +240,7 @@ def remove_stopped(paths: BoardPaths, *, keep_log: bool = True) -> list[str]:
 
 
 def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
-    """Remove a board's files and, when nothing else is in it, its directory; returns what was removed."""
+    """Remove a board's files and, if then empty, its directory; returns what was removed."""
     targets = [*leftovers(paths), paths.lock]
     if not keep_log:
         targets.append(paths.log)
@@ -248,7 +248,7 @@ def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
     for path in targets:
         try:
             path.unlink()
-        except (FileNotFoundError, IsADirectoryError):  # a directory is none of ours
+        except (FileNotFoundError, IsADirectoryError):  # a directory is not one of ours
             continue
         removed.append(path)
     with suppress(OSError):
@@ -258,5 +258,5 @@ def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
         if paths.path.parent == default_home():
             paths.path.parent.rmdir()
     except OSError:
-        pass  # the log, or something of the user's, or another board, is still there
+        pass  # the log, user files, or another board are still there
     return removed

@@ -1,4 +1,4 @@
-"""Starting a daemon as its own process, and hearing whether it runs. Both sides use it; it imports neither."""
+"""Start a daemon as its own process, and learn whether it runs. Both sides use it; it imports neither."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from hbrt.errors import BoardError, DidNotStartError
 from hbrt.status import Status
 
 LOAD_SECONDS = 60.0
-SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
+SPARE_SECONDS = 10.0  # the daemon itself observes load_seconds; this is for one that cannot
 END_SECONDS = 5.0
-# What a start loads stays: collecting garbage meanwhile would be a twentieth of it. The daemon enables it when it runs.
+# A start loads only lasting objects; garbage collection would take 5% of it. The running daemon enables it.
 PROGRAM = "import gc; gc.disable(); from dsp_server.daemon.daemon import main; main()"
 READY_FD, LIFELINE_FD, CONSOLE_FD = 3, 4, 5  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
-FEWEST_FDS = 128  # of each process: a daemon with two cores takes about 110 while these start
+FEWEST_FDS = 128  # per process: a daemon with two cores needs about 110 while they start
 
 
 class DaemonConfig(NamedTuple):
-    """The configuration that a daemon starts with."""
+    """The initial configuration of a daemon."""
 
     directory: str
     image: str | None = None
     cores: int = 2  # DSP cores; a profile may have none
     ddr_bytes: int = 2 << 30
-    ddr_base: int | None = None  # physical address of its first byte; None for the profile's
+    ddr_base: int | None = None  # physical address of the DDR's first byte; None for the profile's
     is_reloading: bool = False
-    is_private: bool = False  # ends with the process that started it, and removes its directory
-    load_seconds: float = LOAD_SECONDS  # how long an image may take to load
-    watchdog_ms: int | None = None  # time limit of ops that have no budget; 0 for none, None for HBRT_WATCHDOG_MS
-    is_recovering: bool = True  # whether a core that crashed starts again by itself
-    profile: str = ""  # as of HBRT_PROFILE, which it is for the daemon; empty for this process's
+    is_private: bool = False  # ends with the process that started it, removing its directory
+    load_seconds: float = LOAD_SECONDS  # time limit for loading the image
+    watchdog_ms: int | None = None  # time limit of ops without a budget; 0 for none, None for HBRT_WATCHDOG_MS
+    is_recovering: bool = True  # whether a crashed core restarts automatically
+    profile: str = ""  # the daemon's HBRT_PROFILE; empty for this process's
 
 
 class Launched(NamedTuple):
-    """A daemon that runs."""
+    """A running daemon."""
 
     paths: BoardPaths
     pid: int
-    lifeline: int  # a private daemon ends when this descriptor's last copy is closed; -1 for others
-    removed: tuple[str, ...] = ()  # names of files that a dead daemon had left
+    lifeline: int  # a private daemon ends when the last copy of this descriptor closes; -1 for others
+    removed: tuple[str, ...] = ()  # names of files left by a dead daemon
 
 
 def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
@@ -62,10 +62,10 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
 
     Args:
         config: Its configuration.
-        has_console: Whether what ops say and what the board finds goes to this process's standard error, too.
+        has_console: Whether ops' output and the board's findings also go to this process's standard error.
 
     Raises:
-        DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
+        DidNotStartError: it could not start; carries the daemon's message, or the end of its log.
         BoardError: the board's directory cannot be used.
     """
     check_descriptors()
@@ -74,11 +74,11 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
     try:
         pid, ready_read, life_write = _spawn(config, paths, has_console=has_console)
     except OSError as error:
-        raise BoardError(f"The daemon of board {paths.name} cannot be started: {error.strerror}.") from None
+        raise BoardError(f"Cannot start the daemon of board {paths.name}: {error.strerror}.") from None
     try:
         removed = await_running(pid, ready_read, config)
     except BaseException:
-        os.close(life_write)  # which ends a daemon that has not come to run, however far this one has come
+        os.close(life_write)  # which ends a daemon that is not running yet, however far this has come
         raise
     if not config.is_private:
         os.close(life_write)
@@ -87,10 +87,10 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
 
 
 def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tuple[int, int, int]:
-    """Start the daemon's process; returns its id, where it says how it went, and its lifeline.
+    """Start the daemon's process; returns its id, the descriptor for its report, and its lifeline.
 
     Raises:
-        OSError: there is no process, or no file descriptor. BoardError: the log cannot be opened.
+        OSError: no process or file descriptor left. BoardError: the log cannot be opened.
     """
     with contextlib.ExitStack() as given, contextlib.ExitStack() as kept:
 
@@ -107,7 +107,7 @@ def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tup
         console = _standard_error() if has_console else -1
         fds = (READY_FD, LIFELINE_FD, CONSOLE_FD if console >= 0 else -1)
         argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), *map(str, fds)]
-        # Given by place: a process that another thread starts at the same time inherits nothing of it.
+        # Passed by number, so that a process started by another thread at the same time inherits none.
         places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
         if console >= 0:
             places[CONSOLE_FD] = closed_by(given, console)
@@ -123,18 +123,18 @@ def start_process(argv: list[str], environment: Mapping[str, str], places: Mappi
     Args:
         argv: Its command.
         environment: Its environment.
-        places: Its descriptors: which of this process's is at which number. All others are closed.
+        places: Its descriptors: which number gets which of this process's. All others are closed.
 
     Raises:
-        OSError: there is no process.
+        OSError: no process could be created.
     """
     actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
     return os.posix_spawn(sys.executable, argv, environment, file_actions=actions, setsid=True)
 
 
 def _standard_error() -> int:
-    """A copy of this process's standard error, out of the way of a daemon's places; -1 when it has none."""
-    if sys.__stderr__ is None:  # another file may be open as number 2
+    """Return a copy of this process's standard error above a daemon's descriptor numbers; -1 if it has none."""
+    if sys.__stderr__ is None:  # another file may be open as descriptor 2
         return -1
     try:
         return fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
@@ -143,21 +143,21 @@ def _standard_error() -> int:
 
 
 def check_descriptors() -> None:
-    """Say at once that a board cannot run with so few descriptors: the first failure would have another message.
+    """Fail early if a board cannot run with so few descriptors; a later failure would have a different message.
 
     Raises:
-        BoardError: the limit of this process is below what a daemon with two cores and a program needs.
+        BoardError: this process's limit is too low for a daemon with two cores and a program.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FEWEST_FDS:
         raise BoardError(
-            f"A board needs {FEWEST_FDS} file descriptors a process at least, and this process may have {soft}: "
-            "raise the limit, as with 'ulimit -n 1024'."
+            f"A board needs at least {FEWEST_FDS} file descriptors per process, but this process may have {soft}: "
+            "raise the limit, for example with 'ulimit -n 1024'."
         )
 
 
 def _pipe(*, write_high: bool) -> tuple[int, int]:
-    """A pipe whose end for the daemon has a high number."""
+    """Create a pipe whose daemon end has a high number."""
     ends = list(os.pipe())
     low = ends[write_high]
     try:
@@ -171,7 +171,7 @@ def _pipe(*, write_high: bool) -> tuple[int, int]:
 
 
 def open_log(paths: BoardPaths) -> int:
-    """Descriptor that appends to a board's log.
+    """Open a descriptor that appends to a board's log.
 
     Raises:
         BoardError: the log cannot be opened.
@@ -179,19 +179,19 @@ def open_log(paths: BoardPaths) -> int:
     try:
         return private_files.open_file(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
-        raise BoardError(f"The log {paths.log} cannot be opened: {error.strerror}.") from None
+        raise BoardError(f"Cannot open the log {paths.log}: {error.strerror}.") from None
 
 
 def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, ...]:
-    """Wait for what a daemon that was just started says; closes ``ready_fd``.
+    """Wait for a new daemon's report; closes ``ready_fd``.
 
     Args:
-        pid: The daemon, a child of this process. It is ended when it does not come to run, or this wait is interrupted.
-        ready_fd: Gets one JSON line from it.
+        pid: The daemon, a child of this process. It is killed if it fails to start, or if this wait is interrupted.
+        ready_fd: Receives one JSON line from it.
         config: Its configuration.
 
     Returns:
-        Names of files that a dead daemon had left, and this one removed.
+        Names of files left by a dead daemon and removed by this one.
 
     Raises:
         DidNotStartError: as for ``launch``.
@@ -215,17 +215,17 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
         _remove_left(paths)
     if message is None:
         status = Status.HB_DSP_TIMEOUT
-        why = f"Its daemon said nothing for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{tail}"
+        why = f"Its daemon was silent for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{tail}"
     else:
         status = Status(answer.get("status", Status.HB_SYS_NOT_RUNNING))
         why = answer.get("text") or f"Its daemon ended before it was ready. The end of its log:\n{tail}"
-    if status != Status.HB_SYS_INVALID_ARGUMENT:  # else the sentence is about what was asked for
-        why = f"The board {paths.name} did not start. {why}"
+    if status != Status.HB_SYS_INVALID_ARGUMENT:  # otherwise the message is about the request
+        why = f"Board {paths.name} did not start. {why}"
     raise DidNotStartError(status, why)
 
 
 def _read_to_end(fd: int, timeout_s: float) -> bytes | None:
-    """Everything that comes until the other end closes; None when that takes too long."""
+    """Return everything received until the other end closes; None if that takes too long."""
     deadline = time.monotonic() + timeout_s
     poller = select.poll()
     poller.register(fd, select.POLLIN)
@@ -249,15 +249,15 @@ def _parse(message: bytes) -> dict[str, Any]:
 
 
 def end_private(daemon: Launched, seconds: float | None = None) -> None:
-    """End a private board, and remove what its daemon left if it was killed.
+    """Stop a private board, and remove what its daemon left if it was killed.
 
     Args:
         daemon: Its daemon, a child of this process.
-        seconds: How long the daemon may take before it is killed; None for as long as it takes.
+        seconds: Time limit before the daemon is killed; None for no limit.
     """
     os.close(daemon.lifeline)
     if seconds is None:
-        with contextlib.suppress(ChildProcessError):  # someone else collected it
+        with contextlib.suppress(ChildProcessError):  # someone else reaped it
             os.waitpid(daemon.pid, 0)
     else:
         _collect(daemon.pid, seconds)
@@ -265,23 +265,23 @@ def end_private(daemon: Launched, seconds: float | None = None) -> None:
 
 
 def _remove_left(paths: BoardPaths) -> None:
-    """Remove the files of a private board, unless another daemon serves it by now."""
-    with contextlib.suppress(BoardError):  # of a directory that is not a board's any more
+    """Remove the files of a private board, unless another daemon is serving it by now."""
+    with contextlib.suppress(BoardError):  # no longer a board's directory
         if daemon_pid(paths) is None:
             remove_files(paths, keep_log=False)
 
 
 def _end(pid: int) -> None:
-    """Make sure that a child has ended, and collect it."""
+    """Make sure that a child has ended, and reap it."""
     _collect(pid, END_SECONDS, signal.SIGTERM)
 
 
 def _collect(pid: int, seconds: float, first: signal.Signals | None = None) -> None:
-    """Wait for the end of a child, after a first signal; kill it after this many seconds."""
+    """Send a child a signal and wait for it to end; kill it after this many seconds."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return  # someone else collected it
+        return  # someone else reaped it
     try:
         if first is not None:
             signal.pidfd_send_signal(pidfd, first)
@@ -295,7 +295,7 @@ def _collect(pid: int, seconds: float, first: signal.Signals | None = None) -> N
 
 
 def log_tail(paths: BoardPaths, lines: int = 15) -> str:
-    """Last lines of a board's log, or a note that there is none."""
+    """Return the last lines of a board's log, or a note that there are none."""
     try:
         found = last_lines(paths.log, lines)
     except OSError:

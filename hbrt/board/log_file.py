@@ -1,4 +1,4 @@
-"""Reading a log file from its end, and following it while others append."""
+"""Read a log file from its end, and follow it while others append."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Part(NamedTuple):
 
     Args:
         raw: Its bytes.
-        end: Offset in the file of what comes after it.
-        is_cut: Whether older lines were left out because they are too many bytes.
+        end: Offset in the file just past it.
+        is_cut: Whether older lines were dropped to stay within the size limit.
     """
 
     raw: bytes
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def last_lines(path: Path, count: int, end: int | None = None) -> bytes:
-    """The last ``count`` lines of a file before the offset ``end``, read backwards: a log may be larger than memory.
+    """Return the last ``count`` lines before the offset ``end``, read backwards: a log may be larger than memory.
 
     Raises:
         OSError: the file cannot be read.
@@ -36,7 +36,7 @@ def last_lines(path: Path, count: int, end: int | None = None) -> bytes:
 
 
 def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None = None) -> Part:
-    """Like ``last_lines``, but whole lines of at most ``most_bytes`` together, as many as fit.
+    """Like ``last_lines``, but as many whole lines as fit in ``most_bytes``.
 
     Raises:
         OSError: the file cannot be read.
@@ -45,7 +45,7 @@ def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None 
         end = file.seek(0, os.SEEK_END) if end is None else end
         at, start = end, max(0, end - most_bytes) if most_bytes is not None else 0
         found = b""
-        # One line end more than lines: the one before the first line wanted.
+        # One newline more than lines: the one before the first wanted line.
         while at > start and found.count(b"\n") <= count:
             step = min(CHUNK_BYTES, at - start)
             at -= step
@@ -54,13 +54,13 @@ def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None 
     lines = found.removesuffix(b"\n").split(b"\n") if found else []
     is_cut = at > 0 and len(lines) <= count
     if is_cut and len(lines) > 1:
-        del lines[0]  # it may have begun earlier
+        del lines[0]  # it may start earlier
     wanted = b"".join(line + b"\n" for line in lines[max(0, len(lines) - count) :])
     return Part(wanted, end, is_cut)
 
 
 def bytes_since(path: Path, since: int, most_bytes: int) -> Part:
-    """What comes at an offset of a file, at most ``most_bytes``; from its start when it has become shorter.
+    """Return up to ``most_bytes`` from an offset of a file; from its start if it has become shorter.
 
     Raises:
         OSError: the file cannot be read.
@@ -76,12 +76,12 @@ def _open(path: Path) -> BinaryIO:
 
 
 def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
-    """Leave of a file that has more than ``most_bytes`` its last lines, less than ``kept_bytes`` together.
+    """Truncate a file larger than ``most_bytes`` to its last lines, less than ``kept_bytes`` in all.
 
-    Others may continue appending: what they write while this reads is lost.
+    Others may keep appending; what they write while this reads is lost.
 
     Returns:
-        How many bytes were dropped.
+        Number of bytes dropped.
 
     Raises:
         OSError: the file cannot be read or written.
@@ -100,12 +100,12 @@ def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
 
 
 class Follower:
-    """What others append to a file, from where it stands; from its new end when it was shortened."""
+    """Reads what others append to a file from its position on; from the new end if it was truncated."""
 
     LOOK_SECONDS: ClassVar[float] = 0.1
 
     def __init__(self, path: Path) -> None:
-        """Stand at the start of the file.
+        """Start at the beginning of the file.
 
         Raises:
             OSError: the file cannot be read.
@@ -113,16 +113,16 @@ class Follower:
         self._fd = open_file(path, os.O_RDONLY)
 
     def skip_to_end(self) -> int:
-        """Leave out what already exists; returns the offset of what comes next."""
+        """Skip existing content; returns the offset of what comes next."""
         return os.lseek(self._fd, 0, os.SEEK_END)
 
     def read(self) -> Iterator[bytes]:
-        """All that has come since; ends when there is no more now."""
+        """Yield everything appended since; ends when there is no more for now."""
         if os.fstat(self._fd).st_size < os.lseek(self._fd, 0, os.SEEK_CUR):
             self.skip_to_end()
         while chunk := os.read(self._fd, CHUNK_BYTES):
             yield chunk
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         os.close(self._fd)

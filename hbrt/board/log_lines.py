@@ -1,4 +1,4 @@
-"""Which lines of a board's log are for the program that the board belongs to: what ops say, and findings. Pure."""
+"""Selects log lines for the program that owns a board: ops' output and findings. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hbrt.findings.record import KINDS, Severity
 _STAMPED = re.compile(rb"\d\d:\d\d:\d\d (\S+) ")
 _CORE = b"core"
 EXIT_CODE = "exit-code"
-"""In place of a finding's kind: a program's exit code does not say what was found in it."""
+"""Replaces a finding's kind: a program's exit code does not depend on findings in it."""
 _FINDING = re.compile(
     "({}) ({}): ".format(
         "|".join(severity.upper() for severity in Severity),
@@ -19,10 +19,10 @@ _FINDING = re.compile(
 
 
 class ProgramLines:
-    """Picks these lines out of a log that comes in pieces.
+    """Selects these lines from a log that arrives in pieces.
 
-    Left out are the lines of the daemon and of relays, and findings that the program says itself. A line without a
-    stamp goes with the one before: a traceback, what C code prints.
+    It drops lines of the daemon and of relays, and findings that the program reports itself. A line without a timestamp
+    belongs to the previous one: a traceback, or output of C code.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class ProgramLines:
         self._is_shown = True
 
     def take(self, raw: bytes, *, is_last: bool = False) -> bytes:
-        """The lines for the program that ``raw`` completes; with ``is_last`` what has no end yet, too."""
+        """Return the program's lines completed by ``raw``; with ``is_last`` also an unfinished one."""
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if is_last and self._rest:
             lines, self._rest = [*lines, self._rest], b""
@@ -44,5 +44,5 @@ class ProgramLines:
 
 
 def lines_for_program(raw: bytes) -> str:
-    """Those lines of a whole piece of a log, as text."""
+    """Return those lines of a complete piece of a log, as text."""
     return ProgramLines().take(raw, is_last=True).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Which board is meant, and where its files are. What may be done with them is in board_files.py."""
+"""Which board is meant, and where its files are. board_files.py defines what may be done with them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RELAY_TASKS = "relay-tasks.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
 TRACE = "trace"
-SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
-PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
+SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes, of which ZeroMQ needs a few
+PRIVATE, OF_A_TEST = "private-", "test-"  # name prefix of boards that end with the process that started them
 RUN = "_HBRT_RUN"
-"""Of the environment: the file of the run that a process is a part of; see run_record.py."""
+"""Environment variable with the file of the run that a process belongs to; see run_record.py."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REMOTE = re.compile(r"(tcp|farm):/+")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
@@ -39,7 +39,7 @@ class BoardPaths(NamedTuple):
 
     @property
     def attach(self) -> Path:
-        """Socket that hands out file descriptors; its connection is a client's lease."""
+        """Socket that passes file descriptors; its connection is a client's lease."""
         return self.path / ATTACH
 
     @property
@@ -49,7 +49,7 @@ class BoardPaths(NamedTuple):
 
     @property
     def hidden_control(self) -> Path:
-        """Where the control socket's file is while the daemon takes no more connections to it."""
+        """Path of the control socket while the daemon accepts no more connections."""
         return self.path / f"{CONTROL}.full"
 
     @property
@@ -64,12 +64,12 @@ class BoardPaths(NamedTuple):
 
     @property
     def trace(self) -> Path:
-        """Directory of what the board's processes note while it is traced."""
+        """Directory for what the board's processes record while it is traced."""
         return self.path / TRACE
 
     @property
     def trace_switch(self) -> Path:
-        """File that is there while the board is traced; see hbrt/trace/switch.py."""
+        """File that exists while the board is traced; see hbrt/trace/switch.py."""
         return self.path / f"{TRACE}.json"
 
     @property
@@ -79,7 +79,7 @@ class BoardPaths(NamedTuple):
 
     @property
     def relay_tasks(self) -> Path:
-        """Socket of the relay that takes tasks and nothing else."""
+        """Socket of the relay for tasks only."""
         return self.path / RELAY_TASKS
 
     @property
@@ -104,9 +104,9 @@ class BoardPaths(NamedTuple):
 
 
 class RemoteBoard(NamedTuple):
-    """A board on another machine, by the address of its relay, or of the farm that leases one: it has no files here.
+    """A board on another machine, by the address of its relay, or of the farm that leases it; has no files here.
 
-    ``path`` is ``tcp:/HOST:PORT`` or ``farm:/HOST:PORT[/POOL]``, which names it wherever a board's directory would.
+    ``path`` is ``tcp:/HOST:PORT`` or ``farm:/HOST:PORT[/POOL]``, used wherever a board's directory would be.
     """
 
     path: Path
@@ -119,17 +119,17 @@ class RemoteBoard(NamedTuple):
 
     @property
     def is_leased(self) -> bool:
-        """Whether a farm chooses the board, another one for each program."""
+        """Whether a farm chooses the board, a different one for each program."""
         return self.path.parts[0] == "farm:"
 
     @property
     def pool(self) -> str:
-        """Pool of the farm; empty for its first one."""
+        """Pool of the farm; empty for its first."""
         return self.path.name if len(self.path.parts) > 2 else ""
 
     @property
     def server(self) -> str:
-        """What listens at the address, for sentences."""
+        """What listens at the address, for messages."""
         return f"{'farm' if self.is_leased else 'relay'} at {self.name}"
 
     @property
@@ -139,7 +139,7 @@ class RemoteBoard(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Host of its relay, a name or an address."""
+        """Its relay's host, a name or an address."""
         return self.path.parts[1].rpartition(":")[0].strip("[]")
 
     @property
@@ -149,19 +149,19 @@ class RemoteBoard(NamedTuple):
 
 
 BoardRef: TypeAlias = BoardPaths | RemoteBoard
-"""A board, here or on another machine."""
+"""A board on this machine or another."""
 
 
 def socket_path(path: Path) -> str:
-    """A path for the same socket that fits the kernel's 108 bytes, through an open directory when it must.
+    """Return a path to the same socket that fits the kernel's 108 bytes, through an open directory if necessary.
 
-    The directory stays open for the process's life, once for each: the path is used again later, by ZeroMQ's threads.
+    Each directory stays open for the life of the process, since ZeroMQ's threads use the path again later.
     """
     return str(path) if len(os.fsencode(path)) <= SOCKET_PATH_MAX else _through_directory(path)
 
 
 def _ipc(path: Path) -> str:
-    """ZeroMQ address of a socket: pyzmq makes UTF-8 of it, whatever encoding this process's locale has for paths."""
+    """Return a socket's ZeroMQ address, which pyzmq encodes as UTF-8, whatever the locale's encoding for paths."""
     raw = os.fsencode(socket_path(path))
     try:
         return f"ipc://{raw.decode()}"
@@ -180,7 +180,7 @@ _directories: dict[Path, int] = {}
 
 
 def home() -> Path:
-    """Directory that holds the boards of this user: HBRT_HOME, else the runtime directory, else /tmp."""
+    """Return the directory of this user's boards: HBRT_HOME, else the runtime directory, else /tmp."""
     configured = settings.text("HBRT_HOME")
     if configured:
         return Path(configured).absolute()
@@ -188,7 +188,7 @@ def home() -> Path:
 
 
 def default_home() -> Path:
-    """Home of the boards when HBRT_HOME is not set."""
+    """Home of the boards if HBRT_HOME is not set."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         return Path(runtime).absolute() / "hbrt"
@@ -196,22 +196,22 @@ def default_home() -> Path:
 
 
 def private_directory(prefix: str = PRIVATE) -> Path:
-    """A new name in the home of the boards, for a private one: it ends with this process. Nothing is made."""
+    """Return a new name for a private board, which ends with this process; creates nothing."""
     return home() / f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
 
 
 def is_private_name(name: str) -> bool:
-    """Whether a board is called as private ones are."""
+    """Whether a board has a private board's name."""
     return name.startswith((PRIVATE, OF_A_TEST))
 
 
 def board_ref(name: str | None = None) -> BoardRef:
-    """A board by name (default: HBRT_BOARD), or by directory when the name has a slash.
+    """Return a board by name (default: HBRT_BOARD), or by directory if the name contains a slash.
 
-    ``tcp://HOST:PORT`` is the board of a relay, ``farm://HOST:PORT[/POOL]`` one that a farm leases.
+    ``tcp://HOST:PORT`` is a relay's board, ``farm://HOST:PORT[/POOL]`` one leased from a farm.
 
     Raises:
-        WrongUseError: the name is not one, or its directory's is no text.
+        WrongUseError: invalid name, or its directory's name is not valid text.
     """
     name = name or settings.text("HBRT_BOARD")
     if found := _REMOTE.match(name):
@@ -223,9 +223,9 @@ def board_ref(name: str | None = None) -> BoardRef:
             or (slash and (scheme == "tcp" or not _NAME.fullmatch(pool)))
         ):
             raise WrongUseError(
-                f"{name!r} is not the address of a relay: write tcp://HOST:PORT, as in tcp://10.0.0.7:5557."
+                f"{name!r} is not a relay address: write tcp://HOST:PORT, as in tcp://10.0.0.7:5557."
                 if scheme == "tcp"
-                else f"{name!r} is not the address of a farm: write farm://HOST:PORT, as in farm://10.0.0.7:5600, or "
+                else f"{name!r} is not a farm address: write farm://HOST:PORT, as in farm://10.0.0.7:5600, or "
                 "farm://HOST:PORT/POOL."
             )
         return RemoteBoard(Path(f"{scheme}:/{place}"))
@@ -234,17 +234,17 @@ def board_ref(name: str | None = None) -> BoardRef:
     elif _NAME.fullmatch(name):
         path = home() / name
     else:
-        raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
+        raise WrongUseError(f"{name!r} is not a board name: use up to 64 letters, digits, '.', '_' and '-'.")
     if not is_text(path):
         raise WrongUseError(
-            f"The board's directory {str(path)!r} is not text in this locale, so that no message can name it: choose "
+            f"The board's directory {str(path)!r} is not valid text in this locale, so messages cannot name it: choose "
             "another with HBRT_HOME, or set LC_ALL=C.UTF-8."
         )
     return BoardPaths(path)
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path is characters: bytes that are none in this locale's encoding stand as lone surrogates in it."""
+    """Whether a path is valid text: bytes invalid in this locale's encoding appear as lone surrogates."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A private board for what runs while a context lasts."""
+"""A private board for the duration of a context."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hbrt.profiles.profile import active
 
 @contextmanager
 def private_daemon(image: str | Path | None = None, *, cores: int | None = None) -> Iterator[BoardPaths]:
-    """A board that no other program finds by its name; it ends with the context, or with this process.
+    """Start a board that other programs cannot find by name; it ends with the context or this process.
 
     Args:
-        image: File of the image; None for the packaged ops.
-        cores: How many; None for what the profile and HBRT_CORES say.
+        image: Image file; None for the packaged ops.
+        cores: Number of cores; None for that of the profile and HBRT_CORES.
 
     Raises:
-        BoardError: it does not start. BadSettingError: a setting is wrong.
+        BoardError: it fails to start. BadSettingError: a setting is invalid.
     """
     directory = private_directory()
     config = DaemonConfig(

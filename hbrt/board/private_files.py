@@ -1,4 +1,4 @@
-"""Directories and files that are this user's alone, and fully this user's, whatever the umask."""
+"""Directories and files that only this user can access, and with full access, whatever the umask."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KINDS = {
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing; one that is there stays as it is.
+    """Create a directory and its missing parents; an existing one is left unchanged.
 
     Raises:
-        FileExistsError: something else is there. OSError: it cannot be made.
+        FileExistsError: something else is there. OSError: it cannot be created.
     """
     try:
         _make(path)
@@ -37,20 +37,20 @@ def _make(path: Path) -> None:
         if not path.is_dir():
             raise
         return
-    if path.lstat().st_mode & 0o777 != DIRECTORY_MODE:  # the umask took something of it
+    if path.lstat().st_mode & 0o777 != DIRECTORY_MODE:  # the umask removed permissions
         path.chmod(DIRECTORY_MODE)
 
 
 def open_file(path: Path, flags: int) -> int:
-    """Descriptor of a regular file with no other name, which is not inherited; nothing else is opened, or waited for.
+    """Open a regular file that has no other name, not inheritable; never opens or waits for anything else.
 
     Args:
-        path: Which.
+        path: The file.
         flags: As for ``os.open``.
 
     Raises:
         OSError: it cannot be opened, or is a link (ELOOP), a FIFO, a directory, a socket, a device, or one of several
-            names of a file, which may be outside of this directory.
+            names of a file that may be outside this directory.
     """
     try:
         fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, FILE_MODE)
@@ -69,10 +69,10 @@ def open_file(path: Path, flags: int) -> int:
 
 
 def _why_not(info: os.stat_result) -> str:
-    """Why a file is not a private one, by what is known of it; an empty text when it is."""
+    """Say why a file is not private, from its status; empty if it is."""
     if not stat.S_ISREG(info.st_mode):
         kind = _KINDS.get(stat.S_IFMT(info.st_mode), "a device")
-        return f"it is {kind}, and no regular file; remove it"
+        return f"it is {kind}, not a regular file; remove it"
     if info.st_nlink > 1:
-        return f"it is one of {info.st_nlink} names of a file (hard links), which may be another's; remove it"
+        return f"it is one of {info.st_nlink} hard links to a file, which may be another user's; remove it"
     return ""

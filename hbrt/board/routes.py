@@ -1,4 +1,4 @@
-"""Which commands of a program go to another board: the rule of HBRT_ROUTE. Pure."""
+"""Which of a program's commands go to another board: the syntax of HBRT_ROUTE. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _HOW = "write COMMAND=ADDRESS or FIRST-LAST=ADDRESS separated by commas, as in 0
 
 
 class Route(NamedTuple):
-    """Commands ``first`` to ``last``, both included, and the board that runs them."""
+    """Commands ``first`` to ``last``, inclusive, and the board that runs them."""
 
     first: int
     last: int
     board: RemoteBoard
 
     def __str__(self) -> str:
-        """As it is written in HBRT_ROUTE."""
+        """Return it in HBRT_ROUTE syntax."""
         commands = f"{self.first:#x}" if self.first == self.last else f"{self.first:#x}-{self.last:#x}"
         return f"{commands}={self.board.name}"
 
@@ -32,20 +32,20 @@ Routes = tuple[Route, ...]
 
 
 class Routing(NamedTuple):
-    """The routes of a program, and whether their tasks run on both boards."""
+    """A program's routes, and whether their tasks run on both boards."""
 
     routes: Routes = ()
     compares: bool = False
 
 
 def routes_of(text: str) -> Routes:
-    """The routes of a value of HBRT_ROUTE, by command.
+    """Parse a value of HBRT_ROUTE into routes, by command.
 
     Args:
         text: Entries ``COMMAND=ADDRESS`` or ``FIRST-LAST=ADDRESS`` separated by commas; empty for none.
 
     Raises:
-        BadSettingError: an entry is none, or two have the same command; has the value.
+        BadSettingError: an entry is invalid, or two have the same command; names the value.
     """
     found = sorted(_route_of(entry.strip()) for entry in text.split(",") if entry.strip())
     for before, after in pairwise(found):
@@ -57,7 +57,7 @@ def routes_of(text: str) -> Routes:
 
 
 def route_of(cmd: int, routes: Routes) -> Route | None:
-    """The route of a command; None for one that this board runs."""
+    """Return the route of a command; None if this board runs it."""
     return next((one for one in routes if one.first <= cmd <= one.last), None)
 
 
@@ -69,14 +69,14 @@ def _route_of(entry: str) -> Route:
     last = int(match["last"] or match["first"], 0)
     if not first <= last < HB_DSP_RPC_CMD_BUTT:
         raise BadSettingError(
-            f"HBRT_ROUTE has {entry!r}; commands are 0 to {HB_DSP_RPC_CMD_BUTT - 1:#x}, the smaller one first."
+            f"HBRT_ROUTE has {entry!r}; commands must be 0 to {HB_DSP_RPC_CMD_BUTT - 1:#x}, the smaller one first."
         )
     name = match["board"]
     if not name.startswith(("tcp://", "farm://")):
         raise BadSettingError(
             f"HBRT_ROUTE has {entry!r}, whose board is not an address: write tcp://HOST:PORT or "
             "farm://HOST:PORT[/POOL]. A "
-            "board of this machine has the address of its 'hbrt relay --listen tcp://127.0.0.1:PORT'."
+            "board on this machine has the address of its 'hbrt relay --listen tcp://127.0.0.1:PORT'."
         )
     try:
         return Route(first, last, cast("RemoteBoard", board_ref(name)))

@@ -1,9 +1,9 @@
-"""What was found in all processes of one run of a program: a file in memory, which their boards write into.
+"""Findings of all processes of one program run: an in-memory file that their boards write to.
 
-A run begins with its first process: ``hbrt run``, or a program whose settings ask for what was found (HBRT_SARIF, or
-HBRT_CHECK with ``fail``). The processes that it starts inherit the name of the file in the environment, and say it when
-they attach. A board holds a shared lock of the file while such a process is attached, and adds the findings of that
-process when its lease has ended, however it did. So the first process knows all once it has the file for itself.
+A run starts with its first process: ``hbrt run``, or a program whose settings request findings (HBRT_SARIF, or
+HBRT_CHECK with ``fail``). Its child processes inherit the file's name in the environment, and send it when they attach.
+A board holds a shared lock on the file while such a process is attached, and adds that process's findings when its
+lease ends for any reason. So the first process has all findings once it gets an exclusive lock.
 """
 
 from __future__ import annotations
@@ -27,56 +27,56 @@ _POLL_SECONDS = 0.005
 
 
 class RunRecord:
-    """The file of a run, opened by somebody who adds findings to it.
+    """The file of a run, opened by a process that adds findings to it.
 
     Args:
-        path: Where it is: ``/proc/PID/fd/NUMBER`` of the run's first process.
+        path: Its path: ``/proc/PID/fd/NUMBER`` of the run's first process.
 
     Raises:
-        OSError: the run is over, or is not seen from here.
+        OSError: the run is over, or is not visible from here.
     """
 
     def __init__(self, path: str) -> None:
-        if _NAME not in Path(path).readlink().name:  # that descriptor may be something else by now
+        if _NAME not in Path(path).readlink().name:  # that descriptor may be reused by now
             raise FileNotFoundError(path)
         self._path = Path(path)
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
 
     def hold(self) -> None:
-        """Have the run's first process wait.
+        """Make the run's first process wait.
 
         Raises:
-            OSError: it has all that it waited for, and is about to end.
+            OSError: it is no longer waiting and is about to end.
         """
         fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings of a process; one that came before counts once."""
+        """Add findings of a process; one already present counts once."""
         lines = [json.dumps({"by": os.getpid(), **found.as_dict()}) for found in findings]
         if lines:
-            with contextlib.suppress(OSError):  # the first process says what it cannot write
+            with contextlib.suppress(OSError):  # the first process reports what it cannot write
                 os.write(self._fd, ("\n".join(lines) + "\n").encode())
                 self.write_sarif()
 
     @property
     def is_over(self) -> bool:
-        """Whether the first process is gone, and with it its exit code."""
+        """Whether the first process is gone, along with its exit code."""
         return not self._path.exists()
 
     @property
     def findings(self) -> list[Finding]:
-        """Each mistake of all processes once, the latest last."""
+        """Return each mistake of all processes once, the latest last."""
         return self._read()[1]
 
     def write_sarif(self) -> str:
-        """Write all of it into the file that HBRT_SARIF named when the run began; returns that name, "" for none.
+        """Write everything to the file that HBRT_SARIF named when the run started; returns its name, "" for none.
 
         Raises:
             OSError: it cannot be written; its ``filename`` is that file.
         """
         size, before = -1, 0
         name = ""
-        while size != before:  # two may write at once: the one that does not know all does it again
+        while size != before:  # two may write at once: one without all findings writes again
             before = os.fstat(self._fd).st_size
             header, findings = self._read()
             name = header["sarif"]
@@ -96,12 +96,12 @@ class RunRecord:
 
     def close(self) -> None:
         """Release it."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)  # a fork of this process may have the descriptor
+        fcntl.flock(self._fd, fcntl.LOCK_UN)  # a forked child may have the descriptor
         os.close(self._fd)
 
 
 class FirstProcess(RunRecord):
-    """The file of a run that this process begins; the processes that it starts write into it."""
+    """The file of a run that this process starts; its child processes write to it."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -117,11 +117,11 @@ class FirstProcess(RunRecord):
         header = {"sarif": str(Path(name).absolute()) if name else "", "root": str(Path.cwd())}
         os.write(self._fd, (json.dumps(header) + "\n").encode())
         os.environ[RUN] = path
-        with contextlib.suppress(OSError):  # said at the end
-            self.write_sarif()  # none of a run before this one
+        with contextlib.suppress(OSError):  # reported at the end
+            self.write_sarif()  # not from an earlier run
 
     def wait(self, most_seconds: float) -> bool:
-        """Wait until all boards have said what they found; False when one has a process of the run still."""
+        """Wait until all boards have added their findings; returns False if one still has a process of the run."""
         until = time.monotonic() + most_seconds
         while True:
             try:
@@ -134,7 +134,7 @@ class FirstProcess(RunRecord):
                 return True
 
     def leave(self) -> None:
-        """Let what this process starts from now on be no part of the run."""
+        """Exclude processes started from now on from the run."""
         if self._outer is None:
             os.environ.pop(RUN, None)
         else:
@@ -143,7 +143,7 @@ class FirstProcess(RunRecord):
         os.close(self._made)
 
     def end(self) -> list[Finding]:
-        """Have a run that this one is a part of know what was found, too; returns that."""
+        """Add the findings to the run that contains this one, if any; returns them."""
         findings = self.findings
         if self._outer:
             with contextlib.suppress(OSError), contextlib.closing(RunRecord(self._outer)) as outer:
@@ -152,25 +152,25 @@ class FirstProcess(RunRecord):
 
 
 def begun() -> FirstProcess | None:
-    """Begin a run when the settings ask for what is found in it, and this process is not a part of one."""
+    """Start a run if the settings request its findings, and this process is not part of one."""
     if not (settings.text("HBRT_SARIF") or is_failing()) or joined() is not None:
         return None
     try:
         return FirstProcess()
-    except OSError:  # no descriptor is left, or no /proc is there: what this process finds is said all the same
+    except OSError:  # no descriptor left, or no /proc: this process still reports its own findings
         return None
 
 
 def is_failing() -> bool:
-    """Whether a program is to end with exit code 1 when something was found."""
+    """Whether a program must exit with code 1 if there are findings."""
     try:
         return bool(settings.words("HBRT_CHECK") & {"fail", "fail-fast"})
-    except settings.BadSettingError:  # said to who attaches
+    except settings.BadSettingError:  # reported on attach
         return False
 
 
 def joined() -> RunRecord | None:
-    """The run that this process is a part of; None if there is none or it is over."""
+    """Return the run that this process belongs to; None if there is none or it is over."""
     path = os.environ.get(RUN)
     try:
         return RunRecord(path) if path else None
@@ -183,7 +183,7 @@ def _put(name: str, text: str) -> None:
     if path.is_symlink() or (path.exists() and not path.is_file()):  # /dev/stdout, a pipe
         path.write_text(text, encoding="utf-8")
         return
-    from hbrt.recording.format import write_text  # a program that writes none does not pay for it
+    from hbrt.recording.format import write_text  # no cost for a program that writes none
 
     try:
         write_text(path, text)

@@ -1,1 +1,1 @@
-"""What comes from outside: texts, files and exceptions of others, on their way in and out."""
+"""Foreign texts, files and exceptions, on their way in and out."""

@@ -1,4 +1,4 @@
-"""Files and devices that a board has and this machine has not, for programs in Python that look at them."""
+"""Files and devices that exist on a board but not on this machine, for Python programs that read them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _shown: dict[str, str | None] = {}
 
 
 def show(files: Mapping[str, str | None], *, machine: str = "") -> list[str]:
-    """Have ``open``, ``os.listdir``, ``os.path.exists`` and ``isfile`` of this process find files that are not there.
+    """Make this process's ``open``, ``os.listdir``, ``os.path.exists`` and ``isfile`` find files that do not exist.
 
     Args:
-        files: Text of each, by its whole path; None for a device, which is there and cannot be read.
-        machine: What ``platform.machine()`` answers to a program, not to libraries; "" for this machine's own.
+        files: Text of each, by full path; None for a device, which exists but cannot be read.
+        machine: What ``platform.machine()`` returns to the program, not to libraries; "" for this machine's value.
 
     Returns:
-        The paths that this machine has not, and that are shown from now on.
+        The paths missing on this machine that appear from now on.
     """
     added = [path for path in files if path not in _shown and not os.path.lexists(path)]
     if not _shown and added:
@@ -39,7 +39,7 @@ def show(files: Mapping[str, str | None], *, machine: str = "") -> list[str]:
 
 
 class _Instead:
-    """A function of the standard library, with another answer for what is shown."""
+    """Wrap a standard library function to return something else for these paths."""
 
     def __init__(self, own: Any) -> None:
         self.own = own

@@ -1,8 +1,8 @@
-"""Distributions beside the core, in ``packages/``: what they add is found by entry points, so the core imports none.
+"""Distributions besides the core, in ``packages/``, found by entry points, so that the core imports none.
 
-A guest announces verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), modules behind names of the core
-(``hbrt.modules``), what a core's process runs for it (``hbrt.skeletons``) and how a recording's calls of a command are
-replayed (``hbrt.replays``).
+A guest registers verbs (``hbrt.commands``), C names of libhbrt.so (``hbrt.c_names``), modules behind the core's names
+(``hbrt.modules``), code for a core's process (``hbrt.skeletons``), and replay of recorded calls of a command
+(``hbrt.replays``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ CORE: Final = ("arm_client", "dsp_server", "hbrt")
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 PACKAGES: Final = frozenset({*CORE, *_DISTRIBUTION_OF})
-"""The packages that programs import, of the core and of guests."""
+"""The packages that programs import, from the core and guests."""
 
 
 class MissingGuestError(ImportError):
-    """A guest is needed that is not installed, or not with what is needed; the message says which extra brings it."""
+    """A required guest is not installed, or lacks something; the message names the extra to install."""
 
     def __init__(self, subject: str, extra: str) -> None:
         lack = "installed without it; install it again" if _is_installed(f"hbrt-{extra}") else "not installed"
@@ -44,28 +44,28 @@ def _is_installed(distribution: str) -> bool:
 
 @cache
 def _entries(group: str) -> dict[str, EntryPoint]:
-    """What installed packages announce in a group, by name. Once a process: all metadata is read for it."""
+    """Return a group's entry points of installed packages, by name. Cached, since it reads all metadata."""
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def targets(group: str) -> dict[str, str]:
-    """Return what installed packages announce in a group: name -> ``module:attribute``."""
+    """Return a group's entry points of installed packages: name -> ``module:attribute``."""
     return {name: entry.value for name, entry in _entries(group).items()}
 
 
 def load(group: str, name: str, subject: str, extra: str) -> Any:
-    """Load what a guest announces.
+    """Load a guest's entry point.
 
     Args:
         group: Group of entry points, such as ``hbrt.c_names``.
         name: Name of the entry point.
-        subject: What needs it, the beginning of the sentence where it is missing.
-        extra: The extra that brings the guest.
+        subject: What needs it; begins the message if it is missing.
+        extra: The extra that installs the guest.
 
     Raises:
-        MissingGuestError: the guest is not installed, or announces no such name.
+        MissingGuestError: the guest is not installed, or has no such entry point.
     """
     entry = _entries(group).get(name)
     if entry is None:
@@ -74,10 +74,10 @@ def load(group: str, name: str, subject: str, extra: str) -> Any:
 
 
 def folders(*but: str) -> list[str]:
-    """Return the folders of ``PACKAGES``, each with a slash at its end: in a wheel and in a clone.
+    """Return the folders of ``PACKAGES``, each with a trailing slash, for a wheel and a clone.
 
     Args:
-        but: Packages to leave out.
+        but: Packages to exclude.
     """
     places = [_ROOT / name for name in PACKAGES.difference(but)]
     places += [_ROOT / "packages" / held / "src" / name for name, held in _DISTRIBUTION_OF.items() if name not in but]

@@ -1,4 +1,4 @@
-"""What a program's own signal handler raises passes every border at which other errors become refusals."""
+"""Exceptions from a program's own signal handler pass through wherever other errors become refusals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def let_out(error: BaseException) -> None:
-    """Raise what a signal handler raised, if ``error`` is that exception or was raised in consequence of it.
+    """Reraise a signal handler's exception, if ``error`` is that exception or a consequence of it.
 
-    A program bounds a call in time by a handler of SIGALRM that raises. Wherever any exception becomes a status or a
-    sentence, this is called first. The code that stands between the handler and the border is found in the traceback.
+    A program may limit a call's time with a SIGALRM handler that raises. Wherever an exception becomes a status or a
+    message, this is called first. It searches the traceback for a signal handler's code.
     """
     handlers = set(_handlers())
     seen: set[int] = set()
@@ -26,7 +26,7 @@ def let_out(error: BaseException) -> None:
 
 
 def _handlers() -> Iterator[CodeType]:
-    """The code of the functions that handle signals in this process."""
+    """Return the code of this process's signal handlers."""
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
         while hasattr(handler, "func"):  # functools.partial

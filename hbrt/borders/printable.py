@@ -1,22 +1,22 @@
-"""The one rule for text of others (names, paths, findings) on its way to a terminal, a log or a message."""
+"""The single rule for foreign text (names, paths, findings) on its way to a terminal, a log or a message."""
 
 from __future__ import annotations
 
 import unicodedata
 
 LINES = "\n\t"
-"""What a text of several lines keeps; see ``printable``."""
+"""Characters that multi-line text keeps; see ``printable``."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return the text with each character that does not print escaped, as in ``\x1b`` and ``\n``.
+    r"""Return the text with each non-printable character escaped, as in ``\x1b`` and ``\n``.
 
-    A terminal obeys no escape sequence in it, a line of it stays one line, and any encoding of Unicode can hold it: the
-    bytes of a file's name that are no UTF-8 (``os.fsdecode``) are written ``\xff``.
+    It contains no escape sequences, a line stays one line, and it can be encoded in any Unicode encoding: bytes of a
+    file name that are not UTF-8 (``os.fsdecode``) are written ``\xff``.
 
     Args:
         text: Any text.
-        keep: Characters that stay as they are: ``LINES`` for a text that may have several lines.
+        keep: Characters left unchanged: ``LINES`` for multi-line text.
     """
     if text.isprintable():
         return text

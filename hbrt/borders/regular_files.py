@@ -1,4 +1,4 @@
-"""Files that others may have put there, read so that no FIFO, device or endless file keeps the reader."""
+"""Read files that others may have created, without hanging on a FIFO, device or endless file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 
 def read_regular(path: Path, max_bytes: int, *, follow: bool = True) -> bytes:
-    """Read a file, after a look at its kind and size.
+    """Read a file after checking its kind and size.
 
     Args:
         path: The file.
-        max_bytes: The most that it may have.
-        follow: Whether a link at its end is followed.
+        max_bytes: Its maximum size.
+        follow: Whether to follow a link at the end of the path.
 
     Raises:
-        OSError: it is not a regular file, is larger, or cannot be opened; ``strerror`` is a clause that says which.
+        OSError: it is not a regular file, is too large, or cannot be opened; ``strerror`` says which.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""Tracebacks from the frame on that their reader has to do with. Pure."""
+"""Tracebacks starting at the frame that matters to the reader. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from types import FrameType, TracebackType
 
 
 def beyond(error: BaseException, is_own: Callable[[FrameType], bool]) -> TracebackType | None:
-    """Return the traceback of an error from its first frame on that is not the runtime's own; None when all are.
+    """Return an error's traceback starting at the first frame outside the runtime; None if there is none.
 
     Args:
         error: The error.
-        is_own: Whether a frame is the runtime's own.
+        is_own: Whether a frame belongs to the runtime.
     """
     trace = error.__traceback__
     while trace is not None and is_own(trace.tb_frame):

@@ -1,1 +1,1 @@
-"""``hbrt cc``: compiles and links what is in C or C++ for a board."""
+"""``hbrt cc``: compile and link C or C++ code for a board."""

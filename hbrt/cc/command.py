@@ -38,10 +38,10 @@ _OURS = {
 
 
 class CompilerCommand(click.Command):
-    """A command whose other arguments are a compiler's, in their order, also those that look like clusters of ours."""
+    """A command that passes its other arguments to a compiler in order, even those that look like clusters of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take our options out of the compiler's."""
+        """Separate our options from the compiler's."""
         ours: list[str] = []
         theirs: list[str] = []
         given = iter(args)
@@ -116,7 +116,7 @@ def command(
     from hbrt.native.record import remember_python
 
     remember_python()
-    if is_image:  # a finding then names a file that is found from everywhere
+    if is_image:  # findings then name a file that can be found from anywhere
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
     with tempfile.TemporaryDirectory() as objects:
         compiler, arguments = (
@@ -137,7 +137,7 @@ def _call(line: list[str], source: bytes | None = None) -> int:
 
 
 def _for_hexagon(arguments: tuple[str, ...], version: int, folder: str) -> tuple[list[str], tuple[str, ...]]:
-    """The compiler, and its arguments; in the place of assembly code that is to be linked, its object in a folder.
+    """Return the compiler and its arguments, with assembly sources to be linked replaced by objects in a folder.
 
     An output to /dev/null goes to that folder, too: the compiler would leave it in the working directory.
     """
@@ -155,17 +155,17 @@ def _for_hexagon(arguments: tuple[str, ...], version: int, folder: str) -> tuple
     for number, one in enumerate(assembly):
         made = str(Path(folder, f"{number}.o"))
         if not _call([*hexagon_assembler(version), *found, "-c", one, "-o", made]):
-            given[given.index(one)] = made  # else the linker's compiler says again what is wrong
+            given[given.index(one)] = made  # otherwise the linking compiler would repeat the error
     return hexagon_compiler(sources, version), tuple(given)
 
 
 def _check(arguments: tuple[str, ...], sources: list[str]) -> None:
-    """Refuse what names no file that is there."""
+    """Refuse names of missing files."""
     if all(one.startswith("-") for one in arguments):
         if arguments and arguments[0].startswith("--") and arguments[0] != "--version":
             raise click.NoSuchOption(arguments[0])
         if not arguments:
-            raise click.UsageError("No file is named; write hbrt cc main.c.")
+            raise click.UsageError("No file given; use hbrt cc main.c.")
     for one in sources:
         if not Path(one).is_file():
             raise click.UsageError(f"No such file: {one}")

@@ -1,7 +1,7 @@
-"""What other build tools read: hbrt.pc for pkg-config, and for CMake hbrtConfig.cmake and toolchain.cmake.
+"""Files for other build tools: hbrt.pc for pkg-config, and hbrtConfig.cmake and toolchain.cmake for CMake.
 
-The toolchain file has a board's CMakeLists.txt build as it is: it finds the vendors' headers and libraries by their
-names wherever it looks for them, and the board's SoC is said to be an S100.
+With the toolchain file, a board's CMakeLists.txt builds unchanged: it finds the vendors' headers and libraries by name
+wherever it looks for them, and the board's SoC reads as S100.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if(NOT is_trial) # else CMake takes our folder for one of the linker's own
   set(CMAKE_PROJECT_INCLUDE "{folder}/board.cmake")
 endif()
 """
-# Behind project(): CMake's own modules use file() as it is.
+# After project(): CMake's own modules use the original file().
 _BOARD = """\
 cmake_policy(SET CMP0054 NEW)
 include_directories(SYSTEM {headers})
@@ -62,14 +62,14 @@ if(NOT COMMAND _file)
   endfunction()
 endif()
 """
-_MAX_ARGUMENTS = 16  # of file(), each quoted on its own, so that lists stay lists
+_MAX_ARGUMENTS = 16  # arguments of file(), each quoted separately, so that lists stay lists
 
 
 def write_packages() -> Path:
-    """Write them into this environment's ``lib``; returns that folder.
+    """Write them to this environment's ``lib``; returns that folder.
 
     Raises:
-        NotBuiltError: hbrt was installed where no C compiler was. OSError: the environment cannot be written.
+        NotBuiltError: hbrt was installed without a C compiler. OSError: the environment cannot be written.
     """
     flags = arm_flags()
     folder = Path(sys.prefix) / "lib"

@@ -1,4 +1,4 @@
-"""The compiler's command for a list of files: which compiler, and the flags of an ARM program. Rules only."""
+"""The compiler command for a list of files: which compiler, and the flags of an ARM program. Rules only."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ __attribute__((weak)) const char *__lsan_default_suppressions(void) {
 }
 __attribute__((weak)) const char *__lsan_default_options(void) { return "print_suppressions=0"; }
 """
-"""A source for the compiler's standard input: what Python keeps to the end is no leak of the program."""
+"""A source for the compiler's standard input: memory that Python keeps until exit is not a leak of the program."""
 _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 
 class Flags(NamedTuple):
-    """The arguments of a compiler beside the user's own."""
+    """Compiler arguments in addition to the user's."""
 
     compile: tuple[str, ...]
     link: tuple[str, ...]
 
 
 _ARM_TYPES = () if platform.machine() in {"aarch64", "arm64"} else ("-D__fp16=_Float16",)
-"""What a compiler for ARM has by itself."""
+"""What an ARM compiler defines by itself."""
 
 
 def arm_flags() -> Flags:
-    """Flags of an ARM program; it finds the library without an environment variable.
+    """Return the flags of an ARM program, which then finds the library without an environment variable.
 
-    The headers are system headers, so that a project's own copies of them, by ``-I`` or beside a source, win.
+    The headers are system headers, so a project's own copies, by ``-I`` or beside a source, take precedence.
 
     Raises:
-        NotBuiltError: hbrt was installed where no C compiler was.
+        NotBuiltError: hbrt was installed without a C compiler.
     """
     folder = library("libhbrt.so").parent
     return Flags(
@@ -60,19 +60,19 @@ def arm_flags() -> Flags:
 
 
 def sources_in(arguments: Iterable[str]) -> list[str]:
-    """The source files among a compiler's arguments."""
+    """Return the source files among a compiler's arguments."""
     return [one for one in arguments if not one.startswith("-") and Path(one).suffix in SOURCES]
 
 
 def compiler_of(sources: Iterable[str], found: Sequence[str] | None = None) -> list[str]:
-    """The compiler's command: $CC or $CXX, else the first that is there; of C++ when one source is.
+    """Return the compiler command: $CC or $CXX, else the first one found; C++ if any source is C++.
 
     Args:
         sources: Source files.
-        found: Names of compilers that are there; None looks.
+        found: Names of available compilers; None to search.
 
     Raises:
-        FileNotFoundError: there is none; says which would do.
+        FileNotFoundError: none found; names those that would work.
     """
     is_cplusplus = any(map(is_cpp, sources))
     variable, names = ("CXX", _CPLUSPLUS) if is_cplusplus else ("CC", _C)
@@ -83,7 +83,7 @@ def compiler_of(sources: Iterable[str], found: Sequence[str] | None = None) -> l
     there = [name for name in names if (shutil.which(name) if found is None else name in found)]
     if not there:
         raise FileNotFoundError(
-            f"No compiler of {'C++' if is_cplusplus else 'C'} is here ({', '.join(names)}): install one (Debian: apt "
+            f"No {'C++' if is_cplusplus else 'C'} compiler found ({', '.join(names)}): install one (Debian: apt "
             f"install build-essential), or name it in {variable}."
         )
     return there[:1]
@@ -92,7 +92,7 @@ def compiler_of(sources: Iterable[str], found: Sequence[str] | None = None) -> l
 def command_line(
     compiler: Sequence[str], flags: Flags, arguments: Sequence[str], sanitize: str = "", suffix: str = ""
 ) -> list[str]:
-    """The whole command: sources of C among those of C++ stay C; the output's name is the first source's by default."""
+    """Return the full command: C sources among C++ ones stay C; the output defaults to the first source's name."""
     sources = sources_in(arguments)
     is_mixed = any(map(is_cpp, sources))
     given: list[str] = []
@@ -110,6 +110,6 @@ def command_line(
 
 
 def needs_suppressions(flags: Flags, arguments: Sequence[str], sanitize: str) -> bool:
-    """Whether the compiler is to have SUPPRESSIONS on its standard input: it makes a program that looks for leaks."""
+    """Whether the compiler gets SUPPRESSIONS on its standard input: it builds a program that checks for leaks."""
     is_program = not {*NO_LINK, "-shared"}.intersection((*arguments, *flags.link))
     return is_program and bool({"address", "leak"} & set(sanitize.split(",")))

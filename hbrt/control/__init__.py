@@ -1,1 +1,1 @@
-"""Requests to a board from a process that is not attached to it, such as a verb."""
+"""Requests to a board from a process that is not attached, such as a verb."""

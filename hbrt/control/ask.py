@@ -1,4 +1,4 @@
-"""Asking a board, of this machine or by a connection to another one, without being its client."""
+"""Query a board, on this machine or another, without being its client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REQUEST_SECONDS = 10.0
 
 
 class Daemon:
-    """A running daemon to ask; a context manager."""
+    """A connection to a running daemon; a context manager."""
 
     def __init__(self, paths: BoardPaths) -> None:
         """Find the daemon of a board.
@@ -43,7 +43,7 @@ class Daemon:
         self._next_id = 0
 
     def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
-        """Ask for one thing; returns the answer's data.
+        """Send one request; returns the answer's data.
 
         Raises:
             RefusedError: the daemon refused, ended meanwhile (HB_SYS_BOARD_LOST) or took too long (HB_DSP_TIMEOUT), or
@@ -65,7 +65,7 @@ class Daemon:
         poller.register(self._pidfd, zmq.POLLIN)
         ready = dict(poller.poll(int(timeout_s * 1000)))
         if socket not in ready and ready and socket.poll(LAST_WORD_MS):
-            ready = {socket: zmq.POLLIN}  # it answered and ended: its end is known at once, its answer a moment later
+            ready = {socket: zmq.POLLIN}  # it answered and ended: its end shows at once, its answer a moment later
         if socket in ready:
             try:
                 reply = control.decode_reply(socket.recv())
@@ -73,7 +73,7 @@ class Daemon:
                 raise RefusedError(
                     Status.HB_DSP_PERMISSION,
                     f"Cannot read the answer of the daemon of board {self.paths.name} (process {self.pid}): {error} If "
-                    f"another version of hbrt started it, stop it with that version, or by 'kill {self.pid}', which "
+                    f"another version of hbrt started it, stop it with that version, or with 'kill {self.pid}', which "
                     "ends the board.",
                 ) from None
             if reply.status:
@@ -90,11 +90,11 @@ class Daemon:
         )
 
     def await_end(self, timeout_s: float) -> bool:
-        """Wait until the daemon has ended; False when it still runs after the time."""
+        """Wait until the daemon has ended; returns False if it is still running after the time limit."""
         return bool(select.select([self._pidfd], [], [], timeout_s)[0])
 
     def close(self) -> None:
-        """Let the daemon go."""
+        """Close the connection."""
         if self._socket is not None and self._context is not None:
             self._socket.close()
             self._context.term()
@@ -123,22 +123,22 @@ class Daemon:
 
 
 def why_not_running(paths: BoardPaths) -> str:
-    """Sentence for a board that no daemon serves: unknown, dead or offline, and what to do."""
+    """Return the message for a board without a daemon: unknown, dead or offline, and what to do."""
     start = f"hbrt start{how_to_name(paths)}"
     if not paths.path.is_dir():
         others = known_boards(paths)
-        known = f"boards there are {', '.join(others)}" if others else "no board is there"
+        known = f"existing boards: {', '.join(others)}" if others else "no boards exist"
         return f"No board {paths.name} in {paths.path.parent} ({known}). Start one with '{start}'."
     if leftovers(paths):
         return (
-            f"The daemon of board {paths.name} has died and left its files. Start it again with '{start}', or remove "
+            f"The daemon of board {paths.name} died and left its files. Start it again with '{start}', or remove "
             f"them with 'hbrt stop{how_to_name(paths)}'."
         )
-    return f"The board {paths.name} is offline. Start it with '{start}'."
+    return f"Board {paths.name} is offline. Start it with '{start}'."
 
 
 def known_boards(paths: BoardPaths) -> list[str]:
-    """Names of the boards in the same home as this one, running or not."""
+    """Return the names of the boards in the same home as this one, running or not."""
     try:
         boards = boards_in(paths.path.parent)
     except OSError:
@@ -147,7 +147,7 @@ def known_boards(paths: BoardPaths) -> list[str]:
 
 
 def how_to_name(paths: BoardRef) -> str:
-    """The option that names a board on a command line, empty for the default one."""
+    """Return the command-line option that names a board, empty for the default board."""
     from hbrt.board.paths import board_ref, home
 
     if paths == board_ref():
@@ -156,11 +156,11 @@ def how_to_name(paths: BoardRef) -> str:
 
 
 def look_at(paths: BoardRef) -> Daemon | Observer:
-    """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
+    """Return a connection to a board of this machine or, read-only through its relay, of another machine.
 
     Raises:
-        NotRunningError: no daemon runs. RefusedError: no relay answers, or it does not let this program in.
-        WrongUseError: a farm's address names no board.
+        NotRunningError: no daemon is running. RefusedError: no relay answers, or it refuses this program.
+        WrongUseError: a farm's address does not name a board.
     """
     if not isinstance(paths, RemoteBoard):
         return Daemon(paths)
@@ -170,23 +170,23 @@ def look_at(paths: BoardRef) -> Daemon | Observer:
 
 
 def ask(paths: BoardRef, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
-    """One request to a board's daemon; returns the answer's data.
+    """Send one request to a board's daemon; returns the answer's data.
 
     Raises:
-        NotRunningError: no daemon runs. RefusedError: as for ``Daemon.request``.
+        NotRunningError: no daemon is running. RefusedError: as for ``Daemon.request``.
     """
     with look_at(paths) as daemon:
         return daemon.request(verb, timeout_s, **args)
 
 
 def farm_status(farm: BoardRef) -> Any:
-    """Boards, lessees and queue of a farm, as plain data.
+    """Return a farm's boards, lessees and queue as plain data.
 
     Raises:
-        WrongUseError: it is not a farm's address. RefusedError: no farm answers, or it does not let this program in.
+        WrongUseError: not a farm's address. RefusedError: no farm answers, or it refuses this program.
     """
     if not (isinstance(farm, RemoteBoard) and farm.is_leased):
-        raise WrongUseError(f"{farm.name} is not a farm: name one as farm://HOST:PORT, or in HBRT_BOARD.")
+        raise WrongUseError(f"{farm.name} is not a farm: give one as farm://HOST:PORT, or in HBRT_BOARD.")
     from hbrt.remote.lease import status_of
 
     return status_of(farm)

@@ -1,4 +1,4 @@
-"""What both sides know of the CV ops: command numbers, image descriptor, parameter structures, and their rules.
+"""CV op definitions shared by both sides: command numbers, image descriptor, parameter structures, rules.
 
-`hbrt.cv_types` has every public name; nothing is imported here, because a core needs the numbers alone to start.
+`hbrt.cv_types` has every public name; nothing is imported here, because a core needs only the numbers to start.
 """

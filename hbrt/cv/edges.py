@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that look for edges and corners, with their rules."""
+"""Parameter structures and rules of the CV ops that detect edges and corners."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ class hbDSPCvSobelParam(CvRules, structures.hbDSPCvSobelParam):
         need_range("dx", self.dx, 0, 2)
         need_range("dy", self.dy, 0, 2)
         if not self.dx + self.dy:
-            refuse("dx and dy are both 0: one of them is the order of the derivative.")
+            refuse("dx and dy are both 0: at least one must be the order of a derivative.")
         need_choice("borderType", self.borderType, BORDERS)

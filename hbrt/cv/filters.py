@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that weigh or order a neighborhood, with their rules."""
+"""Parameter structures and rules of the CV ops that weight or sort a neighborhood."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class hbDSPCvSepFilter2DParam(CvRules, structures.hbDSPCvSepFilter2DParam):
         if self.kernelX.height != 1 or self.kernelY.width != 1:
             refuse(
                 f"kernelX has {self.kernelX.width} x {self.kernelX.height} and kernelY {self.kernelY.width} x "
-                f"{self.kernelY.height} elements: the first is a row, the second a column."
+                f"{self.kernelY.height} elements: the first must be a row, the second a column."
             )
         need_finite("delta", [self.delta])
         need_anchor(self.pointLocX, self.pointLocY, self.kernelX.width, self.kernelY.height)

@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that turn an image over or around, with their rules."""
+"""Parameter structures and rules of the CV ops that flip or rotate an image."""
 
 from __future__ import annotations
 

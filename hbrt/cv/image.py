@@ -1,8 +1,8 @@
 """The image descriptor of the CV ops: format, type, size, stride in bytes, physical addresses; and its rules.
 
 Field names and order are those of the public hbVPImage of the next chip generation (J6); the J5 structure is not
-public. The numbers of formats and types are the emulator's choice; they start at 1, so that a structure that nobody
-filled is refused.
+public. The numbers of formats and types are the emulator's choice; they start at 1, so that an unfilled structure is
+refused.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple, NoReturn
 from hbrt.cv.enums import hbVPImageFormat, hbVPImageType
 
 MAX_SIDE = 32766
-"""Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
+"""Largest width and height; the emulator's choice: OpenCV's remap does not support sides of 32767 or more."""
 
 
 class Element(NamedTuple):
-    """An image type taken apart: numpy's name of an element, bytes of one, channels of a pixel."""
+    """Parts of an image type: an element's numpy name and bytes, and channels per pixel."""
 
     dtype: str
     item_bytes: int
@@ -35,7 +35,7 @@ ELEMENTS: dict[int, Element] = {
 
 
 class ImageKind(NamedTuple):
-    """A format with a type that it may have."""
+    """A format with one of its possible types."""
 
     format: hbVPImageFormat
     type: hbVPImageType
@@ -54,11 +54,11 @@ BGR = ImageKind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_BGR, hbVPImageType.HB_VP_IMAG
 KINDS: dict[tuple[int, int], ImageKind] = {
     (kind.format, kind.type): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32, NV12, RGB, BGR)
 }
-"""Every image that a descriptor can describe, by its two numbers."""
+"""Every kind that a descriptor can describe, by its two numbers."""
 
 
 class CvRuleError(ValueError):
-    """An image or a parameter breaks a rule of its op; the message gives it, its value and the allowed ones."""
+    """An image or a parameter breaks a rule of its op; the message names it, its value and the allowed ones."""
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -77,7 +77,7 @@ class Plane(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row's pixels, without padding."""
+        """Bytes of pixels per row, without padding."""
         return self.columns * self.element.channels * self.element.item_bytes
 
     @property
@@ -99,7 +99,7 @@ class Image:
     uvStride: int
 
     def planes(self) -> tuple[Plane, ...]:
-        """The image's planes: one, or for NV12 two. Meaningful when `check` passes."""
+        """The image's planes: one, or two for NV12. Valid only if `check` passes."""
         element = ELEMENTS[self.imageType]
         first = Plane(self.dataPhyAddr, self.height, self.width, self.stride, element)
         if self.imageFormat != hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12:
@@ -108,26 +108,26 @@ class Image:
         return first, Plane(self.uvPhyAddr, self.height // 2, self.width // 2, self.uvStride, pairs)
 
     def check(self, name: str) -> ImageKind:
-        """The kind of this image.
+        """Check the image and return its kind.
 
         Args:
             name: Its name in messages: "src", "dst".
 
         Raises:
-            CvRuleError: a field is wrong; names it, with its value and the allowed ones.
+            CvRuleError: a field is invalid; names it, its value and the allowed ones.
         """
         kind = KINDS.get((self.imageFormat, self.imageType))
         if kind is None:
             _refuse_kind(self, name)
         width, height, stride = self.width, self.height, self.stride
         if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-            refuse(f"{name} is {width} x {height} pixels: each side has 1 to {MAX_SIDE}.")
+            refuse(f"{name} is {width} x {height} pixels: each side must have 1 to {MAX_SIDE}.")
         element = ELEMENTS[kind.type]
         pixel_bytes = element.item_bytes * element.channels
         if stride < width * pixel_bytes or stride % pixel_bytes:
             refuse(
                 f"{name} has a stride of {stride} bytes: a row of {width} pixels takes {width * pixel_bytes}, and a "
-                f"stride is a whole number of {kind} pixels."
+                f"stride must be a whole number of {kind} pixels."
             )
         if not self.dataPhyAddr or self.dataPhyAddr % element.item_bytes:
             refuse(
@@ -141,11 +141,11 @@ class Image:
     def _check_pairs(self, name: str) -> None:
         width, height = self.width, self.height
         if width % 2 or height % 2:
-            refuse(f"{name} is {width} x {height} pixels: NV12 has a UV pair for 2 x 2 of them, so both are even.")
+            refuse(f"{name} is {width} x {height} pixels: NV12 has a UV pair per 2 x 2 pixels, so both must be even.")
         if self.uvStride < width or self.uvStride % 2:
-            refuse(f"{name} has a uvStride of {self.uvStride} bytes: it is even and at least {width}.")
+            refuse(f"{name} has a uvStride of {self.uvStride} bytes: must be even and at least {width}.")
         if not self.uvPhyAddr:
-            refuse(f"{name} has no uvPhyAddr: give the physical address of the plane of UV pairs.")
+            refuse(f"{name} has no uvPhyAddr: give the physical address of the UV plane.")
 
 
 def _refuse_kind(image: Image, name: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that work on single pixels or on all of them, with their rules."""
+"""Parameter structures and rules of the CV ops that work on single pixels or the whole image."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CONVERSIONS: dict[ImageKind, tuple[ImageKind, ...]] = {
     BGR: (RGB, Y_U8, NV12),
     Y_U8: (RGB, BGR, NV12),
 }
-"""What CvtColor makes of each kind."""
+"""Result kinds of CvtColor for each kind."""
 
 WHOLE_RANGES = {Y_U8: (0, 255), Y_S16: (-32768, 32767)}
 LARGEST_F32 = (2 - 2**-23) * 2.0**127
 
 MAX_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
-"""So many pixels of 255 just fit the int32 sum."""
+"""Maximum number of pixels of 255 whose sum fits an int32."""
 
 
 class hbDSPCvCvtColorParam(CvRules, structures.hbDSPCvCvtColorParam):

@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that change an image's size, with their rules."""
+"""Parameter structures and rules of the CV ops that change an image's size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class hbDSPCvRoiResizeParam(CvRules, structures.hbDSPCvRoiResizeParam):
     """Input block of RoiResize, with its rules."""
 
     def check(self) -> None:
-        """Check the structure against the op's rules; raises CvRuleError. The regions have `check_rois`."""
+        """Check the structure against the op's rules; raises CvRuleError. `check_rois` checks the regions."""
         same_kind(self, COLOR_NV12)
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         need_range("roiCount", self.roiCount, 1, MAX_ROIS)
@@ -51,7 +51,7 @@ class hbDSPCvRoiResizeParam(CvRules, structures.hbDSPCvRoiResizeParam):
             for name, step, plane in zip(("dstStep", "dstUvStep"), self.steps(), self.dst.planes(), strict=False):
                 smallest = plane.stride * plane.rows
                 if step < smallest:
-                    refuse(f"{name} is {step} bytes: one result takes {smallest}, so the next begins no earlier.")
+                    refuse(f"{name} is {step} bytes: one result takes {smallest}, so it must be at least that.")
         for source in self.src.planes():
             for target in self.targets():
                 if overlap(source, target):
@@ -69,7 +69,7 @@ class hbDSPCvRoiResizeParam(CvRules, structures.hbDSPCvRoiResizeParam):
         return (Plane(self.roiPhyAddr, self.roiCount, row_bytes // element.item_bytes, row_bytes, element),)
 
     def steps(self) -> tuple[int, int]:
-        """Bytes between the results, for each plane."""
+        """Return the bytes between results, for each plane."""
         return self.dstStep, self.dstUvStep
 
     def targets(self) -> tuple[Plane, ...]:
@@ -85,18 +85,18 @@ class hbDSPCvRoiResizeParam(CvRules, structures.hbDSPCvRoiResizeParam):
         """Check that the regions (left, top, right, bottom) are inside the image.
 
         Raises:
-            CvRuleError: one is empty, leaves the image, or for NV12 does not begin and end between UV pairs.
+            CvRuleError: one is empty, extends outside the image, or for NV12 splits a UV pair.
         """
         width, height = self.src.width, self.src.height
         is_nv12 = self.src.imageFormat == NV12.format
         for index, (left, top, right, bottom) in enumerate(rois):
             name = f"ROI {index}, ({left}, {top}) to ({right}, {bottom}),"
             if right < left or bottom < top:
-                refuse(f"{name} is empty: its right and bottom are inside it, and not before its left and top.")
+                refuse(f"{name} is empty: right and bottom are inclusive, and must not be before left and top.")
             if left < 0 or top < 0 or right >= width or bottom >= height:
-                refuse(f"{name} leaves src, whose last pixel is ({width - 1}, {height - 1}).")
+                refuse(f"{name} extends outside src, whose last pixel is ({width - 1}, {height - 1}).")
             if is_nv12 and (left % 2 or top % 2 or right % 2 == 0 or bottom % 2 == 0):
-                refuse(f"{name} cuts a UV pair of NV12: left and top are even, right and bottom odd.")
+                refuse(f"{name} splits a UV pair of NV12: left and top must be even, right and bottom odd.")
 
 
 class PyramidParam(CvRules):

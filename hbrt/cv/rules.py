@@ -1,7 +1,7 @@
 """Rules that several CV ops share: supported images, matching sizes, permitted overlaps, kernels and matrices.
 
-Each raises CvRuleError with a sentence. They are pure: the ARM side checks them before it submits, the op before it
-runs.
+Each raises CvRuleError with a message. They are pure: the ARM side checks them before submitting, the op before
+running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INTERPOLATIONS = {HB_VP_INTER_NEAREST: "HB_VP_INTER_NEAREST", HB_VP_INTER_LINEAR
 
 
 def take(image: hbVPImage, name: str, kinds: Collection[ImageKind]) -> ImageKind:
-    """The image's kind, if it is one of these."""
+    """Return the image's kind, which must be one of these."""
     kind = image.check(name)
     if kind not in kinds:
         refuse(f"{name} is {kind}: this op takes {_listed(kinds)}.")
@@ -37,14 +37,14 @@ def same_kind(param: CvRules, kinds: Collection[ImageKind]) -> ImageKind:
     kind = take(param.src, "src", kinds)
     result = param.dst.check("dst")
     if result is not kind:
-        refuse(f"dst is {result}: it must be {kind}, as src is.")
+        refuse(f"dst is {result}: it must be {kind}, like src.")
     return kind
 
 
 def need_size(image: hbVPImage, width: int, height: int) -> None:
     """Dst must have this size."""
     if (image.width, image.height) != (width, height):
-        refuse(f"dst is {image.width} x {image.height} pixels: with this src it is {width} x {height}.")
+        refuse(f"dst is {image.width} x {image.height} pixels: with this src it must be {width} x {height}.")
 
 
 def same_size(param: CvRules) -> None:
@@ -62,7 +62,7 @@ def need_apart(param: CvRules, *, in_place: bool = False) -> None:
             if overlap(source, target):
                 refuse(
                     f"dst at {target.phy_addr:#x} overlaps src at {source.phy_addr:#x}: "
-                    + ("give both the same address and stride, or memory apart." if in_place else _APART)
+                    + ("give both the same address and stride, or separate memory." if in_place else _APART)
                 )
     need_planes_apart(targets)
 
@@ -81,7 +81,7 @@ def need_extras_apart(param: CvRules, targets: Sequence[Plane] | None = None) ->
 
     Args:
         param: The structure.
-        targets: Memory of all results, when it is more than the planes of dst.
+        targets: Memory of all results, if more than the planes of dst.
     """
     for extra in param.extras():
         for target in param.dst.planes() if targets is None else targets:
@@ -137,24 +137,24 @@ def need_finite(name: str, values: Sequence[float]) -> None:
 
 
 def need_weights(name: str, values: Sequence[float]) -> float:
-    """A filter's weights must be finite. Returns the sum of their sizes."""
+    """A filter's weights must be finite. Returns the sum of their magnitudes."""
     total = sum(map(abs, values))
     if not math.isfinite(total):
         wrong = next(index for index, value in enumerate(values) if not math.isfinite(value))
-        refuse(f"{name} has the weight {values[wrong]} as its element {wrong}: use finite numbers.")
+        refuse(f"{name} has the weight {values[wrong]} at index {wrong}: use finite numbers.")
     return total
 
 
 def need_mask(name: str, values: Collection[int]) -> None:
-    """A mask must hold something."""
+    """A mask must not be all zeros."""
     if not any(values):
-        refuse(f"{name} is a mask of {len(values)} zeros, under which no pixel is: set an element of it.")
+        refuse(f"{name} is a mask of {len(values)} zeros, which selects no pixel: set at least one element.")
 
 
 def need_anchor(x: int, y: int, width: int, height: int) -> None:
-    """An anchor must be in the kernel; -1 is the middle."""
+    """An anchor must be inside the kernel; -1 is the middle."""
     if not (-1 <= x < width and -1 <= y < height):
-        refuse(f"The anchor ({x}, {y}) is not in a kernel of {width} x {height}: use -1 for its middle.")
+        refuse(f"The anchor ({x}, {y}) is outside the {width} x {height} kernel: use -1 for its middle.")
 
 
 def _listed(kinds: Collection[ImageKind]) -> str:
@@ -173,7 +173,7 @@ class CvRules(_Structure):
 
     Attributes:
         src: Image to read, at 0.
-        dst: Image to write, at 56. Its memory is the output block of the call, or a part of it.
+        dst: Image to write, at 56. Its memory is the call's output block or part of it.
     """
 
     src: hbVPImage
@@ -183,7 +183,7 @@ class CvRules(_Structure):
         """Check the structure against its op's rules; each op has its own.
 
         Raises:
-            CvRuleError: a rule is violated; the message gives the field, its value and the allowed ones.
+            CvRuleError: a rule is violated; the message names the field, its value and the allowed ones.
         """
         raise NotImplementedError(f"{type(self).__name__} has no rules of its own.")
 

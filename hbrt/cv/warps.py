@@ -1,4 +1,4 @@
-"""Parameter structures of the CV ops that move pixels by a map or a matrix, with their rules."""
+"""Parameter structures and rules of the CV ops that move pixels by a map or a matrix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class hbDSPCvRemapParam(CvRules, structures.hbDSPCvRemapParam):
         need_size(self.dst, self.mapWidth, self.mapHeight)
         (plane,) = self.extras()
         if not plane.phy_addr or plane.phy_addr % plane.element.item_bytes:
-            refuse(f"mapPhyAddr is {plane.phy_addr:#x}: give the map's own, a multiple of {plane.element.item_bytes}.")
+            refuse(f"mapPhyAddr is {plane.phy_addr:#x}: must be a nonzero multiple of {plane.element.item_bytes}.")
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         _check_border(self.borderType, self.borderValue)
         need_extras_apart(self)
@@ -78,12 +78,10 @@ class hbDSPCvWarpAffineParam(WarpParam, structures.hbDSPCvWarpAffineParam):
     def check_matrix(self, m: list[float]) -> None:
         """Check the matrix against the op's rules; raises CvRuleError."""
         if abs(determinant := m[0] * m[4] - m[1] * m[3]) < SMALLEST_DETERMINANT:
-            refuse(
-                f"transformMatrix {m} has the determinant {determinant:g}: it takes all of src to a line or a point."
-            )
+            refuse(f"transformMatrix {m} has the determinant {determinant:g}: it maps all of src to a line or a point.")
         if not math.isfinite(determinant):
             refuse(
-                f"transformMatrix {m} has the determinant {determinant}: use numbers so small that float64 holds it."
+                f"transformMatrix {m} has the determinant {determinant}: use smaller numbers, so that float64 holds it."
             )
 
 
@@ -93,7 +91,7 @@ class hbDSPCvWarpPerspectiveParam(WarpParam, structures.hbDSPCvWarpPerspectivePa
     def check_matrix(self, m: list[float]) -> None:
         """Check the matrix against the op's rules; raises CvRuleError."""
         if not any(m[6:]):
-            refuse(f"transformMatrix {m} divides by 0 everywhere: its last row is not all 0.")
+            refuse(f"transformMatrix {m} divides by 0 everywhere: its last row must not be all 0.")
 
 
 def _check_border(border_type: int, border_value: int) -> None:

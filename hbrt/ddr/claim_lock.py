@@ -1,13 +1,13 @@
 """The claim lock: one POSIX mutex in the DDR file, shared by processes, robust, recursive.
 
 Robust means that the kernel releases it when its holder dies for any reason; the next owner makes it usable again,
-which is safe because every slot has its own state byte. Taking it orders memory on every CPU. A C program can
+which is safe because every slot has its own state byte. Acquiring it orders memory on every CPU. A C program can
 use it directly: ``pthread_mutex_t`` at ``layout.CLAIM_LOCK``.
 
-A holder that is stopped keeps it, so no thread waits for it forever: it checks again after each slice, handles signals
-in between, and finally gives up. After that it does not wait for the same holder for a while.
+A stopped holder keeps it, so no thread waits forever: it checks again after each time slice, handles signals in
+between, and finally gives up. After that it does not wait for the same holder for a while.
 
-Measured: 0.2 us for a free lock through ctypes, against 0.9 us for flock, which a call pays on its critical path.
+Measured: 0.2 us for a free lock through ctypes, against 0.9 us for flock, which is on a call's critical path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hbrt.ddr.lock_holder import Holder, holder
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
-PATIENCE_SECONDS = 0.1  # the lock is held for microseconds, by a process that may have to wait for a CPU meanwhile
+PATIENCE_SECONDS = 0.1  # the lock is held for microseconds, but its holder may have to wait for a CPU
 SLICE_SECONDS = 0.02
 GIVEN_UP_SECONDS = 1.0
 
@@ -36,8 +36,8 @@ _THREAD = 0x3FFFFFFF
 _OWNER_DIED = 0x40000000
 _WAITERS = 0x80000000
 
-# Two ways to the same functions: the first keeps the interpreter's lock, for calls that cannot block; the second lets
-# it go, for a thread that waits for another thread of its own process.
+# # Two ways to call the same functions: the first keeps the GIL, for calls that cannot block; the second releases it,
+# for a thread that waits for another thread of its own process.
 _quick = ctypes.PyDLL(None)
 _patient = ctypes.CDLL(None)
 
@@ -59,10 +59,10 @@ class ClaimLockBrokenError(ClaimLockError):
 
 
 class ClaimLock:
-    """One process's hands on the claim lock of a board.
+    """One process's access to a board's claim lock.
 
-    ``try_acquire(handle)`` and ``release(handle)`` are the C functions: the first returns 0 when the lock was taken;
-    for anything else call ``acquire_slowly`` with its result. ``with`` raises the same errors as ``acquire_slowly``.
+    ``try_acquire(handle)`` and ``release(handle)`` are the C functions: the first returns 0 if the lock was acquired;
+    otherwise call ``acquire_slowly`` with its result. ``with`` raises the same errors as ``acquire_slowly``.
     """
 
     try_acquire = _quick.pthread_mutex_trylock
@@ -72,16 +72,16 @@ class ClaimLock:
         """Use the lock in a mapped DDR file."""
         self._place = ctypes.c_char.from_buffer(shared, CLAIM_LOCK)
         self._word = ctypes.c_uint32.from_buffer(shared, CLAIM_LOCK)
-        self._given_up = (0, 0.0)  # a holder, and until when nobody of this process waits for it
+        self._given_up = (0, 0.0)  # a holder, and until when no thread of this process waits for it
         self.handle = ctypes.byref(self._place)
 
     def initialize(self) -> None:
-        """Make the mutex; once per board, by its supervisor, before anyone else maps the file."""
+        """Create the mutex; once per board, by its supervisor, before anyone else maps the file."""
         attributes = (ctypes.c_char * CLAIM_LOCK_BYTES)()
         _quick.pthread_mutexattr_init(attributes)
         _quick.pthread_mutexattr_setpshared(attributes, _PROCESS_SHARED)
         _quick.pthread_mutexattr_setrobust(attributes, _ROBUST)
-        # A signal's handler may release a task in the middle of another release: it must not wait for itself.
+        # A signal handler may release a task in the middle of another release: it must not wait for itself.
         _quick.pthread_mutexattr_settype(attributes, _RECURSIVE)
         _quick.pthread_mutex_init(self.handle, attributes)
         _quick.pthread_mutexattr_destroy(attributes)
@@ -92,10 +92,10 @@ class ClaimLock:
             self.acquire_slowly(code)
 
     def __exit__(self, *_: object) -> None:
-        self.release(self.handle)  # by a thread that does not hold it: refused, and nothing happens
+        self.release(self.handle)  # called by a thread that does not hold it: refused without effect
 
     def acquire_slowly(self, code: int, gives_up: Callable[[], bool] | None = None) -> None:
-        """Take the lock after ``try_acquire`` returned ``code``: wait for its holder, or inherit it from a dead one.
+        """Acquire the lock after ``try_acquire`` returned ``code``: wait for its holder, or take over from a dead one.
 
         Args:
             code: The result of ``try_acquire``.
@@ -103,7 +103,7 @@ class ClaimLock:
 
         Raises:
             ClaimLockHeldError: its holder does not release it. ClaimLockBrokenError: the mutex cannot be recovered, or
-                was never made.
+                was never created.
         """
         if code == errno.EBUSY:
             code = self._wait(gives_up or self._patience())
@@ -126,7 +126,7 @@ class ClaimLock:
     def _wait(self, gives_up: Callable[[], bool]) -> int:
         code = errno.ETIMEDOUT
         while code == errno.ETIMEDOUT and not gives_up():
-            # By the wall clock, which every C library has: one that is set back makes one slice longer.
+            # Wall-clock time, which every C library supports: setting it back makes one slice longer.
             due = _Timespec(*divmod(time.time_ns() + int(SLICE_SECONDS * 1e9), 1_000_000_000))
             code = _patient.pthread_mutex_timedlock(self.handle, ctypes.byref(due))
         return code
@@ -138,11 +138,11 @@ class ClaimLock:
 
     @property
     def thread(self) -> int:
-        """Number of the thread that holds the lock, or 0; only for diagnosis, since it may release it at any time."""
+        """Return the id of the thread that holds the lock, or 0; for diagnosis only: it may release it at any time."""
         return self._word.value & _THREAD
 
     def why_held(self) -> str:
-        """A message if the lock's holder, stopped or dead, cannot release it; otherwise empty."""
+        """Return a message if the lock's holder is stopped or dead and cannot release it; otherwise empty."""
         thread = self.thread
         who = holder(thread)
         if not thread or self.thread != thread or not (who.is_stopped or who.has_gone):
@@ -150,9 +150,9 @@ class ClaimLock:
         return f"The claim lock of the board is held by {who}. {who.advice}"
 
     def disown(self, gone: Holder) -> bool:
-        """Release the lock of a thread that has ended, as the kernel does when the lock is in the thread's list.
+        """Release the lock of a dead thread, as the kernel does for locks in the thread's list.
 
-        For one process of a board alone, its daemon. No compare-and-exchange is needed: other threads only add the
+        Only for one process of a board, its daemon. No compare-and-exchange is needed: other threads only add the
         waiters flag, which is set here in any case.
 
         Returns:
@@ -162,5 +162,5 @@ class ClaimLock:
             return False
         self._word.value = _OWNER_DIED | _WAITERS
         with contextlib.suppress(ClaimLockHeldError), self:
-            pass  # its release wakes the waiting threads
+            pass  # releasing it wakes the waiting threads
         return True

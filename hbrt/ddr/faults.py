@@ -15,16 +15,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Mender: TypeAlias = Callable[[int, "bool | None"], bool]
-"""Takes the address, and whether it was written (None: not known). True: the access is to be tried again."""
+"""Receives the address, and whether it was written (None: unknown). Returns True to retry the access."""
 
 _FLAG_SIGINFO = 4
 _CODE_OFFSET, _ADDRESS_OFFSET = 8, 16  # in siginfo_t, LP64
 _Handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-# In ucontext_t of Linux: the page fault's error code on x86-64, of which bit 1 says that it was a write; on arm64 the
-# records behind the registers, of which one has the syndrome, whose bit 6 says so.
+# # In Linux's ucontext_t: on x86-64 the page fault's error code, with bit 1 set for a write; on arm64 the records after
+# the registers, one of which has the syndrome, with bit 6 set for a write.
 _X86_ERROR, _X86_WRITE = 192, 2
 _ARM_RECORDS, _ARM_ESR, _ARM_WRITE = 464, 0x45535201, 1 << 6
-_COUNTER = {"x86_64": 168, "aarch64": 440}  # of the program counter in ucontext_t
+_COUNTER = {"x86_64": 168, "aarch64": 440}  # offset of the program counter in ucontext_t
 
 
 class _Action(ctypes.Structure):
@@ -55,7 +55,7 @@ def on_fault(mender: Mender) -> None:
         now = _Action()
         _sigaction(number, None, ctypes.byref(now))
         action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
-        # Again, when a fault that nobody repaired has given the signal back, or somebody has taken it since.
+        # Again, if an unrepaired fault has restored the previous handler, or someone has replaced ours since.
         if now.handler != action.handler:
             _before[number] = now
             _given_back.discard(number)
@@ -69,19 +69,19 @@ def no_fault(mender: Mender) -> None:
 
 
 def instruction() -> int:
-    """Address of the instruction whose fault this thread is handling; 0 if there is none or it is unknown."""
+    """Return the address of the instruction whose fault this thread is handling; 0 if none or unknown."""
     return getattr(_here, "instruction", 0)
 
 
 def _handle(number: int, info: int, context: int) -> None:
-    is_sent = ctypes.c_int.from_address(info + _CODE_OFFSET).value <= 0  # by a process: nothing comes again by itself
+    is_sent = ctypes.c_int.from_address(info + _CODE_OFFSET).value <= 0  # sent by a process: it does not repeat
     try:
         if not is_sent and _is_mended(ctypes.c_size_t.from_address(info + _ADDRESS_OFFSET).value, context):
             return
     except BaseException:  # noqa: BLE001 - the fault would come again forever
         os.write(2, b"hbrt: the handler of a memory fault failed\n")
-    # The handler before this one handles it: the instruction faults again when this returns.
-    # One that took the signal after us may give it back to us in turn: then nobody is left.
+    # The previous handler handles it: the instruction faults again when this returns.
+    # A handler installed after ours may in turn restore ours: then nobody is left.
     is_last = number in _given_back
     _given_back.add(number)
     _sigaction(number, ctypes.byref(_Action() if is_last else _before[number]), None)

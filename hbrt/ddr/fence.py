@@ -26,7 +26,7 @@ class Fence:
         """Order this thread's writes before its later reads."""
         try:
             self.enter(False)
-        finally:  # also when a signal's handler raises here: a lock that stays taken orders nothing any more
+        finally:  # even if a signal handler raises here: a lock left taken would no longer order anything
             try:  # noqa: SIM105 - a context manager would be another place to be interrupted in
                 self.leave()
             except RuntimeError:

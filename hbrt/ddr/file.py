@@ -1,4 +1,4 @@
-"""The DDR file: physical address <-> offset, bounds, and the block of each page, each in one place.
+"""The DDR file: the only place for address <-> offset conversion, bounds, and the block of each page.
 
 The file is a memfd that every process of a board maps whole. An address is an offset from ``DDR_BASE``.
 Only the supervisor writes the page table and the block table; everyone may read them.
@@ -39,7 +39,7 @@ from hbrt.findings.record import site_bytes
 from hbrt.findings.text import counted
 from hbrt.status import Status
 
-# Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
+# Mappings rely on the file's length: if it shrank, touching the lost part would kill every process of the board.
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 _CHUNK_BYTES = 1 << 20
@@ -49,7 +49,7 @@ _SHARERS = struct.Struct(f"<{BLOCK_MAX_SHARERS}H")
 
 
 class BlockEntry(NamedTuple):
-    """A live block as the block table has it."""
+    """A live block from the block table."""
 
     phy_addr: int
     size_bytes: int
@@ -75,7 +75,7 @@ class FreedBlock(NamedTuple):
 
 
 class AddressError(ValueError):
-    """A physical range is not inside one live block; the message gives the range and its actual contents."""
+    """A physical range is not inside one live block; the message names the range and what is there."""
 
 
 class Ddr:
@@ -106,7 +106,7 @@ class Ddr:
 
     @classmethod
     def create(cls, heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Ddr:
-        """New, empty DDR file: a memfd, so it has no name and disappears with its last user.
+        """Create an empty DDR file: a memfd, so it has no name and disappears with its last user.
 
         Raises:
             LayoutError: the sizes are out of range, or more than this machine can map.
@@ -117,8 +117,7 @@ class Ddr:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise LayoutError(
-                f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less, with --ddr or "
-                "HBRT_DDR."
+                f"Cannot create a DDR of {heap_bytes} bytes on this machine: {why}; use less, with --ddr or HBRT_DDR."
             ) from None
         ClaimLock(ddr.map).initialize()
         return ddr
@@ -130,26 +129,26 @@ class Ddr:
             self.bytes.release()
             self.map.close()
         except BufferError:
-            pass  # numpy arrays or views of the caller still point into it
+            pass  # the caller's numpy arrays or views still point into it
         os.close(self.fd)
 
     def offset_of(self, phy_addr: int) -> int:
-        """File offset of a physical address."""
+        """Return the file offset of a physical address."""
         return phy_addr - self._base
 
     def phy_of(self, offset: int) -> int:
-        """Physical address of an offset in the file, the inverse of ``offset_of``."""
+        """Return the physical address of a file offset, the inverse of ``offset_of``."""
         return offset + self._base
 
     def has_data(self, phy_addr: int, size_bytes: int) -> bool:
-        """Whether anybody has written into the pages of a range since they were fresh."""
+        """Whether any page of a range has been written since it was fresh."""
         offset = self.offset_of(phy_addr)
         return any(data_runs(self.fd, offset, offset + size_bytes))
 
     def bytes_with(self, offset: int, size_bytes: int) -> tuple[memoryview, int]:
-        """Bytes that hold a range of the file, and its offset in them: the mapping, or another mapping of these pages.
+        """Return bytes that contain a file range, and its offset there: the mapping, or another mapping of these pages.
 
-        Another one where this process's mapping has private pages: see ``hbrt.ddr.private_pages``.
+        It is another one if this process's mapping has private pages: see ``hbrt.ddr.private_pages``.
         """
         if not self.private.overlap(offset, offset + size_bytes):
             return self.bytes, offset
@@ -158,7 +157,7 @@ class Ddr:
         return memoryview(mmap.mmap(self.fd, last - first, offset=first)), offset - first
 
     def block_at(self, phy_addr: int) -> BlockEntry | None:
-        """Live block that holds the address, in O(1), or None. Interior addresses are found too."""
+        """Return the live block that contains the address, in O(1), or None."""
         if not self._heap_start <= phy_addr < self._heap_end:
             return None
         page = (phy_addr - self._heap_start) // PAGE_BYTES
@@ -169,7 +168,7 @@ class Ddr:
         return entry if entry.phy_addr <= phy_addr < entry.end else None
 
     def freed_block(self, phy_addr: int) -> FreedBlock | None:
-        """Block that held the address and was freed, as long as nothing else has been there since."""
+        """Return the freed block that contained the address, as long as nothing else has been there since."""
         if not self._heap_start <= phy_addr < self._heap_end:
             return None
         page = (phy_addr - self._heap_start) // PAGE_BYTES
@@ -180,17 +179,17 @@ class Ddr:
         start, size_bytes, client_id, _ = BLOCK.unpack_from(self.map, at)
         site = self.map[at + BLOCK_FREED_AT : at + BLOCK_FREED_AT + BLOCK_FREED_AT_BYTES]
         found = FreedBlock(start, size_bytes, client_id, site.rstrip(b"\0").decode(errors="replace"))
-        return found if start <= phy_addr < start + size_bytes else None  # else another block has that record now
+        return found if start <= phy_addr < start + size_bytes else None  # otherwise another block has that record now
 
     def sharers(self, phy_addr: int) -> tuple[int, ...]:
-        """Ids of the clients that registered the live block at this address."""
+        """Return the ids of clients that registered the live block at this address."""
         page = (phy_addr - self._heap_start) // PAGE_BYTES
         block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
         found = _SHARERS.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES + BLOCK_SHARERS)
         return tuple(client for client in found if client)
 
     def reach(self, block: BlockEntry) -> str:
-        """Make a live block's bytes accessible in this mapping, also imported ones; returns an error or ""."""
+        """Make a live block's bytes, even imported ones, accessible in this mapping; returns an error or ""."""
         word = self.imported(block.phy_addr)
         if not word and not self.imports:
             return ""
@@ -200,12 +199,12 @@ class Ddr:
         except OSError as error:
             return (
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} is memory that client {block.owner} registered, "
-                f"and process {os.getpid()} cannot map it: {error.strerror}."
+                f"but process {os.getpid()} cannot map it: {error.strerror}."
             )
         return ""
 
     def imported(self, phy_addr: int) -> int:
-        """The file in the record of the block at an address; see ``hbrt.ddr.imported``."""
+        """Return the file in the record of the block at an address; see ``hbrt.ddr.imported``."""
         page = (phy_addr - self._heap_start) // PAGE_BYTES
         block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
         if not 0 < block_id < BLOCK_FREED:
@@ -215,7 +214,7 @@ class Ddr:
         return word
 
     def discard_imports(self) -> None:
-        """Unmap imported memory that is not a live block anymore."""
+        """Unmap imported memory that is no longer a live block."""
         self.imports.keep_only(lambda start, word: self.imported(start + self._base) == word)
 
     def contains(self, phy_addr: int, size_bytes: int) -> bool:
@@ -226,19 +225,19 @@ class Ddr:
     def refusal(
         self, phy_addr: int, size_bytes: int, client_id: int | None, alignment: int = 1
     ) -> tuple[Status, str] | None:
-        """Why a client may not use a range: the status and a message; None if it may, with its bytes accessible.
+        """Return why a client may not use a range, as status and message; None if it may, with its bytes accessible.
 
         Args:
             phy_addr: Start of the range.
             size_bytes: Its size.
-            client_id: The client, which must own the block or have registered it; None for any client.
-            alignment: The start must be a multiple of this.
+            client_id: The client, which must own or have registered the block; None for any client.
+            alignment: Required alignment of the start.
         """
         block = self.block_at(phy_addr)
         if block is None or not 0 <= size_bytes <= block.end - phy_addr:
             return Status.HB_DSP_INVALID_ADDRESS, self.explain(phy_addr, size_bytes)
         if client_id not in {None, block.owner} and not (block.sharer_count and client_id in self.sharers(phy_addr)):
-            why = f"belongs to another process, client {block.owner}, and not to client {client_id}"
+            why = f"belongs to another process, client {block.owner}, not to client {client_id}"
             return (
                 Status.HB_DSP_INVALID_ADDRESS,
                 f"{_asked(phy_addr, size_bytes)} {why}; register it first (hbSysRegisterMem).",
@@ -251,7 +250,7 @@ class Ddr:
         return None
 
     def view(self, phy_addr: int, size_bytes: int) -> memoryview:
-        """Writable bytes of a physical range.
+        """Return the bytes of a physical range, writable.
 
         Raises:
             AddressError: the range is not inside one live block.
@@ -262,7 +261,7 @@ class Ddr:
         return self.bytes[offset : offset + size_bytes]
 
     def explain(self, phy_addr: int, size_bytes: int) -> str:
-        """Message on why a range is not usable: the range, and its actual contents."""
+        """Return the message on why a range is not usable: the range, and what is there."""
         asked = _asked(phy_addr, size_bytes)
         if size_bytes < 0:
             return f"{asked} has a negative size."
@@ -276,10 +275,10 @@ class Ddr:
         block = self.block_at(phy_addr)
         if block is None:
             if (freed := self.freed_block(phy_addr)) is not None:
-                return f"{asked} lies in freed memory: {freed}. Free a block after its last use."
+                return f"{asked} is in freed memory: {freed}. Free a block after its last use."
             nearest = self._nearest_below(phy_addr)
             beside = f" The block below is {nearest.phy_addr:#x}+{nearest.size_bytes:#x}." if nearest else ""
-            return f"{asked} is in no live block; it was freed or never allocated.{beside}"
+            return f"{asked} is not in a live block; it was freed or never allocated.{beside}"
         over = phy_addr + size_bytes - block.end
         return (
             f"{asked} runs {counted(over, 'byte')} past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
@@ -311,10 +310,10 @@ def _new_file(layout: Layout) -> int:
 
 
 class DdrTables:
-    """The supervisor's pen for the page table and the block table of a DDR file."""
+    """The supervisor's writer for the page table and block table of a DDR file."""
 
     def __init__(self, ddr: Ddr) -> None:
-        """Write into ``ddr``; one process a board may."""
+        """Write into ``ddr``; only one process per board may."""
         self._ddr = ddr
         self._can_remove = can_remove_pages()
 
@@ -333,7 +332,7 @@ class DdrTables:
     def add(
         self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int, imported: int = 0
     ) -> None:
-        """Publish a new block: its record first, its pages last, so that no one sees a partial block."""
+        """Publish a new block: record first, pages last, so that nobody sees a partial block."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         self._ddr.map[record : record + BLOCK_RECORD_BYTES] = bytes(BLOCK_RECORD_BYTES)
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, 0)
@@ -341,7 +340,7 @@ class DdrTables:
         self._mark(phy_addr, reserved_bytes, block_id)
 
     def remove(self, block_id: int, reserved_bytes: int, client_id: int = 0, freed_at: str = "") -> None:
-        """Withdraw a block: a later use of its address gets a message with who freed it, and where."""
+        """Withdraw a block: a later use of its address gets a message that says who freed it, and where."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
         self._mark(phy_addr, reserved_bytes, BLOCK_FREED | block_id)
@@ -356,7 +355,7 @@ class DdrTables:
             ValueError: more sharers than a block record holds.
         """
         if len(sharers) > BLOCK_MAX_SHARERS:
-            raise ValueError(f"A block can be registered by {BLOCK_MAX_SHARERS} clients; {len(sharers)} asked.")
+            raise ValueError(f"A block can be registered by at most {BLOCK_MAX_SHARERS} clients, not {len(sharers)}.")
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         padded = sharers + (0,) * (BLOCK_MAX_SHARERS - len(sharers))
         _SHARERS.pack_into(self._ddr.map, record + BLOCK_SHARERS, *padded)
@@ -365,7 +364,7 @@ class DdrTables:
         self._note_change()
 
     def drop_pages(self, phy_addr: int, reserved_bytes: int) -> None:
-        """Give the pages of a range back to the host; they read as zero afterwards."""
+        """Return the pages of a range to the host; they read as zero afterwards."""
         offset = self._ddr.offset_of(phy_addr)
         if self._can_remove:
             self._ddr.map.madvise(mmap.MADV_REMOVE, offset, reserved_bytes)
@@ -375,13 +374,13 @@ class DdrTables:
                 os.pwrite(self._ddr.fd, bytes(min(_CHUNK_BYTES, end - at)), at)
 
     def write(self, phy_addr: int, size_bytes: int, new: Callable[[int], bytes]) -> None:
-        """Fill a range with the result of ``new`` for each part of it."""
+        """Fill a range part by part with the result of ``new``."""
         offset = self._ddr.offset_of(phy_addr)
         for at in range(offset, offset + size_bytes, _CHUNK_BYTES):
             os.pwrite(self._ddr.fd, new(min(_CHUNK_BYTES, offset + size_bytes - at)), at)
 
     def first_nonzero(self, phy_addr: int, size_bytes: int) -> int | None:
-        """Physical address of the first byte that is not zero in a range, or None; holes are skipped."""
+        """Return the physical address of a range's first nonzero byte, or None; skips holes."""
         offset = self._ddr.offset_of(phy_addr)
         for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
             for at in range(start, end, _CHUNK_BYTES):
@@ -393,7 +392,7 @@ class DdrTables:
 
 
 def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Parts of a range of a file that are not holes; reading a hole through a mapping would fill it."""
+    """Yield the parts of a file range that are not holes; reading a hole through a mapping would fill it."""
     while start < end:
         try:
             first = os.lseek(fd, start, os.SEEK_DATA)
@@ -407,7 +406,7 @@ def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def can_remove_pages() -> bool:
-    """Whether MADV_REMOVE empties pages; an emulated kernel (qemu-user) answers 0 and leaves them as they are."""
+    """Whether MADV_REMOVE empties pages; an emulated kernel (qemu-user) returns 0 and leaves them unchanged."""
     fd = os.memfd_create("hbrt-probe", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, PAGE_BYTES)

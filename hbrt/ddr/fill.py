@@ -13,24 +13,24 @@ from hbrt import settings
 from hbrt.findings.checks import checks_of
 
 PATTERN = b"\xcd"
-"""As a 32-bit float -4.3e8, as an int8 -51: neither a likely value nor a likely sum of such."""
+"""-4.3e8 as a 32-bit float, -51 as an int8: neither is a likely value or sum of values."""
 
 _WORD = struct.Struct("<II")
 UNWRITTEN_PAGE = b"".join(
     _WORD.pack((at + 1) * 0x9E3779B1 & 0xFFFF_FFFF, int.from_bytes(PATTERN * 4, "little")) for at in range(512)
 )
-"""A page that nobody wrote since its block was allocated, under checks: the pattern in every other four bytes, and
-between them numbers that differ by their place, so that bytes of a program look like no part of it (the multiplier is
-2^32 by the golden ratio: Knuth, The Art of Computer Programming 3, 6.4)."""
+"""An unwritten page of a new block, under checks: the pattern in every other four bytes, and between them numbers that
+depend on their place, so that program data never looks like part of it (the multiplier is 2^32 divided by the golden
+ratio: Knuth, The Art of Computer Programming 3, 6.4)."""
 
 
 def unwritten(size_bytes: int) -> bytes:
-    """The contents of a new block of a program with checks, from the start of a page."""
+    """Return the contents of a new block for a program with checks, from the start of a page."""
     return (UNWRITTEN_PAGE * -(-size_bytes // len(UNWRITTEN_PAGE)))[:size_bytes]
 
 
 def new_memory() -> Callable[[int], bytes] | None:
-    """Bytes for a block or tile of a size, as set by HBRT_FILL; None if it is left unchanged.
+    """Return the initial bytes of a block or tile, as set by HBRT_FILL; None to leave it unchanged.
 
     Raises:
         BadSettingError: HBRT_FILL has an invalid value.

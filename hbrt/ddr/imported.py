@@ -1,4 +1,4 @@
-"""Memory of another library in a board's address space: a file replaces a block, mapped when it is accessed.
+"""Another library's memory in a board's address space: a file replaces a block, mapped on access.
 
 The daemon holds the file open, and the block's record has its descriptor number. A process of the board opens it
 through that number, and maps its pages over those of the DDR file, on its first access to the block.
@@ -25,8 +25,8 @@ class ImportedFile(NamedTuple):
 
     Attributes:
         fd: Its descriptor in the daemon, not 0.
-        serial: 0..65535, another one for the next file with this descriptor.
-        offset: Where the block begins in it, a multiple of a page.
+        serial: 0..65535, different for the next file with the same descriptor.
+        offset: Start of the block in the file, a multiple of the page size.
     """
 
     fd: int
@@ -34,42 +34,42 @@ class ImportedFile(NamedTuple):
     offset: int
 
     def packed(self) -> int:
-        """The number in the record."""
+        """Return the number for the record."""
         return self.offset // PAGE_BYTES << _PAGE_SHIFT | self.serial << _SERIAL_SHIFT | self.fd
 
     @classmethod
     def of(cls, word: int) -> Self:
-        """The file that a record names."""
+        """Return the file named by a record."""
         return cls(word & MAX_FD, word >> _SERIAL_SHIFT & MAX_FD, (word >> _PAGE_SHIFT) * PAGE_BYTES)
 
 
 class ImportedPages:
-    """The imported files that one mapping of the DDR file shows.
+    """The imported files visible in one mapping of the DDR file.
 
     Args:
         fd: The DDR file.
-        address: Where the mapping begins in this process.
+        address: Address of the mapping in this process.
     """
 
     def __init__(self, fd: int, address: int) -> None:
-        self.holder = 0  # id of the daemon's process
-        self.on_change: Callable[[bool], None] = lambda _: None  # told whether any is shown
+        self.holder = 0  # the daemon's process id
+        self.on_change: Callable[[bool], None] = lambda _: None  # called with whether any is visible
         self._fd = fd
         self._address = address
         self._lock = threading.RLock()
         self._shown: dict[int, tuple[int, int]] = {}  # start in the DDR file -> end, and the word of the block's record
 
     def __bool__(self) -> bool:
-        """Whether any is shown."""
+        """Whether any is visible."""
         return bool(self._shown)
 
     def show(self, start: int, end: int, word: int) -> None:
-        """Make a range of the DDR file show the file in a block's record, instead of any earlier import.
+        """Map the file in a block's record over a range of the DDR file, replacing any earlier import.
 
         Args:
-            start: Of the block's pages in the DDR file.
-            end: Likewise.
-            word: Of the record; 0 for the DDR.
+            start: Start of the block's pages in the DDR file.
+            end: Their end.
+            word: Number in the record; 0 for the DDR.
 
         Raises:
             OSError: the file cannot be opened or mapped.
@@ -90,7 +90,7 @@ class ImportedPages:
                 self.on_change(True)
 
     def hide(self, start: int) -> None:
-        """Make the range that begins there show the DDR file again; has no effect if it already does."""
+        """Map the DDR file again in the range that starts there; does nothing if it is already mapped."""
         with self._lock:
             end, _ = self._shown.pop(start, (start, 0))
             if end > start:
@@ -108,14 +108,14 @@ class ImportedPages:
                 self.hide(start)
 
     def word_at(self, start: int) -> int:
-        """The word of the file shown from there; 0 for the DDR."""
+        """Return the word of the file mapped there; 0 for the DDR."""
         return self._shown.get(start, (0, 0))[1]
 
     def open(self, word: int) -> int:
-        """A descriptor of the file that a record names, which the caller closes.
+        """Open the file named by a record; the caller closes the descriptor.
 
         Raises:
-            OSError: this process cannot have it.
+            OSError: this process cannot open it.
         """
         if not self.holder:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -1,4 +1,4 @@
-"""The kind of mistake when an invalid range is used, for findings of both sides."""
+"""Classifies the use of an invalid range, for findings on both sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LOWEST_VIRTUAL = 1 << 32
 
 
 def misuse(ddr: Ddr, phy_addr: int, size_bytes: int) -> tuple[str, tuple[Place, ...]]:
-    """Kind of the finding, of hbrt.findings.record.KINDS, and the block that the range is in or was in.
+    """Return the finding's kind, one of hbrt.findings.record.KINDS, and the block that contains or contained the range.
 
     Args:
         ddr: The board's memory, which refuses the range.

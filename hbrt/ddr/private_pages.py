@@ -1,8 +1,8 @@
-"""Private pages in place of shared ones: the last bytes of blocks that a process freed and still reads.
+"""Private pages that replace shared ones: the last bytes of blocks that a process freed but still reads.
 
-A view refers to an address, so its bytes cannot move. When the block is freed, the pages at that address are replaced
-in one step by a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a
-write. Memory without views can be made inaccessible: an access through an old pointer causes a fault.
+A view refers to an address, so its bytes cannot move. When the block is freed, the pages at that address are atomically
+replaced by a copy private to this process: the view keeps the last bytes, and no other program sees writes. Memory
+without views can be made inaccessible: an access through an old pointer causes a fault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Range = tuple[int, int]
-"""Start and end in the DDR file, on pages."""
+"""Start and end in the DDR file, page-aligned."""
 
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
 _MAP_FIXED, _MAP_NORESERVE = 0x10, getattr(mmap, "MAP_NORESERVE", 0x4000)
@@ -37,14 +37,14 @@ _mmap.argtypes = (
 _mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
 _mmap.restype = _mremap.restype = ctypes.c_void_p
 mprotect = _libc.mprotect
-"""The kernel's call: address, bytes, what is allowed; 0 when it is done."""
+"""The system call: address, bytes, protection; returns 0 on success."""
 mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
-    """Map a range of a file over the pages at an address, readable and writable, as other processes see it.
+    """Map a file range over the pages at an address, readable, writable and shared.
 
     Raises:
         OSError: out of memory, or the file does not allow it.
@@ -53,14 +53,14 @@ def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
 
 
 MAX_OPEN = 24_000
-"""Each part that is open in a closed mapping costs the kernel two; a program needs some for itself."""
+"""Each open part of a closed mapping costs the kernel two mappings; a program needs some for itself."""
 
 AnyBytes = ctypes.c_ubyte * (1 << 32)
-"""Bytes at an address, as many as a block can have; who makes one says how many of them there are."""
+"""Bytes at an address, up to the size of a block; the creator sets the actual number."""
 
 
 def bytes_at(address: int, size_bytes: int) -> memoryview:
-    """Writable bytes at an address; nothing keeps them mapped."""
+    """Return the bytes at an address, writable; nothing keeps them mapped."""
     return memoryview(AnyBytes.from_address(address)).cast("B")[:size_bytes]
 
 
@@ -69,7 +69,7 @@ class PrivatePages:
 
     Args:
         fd: The file.
-        address: Where the mapping begins in this process.
+        address: Address of the mapping in this process.
         data_runs: Parts of a range of the file that are not holes.
     """
 
@@ -79,15 +79,15 @@ class PrivatePages:
         self._data_runs = data_runs
         self._lock = threading.RLock()
         self._starts: list[int] = []  # sorted
-        self._kept: dict[int, tuple[int, weakref.ref[Any]]] = {}  # start -> end, and what says that it is viewed
-        self._forbidden: dict[int, int] = {}  # start -> end of what is out of reach, or will be without its last view
+        self._kept: dict[int, tuple[int, weakref.ref[Any]]] = {}  # start -> end, and the object that shows it is viewed
+        self._forbidden: dict[int, int] = {}  # start -> end of ranges inaccessible now, or after their last view
         self._forbidden_starts: list[int] = []  # sorted
         self._unviewed: deque[int] = deque()  # starts of ranges whose last view is gone
-        self._opened: set[int] | None = None  # of a closed mapping: starts of the ranges that are within reach
+        self._opened: set[int] | None = None  # in a closed mapping: starts of accessible ranges
         self._is_final = False
 
     def overlap(self, start: int, end: int) -> bool:
-        """Whether a range of the file cannot be reached through the mapping, because pages of it are private."""
+        """Whether a file range cannot be reached through the mapping, because some of its pages are private."""
         if not self._starts:
             return False
         self.share_unviewed()
@@ -99,10 +99,10 @@ class PrivatePages:
         """Make a range private, until ``viewed`` is gone.
 
         Args:
-            start: Of the range in the DDR file.
+            start: Start of the range in the DDR file.
             end: Likewise.
             viewed: The range stays private as long as this object lives.
-            source: Another file that the range shows, and where it begins there.
+            source: Another file mapped in the range, and its offset there.
 
         Raises:
             OSError: no memory for the copy, or no mappings left.
@@ -129,7 +129,7 @@ class PrivatePages:
     def forbid(self, start: int, end: int) -> None:
         """Make every access to a range fault once it has no views.
 
-        A range stays accessible if the kernel has no mappings left: nothing depends on a fault.
+        A range stays accessible if the kernel has no mappings left; nothing depends on the fault.
         """
         with self._lock:
             if self._is_final or start in self._forbidden:
@@ -141,12 +141,12 @@ class PrivatePages:
 
     @staticmethod
     def empty(pages: mmap.mmap, address: int) -> None:
-        """Give the bytes of other pages of this process back to the host, and let every access to them fault."""
+        """Return the bytes of other pages of this process to the host, and make every access to them fault."""
         pages.madvise(mmap.MADV_REMOVE)
         mprotect(address, len(pages), _NO_ACCESS)
 
     def forbidden(self, start: int, end: int) -> list[int]:
-        """Starts of the forbidden ranges that overlap a range."""
+        """Return the starts of forbidden ranges that overlap a range."""
         with self._lock:
             last = bisect_left(self._forbidden_starts, end)
             first = bisect_left(self._forbidden_starts, start)
@@ -155,7 +155,7 @@ class PrivatePages:
             return self._forbidden_starts[first:last]
 
     def permit(self, start: int) -> None:
-        """Undo ``forbid`` of the range that starts there."""
+        """Undo ``forbid`` for the range that starts there."""
         with self._lock:
             end = self._forbidden.pop(start, start)
             if end == start:
@@ -165,13 +165,13 @@ class PrivatePages:
                 mprotect(self._address + start, end - start, _READ_WRITE)
 
     def close_all(self, start: int, end: int) -> None:
-        """Let every access to a range fault, but for parts of it that ``open`` opens."""
+        """Make every access to a range fault, except in parts opened by ``open``."""
         with self._lock:
             self._opened = set()
             mprotect(self._address + start, end - start, _NO_ACCESS)
 
     def open(self, start: int, end: int) -> bool:
-        """Open a part of ``close_all``'s range; returns False if too many are open: the kernel has 65 530 mappings."""
+        """Open part of ``close_all``'s range; returns False if too many are open: the kernel allows 65 530 mappings."""
         with self._lock:
             if self._opened is None or self._is_final:
                 return True
@@ -199,7 +199,7 @@ class PrivatePages:
         return self._opened is not None
 
     def share_unviewed(self) -> None:
-        """Show the file again in all ranges without views."""
+        """Map the file again in all ranges without views."""
         while self._unviewed:
             try:
                 self.share(self._unviewed.popleft())
@@ -238,7 +238,7 @@ class PrivatePages:
                 self.isolate(self._address + first, first, last)
 
     def isolate(self, address: int, start: int, end: int) -> None:
-        """Let pages at an address show a range of the file as before, but keep writes private to this process."""
+        """Keep pages at an address mapped to the file range, but make writes private to this process."""
         _check(_mmap(address, end - start, _READ_WRITE, _PRIVATE | _MAP_FIXED, self._fd, start))
 
     def exchange(
@@ -250,15 +250,15 @@ class PrivatePages:
         private: Sequence[Range] = (),
         source: tuple[int, int] | None = None,
     ) -> None:
-        """Replace the pages at an address, which show a range of the file, for private ones.
+        """Replace the pages at an address, which map a file range, with private ones.
 
         Args:
             address: Address of the range's first byte.
-            start: Of the range in the file.
+            start: Start of the range in the file.
             end: Likewise.
             shared: Parts of it whose bytes are copied from the file.
             private: Parts of it whose bytes are copied from memory, because they are already private.
-            source: As for ``keep``.
+            source: Like that of ``keep``.
 
         Raises:
             OSError: no memory for the copy, or no mappings left.
@@ -266,7 +266,7 @@ class PrivatePages:
         size = end - start
         copy = _check(_mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0))
         try:
-            _libc.madvise(copy, size, mmap.MADV_NOHUGEPAGE)  # one page must not cost two megabytes
+            _libc.madvise(copy, size, mmap.MADV_NOHUGEPAGE)  # one page must not cost 2 MiB
             file, begin = source or (self._fd, start)
             parts = ((first - start + begin, last - start + begin) for first, last in shared)
             for first, last in (run for part in parts for run in self._data_runs(file, *part)):

@@ -1,1 +1,1 @@
-"""Schedules of a program and its ops: how one is written, drawn, and shrunk. Pure."""
+"""Schedules of a program and its ops: their syntax, generation, and shrinking. Pure."""

@@ -1,7 +1,7 @@
-"""A schedule: who of a program and its cores keeps running, at each step where more than one could. Pure.
+"""A schedule: which of a program and its cores continues at each step where more than one could. Pure.
 
-By default, the running one continues; if it cannot, the core with the least modelled time, then the program. A schedule
-is the decisions that differ from that, the preemptions. So its text is short, and any part of it is also a schedule.
+By default, the running one continues; if it cannot, the core with the least modeled time, then the program. A schedule
+lists the decisions that differ from that, the preemptions. So its text is short, and any part of it is also a schedule.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final, NamedTuple, Protocol
 
 DEFAULT, RANDOM, STEPS = "default", "random:", "steps:"
 PATIENCE: Final = 2000
-"""This many steps in a row a loop that polls may make before another one has a turn."""
+"""Maximum consecutive steps of a polling loop before another one gets a turn."""
 MAX_CHOICES: Final = 10_000
-"""This many steps of a run can be preempted by a search; of longer runs, the first ones."""
+"""Number of steps of a run that a search may preempt; in longer runs, the first ones."""
 DENSITIES: Final = (2, 4, 8, 16, 32, 64)
-"""A random schedule preempts at one of this many steps; which, its seed decides: few preemptions find some mistakes
-sooner, many find others.
+"""A random schedule preempts at one in this many steps, chosen by its seed: few preemptions find some mistakes sooner,
+many find others.
 
 Source: Burckhardt and others, A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS 2010), 2,
 for few preemptions at drawn steps,
@@ -32,7 +32,7 @@ class BadScheduleError(ValueError):
 
 
 class Preemption(NamedTuple):
-    """At a step, a different one continues than by default."""
+    """At a step, another one continues instead of the default."""
 
     step: int
     actor: str
@@ -53,11 +53,11 @@ class Choice(NamedTuple):
 
     @property
     def is_preemption(self) -> bool:
-        """Whether a different one continued than by default."""
+        """Whether another one than the default continued."""
         return self.chosen != self.default
 
     def others(self) -> Iterator[Preemption]:
-        """The preemptions that the step allows."""
+        """Return the preemptions that the step allows."""
         return (Preemption(self.step, actor) for actor in self.ready if actor != self.default)
 
     def __str__(self) -> str:
@@ -66,17 +66,17 @@ class Choice(NamedTuple):
 
 
 Place = tuple[str, str]
-"""Where a preemption is, and who continues: the same in each round of a loop."""
+"""Place of a preemption, and who continues: the same in each iteration of a loop."""
 
 
 def deeper(runs: Sequence[Sequence[Choice]], most: int, wanted: Container[str] = ()) -> list[list[Preemption]]:
-    """The orders with one more preemption than each of these runs, after its last one.
+    """Return the orders with one more preemption than each of these runs, after its last one.
 
     Called with the run without preemptions, then with all runs of its orders, and so on, it enumerates all orders by
     number of preemptions. Orders at new places come first.
 
     Args:
-        runs: The steps of each.
+        runs: The steps of each run.
         most: Maximum number of returned orders.
         wanted: ``file:line`` of likely places; orders preempted elsewhere come last.
 
@@ -105,12 +105,12 @@ class Policy(Protocol):
     """Decides each step."""
 
     def choose(self, step: int, ready: Sequence[str], default: str) -> str:
-        """Who continues.
+        """Choose who continues.
 
         Args:
-            step: Counts the steps at which more than one could, from 1.
-            ready: Those who could.
-            default: The default one of them.
+            step: Number of the step, counting from 1 those where more than one could continue.
+            ready: Those who can continue.
+            default: The default among them.
         """
 
 
@@ -127,7 +127,7 @@ class Steps:
 
 
 class Random:
-    """Preemptions that a seed draws, the same on every machine."""
+    """Preemptions drawn from a seed, the same on every machine."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - repeatable
@@ -141,7 +141,7 @@ class Random:
 
 
 def parse(text: str) -> Policy:
-    """The policy of HBRT_SCHEDULE.
+    """Return the policy of HBRT_SCHEDULE.
 
     Raises:
         BadScheduleError: it is not a schedule.
@@ -158,7 +158,7 @@ def parse(text: str) -> Policy:
 
 
 def text_of(preemptions: Sequence[Preemption]) -> str:
-    """What ``parse`` reads."""
+    """Format as text that ``parse`` reads."""
     return STEPS + ",".join(map(str, preemptions)) if preemptions else DEFAULT
 
 
@@ -174,12 +174,12 @@ def _preemption(word: str, text: str) -> Preemption:
 def shrunk(
     preemptions: Sequence[Preemption], fails: Callable[[Sequence[Preemption]], bool], most: int
 ) -> list[Preemption]:
-    """A smaller list that still fails: halves, quarters and so on are removed as long as it does (delta debugging).
+    """Return a smaller list that still fails: remove halves, quarters and so on as long as it does (delta debugging).
 
     Args:
         preemptions: A list that fails.
         fails: Runs a list.
-        most: How often ``fails`` is called at most.
+        most: Maximum number of calls of ``fails``.
 
     Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (IEEE Transactions on Software
     Engineering 28, 2002), algorithm ddmin, https://www.st.cs.uni-saarland.de/papers/tse2002/

@@ -1,4 +1,4 @@
-"""The checks of HBRT_CHECK: what each one watches, and the encoding of their names as a number. Pure.
+"""The checks of HBRT_CHECK: what each one watches, and their encoding as a number. Pure.
 
 The checks of a program and of its board are in the mailbox, where the cores read them.
 """
@@ -18,9 +18,9 @@ class Check(IntFlag):
     LAYOUT = 8
     RACE = 16
     ADVICE = 32
-    """Reports uses that are right, and that may cost something on a real board."""
+    """Reports correct uses that may be costly on a real board."""
     HOOKS = 64
-    """Finds nothing either: the core injects faults that are due, and records the calls of programs that want it."""
+    """Also finds nothing: the core injects due faults, and records the calls of programs that request it."""
     FAIL_FAST = 128
     """Finds nothing by itself: an op ends at the first mistake that a core finds in it."""
 
@@ -39,7 +39,7 @@ def check_words() -> list[str]:
 
 
 def checks_of(words: Collection[str]) -> Check:
-    """The checks that the words of HBRT_CHECK turn on; words about the consequence of a finding turn on none."""
+    """Return the checks enabled by the words of HBRT_CHECK; words about the consequence of a finding enable none."""
     found = Check(0)
     for word in words:
         found |= _WORDS.get(word, Check(0))
@@ -47,13 +47,13 @@ def checks_of(words: Collection[str]) -> Check:
 
 
 _WITHOUT_CORES = {
-    Check.MEMORY: "memory looks at the blocks of tasks and at what is freed, not into ops",
-    Check.COHERENCE: "coherence names bytes that miss a CLEAN when a task is submitted, whether an op uses them or not",
-    Check.DMA: "dma looks at nothing",
-    Check.FAIL_FAST: "fail-fast ends no op",
+    Check.MEMORY: "memory checks the blocks of tasks and freed memory, not inside ops",
+    Check.COHERENCE: "coherence reports bytes that lack a CLEAN when a task is submitted, even if no op uses them",
+    Check.DMA: "dma checks nothing",
+    Check.FAIL_FAST: "fail-fast does not end ops",
 }
 
 
 def without_cores(checks: int) -> str:
-    """Clauses about what checks miss if the cores do not watch a program; empty for checks that miss nothing."""
+    """Return clauses about what checks miss if the cores do not watch a program; none for checks that miss nothing."""
     return "; ".join(clause for check, clause in _WITHOUT_CORES.items() if check & checks)

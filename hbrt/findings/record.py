@@ -1,8 +1,8 @@
 """One record for every finding: the problem, its severity, and its places. Pure.
 
 A place is one side of a mistake: the allocation and the free, the op and the caller. Its unknown parts are None.
-Two findings with one fingerprint are the same mistake: the same kind at the same lines, or, where no line is known, the
-same sentence.
+Findings with equal fingerprints are the same mistake: the same kind at the same lines or, if no line is known, with the
+same message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error.
+    """Severity of a finding: an error makes results wrong, a warning costs resources or hides an error.
 
     Advice names a cost that a real board may have; it does not make a program fail.
     """
@@ -27,8 +27,8 @@ class FindingKind(NamedTuple):
     """The properties that all findings of a kind share.
 
     Attributes:
-        severity: How bad it is.
-        is_programs: Whether a program makes the mistake; else it is about the board or its image.
+        severity: Its severity.
+        is_programs: Whether a program makes the mistake; otherwise it concerns the board or its image.
         is_reported_at_once: Whether the program that makes the mistake reports it itself, at once.
     """
 
@@ -81,11 +81,11 @@ KINDS: Final = {
 
 _ADDRESSES: Final = frozenset({"phy_addr", "block"})
 CALLED_FROM: Final = " (called from "
-"""In the site of a place: before the lines of its callers."""
+"""In the site of a place: precedes the lines of its callers."""
 
 
 def lines_of(site: str) -> list[str]:
-    """The lines of a site, each ``file:line``: its own first, then those of its callers."""
+    """Return the lines of a site, each ``file:line``: its own first, then its callers'."""
     main, _, callers = site.partition(CALLED_FROM)
     directory, slash, _ = main.rpartition("/")
     found = [one for one in callers.removesuffix(")").split(", ") if one]
@@ -93,7 +93,7 @@ def lines_of(site: str) -> list[str]:
 
 
 def site_bytes(site: str, most: int) -> bytes:
-    """A site as UTF-8 of at most this many bytes; its outermost callers are cut first, then its start."""
+    """Encode a site as UTF-8 of at most this many bytes; drops its outermost callers first, then its start."""
     raw = site.encode("utf-8", "replace")
     while len(raw) > most and CALLED_FROM.encode() in raw:
         shorter, comma, _ = raw.rpartition(b", ")
@@ -105,16 +105,16 @@ class Place(NamedTuple):
     """One side of a finding.
 
     Attributes:
-        what: Its part: "allocated", "op", "submitted".
+        what: Its role: "allocated", "op", "submitted".
         site: ``file:line`` of the code, and under checks the lines of its callers; see ``lines_of``.
         client: Id of the program's lease.
         core: Index of the core.
         cmd: Command number.
         op: Name of the op.
         task: Handle of the task.
-        phy_addr: First byte of concern.
-        size_bytes: How many bytes from there.
-        block: Physical address of the block that holds them.
+        phy_addr: First byte concerned.
+        size_bytes: Number of bytes from there.
+        block: Physical address of the block that contains them.
         block_bytes: Its size.
     """
 
@@ -131,7 +131,7 @@ class Place(NamedTuple):
     block_bytes: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Its known parts, by name."""
+        """Return its known parts by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
@@ -156,13 +156,13 @@ class Finding(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """Its severity."""
         return KINDS[self.kind].severity
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that are equal for findings of the same mistake."""
-        import hashlib  # loaded by programs with a mistake alone
+        """16 hexadecimal digits, equal for findings of the same mistake."""
+        import hashlib  # loaded only by programs with a mistake
 
         sites = [(place.what, place.site, place.cmd) for place in self.places if place.site]
         raw = repr((self.kind, sites or self.text)).encode("utf-8", "replace")
@@ -174,11 +174,11 @@ class Finding(NamedTuple):
         return self.severity is not Severity.ADVICE and self.kind != "injected"
 
     def again(self, later: Finding) -> Finding:
-        """This finding merged with a later occurrence: the later message, and the total count."""
+        """Merge this finding with a later occurrence: the later message, and the total count."""
         return later._replace(times=self.times + later.times)
 
     def as_dict(self) -> dict[str, Any]:
-        """All its parts as plain data, as ``hbrt status --json`` prints them."""
+        """Return all its parts as plain data, as printed by ``hbrt status --json``."""
         return {
             "kind": self.kind,
             "text": self.text,
@@ -192,7 +192,7 @@ class Finding(NamedTuple):
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Each mistake once, over all programs: its last message and its count; the latest one last."""
+    """Return each mistake once, over all programs: its last message and its count; the latest one last."""
     known: dict[str, Finding] = {}
     for found in findings:
         before = known.pop(found.fingerprint, None)
@@ -201,7 +201,7 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def finding_of(data: dict[str, Any]) -> Finding:
-    """Finding from plain data, as ``Finding.as_dict`` makes it.
+    """Create a finding from plain data, as returned by ``Finding.as_dict``.
 
     Raises:
         ValueError: it is not a finding.
@@ -223,5 +223,5 @@ def finding_of(data: dict[str, Any]) -> Finding:
 
 
 def place_in_hex(place: dict[str, Any]) -> dict[str, Any]:
-    """A place as ``Place.as_dict`` makes it, with its addresses as the sentences have them: "0x8221c000"."""
+    """Return a place like ``Place.as_dict``, with addresses formatted as in messages: "0x8221c000"."""
     return {name: f"{value:#x}" if name in _ADDRESSES else value for name, value in place.items()}

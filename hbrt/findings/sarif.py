@@ -1,4 +1,4 @@
-"""Findings as a SARIF log, which tools for code review read. Pure.
+"""Findings as a SARIF log, for code review tools. Pure.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) (2.1.0), 3.13 sarifLog object,
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -19,11 +19,11 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE
 
 
 def sarif_of(findings: Iterable[Finding], root: str = "") -> dict[str, Any]:
-    """A SARIF log with one run, as plain data.
+    """Return a SARIF log with one run, as plain data.
 
     Args:
         findings: Each becomes a result. Its first place with a line is the location; the others are related locations.
-        root: Directory in which files are named relative to it, as tools for code review need them.
+        root: Directory; files in it get relative names, as code review tools need.
     """
     rules = [{"id": name, "defaultConfiguration": {"level": _LEVELS[kind.severity]}} for name, kind in KINDS.items()]
     return {
@@ -55,7 +55,7 @@ def _result(found: Finding, root: str) -> dict[str, Any]:
 
 
 def _lines(found: Finding) -> Iterator[tuple[str, str]]:
-    """The lines of a finding, and the part of each."""
+    """Yield the lines of a finding, and the role of each."""
     for place in found.places:
         own, *callers = lines_of(place.site or "")
         yield place.what, own
@@ -64,7 +64,7 @@ def _lines(found: Finding) -> Iterator[tuple[str, str]]:
 
 
 def _location(site: str, root: str) -> dict[str, Any] | None:
-    """A line as a location; None for an unknown line, and for a program without a file."""
+    """Return a line as a location; None for an unknown line, or a program without a file."""
     file, _, line = site.rpartition(":")
     if not file or file.startswith("<") or not line.isdecimal() or not int(line):
         return None

@@ -1,4 +1,4 @@
-"""Findings as text for people, a line each. Pure."""
+"""Findings as human-readable text, one per line. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 from hbrt.findings.record import Finding, Place
 
 MAX_PLACES = 8
-"""The most places of one kind that the sentence of a finding names."""
+"""Maximum number of places of one kind in a finding's message."""
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things: ``1 block``, ``2 blocks``."""
+    """Format a count: ``1 block``, ``2 blocks``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def allocated_at(blocks: tuple[Place, ...]) -> str:
-    """Sentence on where blocks were allocated, with a space before it; empty where no line is known.
+    """Return a sentence on where blocks were allocated, with a leading space; empty if no line is known.
 
-    For several blocks of one line it gives their number, their bytes in all, and the first address.
+    For several blocks from one line it gives their number, total bytes and first address.
     """
 
     def of_line(site: str, there: list[Place]) -> str:
@@ -33,7 +33,7 @@ def allocated_at(blocks: tuple[Place, ...]) -> str:
 
 
 def submitted_at(tasks: tuple[Place, ...]) -> str:
-    """Like ``allocated_at``, on where tasks were submitted."""
+    """Like ``allocated_at``, for where tasks were submitted."""
     return _by_line("Submitted", tasks, lambda site, there: f"{site} ({len(there)} of command {there[0].cmd or 0:#x})")
 
 
@@ -51,21 +51,21 @@ def _by_line(did: str, places: tuple[Place, ...], of_line: Callable[[str, list[P
 
 
 def line_of(found: Finding) -> str:
-    """``kind: sentence``, and the number of times when it is above 1."""
+    """Format as ``kind: message``, with the number of times if above 1."""
     often = "" if found.times == 1 else f" (found {found.times} times; this is the last)"
     return f"{found.kind}: {found.text}{often}"
 
 
 def stderr_line_of(found: Finding) -> str:
-    """Like ``line_of``, for standard error, where other libraries write, too."""
+    """Like ``line_of``, for standard error, where other libraries also write."""
     return f"hbrt: {found.severity}: {line_of(found)}"
 
 
 def stamped_line_of(found: Finding) -> str:
-    """Like ``line_of``, after the time of day."""
+    """Like ``line_of``, preceded by the time of day."""
     return f"{time.strftime('%H:%M:%S', time.localtime(found.time))} {line_of(found)}"
 
 
 def log_line_of(found: Finding) -> str:
-    """Like ``line_of``, for the board's log: after the severity as the log's level."""
+    """Like ``line_of``, for the board's log: preceded by the severity as log level."""
     return f"{found.severity.upper()} {line_of(found)}"

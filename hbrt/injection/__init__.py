@@ -1,1 +1,1 @@
-"""Fault injection: which faults occur on a board, and when. Rules only; the daemon and the cores carry them out."""
+"""Fault injection: which faults occur on a board, and when. Only rules; the daemon and the cores carry them out."""

@@ -1,7 +1,7 @@
 """A fault as text, as data, and as a counter that determines when it is due. Pure.
 
 ``kill-core core=1 call=3`` kills core 1 in its third call from now on. Each core counts its own
-ops, the daemon allocations. ``chance=0.1 seed=7`` draws at each call instead, repeatably.
+ops, the daemon allocations. ``chance=0.1 seed=7`` instead draws randomly at each call, reproducibly.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ CORE_ACTIONS: Final = {
     "kill-core": "the core's process dies in the call",
     "hang-core": "the call does not end",
     "delay": "the op starts ms milliseconds late",
-    "fail-copy": "the op's next iDMA copy is refused, with IDMA_ERR_BAD_TRANSFER",
+    "fail-copy": "the op's next iDMA copy is refused with IDMA_ERR_BAD_TRANSFER",
 }
 ACTIONS: Final = {
     **CORE_ACTIONS,
-    "refuse-alloc": "the allocation is refused, with HB_SYS_OUT_OF_MEMORY",
+    "refuse-alloc": "the allocation is refused with HB_SYS_OUT_OF_MEMORY",
     "lose-relay": "the board's relay dies at once",
 }
 _WHEN: Final = ("call", "times", "chance", "seed")
@@ -27,28 +27,28 @@ WORDS: Final = {
     "refuse-alloc": _WHEN,
     "lose-relay": (),
 }
-"""Of each action: another word would have no effect, or keep the fault from ever coming."""
+"""Words allowed for each action: others would have no effect, or keep the fault from ever occurring."""
 MAX_CORE: Final = 63
 MAX_CALL: Final = 1 << 31
 _DEFAULT_MS = 100.0
 
 
 class BadFaultError(ValueError):
-    """A text that is not a fault; the message gives the error and the choices."""
+    """A text is not a fault; the message names the error and the choices."""
 
 
 class Fault(NamedTuple):
-    """The fault, and its time.
+    """A fault, and when it occurs.
 
     Attributes:
-        action: Of ACTIONS.
-        core: Which core carries it out.
+        action: One of ACTIONS.
+        core: The core that carries it out.
         call: The first call at which it may occur, from 1.
         times: Maximum number of occurrences.
         cmd: Only calls of this command count; -1 for all.
-        ms: How long a delay is.
-        chance: Of each call; 1 for every one.
-        seed: For the drawing.
+        ms: Length of a delay.
+        chance: Probability per call; 1 for every call.
+        seed: Seed of the random draws.
     """
 
     action: str
@@ -74,31 +74,29 @@ _MAX_DIGITS: Final = 32
 
 
 def parse(text: str) -> Fault:
-    """A fault from text such as ``kill-core core=1 call=3``.
+    """Parse a fault such as ``kill-core core=1 call=3``.
 
     Raises:
-        BadFaultError: it has no action, or an invalid word.
+        BadFaultError: no action, or an invalid word.
     """
     action, *words = text.split() or [""]
     if action not in ACTIONS:
-        hint = " Put a fault and its words between quotation marks, as 'kill-core core=1'." if "=" in action else ""
-        raise BadFaultError(f"{action!r} is not a fault; there are {', '.join(ACTIONS)}.{hint}")
+        hint = " Put a fault and its words in quotation marks, as in 'kill-core core=1'." if "=" in action else ""
+        raise BadFaultError(f"Unknown fault {action!r}; known: {', '.join(ACTIONS)}.{hint}")
     values: dict[str, Any] = {}
     for word in words:
         name, _, raw = word.partition("=")
         if name not in Fault._fields[1:]:
-            raise BadFaultError(
-                f"{word!r} is not a word of a fault; there are {', '.join(Fault._fields[1:])}, as call=3."
-            )
+            raise BadFaultError(f"Unknown fault word {word!r}; known: {', '.join(Fault._fields[1:])}, as in call=3.")
         if name not in WORDS[action]:
-            takes = f"takes {', '.join(WORDS[action])}" if WORDS[action] else "comes at once, and takes no word"
+            takes = f"takes {', '.join(WORDS[action])}" if WORDS[action] else "occurs at once and takes no words"
             raise BadFaultError(f"{action!r} does not take {name!r}: it {takes}.")
         if len(raw) > _MAX_DIGITS:
             raise BadFaultError(f"Invalid {name}: its number has {len(raw)} characters; at most {_MAX_DIGITS}.")
         try:
             values[name] = float(raw) if name in {"ms", "chance"} else int(raw, 0)
         except ValueError:
-            raise BadFaultError(f"{word!r} has no number behind the equals sign.") from None
+            raise BadFaultError(f"{word!r} has no number after the equals sign.") from None
     fault = Fault(action, **values)
     return _checked(fault)
 
@@ -115,7 +113,7 @@ def _checked(fault: Fault) -> Fault:
     for name, (least, most) in limits.items():
         value = getattr(fault, name)
         if not least <= value <= most:
-            raise BadFaultError(f"{name}={value} is out of range: write {least} to {most}.")
+            raise BadFaultError(f"{name}={value} is out of range: use {least} to {most}.")
     return fault
 
 

@@ -1,10 +1,10 @@
-"""The layout of parameter structures: one description for every kind of declaration, and its problems.
+"""The layout of parameter structures: one description for every kind of declaration, and checks.
 
-`structure` has the description; `ctypes_class`, `numpy_dtype` and `c_declaration` make one; `rules` finds what two
-sides would read differently. No board and no socket.
+`structure` defines the description; `ctypes_class`, `numpy_dtype` and `c_declaration` create one; `rules` finds what
+the two sides would read differently. Needs neither a board nor a socket.
 """
 
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx")
-"""Ends of the names of files that are read as C++."""
+"""File name suffixes read as C++."""
 C_SUFFIXES = (".c", ".h", *CPP_SUFFIXES)
-"""Ends of the names of files that have C declarations."""
+"""File name suffixes of C declarations."""

@@ -1,7 +1,7 @@
-"""The description of a C declaration, as libclang lays it out for the ARM.
+"""The description of a C declaration, as laid out by libclang for ARM.
 
-The DSP is a 32-bit Xtensa. Its C types are those of the ARM, with the same alignment, but for ``long``, what is made of
-it (``size_t``), ``long double`` and pointers: 4, 4, 8 and 4 bytes.
+The DSP is a 32-bit Xtensa. Its C types match ARM's, with the same alignment, except ``long``, types based on it
+(``size_t``), ``long double`` and pointers: 4, 4, 8 and 4 bytes.
 
 Source: LLVM, XtensaTargetInfo, https://github.com/llvm/llvm-project/blob/main/clang/lib/Basic/Targets/Xtensa.h
 """
@@ -22,7 +22,7 @@ from hbrt.layout.structure import Bits, Field, FieldKind, LayoutError, Structure
 
 DSP_LONG_BYTES = 4
 
-_PRELUDE = Path("/hbrt/fixed_width_types.h")  # given to libclang as text
+_PRELUDE = Path("/hbrt/fixed_width_types.h")  # passed to libclang as text
 _PRELUDE_TEXT = """
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
@@ -47,10 +47,10 @@ typedef __WCHAR_TYPE__ wchar_t;
 #define false 0
 #endif
 """
-"""What standard headers declare: the sizes are the same wherever these lie."""
+"""Declarations of standard headers: the sizes are the same on every system."""
 
 _ARGUMENTS = ("-target", "aarch64-linux-gnu", "-nostdinc", "-include", str(_PRELUDE))
-_KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing: a header that is not there ends nothing
+_KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing: continue after a missing header
 
 _SIGNED = {TypeKind.SCHAR, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.LONGLONG, TypeKind.INT128}
 _UNSIGNED = {TypeKind.UCHAR, TypeKind.USHORT, TypeKind.UINT, TypeKind.ULONG, TypeKind.ULONGLONG, TypeKind.UINT128}
@@ -79,7 +79,7 @@ _NOT_FOUND = "' file not found"
 
 
 class _Error(NamedTuple):
-    """An error that libclang found."""
+    """An error reported by libclang."""
 
     file: str
     line: int
@@ -90,18 +90,18 @@ class _Error(NamedTuple):
 
 
 def of_declaration(file: Path, name: str, include: Sequence[Path] = (), define: Sequence[str] = ()) -> Structure:
-    """The description of a struct or union of a C or C++ file.
+    """Describe a struct or union of a C or C++ file.
 
     Missing headers are ignored: fixed-width types, ``size_t`` and ``bool`` are known without any.
 
     Args:
         file: The file; its suffix says whether it is C++.
         name: Tag or typedef.
-        include: More directories to search for headers, besides the file's own.
+        include: Directories to search for headers, in addition to the file's own.
         define: Macros, as ``NAME`` or ``NAME=VALUE``.
 
     Raises:
-        LayoutError: there is no such structure, or its declaration has an error; gives the line.
+        LayoutError: no such structure, or its declaration has an error; names the line.
         OSError: the file cannot be read.
     """
     unit = parse(file, include, define, options=cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES)
@@ -109,8 +109,8 @@ def of_declaration(file: Path, name: str, include: Sequence[Path] = (), define: 
 
 
 def parse(file: Path, include: Sequence[Path] = (), define: Sequence[str] = (), *, options: int = 0) -> Any:
-    """A C or C++ file as libclang has it; arguments and errors as for ``of_declaration``."""
-    file.open("rb").close()  # libclang's own error has no reason
+    """Parse a C or C++ file with libclang; arguments and errors as for ``of_declaration``."""
+    file.open("rb").close()  # libclang's own error gives no reason
     language = ("c++", "gnu++17") if file.suffix.lower() in CPP_SUFFIXES else ("c", "gnu17")
     arguments = [*_ARGUMENTS, "-x", language[0], f"-std={language[1]}"]
     arguments += [f"-I{directory}" for directory in include] + [f"-D{macro}" for macro in define]
@@ -119,7 +119,7 @@ def parse(file: Path, include: Sequence[Path] = (), define: Sequence[str] = (), 
             str(file), arguments, unsaved_files=[(str(_PRELUDE), _PRELUDE_TEXT)], options=options | _KEEP_GOING
         )
     except cindex.TranslationUnitLoadError:
-        raise LayoutError(f"{file} cannot be read as {language[0].upper()}.") from None
+        raise LayoutError(f"Cannot read {file} as {language[0].upper()}.") from None
 
 
 class Reader:
@@ -137,37 +137,37 @@ class Reader:
         self._errors = [error for error in errors if error.text not in missing]
 
     def structure(self, file: Path, name: str) -> Structure:
-        """The structure of that name."""
+        """Return the structure with that name."""
         named = dict(_declared(self._root))
         if name in named:
             return self.described(named[name], name)
         near = difflib.get_close_matches(name, named, 3) or sorted(named)[:8]
-        known = f"It has {', '.join(near)}." if named else "It has none at all."
+        known = f"It has {', '.join(near)}." if named else "It declares none."
         raise LayoutError(f"{file} declares no struct or union {name!r}. {known}{self._reasons()}")
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was read: no errors, and no missing headers other than the language's own."""
+        """Whether everything was read: no errors, and no missing headers except the language's own."""
         return not self._missing and not self._errors
 
     def described(self, record: Any, name: str) -> Structure:
-        """The structure that a cursor declares."""
+        """Return the structure declared by a cursor."""
         self._refuse_errors_in(record)
         children = list(record.get_children())
         if any(child.kind == CursorKind.CXX_BASE_SPECIFIER or child.is_virtual_method() for child in children):
             raise LayoutError(f"{_site(record)}: {name} has a base class or virtual functions: declare a plain struct.")
-        # Where a field's type is in error, libclang lays nothing out; the type's own declaration says why.
+        # If a field's type has an error, libclang computes no layout; the type's own declaration says why.
         cursors = list(record.type.get_fields()) or [one for one in children if one.kind == CursorKind.FIELD_DECL]
-        # A bit field without a name is padding.
+        # An unnamed bit field is padding.
         fields = tuple(self._field(cursor) for cursor in cursors if cursor.spelling or not cursor.is_bitfield())
         size = record.type.get_size()
         if not fields or size <= 0:
-            raise LayoutError(f"{_site(record)}: {name} has no fields of a known size.{self._reasons()}")
+            raise LayoutError(f"{_site(record)}: {name} has no fields of known size.{self._reasons()}")
         is_union = record.kind == CursorKind.UNION_DECL
         return Structure(name, size, record.type.get_align(), fields, is_union, _site(record))
 
     def _field(self, cursor: Any) -> Field:
-        name = cursor.spelling if cursor.spelling.isidentifier() else ""  # else a text of libclang's: it is anonymous
+        name = cursor.spelling if cursor.spelling.isidentifier() else ""  # otherwise it is anonymous
         type_, shape = cursor.type, []
         while True:
             for typedef in _typedefs(type_):
@@ -180,13 +180,13 @@ class Reader:
         word = type_.spelling.replace("const ", "").replace("volatile ", "")
         if kind not in _KINDS:
             raise LayoutError(
-                f"{_site(cursor)}: {name} is of type {word}, which an ARM program does not have: use an integer or a "
-                "float of a fixed width, or an array of them."
+                f"{_site(cursor)}: {name} has type {word}, which ARM programs do not support: use an integer or a "
+                "float of fixed width, or an array of them."
             )
         nested = None
         if kind == TypeKind.RECORD:
             nested = self.described(real.get_declaration(), word)
-            if "(" in word:  # it has no name, and libclang puts its line there
+            if "(" in word:  # anonymous: libclang puts its line there
                 word = "union" if nested.is_union else "struct"
         is_signed = kind in _SIGNED if _KINDS[kind] == FieldKind.INTEGER else None
         first, size, bits = cursor.get_field_offsetof(), real.get_size(), None
@@ -214,18 +214,18 @@ class Reader:
                 raise LayoutError(f"{error}.{self._headers()}")
 
     def _reasons(self) -> str:
-        """Possible reasons for a missing declaration, as sentences with a leading space."""
+        """Return possible reasons for a missing declaration, as sentences with a leading space."""
         first = f" The first error: {self._errors[0]}." if self._errors else ""
         return first + self._headers()
 
     def _headers(self) -> str:
         if not self._missing:
             return ""
-        return f" Headers that were not found: {', '.join(self._missing)}; name their directories with -I."
+        return f" Missing headers: {', '.join(self._missing)}; give their directories with -I."
 
 
 def _declared(scope: Any) -> Iterator[tuple[str, Any]]:
-    """The structs and unions of a scope: each name, tag or typedef, and the definition."""
+    """Yield the structs and unions of a scope: each name, tag or typedef, and the definition."""
     for cursor in scope.get_children():
         if cursor.kind in _RECORDS and cursor.is_definition() and cursor.spelling.isidentifier():
             yield cursor.spelling, cursor
@@ -238,7 +238,7 @@ def _declared(scope: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _typedefs(type_: Any) -> Iterator[Any]:
-    """The declarations of the names that stand for a type."""
+    """Yield the declarations of a type's names."""
     declaration = type_.get_declaration()
     while declaration.kind in _NAMES:
         yield declaration
@@ -248,7 +248,7 @@ def _typedefs(type_: Any) -> Iterator[Any]:
 def _type_kind(type_: Any) -> TypeKind | None:
     try:
         return type_.kind
-    except ValueError:  # a kind that this libclang's Python half does not name, such as _Float16
+    except ValueError:  # a kind unknown to libclang's Python bindings, such as _Float16
         return None
 
 

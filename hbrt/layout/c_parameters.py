@@ -1,8 +1,7 @@
-"""The structures in which a C program fills the input block of a call: from its source, as read by libclang.
+"""The structures with which a C program fills the input block of a call, found in its source by libclang.
 
-A call names its block, as in ``hbDSPRpc(&task, &mem, ...)``. The structures are those to which the program makes a
-pointer of ``mem.virAddr``, and those that it copies there: by a declaration, an assignment, a cast, an argument or
-memcpy.
+A call names its block, as in ``hbDSPRpc(&task, &mem, ...)``. The structures are those to which the program converts
+``mem.virAddr``, and those that it copies there: by a declaration, an assignment, a cast, an argument or memcpy.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hbrt.layout.c_declaration import Reader, parse
 from hbrt.layout.structure import LayoutError, Structure
 
 _CALL: Final = "hbDSPRpc"
-_INPUT: Final = 1  # which argument of it
+_INPUT: Final = 1  # which of its arguments
 _ADDRESS: Final = "virAddr"
 _COPIES: Final = {"memcpy", "memmove", "__builtin_memcpy", "__builtin_memmove"}
 _WRAPPERS = {CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.UNARY_OPERATOR}
@@ -31,24 +30,24 @@ _MAKERS = {
     CursorKind.CXX_FUNCTIONAL_CAST_EXPR,
     CursorKind.VAR_DECL,
 }
-"""What may stand between an address and the pointer that a program makes of it."""
+"""What may appear between an address and the resulting pointer."""
 _Block: TypeAlias = tuple[str, str]
-"""The declaration of a variable or field, and, of an element of an array, its text."""
+"""The declaration of a variable or field and, for an array element, its text."""
 
 
 def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
-    """The structures in the input block of the call at a line, except those that the runtime declares.
+    """Return the structures in the input block of the call at a line, except the runtime's own.
 
     Args:
         file: The source, in C or C++.
-        line: Where it calls hbDSPRpc.
+        line: Line of the hbDSPRpc call.
         runtime: The folder of the runtime's headers.
 
     Returns:
         The structures; empty if the source does not show them or is incomplete.
 
     Raises:
-        LayoutError: a structure cannot be given to a DSP; says why.
+        LayoutError: a structure cannot be passed to a DSP; says why.
         OSError: the file cannot be read.
     """
     unit = parse(file, [runtime])
@@ -75,7 +74,7 @@ def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
 
 
 def _visit(root: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Each cursor with its ancestors, a list that the next step changes; a long chain of ``else if`` is deep."""
+    """Yield each cursor with its ancestors, a list that the next step changes; long ``else if`` chains are deep."""
     left, above = [(root, 0)], list[Any]()
     while left:
         cursor, depth = left.pop()
@@ -86,7 +85,7 @@ def _visit(root: Any) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def _blocks_of(call: Any, file: str, line: int) -> set[_Block]:
-    """The input block of a call, if it is at that line."""
+    """Return the input block of a call, if it is at that line."""
     start, end, given = call.extent.start, call.extent.end, list(call.get_arguments())
     is_here = str(start.file) == file and start.line <= line <= end.line
     block = _block(given[_INPUT]) if is_here and len(given) > _INPUT else None
@@ -94,7 +93,7 @@ def _blocks_of(call: Any, file: str, line: int) -> set[_Block]:
 
 
 def _block(cursor: Any) -> _Block | None:
-    """The target of an expression, without ``&``, ``*`` and parentheses."""
+    """Return the target of an expression, without ``&``, ``*`` and parentheses."""
     text = ""
     while cursor is not None and cursor.kind in {*_WRAPPERS, CursorKind.ARRAY_SUBSCRIPT_EXPR}:
         if cursor.kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
@@ -105,7 +104,7 @@ def _block(cursor: Any) -> _Block | None:
 
 
 def _uses(address: Any, above: list[Any]) -> list[tuple[_Block, Any]]:
-    """The block at the address, and the structure that the program fills it as, if any."""
+    """Return the block at the address, and the structure that the program fills it with, if any."""
     base = next(address.get_children(), None)
     block = None if base is None else _block(base)
     type_ = _pointed(address, above)
@@ -113,7 +112,7 @@ def _uses(address: Any, above: list[Any]) -> list[tuple[_Block, Any]]:
 
 
 def _pointed(address: Any, above: list[Any]) -> Any:
-    """The structure as which the program accesses an address, or which it copies there; None if there is none."""
+    """Return the structure as which the program accesses an address, or that it copies there; None if there is none."""
     inner = address
     for outer in reversed(above):
         if outer.kind == CursorKind.CALL_EXPR:
@@ -129,7 +128,7 @@ def _pointed(address: Any, above: list[Any]) -> Any:
 
 
 def _structure(cursor: Any) -> Any:
-    """The structure that an argument points to, ignoring casts."""
+    """Return the structure that an argument points to, ignoring casts."""
     type_ = _pointee(cursor)
     while type_ is None and cursor.kind in _MAKERS and (cursor := next(cursor.get_children(), None)) is not None:
         type_ = _pointee(cursor)
@@ -137,7 +136,7 @@ def _structure(cursor: Any) -> Any:
 
 
 def _pointee(cursor: Any) -> Any:
-    """The structure that an expression or a variable points to, if any."""
+    """Return the structure that an expression or variable points to, if any."""
     pointer = cursor.type.get_canonical()
     if pointer.kind != TypeKind.POINTER or pointer.get_pointee().kind != TypeKind.RECORD:
         return None

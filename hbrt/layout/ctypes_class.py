@@ -1,7 +1,7 @@
 """The description of a ``ctypes.Structure`` or ``ctypes.Union``. Pure.
 
-ctypes keeps the size and the sign of an integer, not its C type: ``c_long`` and ``c_int64`` are one class on a 64-bit
-machine. So a ``long`` is visible only in a C declaration.
+ctypes keeps the size and signedness of an integer, not its C type: ``c_long`` and ``c_int64`` are the same class on a
+64-bit machine. So a ``long`` is visible only in a C declaration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS = {
     "Z": ("wchar_t *", FieldKind.POINTER, DSP_POINTER_BYTES),
     "O": ("PyObject *", FieldKind.POINTER, DSP_POINTER_BYTES),
 }
-"""ctypes' letter of a type that is not an integer: C type, kind, bytes on the DSP where these are others."""
+"""ctypes letter of a non-integer type -> C type, kind, and bytes on the DSP if different."""
 
 _AGGREGATES = (ctypes.Structure, ctypes.Union)
 _BIG_ENDIAN = (ctypes.BigEndianStructure, ctypes.BigEndianUnion)
@@ -41,12 +41,12 @@ def of_class(
     *,
     is_known: Callable[[type[Any]], bool] = lambda _: False,
 ) -> Structure:
-    """The description of a class.
+    """Describe a class.
 
     Args:
         kind: The class.
         site: ``file:line`` of its declaration.
-        is_known: Whether both sides agree on a field's class, so that its fields can be left out.
+        is_known: Whether both sides agree on a field's class, so that its fields can be skipped.
 
     Raises:
         LayoutError: it has no fields, is big-endian, or a field's type has no equivalent in C.
@@ -57,13 +57,13 @@ def of_class(
         )
     fields = tuple(_fields(kind, is_known))
     if not fields:
-        raise LayoutError(f"{kind.__name__} has no fields: give it _fields_.")
+        raise LayoutError(f"{kind.__name__} has no fields: define _fields_.")
     is_union = issubclass(kind, ctypes.Union)
     return Structure(kind.__name__, ctypes.sizeof(kind), ctypes.alignment(kind), fields, is_union, site)
 
 
 def _fields(kind: type[Any], is_known: Callable[[type[Any]], bool]) -> Iterator[Field]:
-    """The fields, base classes first."""
+    """Yield the fields, base classes first."""
     anonymous = {name for base in kind.__mro__ for name in base.__dict__.get("_anonymous_", ())}
     for base in reversed(kind.__mro__):
         for name, type_, *width in base.__dict__.get("_fields_", ()):
@@ -103,9 +103,7 @@ def _field(name: str, type_: Any, offset: int, is_known: Callable[[type[Any]], b
         is_signed = letter.islower()
         word, kind = f"{'' if is_signed else 'u'}int{8 * size}_t", FieldKind.INTEGER
     else:
-        raise LayoutError(
-            f"{name} is of type {type_.__name__}, which no parameter structure can hold: use a C integer."
-        )
+        raise LayoutError(f"{name} has type {type_.__name__}, which parameter structures cannot hold: use a C integer.")
     return Field(name, word, kind, offset, size, is_signed, tuple(shape), nested=nested, dsp_bytes=dsp_bytes)
 
 
@@ -115,10 +113,10 @@ def _pointed_to(pointer: Any) -> str:
 
 
 def declared_at(kind: type[Any]) -> str | None:
-    """``file:line`` of a class; None if its source is unknown."""
+    """Return ``file:line`` of a class; None if its source is unknown."""
     module = sys.modules.get(kind.__module__)
     if "<locals>" not in kind.__qualname__ and getattr(module, kind.__name__, None) is not kind:
-        return None  # another module has taken this one's name
+        return None  # another module has the same name now
     try:
         return f"{inspect.getsourcefile(kind)}:{inspect.getsourcelines(kind)[1]}"
     except (OSError, TypeError):

@@ -1,4 +1,4 @@
-"""The description of a structured numpy dtype, as an op in Python reads its input block with. Pure."""
+"""The description of a structured numpy dtype, with which a Python op reads its input block. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _FLOATS = {2: "_Float16", 4: "float", 8: "double"}
 
 
 def of_dtype(dtype: np.dtype[Any], name: str, site: str | None = None) -> Structure:
-    """The description of a dtype.
+    """Describe a dtype.
 
     Args:
-        dtype: With fields.
-        name: What it is called.
+        dtype: A structured dtype.
+        name: Its name.
         site: ``file:line`` of its declaration.
 
     Raises:
-        LayoutError: it has no fields, is big-endian, or a field's type has no like in C.
+        LayoutError: it has no fields, is big-endian, or a field's type has no equivalent in C.
     """
     if not dtype.names or dtype.fields is None:
-        raise LayoutError(f"{name} is the dtype {dtype}, which has no fields: it describes no structure.")
+        raise LayoutError(f"{name} is the dtype {dtype}, which has no fields: it does not describe a structure.")
     fields = []
     for field_name in dtype.names:
         type_, offset = dtype.fields[field_name][:2]
@@ -53,6 +53,6 @@ def _field(name: str, dtype: np.dtype[Any], offset: int) -> Field:
         word, kind, shape, size = "char", FieldKind.CHARACTER, (*shape, size), 1
     else:
         raise LayoutError(
-            f"{name} is of type {element}, which no parameter structure can hold: use an integer or a float."
+            f"{name} has type {element}, which parameter structures cannot hold: use an integer or a float."
         )
     return Field(name, word, kind, offset, size, is_signed, tuple(shape), nested=nested)

@@ -1,4 +1,4 @@
-"""What is wrong with a parameter structure, and where two declarations of one differ. Pure."""
+"""Problems of a parameter structure, and differences between two declarations of one. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hbrt.layout.structure import Field, FieldKind, Hole, Structure
 
 
 class Remark(NamedTuple):
-    """One thing to say about a structure, or about two.
+    """A remark about one structure, or two.
 
     Attributes:
-        severity: An error makes one side read other values; a warning may, under other rules of a compiler.
-        kind: In a word, as "hole" or "offset".
-        field: Name of the field; empty where it is about the structure.
-        text: The sentence, with values and what to do.
-        site: ``file:line``, where it is known.
+        severity: An error makes one side read wrong values; a warning may, under different compiler rules.
+        kind: One word, such as "hole" or "offset".
+        field: Name of the field; empty if it concerns the whole structure.
+        text: The message, with values and what to do.
+        site: ``file:line``, if known.
     """
 
     severity: Severity
@@ -28,12 +28,12 @@ class Remark(NamedTuple):
     site: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """Return it as plain data."""
         return {**self._asdict(), "severity": str(self.severity)}
 
 
 def hole_sentence(hole: Hole) -> str:
-    """The sentence on a hole: where it is, and how to close it."""
+    """Return the message about a hole: where it is, and how to close it."""
     size, after = hole.size_bytes, hole.after
     where = f"before `{after.name}` (offset {after.offset})"
     if hole.before:
@@ -41,13 +41,13 @@ def hole_sentence(hole: Hole) -> str:
     each = f", and {hole.times - 1} more like it in the array" if hole.times > 1 else ""
     reserved = f"uint{8 * size}_t reserved" if size in {1, 2, 4, 8} else f"uint8_t reserved[{size}]"
     return (
-        f"{counted(size, 'byte')} of hole {where}{each}: the other side reads the same only when it "
+        f"{counted(size, 'byte')} of padding {where}{each}: the other side reads the same only if it "
         f"is compiled with the same rules. Put the {after.element_bytes}-byte fields first, or add `{reserved}`."
     )
 
 
 def remarks_on(structure: Structure) -> list[Remark]:
-    """What to say about one structure: what the DSP reads otherwise than the ARM, and what compilers may change."""
+    """Yield remarks on one structure: what the DSP reads differently from ARM, and what compilers may change."""
     remarks = [remark for leaf in structure.leaves() for remark in _type_remarks(leaf, leaf.site or structure.site)]
     for hole in structure.holes():
         site = hole.after.site or structure.site
@@ -72,23 +72,23 @@ def _type_remarks(field: Field, site: str | None) -> Iterator[Remark]:
         text = f"has {field.element_bytes} bytes on the ARM and {field.dsp_bytes} on the DSP. Use {use}."
         yield remark(Severity.ERROR, "size", text)
     if field.kind == FieldKind.ENUM:
-        text = f"is an enum: options of a compiler decide its size (-fshort-enums). Use int{bits}_t."
+        text = f"is an enum: its size depends on compiler options (-fshort-enums). Use int{bits}_t."
         yield remark(Severity.WARNING, "enum", text)
     if field.kind == FieldKind.BOOL:
         text = f"is a bool: values other than 0 and 1 have no meaning. Use uint{bits}_t."
         yield remark(Severity.WARNING, "bool", text)
     if field.bits:
-        text = "is a bit field: the compiler decides where its bits lie. Use a whole integer and masks."
+        text = "is a bit field: the compiler decides the position of its bits. Use a whole integer and masks."
         yield remark(Severity.WARNING, "bit-field", text)
 
 
 def differences(one: Structure, other: Structure, names: tuple[str, str] = ("A", "B")) -> list[Remark]:
-    """Where two declarations of one structure differ.
+    """Compare two declarations of one structure.
 
     Args:
         one: The first.
         other: The second.
-        names: What they are called in the sentences.
+        names: Their names in messages.
     """
     comparison = _Comparison(names, one.site or other.site)
     comparison.structures(one, other, 0, "")
@@ -104,7 +104,7 @@ class _Comparison:
         self.remarks: list[Remark] = []
 
     def structures(self, one: Structure, other: Structure, base: int, path: str) -> None:
-        """Compare two structures that lie ``base`` bytes from the start."""
+        """Compare two structures at ``base`` bytes from the start."""
         what = f"`{path[:-1]}`" if path else "The structure"
         if one.is_union != other.is_union:
             words = ["a union" if structure.is_union else "a struct" for structure in (one, other)]
@@ -119,7 +119,7 @@ class _Comparison:
             self._say("size", path[:-1], what, f"{one.size_bytes} bytes", f"{other.size_bytes}")
 
     def _pairs(self, left: list[Field], right: list[Field], base: int, path: str) -> list[tuple[Field, Field]]:
-        """The fields that belong together: by name, and those that are left by offset; the others are missing."""
+        """Pair fields by name, then the remaining ones by offset; the others are missing."""
         by_name = {field.name: field for field in right}
         pairs = [(field, by_name[field.name]) for field in left if field.name in by_name]
         names = {field.name for field, _ in pairs}
@@ -137,7 +137,7 @@ class _Comparison:
                     "name",
                     path + field.name,
                     f"At offset {base + field.offset} {self.names[0]} has `{path}{field.name}` and {self.names[1]} has "
-                    f"`{path}{twin.name}`: see that both mean the same, and give them one name.",
+                    f"`{path}{twin.name}`: make sure that both mean the same, and give them the same name.",
                     field.site or twin.site or self.site,
                 )
             )
@@ -147,8 +147,8 @@ class _Comparison:
 
     def _missing(self, field: Field, base: int, path: str, has: str, has_not: str) -> None:
         text = (
-            f"{has} has `{path}{field.name}` ({field.c_type}, offset {base + field.offset}), and {has_not} has no such "
-            f"field: add it to {has_not}, or take it out of {has}."
+            f"{has} has `{path}{field.name}` ({field.c_type}, offset {base + field.offset}), but {has_not} has no such "
+            f"field: add it to {has_not}, or remove it from {has}."
         )
         self.remarks.append(Remark(Severity.ERROR, "missing", path + field.name, text, field.site or self.site))
 
@@ -159,7 +159,7 @@ class _Comparison:
             orders = [", ".join(f"`{path}{name}`" for name in names) for names in (in_one, in_other)]
             text = (
                 f"The order of the fields differs: {self.names[0]} has {orders[0]}; {self.names[1]} has {orders[1]}. "
-                "Declare them in one order."
+                "Declare them in the same order."
             )
             self.remarks.append(Remark(Severity.ERROR, "order", path[:-1], text, self.site))
 
@@ -194,7 +194,7 @@ class _Comparison:
             self._say("sign", name, what, *signs, site=site)
 
     def _say(self, kind: str, field: str, what: str, left: str, right: str, *, site: str | None = None) -> None:
-        text = f"{what} has {left} in {self.names[0]} and {right} in {self.names[1]}: declare it alike."
+        text = f"{what} has {left} in {self.names[0]} and {right} in {self.names[1]}: declare it the same way."
         self.remarks.append(Remark(Severity.ERROR, kind, field, text, site or self.site))
 
 
@@ -203,7 +203,7 @@ def _place(field: Field) -> tuple[int, int]:
 
 
 def _family(field: Field) -> str:
-    """Kinds that one side may declare for the other's: an address as a pointer, an enum as its integer."""
+    """Kinds that one side may declare for the other's: a pointer for an address, an integer for an enum."""
     return str(field.kind) if field.kind in {FieldKind.FLOAT, FieldKind.NESTED} else str(FieldKind.INTEGER)
 
 

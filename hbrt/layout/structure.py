@@ -1,4 +1,4 @@
-"""The description of a structure in memory: its fields, and the bytes that belong to none. Pure."""
+"""The description of a structure in memory: its fields and its padding. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class LayoutError(ValueError):
-    """What was declared cannot be described as a structure in memory; the message is a sentence."""
+    """A declaration cannot be described as a structure in memory; carries a message."""
 
 
 class FieldKind(StrEnum):
-    """What a field holds; of an array, what an element holds."""
+    """What a field, or an element of an array field, holds."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -28,7 +28,7 @@ class FieldKind(StrEnum):
 
 
 class Bits(NamedTuple):
-    """Where a bit field lies: its first bit, counted from the start of the structure, and how many bits it has."""
+    """Position of a bit field: its first bit, from the start of the structure, and its width."""
 
     first: int
     width: int
@@ -38,17 +38,17 @@ class Field(NamedTuple):
     """One field.
 
     Attributes:
-        name: As declared; empty for an anonymous struct or union, whose fields count as those of the one around it.
-        type: The C type of an element, as ``uint32_t``.
+        name: As declared; empty for an anonymous struct or union, whose fields count as the enclosing one's.
+        type: C type of an element, such as ``uint32_t``.
         kind: What an element holds.
         offset: First byte, from the start of the structure.
-        element_bytes: Size of an element on the ARM; of a bit field, the bytes that it touches.
-        is_signed: Of an integer; None where it says nothing.
+        element_bytes: Size of an element on ARM; for a bit field, the bytes that it touches.
+        is_signed: For an integer; None if not applicable.
         shape: Dimensions of an array; empty for one element.
-        bits: Of a bit field.
-        nested: Of a struct or union.
-        dsp_bytes: Size of an element on the DSP, where it is another one.
-        site: ``file:line`` of its declaration, where it is known.
+        bits: For a bit field.
+        nested: For a struct or union.
+        dsp_bytes: Size of an element on the DSP, if different.
+        site: ``file:line`` of its declaration, if known.
     """
 
     name: str
@@ -65,17 +65,17 @@ class Field(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """How many elements it has."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all elements."""
+        """Total bytes of all elements."""
         return self.element_bytes * self.elements
 
     @property
     def end(self) -> int:
-        """First byte behind it."""
+        """Offset just past it."""
         return self.offset + self.size_bytes
 
     @property
@@ -85,12 +85,12 @@ class Field(NamedTuple):
         return f"{self.type}{bits}{''.join(f'[{side}]' for side in self.shape)}"
 
     def moved(self, by: int) -> Field:
-        """The same, this many bytes further on."""
+        """Return a copy shifted by this many bytes."""
         bits = Bits(self.bits.first + 8 * by, self.bits.width) if self.bits else None
         return self._replace(offset=self.offset + by, bits=bits)
 
     def as_dict(self) -> dict[str, Any]:
-        """All that is known of it, as plain data."""
+        """Return it as plain data."""
         data = {
             "name": self.name,
             "type": self.c_type,
@@ -108,14 +108,14 @@ class Field(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Bytes in front of a field that belong to no field.
+    """Padding before a field.
 
     Attributes:
         offset: First byte.
-        size_bytes: How many.
-        before: The field that ends there; None at the start of the structure.
+        size_bytes: Number of bytes.
+        before: The preceding field; None at the start of the structure.
         after: The field that follows.
-        times: How many there are in arrays of structures, between the same fields; the offset is that of the first.
+        times: Number of occurrences in arrays of structures, between the same fields; the offset is the first one's.
     """
 
     offset: int
@@ -125,21 +125,21 @@ class Hole(NamedTuple):
     times: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """All that is known of it, as plain data."""
+        """Return it as plain data."""
         before = self.before.name if self.before else None
         return {**self._asdict(), "before": before, "after": self.after.name}
 
 
 class Structure(NamedTuple):
-    """A struct or union, as it lies in the memory of an ARM program (LP64).
+    """A struct or union as laid out in an ARM program (LP64).
 
     Attributes:
         name: As declared.
-        size_bytes: What sizeof gives.
-        alignment: Bytes that its address is a multiple of.
-        fields: In the order of their declaration.
+        size_bytes: Its sizeof.
+        alignment: Required alignment of its address in bytes.
+        fields: In declaration order.
         is_union: Whether the fields overlap.
-        site: ``file:line`` of its declaration, where it is known.
+        site: ``file:line`` of its declaration, if known.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Structure(NamedTuple):
     site: str | None = None
 
     def members(self, base: int = 0) -> Iterator[Field]:
-        """The fields that C names, offsets counted from ``base`` bytes before: also those of anonymous structures."""
+        """Yield the named fields, with ``base`` added to offsets, including those of anonymous structures."""
         for field in self.fields:
             if field.nested and not field.name:
                 yield from field.nested.members(base + field.offset)
@@ -158,7 +158,7 @@ class Structure(NamedTuple):
                 yield field.moved(base)
 
     def leaves(self, base: int = 0, path: str = "") -> Iterator[Field]:
-        """The fields that are not structure, dots in their names; of an array of structures, those of the first."""
+        """Yield the fields that are not structures, with dotted names; for an array of structures, only the first's."""
         for field in self.members(base):
             if field.nested:
                 yield from field.nested.leaves(field.offset, _element_path(path, field, 0))
@@ -166,7 +166,7 @@ class Structure(NamedTuple):
                 yield field._replace(name=path + field.name)
 
     def holes(self) -> tuple[Hole, ...]:
-        """Bytes in front of a field that belong to none, in order; like ones of an array count as one."""
+        """Return the padding before fields, in order; equal ones in an array count as one."""
         found: dict[str, Hole] = {}
         last, reached = None, 0
         for start, end, first, final in sorted(_spans(self, 0, ""), key=lambda span: span[:2]):
@@ -181,11 +181,11 @@ class Structure(NamedTuple):
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes behind the last field."""
+        """Bytes after the last field."""
         return self.size_bytes - max((leaf.end for leaf in self.leaves()), default=0)
 
     def as_dict(self) -> dict[str, Any]:
-        """All that is known of it, as plain data."""
+        """Return it as plain data."""
         return {
             "name": self.name,
             "size_bytes": self.size_bytes,
@@ -199,7 +199,7 @@ class Structure(NamedTuple):
 
 
 def _spans(structure: Structure, base: int, path: str) -> Iterator[tuple[int, int, Field, Field]]:
-    """Bytes without a hole: start and end, the field that they start with, and the one that they end with."""
+    """Yield ranges without padding: start and end, and the first and last field."""
     for field in structure.members(base):
         if field.nested is None:
             if field.size_bytes:
@@ -219,7 +219,7 @@ def _spans(structure: Structure, base: int, path: str) -> Iterator[tuple[int, in
 
 
 def _element_path(path: str, field: Field, number: int) -> str:
-    """What stands before the names of the fields of an array's so-many-th structure, in C's order; or of the one."""
+    """Yield the name prefixes for the fields of each structure in an array, in C order, or of a single one."""
     indices = ""
     for side in reversed(field.shape):
         number, index = divmod(number, side or 1)

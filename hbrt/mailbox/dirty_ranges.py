@@ -1,7 +1,7 @@
-"""Dirty bytes, which the CPU changed and did not clean: how the core that runs a task learns of them. Pure.
+"""Dirty bytes, which the CPU changed but did not clean: how the core that runs a task learns about them. Pure.
 
-The program that submits the task writes them where the slot's text will be, which is empty until the task has an
-answer. A copy of the key of the request stands before them, so that a core recognizes those of another task.
+The submitting program writes them where the slot's text will be, which is empty until the task has an answer. A copy of
+the request's key precedes them, so that a core recognizes those of another task.
 """
 
 from __future__ import annotations
@@ -13,26 +13,25 @@ from typing import Final, NamedTuple
 from hbrt.ddr.layout import PAGE_BYTES, SLOT_TEXT_BYTES
 
 KEY: Final = struct.Struct("<IQQQQ")
-"""The key of a request: the client, and address and size of its input and of its output, as in REQUEST."""
+"""Key of a request: the client, and address and size of input and output, as in REQUEST."""
 _SIZE: Final = struct.Struct("<I")
 MAX_BYTES: Final = SLOT_TEXT_BYTES - KEY.size - _SIZE.size
 LINE_BYTES: Final = 64
-"""A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
+"""Cache line size; the emulator's choice, that of the J5's Cortex-A55."""
 
 
 class DirtyRanges(NamedTuple):
     """Bytes of one block that a task may use.
 
     Attributes:
-        what: Which memory of the task: "its input block".
+        what: The task's memory, such as "its input block".
         block: Physical address of the block.
         block_bytes: Its size.
-        flushed_at: ``file:line`` of the last flush of the block; empty when there was none.
-        written_at: ``file:line`` of the write to the first byte of each of the ranges; empty where no line is known.
+        flushed_at: ``file:line`` of the block's last flush; empty if there was none.
+        written_at: ``file:line`` of the write to each range's first byte; empty if unknown.
         given: Start of the part of the block that was passed to the task.
-        is_whole: Whether the task was given all of that part, to the last of the ranges; else how far it goes is not
-            known.
-        ranges: Physical address and size of each run of such bytes.
+        is_whole: Whether the task got all of that part, up to the last range; otherwise its extent is unknown.
+        ranges: Physical address and size of each run of dirty bytes.
     """
 
     what: str
@@ -45,23 +44,23 @@ class DirtyRanges(NamedTuple):
     ranges: tuple[tuple[int, int], ...]
 
     def holds(self, phy_addr: int) -> bool:
-        """Whether a byte is one of them."""
+        """Whether a byte is dirty."""
         return any(start <= phy_addr < start + size for start, size in self.ranges)
 
 
 def watched(one: DirtyRanges, start: int, size_bytes: int) -> tuple[int, int]:
-    """Which accesses count as accesses to a range: the first address, and the one after the last.
+    """Return which accesses count as accesses to a range: the first address, and the one after the last.
 
-    A guard sees the first access to a page alone. So in a part that the task was given as a whole, an access before the
-    range, on the range's first page, counts as well. Elsewhere the access must meet a cache line of the range.
+    A guard sees only the first access to a page. So in a part that the task got as a whole, an access before the range,
+    on the range's first page, also counts. Elsewhere the access must touch a cache line of the range.
     """
     low = max(start // PAGE_BYTES * PAGE_BYTES, one.given) if one.is_whole else start // LINE_BYTES * LINE_BYTES
     return min(low, start), start + size_bytes
 
 
 def packed(found: list[DirtyRanges]) -> bytes:
-    """As bytes, at most MAX_BYTES: close ranges become one, and ranges without room are left out."""
-    import json  # a program without checks does not load it
+    """Pack into at most MAX_BYTES: nearby ranges are merged, and ranges that do not fit are dropped."""
+    import json  # not loaded by programs without checks
 
     apart = LINE_BYTES
     while found:
@@ -69,7 +68,7 @@ def packed(found: list[DirtyRanges]) -> bytes:
         if len(raw) <= MAX_BYTES:
             return raw
         if all(len(one.ranges) == 1 for one in found):
-            found = found[:-1]  # a user mends the first ones first
+            found = found[:-1]  # users fix the first ones first
         else:
             apart *= 4
             found = [one._replace(ranges=tuple(joined(one.ranges, apart))) for one in found]
@@ -77,7 +76,7 @@ def packed(found: list[DirtyRanges]) -> bytes:
 
 
 def unpacked(raw: bytes) -> list[DirtyRanges]:
-    """The ranges that ``packed`` made bytes of."""
+    """Unpack the ranges from ``packed``'s bytes."""
     if not raw:
         return []
     import json
@@ -88,7 +87,7 @@ def unpacked(raw: bytes) -> list[DirtyRanges]:
 
 
 def joined(ranges: Iterable[tuple[int, int]], apart: int) -> list[tuple[int, int]]:
-    """Ranges in ascending order, of which those that lie less than ``apart`` bytes from one another are one."""
+    """Yield ranges in ascending order, merging those less than ``apart`` bytes apart."""
     found: list[tuple[int, int]] = []
     for start, size in ranges:
         if found and start - sum(found[-1]) < apart:
@@ -100,13 +99,13 @@ def joined(ranges: Iterable[tuple[int, int]], apart: int) -> list[tuple[int, int
 
 
 def message(key: bytes, found: list[DirtyRanges]) -> bytes:
-    """The bytes for a slot: the key of the request, the size, the packed ranges."""
+    """Return the bytes for a slot: the request's key, the size, the packed ranges."""
     raw = packed(found)
     return key + _SIZE.pack(len(raw)) + raw
 
 
 def of_message(raw: bytes, key: bytes) -> list[DirtyRanges]:
-    """The ranges that a slot has for a request; none when it holds nothing, or those of another request."""
+    """Return a slot's ranges for a request; none if it holds nothing, or those of another request."""
     (size,) = _SIZE.unpack_from(raw, KEY.size)
     begin = KEY.size + _SIZE.size
     return unpacked(raw[begin : begin + size]) if raw[: KEY.size] == key and size <= MAX_BYTES else []

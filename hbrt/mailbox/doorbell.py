@@ -1,4 +1,4 @@
-"""Doorbells: eventfds that wake a sleeping core or client. How one is rung, and emptied, without waiting."""
+"""Doorbells: eventfds that wake a sleeping core or client, rung and emptied without blocking."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import select
 
 
 def ring(doorbell: int) -> None:
-    """Ring a doorbell; a closed one belonged to a process that is gone."""
+    """Ring a doorbell; ignores a closed one, whose process is gone."""
     try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
         os.eventfd_write(doorbell, 1)
     except OSError:
@@ -16,15 +16,15 @@ def ring(doorbell: int) -> None:
 
 
 def has_room(doorbell: int) -> bool:
-    """Whether a ring would return at once: the holder of a doorbell can fill its counter, and then a ring waits."""
+    """Whether a ring would return at once: a doorbell's holder can fill its counter, which makes rings block."""
     try:
         return bool(select.select([], [doorbell], [], 0)[1])
     except OSError:
-        return True  # closed: a ring fails, and does not wait
+        return True  # closed: a ring fails without blocking
 
 
 def empty(doorbell: int) -> None:
-    """Take all rings out of a doorbell; a ring that waits for room goes through, and the next one wakes again."""
+    """Clear a doorbell; a ring blocked by a full counter then completes, and the next one wakes again."""
     with contextlib.suppress(OSError):
         if select.select([doorbell], [], [], 0)[0]:
             os.eventfd_read(doorbell)

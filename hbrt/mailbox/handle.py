@@ -1,4 +1,4 @@
-"""The handle of a task: client, serial and slot in one integer, so that a stale handle differs from a foreign one."""
+"""Task handles: client, serial and slot in one integer, so that a stale handle differs from a foreign one."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ SERIAL_BITS: Final = 40
 
 
 class DeadHandle(Enum):
-    """The kinds of handles that name no live task."""
+    """Kinds of handles without a live task."""
 
     NONE = auto()  # not a handle
-    RELEASED = auto()  # of this attachment, and released before
+    RELEASED = auto()  # of this attachment, already released
     FOREIGN = auto()  # of another process or another attachment
 
 
 def make(client: int, serial: int, slot: int) -> int:
-    """The handle of a task.
+    """Return the handle of a task.
 
     Args:
         client: Id of the client that submits it.
         serial: Its number among the client's tasks.
-        slot: Its slot; a slot of 0 gives a base to which callers in a hurry add one.
+        slot: Its slot; slot 0 gives a base to which fast callers add a slot.
     """
     return (client << SERIAL_BITS | serial) << SLOT_BITS | slot
 
 
 def slot_of(handle: int) -> int:
-    """The slot of a task."""
+    """Return the slot of a task."""
     return handle & SLOT_MASK
 
 
 def serial_of(handle: int) -> int:
-    """The number of a task among those of its client."""
+    """Return the serial number of a task within its client."""
     return handle >> SLOT_BITS & (1 << SERIAL_BITS) - 1
 
 
 def kind_of(handle: int, client: int, serials: range) -> DeadHandle:
-    """The kind of a handle that names no live task.
+    """Return the kind of a handle without a live task.
 
     Args:
         handle: Any integer.
-        client: Id of the client that was given the handle.
+        client: Id of the client that got the handle.
         serials: The serials that this client has used.
     """
     if handle <= 0:

@@ -1,7 +1,7 @@
-"""The tasks that a board has ended, the newest of each core: the request, the program, and all times of each.
+"""A board's finished tasks, the latest of each core: request, program and times of each.
 
-A ring has one writer: its core, or the daemon for the tasks that it fails. A reader accepts a record whose number is
-the same before and after the read. A task that is cancelled before a core has claimed it has no record.
+A ring has one writer: its core, or the daemon for the tasks that it fails. A reader accepts a record if its number is
+the same before and after the read. A task canceled before a core claimed it has no record.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from hbrt.profiles.work import NO_WORK, WORK, Work
 
 _NUMBER, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 _TASK_BYTES = REQUEST.size + ANSWER.size
-_DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # of a record: when its task has ended
-_MARGIN = 64  # records of a ring that are checked beside the newest: a program may have written nonsense
+_DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # in a record: the end time of its task
+_MARGIN = 64  # records of a ring to check besides the newest: a program may have written garbage
 
 
 class EndedTask(NamedTuple):
-    """A task that has ended; ``pid`` is the process of its client."""
+    """A finished task; ``pid`` is its client's process."""
 
     state: State
     pid: int
@@ -63,12 +63,12 @@ class HistoryRing:
         self._start = ddr.layout.history_ring(ring)
 
     def note(self, number: int, slot: int, state: State) -> None:
-        """Keep the task of a slot. The slot's record is complete, and no other process writes it now.
+        """Record a slot's task. The slot's record is complete, and no other process is writing it.
 
         Args:
-            number: Of the task among those of this ring, from 1.
+            number: The task's number in this ring, from 1.
             slot: Its slot.
-            state: How it ends.
+            state: Its final state.
         """
         mm, record = self._map, self._layout.record(slot)
         at = self._start + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES
@@ -85,23 +85,23 @@ class HistoryRing:
 
 
 def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
-    """The tasks that ended last, at most so many, in the order of their ends."""
-    # Of the accelerator cores too, which the layout does not count: a ring without a task costs two looks.
+    """Return the tasks that ended last, up to a limit, ordered by end time."""
+    # Includes accelerator cores, which the layout does not count: an empty ring costs two reads.
     rings = range(HISTORY_RINGS)
     raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring), most)]
-    now_ns = monotonic_ns()  # what ends later was written by something other than a core
+    now_ns = monotonic_ns()  # a later end time was not written by a core
     raws = sorted((raw for raw in raws if _DONE.unpack_from(raw)[0] <= now_ns), key=_DONE.unpack_from)
     return [task_of(raw) for raw in raws[max(0, len(raws) - most) :]]
 
 
 def _records(ddr: Table, start: int, most: int) -> Iterator[bytes]:
-    """The newest complete records of one ring, and some that may be nonsense; its second place is filled first."""
+    """Return the newest complete records of one ring, and some that may be garbage; its second place fills first."""
     mm, is_used, found = ddr.map, True, []
     for place in (*range(1, HISTORY_RECORDS), 0):
         at = start + place * HISTORY_RECORD_BYTES
         number = _NUMBER.unpack_from(mm, at)[0]
         if not number and not is_used:
-            break  # one is being written, or its writer has died; behind two such records the ring is not filled yet
+            break  # being written, or its writer has died; after two such records the ring is not filled yet
         if number and number % HISTORY_RECORDS == place:
             found.append((number, at))
         is_used = number != 0
@@ -112,7 +112,7 @@ def _records(ddr: Table, start: int, most: int) -> Iterator[bytes]:
 
 
 def task_of(raw: bytes) -> EndedTask:
-    """The task of a record."""
+    """Return the task of a record."""
     _, state, pid = HISTORY_HEAD.unpack_from(raw)
     request = Request(*REQUEST.unpack_from(raw, HISTORY_HEAD.size))
     answer = Answer(*ANSWER.unpack_from(raw, HISTORY_HEAD.size + REQUEST.size))

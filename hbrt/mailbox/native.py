@@ -1,4 +1,4 @@
-"""The module that has the mailbox in C."""
+"""Loads the module with the C mailbox."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import ModuleType
 from hbrt.ddr.layout import LAYOUT_VERSION
 from hbrt.native.files import is_stale
 
-# Answers of native/mailbox/mailbox.h that are no handle, slot or state.
+# Results of native/mailbox/mailbox.h that are not a handle, slot or state.
 ASK, NO_SLOT, TIMEOUT, INTERRUPTED, GONE, ASKED, NOTHING, LOCKED, CONTROL, RAN = range(0, -10, -1)
 UNKNOWN_OWNER = -11
 
 
 class NativeMissingError(ImportError):
-    """The mailbox in C cannot be used; the message has the reason."""
+    """The C mailbox cannot be used; the message says why."""
 
 
 @cache
 def native() -> ModuleType:
-    """The module with the mailbox in C.
+    """Return the module with the C mailbox.
 
     Raises:
         NativeMissingError: it cannot be used; says why, and what to do.
@@ -34,7 +34,7 @@ def native() -> ModuleType:
         if is_stale(str(module.__file__)):
             why = "it is older than its sources"
         elif spoken != LAYOUT_VERSION:
-            why = f"it was built for layout version {spoken}, and this is version {LAYOUT_VERSION}"
+            why = f"it was built for layout version {spoken}, but this is version {LAYOUT_VERSION}"
         else:
             return module
-    raise NativeMissingError(f"The mailbox in C cannot be used: {why}. Install hbrt anew (in a clone: make native).")
+    raise NativeMissingError(f"The C mailbox cannot be used: {why}. Reinstall hbrt (in a clone: make native).")

@@ -1,21 +1,21 @@
-"""The order of tasks and nothing else: which task runs next, and which core to wake for it.
+"""Task order only: which task runs next, and which core to wake for it.
 
-Of the tasks that a core may run, the next is the one with
-1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of a lower one, see core/loop.py);
+Among the tasks that a core may run, the next is the one with
+1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of lower priority, see core/loop.py);
 2. then the smaller customId (signed 64-bit);
 3. then the earlier submission (unsigned 64-bit sequence number).
-With aging, ``rank`` stands for the priority: a task that waits gains a level at each tick of the clock.
+With aging, ``rank`` replaces the priority: a waiting task gains a level at each tick of the clock.
 A core mask has bit i set for core i; mask 0 is ANY: of the DSP cores. Accelerator cores have the indices after them.
 An ANY task goes to whichever core is free first, and
 no core sleeps while a task that it may run is READY.
 
-That last promise needs an order of steps around these functions, each seen by all before the next is taken:
+That last guarantee needs an order of steps around these functions, each visible to all before the next:
 - a submitter makes the task READY, then reads the cores' activity and rings the core of `cores_to_wake`;
 - a core that claimed a task writes RUNNING, then scans for READY tasks and rings the core of `core_to_chain`;
 - a core that found nothing writes ASLEEP, then scans once more, and only then waits for its doorbell;
-- a core that is done, or was rung, writes LOOKING, then scans.
-Of two processes that act at once, the later one therefore sees the step of the other.
-tests/properties/test_schedule_order.py holds this against random interleavings of these steps.
+- a core that has finished, or was rung, writes LOOKING, then scans.
+So if two processes act at once, the later one sees the other's step.
+tests/properties/test_schedule_order.py checks this with random interleavings of these steps.
 
 Source: DSP runtime API manual (J5 OE 1.1.77), 10.3.1.1.1.7 hbDSPRpcCtrlParam, for priority, then customId,
 https://developer.horizon.auto/docs/J5/toolchain/1.1.77/DSPRuntimeAPIManual
@@ -34,9 +34,9 @@ TaskKey: TypeAlias = tuple[int, int, int]
 Entry: TypeAlias = tuple[TaskKey, int]
 
 OF_ITS_OWNER: Final = 1 << MAX_CORES
-"""Core mask of a task that no core may claim: its program runs it itself."""
+"""Core mask of a task that no core may claim, because its program runs it itself."""
 OF_ANOTHER_BOARD: Final = OF_ITS_OWNER << 1
-"""Core mask of a task that no core of this board may claim: its program has another board run it."""
+"""Core mask of a task that no core of this board may claim, because another board runs it."""
 ANY_CORE: Final = 0
 PRIORITY_PREEMPT: Final = table.PRIORITY_PREEMPT
 PRIORITY_URGENT: Final = table.PRIORITY_URGENT
@@ -48,53 +48,53 @@ STALLED: Final = ACTIVITY_STALLED
 
 
 def rank(priority: int, sequence: int, aging_ns: int) -> int:
-    """The first key of the order on a board with aging; a larger rank runs earlier.
+    """Return the first sort key on a board with aging; a larger rank runs earlier.
 
-    The board's clock ticks every ``aging_ns``, and with each tick every task that waits gains one level. As all gain at
-    the same moment, the difference of two never changes. So the rank is the priority less the ticks before the
-    submission, which is a constant of the task, and a queue stays in order. 254 and 255 do not age, and no other
-    priority reaches them, so that no task preempts by waiting.
+    The board's clock ticks every ``aging_ns``, and at each tick every waiting task gains one level. Since all gain at
+    the same moment, the difference between two never changes. So the rank is the priority minus the ticks before the
+    submission, which is constant for a task, and a queue stays in order. 254 and 255 do not age, and no other priority
+    reaches them, so no task preempts by waiting.
 
     Args:
         priority: As submitted, 0..255.
         sequence: CLOCK_MONOTONIC ns of the submission, as in the task's slot.
-        aging_ns: Ns from tick to tick; 0 for a board without aging.
+        aging_ns: Nanoseconds per tick; 0 for a board without aging.
     """
     return priority - sequence // aging_ns if aging_ns and priority < PRIORITY_URGENT else priority
 
 
 def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:
-    """Sort key of a task by its priority or rank: the smallest key runs next. Submission checks the ranges."""
+    """Return a task's sort key by priority or rank: the smallest key runs next. Submission checks the ranges."""
     return (-priority, custom_id, sequence)
 
 
 def may_run(core_index: int, core_mask: int, dsp_count: int = MAX_CORES) -> bool:
-    """Whether the mask of a task admits the core.
+    """Whether a task's mask allows the core.
 
     Args:
         core_index: The core.
         core_mask: The task's mask.
-        dsp_count: DSP cores of the board. The cores from there on are accelerators: ANY does not name them.
+        dsp_count: Number of DSP cores of the board. Later cores are accelerators, which ANY excludes.
     """
     return core_index < dsp_count if core_mask == ANY_CORE else bool(core_mask >> core_index & 1)
 
 
 def eligible_cores(core_mask: int, core_count: int, dsp_count: int = MAX_CORES) -> tuple[int, ...]:
-    """Indices of the cores, of `core_count`, that the mask admits; empty when it names none that exists."""
+    """Return the indices of cores, out of `core_count`, that the mask allows; empty if it names none that exist."""
     return tuple(core for core in range(core_count) if may_run(core, core_mask, dsp_count))
 
 
 def cores_to_wake(core_mask: int, activity: Sequence[int], dsp_count: int = MAX_CORES) -> tuple[int, ...]:
-    """The cores whose doorbell a submitter rings for a task that it has made READY: none, or one.
+    """Return the cores whose doorbell a submitter rings after making a task READY: none or one.
 
     Args:
         core_mask: The task's mask.
         activity: Per core ASLEEP, LOOKING (awake, about to scan), RUNNING or STALLED, read after the task was READY.
-        dsp_count: As of `may_run`.
+        dsp_count: As for `may_run`.
 
     Returns:
-        () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each scans
-        again when it is done, or beats again); else the lowest eligible core that is ASLEEP.
+        () if an eligible core is LOOKING, or if all eligible ones are RUNNING or STALLED (each scans again when it
+        finishes or beats again); otherwise the lowest eligible core that is ASLEEP.
     """
     asleep = -1
     for core, state in enumerate(activity):
@@ -109,16 +109,16 @@ def cores_to_wake(core_mask: int, activity: Sequence[int], dsp_count: int = MAX_
 def core_to_chain(
     claimer: int, ready_masks: Iterable[int], activity: Sequence[int], dsp_count: int = MAX_CORES
 ) -> int | None:
-    """The core that the claimer of a task rings, when it still sees other READY tasks.
+    """Return the core that a task's claimer rings if it still sees other READY tasks.
 
-    Their submitters may have rung no core, because this core was LOOKING then; now it is busy. One core is
-    enough: when it claims a task, it applies this rule again.
+    Their submitters may not have rung any core, because this core was LOOKING; now it is busy. One core is enough: when
+    it claims a task, it applies this rule again.
 
     Args:
-        claimer: Index of the core that claimed; it counts as RUNNING whatever `activity` says.
-        ready_masks: Masks of the tasks that are READY, read after the core wrote RUNNING.
+        claimer: Index of the claiming core, which counts as RUNNING whatever `activity` says.
+        ready_masks: Masks of READY tasks, read after the core wrote RUNNING.
         activity: As for `cores_to_wake`, read after that.
-        dsp_count: As of `may_run`.
+        dsp_count: As for `may_run`.
 
     Returns:
         The core to ring, or None.

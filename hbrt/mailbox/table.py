@@ -1,12 +1,12 @@
 """The task table: states, legal moves, who may write what, and the claim lock.
 
 Rules
-    A task is one slot: a state byte, a record, and one announce byte a core. The state byte is the truth; the
-    announce byte is a hint that makes finding new work cheap (``mmap.find`` over bytes), and a rescan of the
-    state bytes repairs a lost hint.
-    Publication: record first, state byte next, announce bytes last. A reader that sees READY or a finished
-    state has the fields: the claim lock, a doorbell or a re-read of the sequence number orders them on arm64.
-    No two processes ever write one byte at the same time: the table of moves names the process that may write.
+    A task is one slot: a state byte, a record, and one announce byte per core. The state byte is authoritative; the
+    announce byte is a hint that makes finding new work cheap (``mmap.find`` over bytes), and a rescan of the state
+    bytes recovers from a lost hint. Publication: record first, state byte next, announce bytes last. A reader that sees
+    READY or a finished state also sees the fields: the claim lock, a doorbell or a re-read of the sequence number
+    orders them on arm64. Two processes never write the same byte at the same time: the table of moves says which
+    process may write.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class State(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> State | None:
-        """The state for an unknown byte: the task is lost, and its slot can be used again."""
+        """The state for an unknown byte: the task is lost, and its slot can be reused."""
         return cls.LOST if isinstance(value, int) and cls.LOST < value <= 255 else None
 
 
 FIRST_END = State.DONE
-RPC_ALIGNMENT = 8  # of a block that a task names
-PRIORITY_PREEMPT = 255  # the highest: it interrupts a running op of a lower one
-PRIORITY_URGENT = 254  # it interrupts a running op of a lower one as well
+RPC_ALIGNMENT = 8  # alignment of a task's blocks
+PRIORITY_PREEMPT = 255  # the highest: interrupts a running op of lower priority
+PRIORITY_URGENT = 254  # also interrupts a running op of lower priority
 
 
 class Actor(IntEnum):
@@ -64,11 +64,11 @@ _ENDS = (State.DONE, State.FAILED, State.CANCELLED, State.TIMED_OUT, State.LOST)
 MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     (State.EMPTY, State.READY): (frozenset({Actor.OWNER}), False),
     (State.EMPTY, State.SENT): (frozenset({Actor.OWNER}), False),
-    # Only under the lock, and only while the record is the one that was sent to the relay. An owner that cancels its
-    # task, and a daemon that reclaims the slot, hold the lock too, so that a late message finds nothing to queue.
+    # # Only under the lock, and only while the record is the one sent to the relay. An owner that cancels its task, and
+    # a daemon that reclaims the slot, also hold the lock, so a late message finds nothing to queue.
     (State.SENT, State.READY): (frozenset({Actor.RELAY}), True),
     (State.SENT, State.FAILED): (frozenset({Actor.RELAY, Actor.OWNER}), True),
-    # A task that its owner has another board run.
+    # A task that its owner runs on another board.
     (State.SENT, State.DONE): (frozenset({Actor.OWNER}), True),
     (State.SENT, State.TIMED_OUT): (frozenset({Actor.OWNER}), True),
     (State.SENT, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
@@ -85,27 +85,27 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
 
 # The owner writes: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
 # command, priority, core mask, owner, client, input address and bytes, output address and bytes. The owner wrote the
-# slot and is rung; the client's memory is used. Both are the submitting client, in relay mode too.
+# slot and is rung; the task uses the client's memory. Both are the submitting client, in relay mode too.
 REQUEST = struct.Struct("<QqIHHIIQQQQ")
-# REQUEST as an owner packs it: fields no wider than what they may hold, so that packing is the check.
+# REQUEST as packed by an owner: fields are no wider than their values, so packing checks them.
 SUBMISSION = struct.Struct("<QqHxxBxHIIQQQQ")
-SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is the time of the submission
-# Of REQUEST and CLAIM: command, priority, owner, client, and when the core claimed it.
+SUBMITTED = struct.Struct("<Q")  # in REQUEST: the sequence, which is the submission time
+# From REQUEST and CLAIM: command, priority, owner, client, and claim time.
 RUN = struct.Struct("<16xIHxxII48xQ")
 _BLOCK_BYTES = struct.Struct("<40xQ8xQ")  # of REQUEST
-REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
-# The core writes: core, result, text bytes, whether the record has WORK, claim/start/done ns, modelled cycles.
+REQUEST_CLIENT_AT = 28  # client, then addresses and sizes: checked by a core before it runs an op
+# The core writes: core, result, text bytes, whether the record has WORK, claim/start/done ns, modeled cycles.
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")
 ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule needs
 CORE_MASK, CORE_MASK_AT = struct.Struct("<H"), 22  # of REQUEST
 RESULT = struct.Struct("<iiI")  # first fields of ANSWER
 HAS_WORK = struct.Struct("<12xI")  # of ANSWER
-CLAIM = struct.Struct("<iiIIQ24x")  # a core's mark on a slot that it takes; packing zeroes what an earlier task left
+CLAIM = struct.Struct("<iiIIQ24x")  # a core's mark on a slot it takes; packing clears what an earlier task left
 
 
 class Request(NamedTuple):
-    """The request of a task, as its owner writes it."""
+    """A task's request, as written by its owner."""
 
     sequence: int
     custom_id: int
@@ -134,11 +134,11 @@ class Answer(NamedTuple):
 
 
 class IllegalMoveError(RuntimeError):
-    """A move of a slot that the table forbids; the message describes the task."""
+    """A slot move that the table forbids; the message describes the task."""
 
 
 class Table(Protocol):
-    """Bytes that hold a task table: a board's DDR file, or a process's own memory laid out like one."""
+    """Bytes with a task table: a board's DDR file, or a process's own memory with that layout."""
 
     map: mmap.mmap
     layout: Layout
@@ -148,7 +148,7 @@ class Mailbox:
     """One process's access to the task table of a board."""
 
     def __init__(self, ddr: Table) -> None:
-        """Use the table in ``ddr``; ``claim_lock`` is the lock that MOVES speaks of."""
+        """Use the table in ``ddr``; ``claim_lock`` is the lock mentioned in MOVES."""
         self._ddr = ddr
         self.map = ddr.map
         self.layout = ddr.layout
@@ -156,24 +156,24 @@ class Mailbox:
         self.claim_lock = ClaimLock(ddr.map)
 
     def state(self, slot: int) -> State:
-        """State of a slot."""
+        """Return the state of a slot."""
         return State(self.map[self.states + slot])
 
     def request(self, slot: int) -> Request:
-        """The owner's part of a slot."""
+        """Return the owner's part of a slot."""
         return Request(*REQUEST.unpack_from(self.map, self.layout.record(slot)))
 
     def block_bytes(self, slot: int) -> int:
-        """Bytes of the blocks of a request."""
+        """Return the bytes of a request's blocks."""
         input_bytes, output_bytes = _BLOCK_BYTES.unpack_from(self.map, self.layout.record(slot))
         return int(input_bytes + output_bytes)
 
     def answer(self, slot: int) -> Answer:
-        """The core's part of a slot."""
+        """Return the core's part of a slot."""
         return Answer(*ANSWER.unpack_from(self.map, self.layout.record(slot) + ANSWER_OFFSET))
 
     def work(self, slot: int) -> Work:
-        """What the op of a task that has ended charged."""
+        """Return what a finished task's op charged."""
         record = self.layout.record(slot)
         if not HAS_WORK.unpack_from(self.map, record + ANSWER_OFFSET)[0]:
             return NO_WORK
@@ -184,28 +184,28 @@ class Mailbox:
         WORK.pack_into(self.map, self.layout.record(slot) + SLOT_WORK, *work)
 
     def text(self, slot: int) -> str:
-        """Text of the core's answer: why the task failed, or the list of BUTT."""
+        """Return the text of the core's answer: why the task failed, or BUTT's list."""
         record = self.layout.record(slot)
         size = min(RESULT.unpack_from(self.map, record + ANSWER_OFFSET)[2], SLOT_TEXT_BYTES)
         raw = bytes(self.map[record + SLOT_TEXT : record + SLOT_TEXT + size])
         return raw.decode("utf-8", "replace")
 
     def note_site(self, slot: int, site: str) -> None:
-        """Note the ``file:line`` that is about to submit a task in a slot; a long one loses its start."""
+        """Record the ``file:line`` about to submit a task in a slot; truncates the start of a long one."""
         at = self.layout.record(slot) + SLOT_SITE
         self.map[at : at + SLOT_SITE_BYTES] = site_bytes(site, SLOT_SITE_BYTES).ljust(SLOT_SITE_BYTES, b"\0")
 
     def site(self, slot: int) -> str:
-        """The line that ``note_site`` noted; empty for a program without checks."""
+        """Return the line recorded by ``note_site``; empty for a program without checks."""
         at = self.layout.record(slot) + SLOT_SITE
         return self.map[at : at + SLOT_SITE_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
 
     def note_dirty(self, slot: int, key: bytes, found: list[DirtyRanges]) -> None:
-        """Note the dirty bytes in the memory of a task that is about to be submitted in a slot.
+        """Record the dirty bytes in the memory of a task about to be submitted in a slot.
 
         Args:
-            slot: The slot, which has no task yet.
-            key: Of the request, as dirty_ranges.KEY packs it.
+            slot: The slot, without a task yet.
+            key: The request's key, packed with dirty_ranges.KEY.
             found: The dirty bytes.
         """
         raw = message(key, found)
@@ -213,7 +213,7 @@ class Mailbox:
         self.map[at : at + len(raw)] = raw
 
     def take_dirty(self, slot: int) -> list[DirtyRanges]:
-        """The dirty bytes that ``note_dirty`` noted, once: for the core that runs the task."""
+        """Return the dirty bytes recorded by ``note_dirty``, once, to the core that runs the task."""
         record = self.layout.record(slot)
         at = record + SLOT_TEXT
         key = self.map[record + REQUEST_CLIENT_AT : record + REQUEST.size]
@@ -234,7 +234,7 @@ class Mailbox:
         """Refuse a move that the table does not allow.
 
         Raises:
-            IllegalMoveError: with the task's description; the slot stays as it is.
+            IllegalMoveError: with the task's description; the slot is unchanged.
         """
         now = self.state(slot)
         allowed = MOVES.get((now, to))
@@ -242,12 +242,12 @@ class Mailbox:
             raise IllegalMoveError(f"{actor.name} may not move slot {slot} {now.name} -> {to.name}: {self.story(slot)}")
 
     def move(self, slot: int, to: State, actor: Actor) -> None:
-        """Checked move. The caller holds the claim lock where MOVES says so."""
+        """Perform a checked move. The caller holds the claim lock if MOVES requires it."""
         self.check(slot, to, actor)
         self.map[self.states + slot] = to
 
     def story(self, slot: int) -> str:
-        """One line on a slot for messages and logs."""
+        """Describe a slot in one line for messages and logs."""
         request, answer = self.request(slot), self.answer(slot)
         where = f"core {answer.core}" if answer.core >= 0 and answer.claim_ns else "no core"
         return (
@@ -257,13 +257,13 @@ class Mailbox:
         )
 
     def slots_in(self, *states: State) -> list[int]:
-        """Every slot in one of these states, ascending."""
+        """Return every slot in one of these states, ascending."""
         raw = bytes(self.map[self.states : self.states + self.layout.slot_count])
         return sorted(slot for state in states for slot in _find_all(raw, state))
 
 
 def shorten(text: str) -> bytes:
-    """UTF-8 bytes of a text, cut in the middle to what a slot holds: the ends of a traceback matter most."""
+    """Encode text as UTF-8, cut in the middle to fit a slot: the ends of a traceback matter most."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= SLOT_TEXT_BYTES:
         return raw

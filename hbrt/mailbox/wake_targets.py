@@ -1,4 +1,4 @@
-"""The bytes and doorbells of each core mask, and ringing by the rule of ``schedule.cores_to_wake``."""
+"""The bytes and doorbells for each core mask, and ringing by the rule of ``schedule.cores_to_wake``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hbrt.mailbox.schedule import eligible_cores
 
 
 class Targets(NamedTuple):
-    """What a submitter writes and rings of the cores that a mask admits.
+    """What a submitter writes and rings for the cores that a mask allows.
 
     Attributes:
         announced: Offset of each core's announce bytes.
@@ -27,20 +27,20 @@ class Targets(NamedTuple):
 
 
 class Served(Enum):
-    """Which core serves a READY task, by the cores' activity after that."""
+    """Which core serves a READY task, given the cores' activity afterwards."""
 
-    SOON = auto()  # a core that scans, or that was rung
+    SOON = auto()  # a core that scans or was rung
     LATER = auto()  # a core that is busy now
     NEVER = auto()  # none: each core is offline
 
 
 def targets(layout: Layout, doorbells: Sequence[int], urgent_bells: Sequence[int]) -> dict[int, Targets]:
-    """The targets of every mask that a board of this many cores knows: of DSP cores, and of accelerator cores.
+    """Return the targets of every mask on a board with this many DSP and accelerator cores.
 
     Args:
-        layout: Of the board's DDR file.
+        layout: Layout of the board's DDR file.
         doorbells: Each core's doorbell; those of the accelerators last.
-        urgent_bells: Each core's urgent bell; none where cores are rung on another machine.
+        urgent_bells: Each core's urgent bell; none if cores are rung on another machine.
     """
     dsp_count, count = layout.core_count, len(doorbells)
     found = {}
@@ -63,7 +63,7 @@ def is_served(mm: mmap.mmap, wanted: Targets) -> bool:
 
 
 def ring(mm: mmap.mmap, wanted: Targets) -> Served:
-    """Ring the core that a task which has just become READY needs, if it needs one."""
+    """Ring the core needed by a task that has just become READY, if any."""
     bell, offline = -1, 0
     for activity, its_bell in wanted.bells:
         doing = mm[activity]
@@ -81,6 +81,6 @@ def ring(mm: mmap.mmap, wanted: Targets) -> Served:
 
 
 def ring_urgently(wanted: Targets) -> None:
-    """Have each of the cores, which are all busy, check at once whether to preempt its op."""
+    """Make each of the cores, which are all busy, check at once whether to preempt its op."""
     for bell in wanted.urgent_bells:
         doorbell.ring(bell)

@@ -263,7 +263,7 @@ class TestParameters:
                 chip.board.submit(chip.ECHO, **arguments)
             assert caught.value.status == status
         for cmd in (-1, 0x10000):
-            with pytest.raises(CallerError, match="a command is 0x0 to 0xffff"):
+            with pytest.raises(CallerError, match="but must be 0x0 to 0xffff"):
                 chip.board.submit(cmd)
         for wrong in ("5", 1.5, None):
             with pytest.raises(TypeError):
@@ -279,8 +279,8 @@ class TestParameters:
         for name, much, sentence in (
             ("cmd", 0x10000, "rpcCmd is 0x10000; a command"),
             ("core", 300, "dspCoreId is 300; this board"),
-            ("priority", 300, "The priority is 300; write"),
-            ("custom_id", 1 << 63, f"The custom_id is {1 << 63}; it is"),
+            ("priority", 300, "The priority is 300, but"),
+            ("custom_id", 1 << 63, f"The custom_id is {1 << 63}, but"),
         ):
             with pytest.raises(CallerError, match=sentence):
                 chip.board.call(**{"cmd": hb.HB_DSP_RPC_CMD_PING, name: Standing(much)})  # type: ignore[arg-type]

@@ -181,7 +181,7 @@ print(hb.hbDSPRpc(task, None, None, ctrl) == hb.HB_DSP_NOT_RUNNING, hb.last_erro
         (
             "a directory",
             40,
-            "A board needs 128 file descriptors a process at least, and this process may have 40: ",
+            "A board needs at least 128 file descriptors per process, but this process may have 40: ",
         ),
         ("a directory", 5, ""),
     ],

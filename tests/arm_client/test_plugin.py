@@ -185,12 +185,12 @@ def test_boards_arrays_and_what_ops_say_in_a_users_tests(project: pytest.Pyteste
             [f"Unknown argument {wrong} of marker dsp_board; known: image, cores, ddr_bytes, fresh, check, inline*"]
         )
     result.stdout.fnmatch_lines(
-        ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
+        ["Board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
     )
     result.stdout.no_fnmatch_line("During handling of the above exception, another exception occurred:")
-    result.stdout.fnmatch_lines(["A board has 0 to 8 cores; 99 were requested."])
+    result.stdout.fnmatch_lines(["A board must have 0 to 8 cores, not 99."])
     result.stdout.fnmatch_lines(
-        ["*The board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
+        ["*Board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
     )
     result.stdout.no_fnmatch_line("*await_running*")
     told, _, _ = result.stdout.str().partition("short test summary")  # in CI the summary has it again

@@ -135,7 +135,7 @@ def test_another_clients_block_is_mapped_only_when_it_is_registered(ddr: Ddr, co
     base = ddr.layout.phy_base
     assert hb_dsp_mem_map(base, 10) is MAP_FAILED
     assert context.map_failure == (
-        f"hb_dsp_mem_map: The physical range {base:#x}+0xa belongs to another process, client {CLIENT}, and not to "
+        f"hb_dsp_mem_map: The physical range {base:#x}+0xa belongs to another process, client {CLIENT}, not to "
         f"client {OTHER}; register it first (hbSysRegisterMem)."
     )
     DdrTables(ddr).set_owner(1, CLIENT, (OTHER,))

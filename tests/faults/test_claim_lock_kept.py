@@ -91,7 +91,7 @@ def test_others_go_on_within_their_limits_and_are_told_who_keeps_it(shell: Shell
     problem = told(shell)
     assert problem.startswith(f"The claim lock is held by process {holder} (python")
     assert (
-        "which is stopped, by a signal (SIGSTOP) or a debugger. Until it releases the lock, no core claims a task"
+        "which is stopped by a signal (SIGSTOP) or a debugger. Until it releases the lock, no core claims a task"
         in problem
     )
     assert f"'kill -CONT {holder}' resumes it, 'kill -9 {holder}' ends it" in problem

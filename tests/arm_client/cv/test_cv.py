@@ -222,7 +222,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: untyped.gaussian_blur(b, GRAY, border=[1]), r"^border is \[1\]: use one of"),
         (lambda b: untyped.gaussian_blur(b, GRAY, timeout="x"), "^The timeout is 'x'; use seconds, or None"),
         (lambda b: untyped.gaussian_blur(b, GRAY, timeout=float("nan")), "^The timeout is nan; use seconds, or None"),
-        (lambda b: cv.filter2d(b, GRAY, [[1e300]]), "^kernel has the weight inf as its element 0"),
+        (lambda b: cv.filter2d(b, GRAY, [[1e300]]), "^kernel has the weight inf at index 0"),
         (
             lambda b: cv.median_blur(b, GRAY, 129),
             "^maskWidth is 129, which does not fit its field of hbDSPCvMedianBlurParam",
@@ -270,8 +270,8 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: untyped.flip(b, GRAY, "up"), "^direction is 'up': use one of 'vertical', 'horizontal', 'both'"),
         (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel cannot have shape \(2,\): use \(rows, columns\)"),
         (lambda b: cv.erode(b, GRAY, np.zeros((3, 3))), "^kernel is a mask of 9 zeros, under which no pixel is"),
-        (lambda b: cv.filter2d(b, GRAY, [[1, np.nan]]), "^kernel has the weight nan as its element 1: use finite"),
-        (lambda b: cv.sep_filter2d(b, GRAY, [1], [np.inf]), "^kernelY has the weight inf as its element 0"),
+        (lambda b: cv.filter2d(b, GRAY, [[1, np.nan]]), "^kernel has the weight nan at index 1: use finite"),
+        (lambda b: cv.sep_filter2d(b, GRAY, [1], [np.inf]), "^kernelY has the weight inf at index 0"),
         (lambda b: cv.cvt_color(b, GRAY, "y"), "^dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1"),
         (lambda b: untyped.cvt_color(b, GRAY, "hsv"), "^to is 'hsv': use one of 'rgb', 'bgr', 'y', 'nv12'"),
         (lambda b: untyped.cvt_color(b, GRAY, ["rgb"]), r"^to is \['rgb'\]: use one of"),
@@ -479,7 +479,7 @@ def test_what_was_mapped_before_is_looked_up_again_when_a_block_has_gone(dsp_boa
     buffer = src.board_buffer
     assert buffer is not None
     buffer.free()
-    with pytest.raises(OpFailedError, match=r"lies in freed memory: the block .*test_cv\.py:") as caught:
+    with pytest.raises(OpFailedError, match=r"is in freed memory: the block .*test_cv\.py:") as caught:
         dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
     assert caught.value.status == Status.HB_ERR_MMAP_FAILED
 
@@ -553,7 +553,7 @@ def test_a_kernel_that_is_spoilt_later_is_refused_then(dsp_board: Board) -> None
     for spoilt in (np.nan, np.inf):
         weights[0, 0] = spoilt
         for _ in range(2):
-            with pytest.raises(OpFailedError, match=f"kernel has the weight {spoilt} as its element 0"):
+            with pytest.raises(OpFailedError, match=f"kernel has the weight {spoilt} at index 0"):
                 recorder.again()
     weights[0, 0] = 0
     result[...] = 0

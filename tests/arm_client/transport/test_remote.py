@@ -216,7 +216,7 @@ def test_strict_memory_needs_its_flushes(monkeypatch: pytest.MonkeyPatch, relay:
     [
         (
             "all",
-            ["memory looks at", "not into ops; coherence names", "; dma looks at nothing. Who starts"],
+            ["memory checks", "not inside ops; coherence reports", "; dma checks nothing. To have its"],
             ["missing-clean"],
         ),
         ("coherence", ["this program: coherence names bytes that miss a CLEAN when a task is"], ["missing-clean"]),

@@ -94,7 +94,7 @@ def test_one_board_has_one_daemon(shell: Shell) -> None:
     shell.good("start", "--cores", 1)
     answer = shell.python(*DSP_SERVER)
     assert answer.returncode == 2
-    assert f"The board default is already running: its daemon is process {shell.pid()}." in answer.stderr
+    assert f"Board default is already running: its daemon is process {shell.pid()}." in answer.stderr
 
 
 def test_it_has_the_options_of_start(shell: Shell) -> None:

@@ -33,7 +33,7 @@ def test_a_log_that_is_a_fifo_is_refused_by_name(shell: Shell) -> None:
     os.mkfifo(log)
     answer = shell.hbrt("log")
     assert answer.returncode == 3
-    assert answer.stderr == f"Error: The log {log} cannot be read: it is a FIFO, and no regular file; remove it.\n"
+    assert answer.stderr == f"Error: The log {log} cannot be read: it is a FIFO, not a regular file; remove it.\n"
 
 
 def test_the_log_outlives_the_daemon_and_goes_on_with_the_next(shell: Shell) -> None:

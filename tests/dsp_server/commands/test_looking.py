@@ -151,7 +151,7 @@ def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
     shell.good("stop")
     status = shell.status()
     assert (status["state"], status["pid"], status["cores"]) == ("offline", None, [])
-    assert shell.hbrt("status").stdout == ("The board default is offline. Start it with 'hbrt start'.\n")
+    assert shell.hbrt("status").stdout == ("Board default is offline. Start it with 'hbrt start'.\n")
 
 
 def test_versions(shell: Shell) -> None:

@@ -97,8 +97,8 @@ def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) 
     again = shell.hbrt("start", "--cores", 1)
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == (
-        f"Error: The board default is already running: its daemon is process {daemon}. Nothing was changed; "
-        "'hbrt restart' loads its image again, 'hbrt restart --image FILE' another one; 'hbrt stop' ends it.\n"
+        f"Error: Board default is already running: its daemon is process {daemon}. Nothing was changed; "
+        "'hbrt restart' reloads its image, 'hbrt restart --image FILE' loads another; 'hbrt stop' stops it.\n"
     )
     assert shell.pid() == daemon
     assert cores_of(daemon) == cores
@@ -109,13 +109,13 @@ def test_stop_while_offline_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("stop")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"Error: No board default in {shell.home} (no board is there). Start one with 'hbrt start'.\n"
+        f"Error: No board default in {shell.home} (no boards exist). Start one with 'hbrt start'.\n"
     )
     shell.good("start")
     shell.good("stop")
     answer = shell.hbrt("stop")
     assert answer.returncode == 2
-    assert answer.stderr == "Error: The board default is offline. Start it with 'hbrt start'.\n"
+    assert answer.stderr == "Error: Board default is offline. Start it with 'hbrt start'.\n"
 
 
 def test_of_two_stops_at_once_neither_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,12 +140,12 @@ def test_boards_are_told_apart_by_name_or_directory(shell: Shell) -> None:
     unknown = shell.hbrt("status", "--board", "middle")
     assert unknown.returncode == 2
     assert unknown.stderr == (
-        f"Error: No board middle in {shell.home} (boards there are left). Start one with 'hbrt start --board middle'.\n"
+        f"Error: No board middle in {shell.home} (existing boards: left). Start one with 'hbrt start --board middle'.\n"
     )
     shell.good("stop", "--board", "./boards/right")
     assert shell.json("status", "--board", "left")["state"] == "running"
     assert shell.hbrt("ops", "--board", "./boards/right").stderr == (
-        f"Error: The board right is offline. Start it with 'hbrt start --board {shell.cwd}/boards/right'.\n"
+        f"Error: Board right is offline. Start it with 'hbrt start --board {shell.cwd}/boards/right'.\n"
     )
 
 
@@ -193,7 +193,7 @@ print(*answers)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--board", "no name"], "'no name' is not a board name: use letters, digits, '.', '_' and '-', at most 64."),
+        (["--board", "no name"], "'no name' is not a board name: use up to 64 letters, digits, '.', '_' and '-'."),
         (["--cores", "0"], "0 is not in the range 1<=x<=8"),
         (["--cores", "9"], "9 is not in the range 1<=x<=8"),
         (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
@@ -253,7 +253,7 @@ def test_a_setting_that_its_cores_would_trip_over_is_wrong_usage(shell: Shell, n
     [
         (
             1 << 20,
-            "A DDR of 2147483648 bytes cannot be made on this machine: Cannot allocate memory; ask for less, with",
+            "Cannot create a DDR of 2147483648 bytes on this machine: Cannot allocate memory; use less, with",
         ),
         (
             3 << 20,
@@ -298,7 +298,7 @@ def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -
     answer = shell.hbrt("start", "--image", image)
     assert (answer.returncode, answer.stdout) == (1, "")
     first, *rest = answer.stderr.splitlines()
-    assert first.startswith(f"Error: The board default did not start. The image {image} did not load")
+    assert first.startswith(f"Error: Board default did not start. The image {image} did not load")
     assert rest[:2] == ["Traceback (most recent call last):", f'  File "{image}", line 2, in <module>']
     assert rest[-1] == "AttributeError: module 'math' has no attribute 'no_such_thing'"
     assert shell.files() == ["log"]
@@ -332,7 +332,7 @@ def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell) -> None:
         assert limit_s < PATIENCE_S
         answer = shell.hbrt("start", "--image", image, "--timeout", limit_s)
         assert answer.returncode == 124
-        assert answer.stderr.startswith(f"Error: The board default did not start. The image {image} did not load")
+        assert answer.stderr.startswith(f"Error: Board default did not start. The image {image} did not load")
         assert f"after {limit_s:g} s and was given up" in answer.stderr
         limit_s *= 2
     assert all(has_ended(int(pid)) for pid in pids.read_text().split())
@@ -366,7 +366,7 @@ def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
     winner, loser = codes.index(0), codes.index(2)
     daemon = shell.pid()
     assert said[winner][0].endswith(f"daemon process {daemon}.\n")
-    assert f"The board default is already running: its daemon is process {daemon}." in said[loser][1]
+    assert f"Board default is already running: its daemon is process {daemon}." in said[loser][1]
     assert shell.status()["state"] == "running"
 
 
@@ -397,7 +397,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert (status["state"], status["pid"]) == ("crashed", None)
     assert status["left"] == ["attach.sock", "control.sock", "image-1.py", "image-2.py"]
     dead = (
-        "The daemon of board default has died and left its files. Start it again with 'hbrt start', or remove them "
+        "The daemon of board default died and left its files. Start it again with 'hbrt start', or remove them "
         "with 'hbrt stop'."
     )
     assert shell.hbrt("status").stdout == f"{dead}\n"

@@ -374,7 +374,7 @@ def test_freed_address_rests_until_enough_was_freed_after_it_or_nothing_else_is_
     first = bench.alloc(2 * PAGE_BYTES)
     bench.memory.free(first, bench.one.id, "arm.py:1")
     assert bench.ddr.explain(first + 8, 1) == (
-        f"The physical range {first + 8:#x}+0x1 lies in freed memory: the block {first:#x}+0x2000 of client 1, freed "
+        f"The physical range {first + 8:#x}+0x1 is in freed memory: the block {first:#x}+0x2000 of client 1, freed "
         "at arm.py:1. Free a block after its last use."
     )
     second = bench.alloc(2 * PAGE_BYTES)

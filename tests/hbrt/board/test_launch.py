@@ -86,7 +86,7 @@ DEATHS = {
         Status.HB_SYS_INVALID_ARGUMENT,
         "Not today.",
     ),
-    "says nothing": ("import time; time.sleep(1000)", Status.HB_DSP_TIMEOUT, "Its daemon said nothing for"),
+    "says nothing": ("import time; time.sleep(1000)", Status.HB_DSP_TIMEOUT, "Its daemon was silent for"),
 }
 
 
@@ -176,8 +176,8 @@ def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) 
     answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (answer.returncode, answer.stdout) == (3, "")
     assert answer.stderr.endswith(
-        "A board needs 128 file descriptors a process at least, and this process may have 64: raise the limit, as "
-        "with 'ulimit -n 1024'.\n"
+        "A board needs at least 128 file descriptors per process, but this process may have 64: raise the limit, "
+        "for example with 'ulimit -n 1024'.\n"
     )
     assert "Traceback" not in answer.stderr
     assert shell.hbrt("status").returncode == 3

@@ -114,9 +114,7 @@ def test_another_users_directory_is_refused(made: BoardPaths, monkeypatch: pytes
 
 def test_home_in_which_others_could_replace_the_board_is_refused(made: BoardPaths) -> None:
     made.path.parent.chmod(0o777)
-    with pytest.raises(
-        BoardError, match="can be written by everybody, who could replace the board in it; run 'chmod o-w"
-    ):
+    with pytest.raises(BoardError, match="is writable by everyone, who could replace the board in it; run 'chmod o-w"):
         check_directory(made)
     made.path.parent.chmod(0o1777)  # as /tmp: nobody else may rename what is ours
     check_directory(made)
@@ -139,7 +137,7 @@ def test_default_home_must_be_ours_alone_too(tmp_path: Path, monkeypatch: pytest
 
 
 def test_directory_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    with pytest.raises(BoardError, match=r"The board directory .* cannot be made: File name too long\."):
+    with pytest.raises(BoardError, match=r"Cannot create the board directory .*: File name too long\."):
         make_directory(BoardPaths(tmp_path / ("x" * 300)))
 
 
@@ -253,7 +251,7 @@ def test_lock_that_cannot_be_written_is_not_taken(made: BoardPaths, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", full)
-        with pytest.raises(BoardError, match=f"The lock {made.lock} cannot be written: No space left on device"):
+        with pytest.raises(BoardError, match=f"Cannot write the lock {made.lock}: No space left on device"):
             take_lock(made)
     assert not made.lock.exists()
     os.close(take_lock(made))
@@ -285,7 +283,8 @@ def test_a_board_is_reached_whatever_the_locale_makes_of_its_directory(shell: Sh
         answer = shell.hbrt("start")
         assert answer.returncode == 2
         assert (
-            "is not text in this locale, so that no message can name it: choose another with HBRT_HOME" in answer.stderr
+            "is not valid text in this locale, so messages cannot name it: choose another with HBRT_HOME"
+            in answer.stderr
         )
     else:
         shell.good("start")

@@ -11,7 +11,7 @@ from tests.each import each
 @each("form", ["[{}]", "{{k: [{}]}}", "{{<<: [{}]}}"])
 def test_nested_aliases_are_counted_before_they_are_made(form: str) -> None:
     lines = [f"a{at}: &a{at} {form.format(', '.join([f'*a{at - 1}'] * 9))}" for at in range(1, 20)]
-    with pytest.raises(ValueError, match="its aliases stand for more than"):
+    with pytest.raises(ValueError, match="its aliases expand to more than"):
         yaml_text.load("\n".join(["a0: &a0 {x: 1}", *lines]))
 
 

@@ -75,7 +75,7 @@ def test_who_waits_for_a_stopped_holder_gives_up_and_is_told_who_it_is(ddr: Ddr)
         with pytest.raises(ClaimLockHeldError) as refused, lock:
             pass
         assert f"is held by process {process.pid} (python" in str(refused.value)
-        assert "which is stopped, by a signal (SIGSTOP) or a debugger" in str(refused.value)
+        assert "which is stopped by a signal (SIGSTOP) or a debugger" in str(refused.value)
         assert f"'kill -CONT {process.pid}' resumes it, 'kill -9 {process.pid}' ends it" in str(refused.value)
         assert lock.why_held() == str(refused.value)
         assert isinstance(refused.value, RequestRefusedError)

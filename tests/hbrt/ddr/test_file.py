@@ -90,7 +90,7 @@ def test_explanation_says_what_is_there_instead(table: Table) -> None:
     )
     assert ddr.explain(block, -5) == f"The physical range {block:#x}+-0x5 has a negative size."
     assert ddr.explain(block + 3 * PAGE_BYTES, 4) == (
-        f"The physical range {block + 3 * PAGE_BYTES:#x}+0x4 is in no live block; it was freed or never allocated. "
+        f"The physical range {block + 3 * PAGE_BYTES:#x}+0x4 is not in a live block; it was freed or never allocated. "
         f"The block below is {block:#x}+0x1388."
     )
     assert ddr.explain(table.base, 4).endswith("it was freed or never allocated.")
@@ -175,7 +175,7 @@ def test_file_that_is_no_ddr_is_refused_and_closed() -> None:
 @each("heap_bytes", [1 << 62, 1 << 63, 1 << 70])
 def test_ddr_that_no_machine_has_is_refused(heap_bytes: int) -> None:
     before = open_descriptors()
-    with pytest.raises(LayoutError, match=f"A DDR of {heap_bytes} bytes cannot be made on this machine: "):
+    with pytest.raises(LayoutError, match=f"Cannot create a DDR of {heap_bytes} bytes on this machine: "):
         Ddr.create(heap_bytes, 1)
     assert open_descriptors() == before
 

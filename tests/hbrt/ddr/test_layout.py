@@ -90,16 +90,16 @@ def test_sizes_are_rounded_up_to_pages_and_bounded() -> None:
     assert plan(1 << 20, 1).heap_bytes == 1 << 20
     assert plan((1 << 20) + 1, 1).heap_bytes == (1 << 20) + PAGE_BYTES
     for cores in (MAX_CORES + 1, -1):
-        with pytest.raises(LayoutError, match=f"A board has 0 to {MAX_CORES} cores; {cores} were requested"):
+        with pytest.raises(LayoutError, match=f"A board must have 0 to {MAX_CORES} cores, not {cores}"):
             plan(1 << 20, cores)
     for heap_bytes in (0, -1, PAGE_BYTES - 1):
-        with pytest.raises(LayoutError, match=f"A DDR of {heap_bytes} bytes holds no page of {PAGE_BYTES}"):
+        with pytest.raises(LayoutError, match=f"A DDR of {heap_bytes} bytes is smaller than a page of {PAGE_BYTES}"):
             plan(heap_bytes, 1)
 
 
 def _broken_headers() -> Iterator[tuple[str, bytes, str]]:
     good = plan(1 << 20, 2).pack_header()
-    yield "short", good[:-1], f"has {HEADER.size - 1} bytes, less than its header of {HEADER.size}"
+    yield "short", good[:-1], f"has {HEADER.size - 1} bytes, fewer than its header's {HEADER.size}"
     yield "empty", b"", "has 0 bytes"
     yield "magic", b"ELF" + good[3:], "it is not a DDR file"
     yield (

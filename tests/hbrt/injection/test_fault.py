@@ -48,16 +48,16 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
 @each(
     "text, words",
     [
-        ("", "'' is not a fault; there are kill-core,"),
+        ("", "Unknown fault ''; known: kill-core,"),
         ("kill", "'kill' is not a fault"),
-        ("delay soon", "'soon' is not a word of a fault; there are core, call,"),
+        ("delay soon", "Unknown fault word 'soon'; known: core, call,"),
         ("delay call=x", "'call=x' has no number"),
-        ("delay call=0", "call=0 is out of range: write 1 to"),
-        ("delay chance=2", "chance=2.0 is out of range: write 0 to 1"),
+        ("delay call=0", "call=0 is out of range: use 1 to"),
+        ("delay chance=2", "chance=2.0 is out of range: use 0 to 1"),
         ("delay ms=nan", "ms=nan is out of range"),
         ("refuse-alloc cmd=0x400", "'refuse-alloc' does not take 'cmd': it takes call, times, chance, seed."),
         ("kill-core ms=5", "'kill-core' does not take 'ms': it takes core, cmd, call, times, chance, seed."),
-        ("lose-relay core=1", "'lose-relay' does not take 'core': it comes at once, and takes no word."),
+        ("lose-relay core=1", "'lose-relay' does not take 'core': it occurs at once and takes no words."),
     ],
 )
 def test_text_that_is_no_fault_is_refused(text: str, words: str) -> None:

@@ -81,10 +81,10 @@ def test_cpp_is_read_where_the_suffix_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", r"p\.h declares no struct or union 'P'. It has none at all\."),
+        ("", r"p\.h declares no struct or union 'P'. It declares none\."),
         ("struct Pa { int a; };", r"declares no struct or union 'P'. It has Pa\."),
         ("struct P;", r"no struct or union 'P'"),
-        ("struct P {};", r"p\.h:1: P has no fields of a known size\."),
+        ("struct P {};", r"p\.h:1: P has no fields of known size\."),
         ("\nstruct P { Unknown a; };", r"p\.h:2: unknown type name 'Unknown'\."),
         ("typedef struct { Unknown a; } Q;\nstruct P { Q q; };", r"p\.h:1: unknown type name 'Unknown'\."),
         ("struct P { int a[M]; };", r"p\.h:1: use of undeclared identifier 'M'\."),

@@ -121,7 +121,7 @@ def test_every_difference_is_named(other: list[Any], expected: list[tuple[str, s
 
 def test_the_sentence_of_a_difference_has_both_values() -> None:
     (remark, *_) = differences(made(("a", INT), ("b", LONG)), made(("a", INT), ("b", LONG), _pack_=4, _layout_="ms"))
-    assert remark.text == "`b` has offset 8 in A and 4 in B: declare it alike."
+    assert remark.text == "`b` has offset 8 in A and 4 in B: declare it the same way."
 
 
 def test_differences_inside_nested_structures_have_their_path_and_offset() -> None:
@@ -156,7 +156,7 @@ def test_dtypes_are_read_as_ctypes_are() -> None:
 @each(
     "kind, sentence",
     [
-        (type("E", (ctypes.Structure,), {}), "E has no fields: give it _fields_."),
+        (type("E", (ctypes.Structure,), {}), "E has no fields: define _fields_."),
         (
             type("B", (ctypes.BigEndianStructure,), {"_fields_": [("a", INT)]}),
             "B is big-endian: the ARM and the DSP are",

@@ -532,7 +532,7 @@ def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:
     ("name", "value", "sentence"),
     [
         ("HBRT_CACHE", "x", "Error: HBRT_CACHE is 'x'; write coherent, strict or evicting:SEED, as in evicting:7.\n"),
-        ("HBRT_BOARD", "a b", "Error: 'a b' is not a board name: use letters, digits, '.', '_' and '-', at most 64.\n"),
+        ("HBRT_BOARD", "a b", "Error: 'a b' is not a board name: use up to 64 letters, digits, '.', '_' and '-'.\n"),
         (
             "HBRT_CORES",
             "99",

@@ -115,7 +115,7 @@ def test_json_has_both_structures_and_the_remarks(shell: Shell, files: Path) -> 
         (["gone.py:x"], "Cannot import gone.py:"),
         (["param.py:Nope"], "param.py has no class Nope."),
         (["param.py:NUMBER"], "param.py:NUMBER is not a ctypes.Structure, ctypes.Union or numpy dtype, but 3."),
-        (["ctypes:Structure"], "Structure has no fields: give it _fields_."),
+        (["ctypes:Structure"], "Structure has no fields: define _fields_."),
         (["param.h:closed_t", "-I", "gone"], "Directory 'gone' does not exist."),
     ],
 )

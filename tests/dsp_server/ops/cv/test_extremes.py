@@ -109,7 +109,7 @@ def test_a_mask_of_zeros_is_refused(ddr: Ddr, photo: SimpleNamespace, structure:
     param = structure(
         src=ddr.image(photo.gray(5, 6)), dst=ddr.blank((5, 6)), kernel=ddr.kernel(np.zeros((2, 3), np.uint8))
     )
-    refused(ddr, param, "kernel is a mask of 6 zeros, under which no pixel is: set an element of it.")
+    refused(ddr, param, "kernel is a mask of 6 zeros, which selects no pixel: set at least one element.")
 
 
 @each("wrong", [np.nan, np.inf, -np.inf])
@@ -121,7 +121,7 @@ def test_a_weight_that_is_no_number_is_refused(ddr: Ddr, photo: SimpleNamespace,
         "pointLocX": -1,
         "pointLocY": -1,
     }
-    sentence = f"has the weight {wrong} as its element 1: use finite numbers."
+    sentence = f"has the weight {wrong} at index 1: use finite numbers."
     refused(ddr, hbDSPCvFilter2DParam(kernel=ddr.kernel(bad), **how), f"kernel {sentence}")
     column = ddr.kernel(bad.T.copy())
     refused(ddr, hbDSPCvSepFilter2DParam(kernelX=ddr.kernel(good), kernelY=column, **how), f"kernelY {sentence}")

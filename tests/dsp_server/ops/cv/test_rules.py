@@ -130,9 +130,9 @@ THRESHOLDS = (
     "use one of 0 HB_VP_THRESH_BINARY, 1 HB_VP_THRESH_BINARY_INV, 2 HB_VP_THRESH_TRUNC, 3 HB_VP_THRESH_TOZERO, "
     "4 HB_VP_THRESH_TOZERO_INV."
 )
-NO_INVERSE = "determinant 0: it takes all of src to a line or a point."
-NO_DETERMINANT = "determinant inf: use numbers so small that float64 holds it."
-NO_DIVISOR = "divides by 0 everywhere: its last row is not all 0."
+NO_INVERSE = "determinant 0: it maps all of src to a line or a point."
+NO_DETERMINANT = "determinant inf: use smaller numbers, so that float64 holds it."
+NO_DIVISOR = "divides by 0 everywhere: its last row must not be all 0."
 KERNEL_OR_MAP = "what the op reads at 0x800020000 besides src: dst must not overlap it."
 NOT_ODD = "use an odd number from 1 to 31."
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -144,18 +144,21 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         "src has imageType 9: for its format use 1 U8C1, 3 S16C1, 4 S32C1, 5 F32C1.",
     ),
     ("gaussian", {"dst": image(0x1000, format=RGB)}, "dst has imageType 1: for its format use 2 U8C3."),
-    ("gaussian", {"src": image(0, 0)}, "src is 0 x 6 pixels: each side has 1 to 32766."),
-    ("gaussian", {"src": image(0, 8, -1)}, "src is 8 x -1 pixels: each side has 1 to 32766."),
-    ("gaussian", {"src": image(0, 32767, stride=32767)}, "src is 32767 x 6 pixels: each side has 1 to 32766."),
+    ("gaussian", {"src": image(0, 0)}, "src is 0 x 6 pixels: each side must have 1 to 32766."),
+    ("gaussian", {"src": image(0, 8, -1)}, "src is 8 x -1 pixels: each side must have 1 to 32766."),
+    ("gaussian", {"src": image(0, 32767, stride=32767)}, "src is 32767 x 6 pixels: each side must have 1 to 32766."),
     (
         "gaussian",
         {"src": image(0, stride=7)},
-        "src has a stride of 7 bytes: a row of 8 pixels takes 8, and a stride is a whole number of Y U8C1 pixels.",
+        "src has a stride of 7 bytes: a row of 8 pixels takes 8, and a stride must be a whole number of Y U8C1 pixels.",
     ),
     (
         "gaussian",
         {"src": image(0, number=U8C3, format=RGB, stride=25)},
-        "src has a stride of 25 bytes: a row of 8 pixels takes 24, and a stride is a whole number of RGB U8C3 pixels.",
+        (
+            "src has a stride of 25 bytes: a row of 8 pixels takes 24, and a stride must be a whole number of "
+            "RGB U8C3 pixels."
+        ),
     ),
     (
         "gaussian",
@@ -170,40 +173,40 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "resize",
         {"src": image(0, 7, format=NV12)},
-        "src is 7 x 6 pixels: NV12 has a UV pair for 2 x 2 of them, so both are even.",
+        "src is 7 x 6 pixels: NV12 has a UV pair per 2 x 2 pixels, so both must be even.",
     ),
     (
         "resize",
         {"src": image(0, format=NV12, uvStride=7)},
-        "src has a uvStride of 7 bytes: it is even and at least 8.",
+        "src has a uvStride of 7 bytes: must be even and at least 8.",
     ),
     (
         "resize",
         {"src": image(0, format=NV12, uvPhyAddr=0)},
-        "src has no uvPhyAddr: give the physical address of the plane of UV pairs.",
+        "src has no uvPhyAddr: give the physical address of the UV plane.",
     ),
     # Kinds, sizes and overlap.
     ("gaussian", {"src": image(0, number=S16)}, "src is Y S16C1: this op takes Y U8C1, RGB U8C3 or BGR U8C3."),
     ("gaussian", {"dst": image(0x1000, number=S16)}, "dst is Y S16C1: it must be Y U8C1, as src is."),
-    ("gaussian", {"dst": image(0x1000, 9)}, "dst is 9 x 6 pixels: with this src it is 8 x 6."),
+    ("gaussian", {"dst": image(0x1000, 9)}, "dst is 9 x 6 pixels: with this src it must be 8 x 6."),
     ("gaussian", {"dst": image(0)}, f"dst at 0x800000000 overlaps src at 0x800000000: {NO_DST}"),
     ("gaussian", {"dst": image(0xA7)}, f"dst at 0x8000000a7 overlaps src at 0x800000000: {NO_DST}"),
     (
         "threshold",
         {"dst": image(0, stride=16)},
-        "dst at 0x800000000 overlaps src at 0x800000000: give both the same address and stride, or memory apart.",
+        "dst at 0x800000000 overlaps src at 0x800000000: give both the same address and stride, or separate memory.",
     ),
     ("cvt", {"dst": image(0x1000, number=S16)}, "dst is Y S16C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1."),
     ("cvt", {"dst": image(0x1000)}, "dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1."),
     ("sobel", {"dst": image(0x1000)}, "dst is Y U8C1: this op takes Y S16C1."),
     ("harris", {"dst": image(0x1000)}, "dst is Y U8C1: this op takes Y S32C1 or Y F32C1."),
-    ("integral", {"dst": image(0x1000, number=S32)}, "dst is 8 x 6 pixels: with this src it is 9 x 7."),
-    ("pyr_down", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it is 4 x 3."),
-    ("pyr_up", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it is 16 x 12."),
-    ("rotate", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it is 6 x 8."),
-    ("rotate", {"rotateCode": 1}, "dst is 6 x 8 pixels: with this src it is 8 x 6."),
-    ("transpose", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it is 6 x 8."),
-    ("remap", {"mapWidth": 9}, "dst is 8 x 6 pixels: with this src it is 9 x 6."),
+    ("integral", {"dst": image(0x1000, number=S32)}, "dst is 8 x 6 pixels: with this src it must be 9 x 7."),
+    ("pyr_down", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it must be 4 x 3."),
+    ("pyr_up", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it must be 16 x 12."),
+    ("rotate", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it must be 6 x 8."),
+    ("rotate", {"rotateCode": 1}, "dst is 6 x 8 pixels: with this src it must be 8 x 6."),
+    ("transpose", {"dst": image(0x1000)}, "dst is 8 x 6 pixels: with this src it must be 6 x 8."),
+    ("remap", {"mapWidth": 9}, "dst is 8 x 6 pixels: with this src it must be 9 x 6."),
     (
         "box",
         {"dst": image(0x1000, number=S32)},
@@ -216,7 +219,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("bilateral", {"borderType": 2}, "borderType is 2: use one of 0 HB_VP_BORDER_CONSTANT, 1 HB_VP_BORDER_REPLICATE."),
     ("box", {"kernelWidth": 128}, "kernelWidth is 128: use 1 to 127."),
     ("box", {"kernelHeight": 0}, "kernelHeight is 0: use 1 to 127."),
-    ("box", {"pointLocX": 3}, "The anchor (3, -1) is not in a kernel of 3 x 3: use -1 for its middle."),
+    ("box", {"pointLocX": 3}, "The anchor (3, -1) is outside the 3 x 3 kernel: use -1 for its middle."),
     ("box", {"normalize": 2}, "normalize is 2: use one of 0 the sum, 1 the mean."),
     ("canny", {"threshold1": 3}, "threshold1 is 3.0: use 0 to 2."),
     ("canny", {"threshold2": -3}, "threshold2 is -3.0: use 0 or more, and at least threshold1."),
@@ -231,20 +234,20 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "dilate",
         {"kernel": hbVPFilterKernel(3, 32, U8, BASE)},
-        "kernel has 3 x 32 elements: each side has 1 to 31.",
+        "kernel has 3 x 32 elements: each side must have 1 to 31.",
     ),
     ("dilate", {"kernel": hbVPFilterKernel(3, 3, F32, BASE)}, "kernel.dataType is 5: use 1 U8C1."),
-    ("erode", {"kernel": hbVPFilterKernel(0, 3, U8, BASE)}, "kernel has 0 x 3 elements: each side has 1 to 31."),
+    ("erode", {"kernel": hbVPFilterKernel(0, 3, U8, BASE)}, "kernel has 0 x 3 elements: each side must have 1 to 31."),
     (
         "filter2d",
         {"kernel": hbVPFilterKernel(3, 3, F32, BASE + 2)},
-        "kernel is at the physical address 0x800000002: give its own, a multiple of 4.",
+        "kernel is at the physical address 0x800000002: must be a nonzero multiple of 4.",
     ),
     ("filter2d", {"delta": float("nan")}, "delta has the value nan: use finite numbers."),
     (
         "sep",
         {"kernelX": COLUMN},
-        "kernelX has 1 x 3 and kernelY 1 x 3 elements: the first is a row, the second a column.",
+        "kernelX has 1 x 3 and kernelY 1 x 3 elements: the first must be a row, the second a column.",
     ),
     (
         "flip",
@@ -256,7 +259,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("median", {"maskWidth": -3}, "maskWidth is -3: use an odd number from 1 to 127."),
     ("pyr_down", {"interpolation": 0}, "interpolation is 0: use one of 1 HB_VP_INTER_LINEAR, 2 HB_VP_INTER_GAUSSIAN."),
     ("remap", {"dataType": 1}, "dataType is 1: use one of 6 F64C2, 7 F32C2."),
-    ("remap", {"mapPhyAddr": BASE + 4}, "mapPhyAddr is 0x800000004: give the map's own, a multiple of 8."),
+    ("remap", {"mapPhyAddr": BASE + 4}, "mapPhyAddr is 0x800000004: must be a nonzero multiple of 8."),
     ("remap", {"borderValue": 256}, "borderValue is 256: use 0 to 255."),
     ("resize", {"interpolation": 2}, "interpolation is 2: use one of 0 HB_VP_INTER_NEAREST, 1 HB_VP_INTER_LINEAR."),
     ("roi", {"roiCount": 0}, "roiCount is 0: use 1 to 256."),
@@ -265,7 +268,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"roiPhyAddr": BASE + 2},
         "roiPhyAddr is 0x800000002: give the physical address of the regions, a multiple of 4.",
     ),
-    ("roi", {"dstStep": 191}, "dstStep is 191 bytes: one result takes 192, so the next begins no earlier."),
+    ("roi", {"dstStep": 191}, "dstStep is 191 bytes: one result takes 192, so it must be at least that."),
     (
         "roi",
         {"dst": image(0x20)},
@@ -276,7 +279,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"rotateCode": 3},
         f"rotateCode is 3: {ROTATIONS}",
     ),
-    ("sobel", {"dx": 0}, "dx and dy are both 0: one of them is the order of the derivative."),
+    ("sobel", {"dx": 0}, "dx and dy are both 0: at least one must be the order of a derivative."),
     ("sobel", {"dy": 3}, "dy is 3: use 0 to 2."),
     ("sobel", {"scale": float("inf")}, "scale has the value inf: use finite numbers."),
     ("threshold", {"thresh": 256}, "thresh is 256.0: use 0 to 255."),
@@ -368,11 +371,11 @@ def test_every_plane_is_kept_apart() -> None:
 @each(
     "roi, why",
     [
-        ((3, 0, 2, 5), "is empty: its right and bottom are inside it, and not before its left and top."),
-        ((0, 0, 8, 5), "leaves src, whose last pixel is (7, 5)."),
-        ((-1, 0, 7, 5), "leaves src, whose last pixel is (7, 5)."),
-        ((1, 0, 7, 5), "cuts a UV pair of NV12: left and top are even, right and bottom odd."),
-        ((0, 0, 6, 5), "cuts a UV pair of NV12: left and top are even, right and bottom odd."),
+        ((3, 0, 2, 5), "is empty: right and bottom are inclusive, and must not be before left and top."),
+        ((0, 0, 8, 5), "extends outside src, whose last pixel is (7, 5)."),
+        ((-1, 0, 7, 5), "extends outside src, whose last pixel is (7, 5)."),
+        ((1, 0, 7, 5), "splits a UV pair of NV12: left and top must be even, right and bottom odd."),
+        ((0, 0, 6, 5), "splits a UV pair of NV12: left and top must be even, right and bottom odd."),
     ],
 )
 def test_a_wrong_region_is_named(roi: tuple[int, int, int, int], why: str) -> None:
