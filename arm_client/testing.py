@@ -70,7 +70,7 @@ class _Pool:
 
 
 _pool = _Pool()
-# # Leaks belong to clients that are gone. Strict-mode findings show in the test's results, which may be its purpose,
+# Leaks belong to clients that are gone. Strict-mode findings show in the test's results, which may be its purpose,
 # and an op may divide a block in ways that only it knows.
 _NO_DISORDER = {"endless-wait", "injected", "leak", "missing-clean", "needless-flush", "ping-blocks", "shared-block"}
 

@@ -78,7 +78,7 @@ def missing_clean(what: str, span: Span, count: int) -> Mistake:
 def missing_clean_in_output(span: Span, count: int) -> Mistake:
     """Like ``missing_clean``, for an output block."""
     return _missing_clean_of(
-        f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed and did not "
+        f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed but did not "
         "clean: when the cache writes them back, they overwrite the DSP's results. Call hbSysFlushMem after writing, "
         "before the task is submitted.",
         span,
@@ -96,7 +96,7 @@ def missing_clean_behind_pointer(span: Span, count: int, params: int, at: int) -
     """
     return _missing_clean_of(
         f"The memory at {span.start:#x}, whose address is at offset {at} of the input block {params:#x}, holds "
-        f"{counted(count, 'byte')} that the CPU changed and did not clean: the old contents of memory "
+        f"{counted(count, 'byte')} that the CPU changed but did not clean: the old contents of memory "
         f"are read or, if the DSP writes there, the cache overwrites its results. Call hbSysFlushMem "
         f"with HB_SYS_MEM_CACHE_CLEAN after "
         "writing.",

@@ -51,7 +51,7 @@ class Relay(Carrier):
     _link: LocalLink
 
     def __init__(self) -> None:
-        # # Between the sending threads and the one that finds the relay gone. Reentrant, since a signal handler may
+        # Between the sending threads and the one that finds the relay gone. Reentrant, since a signal handler may
         # submit a task in the middle, in the same thread.
         self.table = threading.RLock()
         self._channel: RelayChannel | None = None

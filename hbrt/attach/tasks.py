@@ -463,7 +463,7 @@ class Tasks:
                         f"Client {self.client_id} has {len(self.link.first_slots)} tasks, the maximum for one "
                         "process; release finished tasks with hbDSPReleaseTask.",
                     )
-                # # Slots that arrive too late for an interrupted request are added by a later one, also in a single C
+                # Slots that arrive too late for an interrupted request are added by a later one, also in a single C
                 # call.
                 asked = Question(undo=functools.partial(functools.partial, self.free.extend))
                 try:

@@ -36,7 +36,7 @@ _THREAD = 0x3FFFFFFF
 _OWNER_DIED = 0x40000000
 _WAITERS = 0x80000000
 
-# # Two ways to call the same functions: the first keeps the GIL, for calls that cannot block; the second releases it,
+# Two ways to call the same functions: the first keeps the GIL, for calls that cannot block; the second releases it,
 # for a thread that waits for another thread of its own process.
 _quick = ctypes.PyDLL(None)
 _patient = ctypes.CDLL(None)

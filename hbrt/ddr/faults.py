@@ -20,7 +20,7 @@ Mender: TypeAlias = Callable[[int, "bool | None"], bool]
 _FLAG_SIGINFO = 4
 _CODE_OFFSET, _ADDRESS_OFFSET = 8, 16  # in siginfo_t, LP64
 _Handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-# # In Linux's ucontext_t: on x86-64 the page fault's error code, with bit 1 set for a write; on arm64 the records after
+# In Linux's ucontext_t: on x86-64 the page fault's error code, with bit 1 set for a write; on arm64 the records after
 # the registers, one of which has the syndrome, with bit 6 set for a write.
 _X86_ERROR, _X86_WRITE = 192, 2
 _ARM_RECORDS, _ARM_ESR, _ARM_WRITE = 464, 0x45535201, 1 << 6

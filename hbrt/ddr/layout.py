@@ -23,7 +23,7 @@ GUARD_PAGES = 1  # after a block: writes there are overruns, which the board det
 # history.
 HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI IQI")
 
-# # u64 in the header's page: increases with every change of the page table or block table, so that cached table
+# u64 in the header's page: increases with every change of the page table or block table, so that cached table
 # contents can be validated.
 TABLES_GENERATION = 2048
 
@@ -42,7 +42,7 @@ CORE_BUSY_NS = 32  # u64: ns spent in ops
 CORE_CYCLES = 40  # u64: modeled cycles
 CORE_PID = 48  # u32
 CORE_BEAT_THREAD = 52  # u32: kernel id of the heartbeat thread
-# # The running op as of the last beat, zeros for none: claim time of its task; ns without progress, and how many of
+# The running op as of the last beat, zeros for none: claim time of its task; ns without progress, and how many of
 # them with a CPU; its longest run so far, in ns; the iDMA handle that it polls; descriptors outstanding; offset in this
 # file and bytes of the flag that its loop reads.
 CORE_PROGRESS = 56  # u64[8]
@@ -53,7 +53,7 @@ TCM_BITS = struct.Struct("<QQ")
 TCM_UNIT_BYTES = 2048
 BEAT_SECONDS = 0.08
 MAX_CORES = 8
-# # A core's activity, for deciding whether to ring it: asleep; awake and about to look; in an op; absent; without a
+# A core's activity, for deciding whether to ring it: asleep; awake and about to look; in an op; absent; without a
 # heartbeat, so that a ring may wake nobody.
 ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_OFFLINE, ACTIVITY_STALLED = range(5)
 
@@ -82,13 +82,13 @@ BLOCK = struct.Struct("<QQIH")
 BLOCK_SHARERS = 24  # u16[16]: ids of clients that registered the block, 0 for none
 BLOCK_MAX_SHARERS = 16
 BLOCK_IMPORTED = 56  # u64: the file mapped in the block's place, see hbrt.ddr.imported; 0 for the DDR
-# # A freed block's pages and record are kept until the address is reused, so that a message about a late use can name
+# A freed block's pages and record are kept until the address is reused, so that a message about a late use can name
 # its owner and the line that freed it: the end of "file:line" from the client ids on.
 BLOCK_FREED = 1 << 31  # with the block's id, in the page table
 BLOCK_FREED_AT = BLOCK_SHARERS
 BLOCK_FREED_AT_BYTES = BLOCK_RECORD_BYTES - BLOCK_FREED_AT
 
-# # History: rings of finished tasks, one per core and one for the daemon. A record: number of the task in the ring, 0
+# History: rings of finished tasks, one per core and one for the daemon. A record: number of the task in the ring, 0
 # while the record is being written; its end, a State of hbrt.mailbox.table; its client's process; a copy of the slot's
 # REQUEST and ANSWER; its WORK.
 HISTORY_RECORD_BYTES = 256

@@ -64,7 +64,7 @@ _ENDS = (State.DONE, State.FAILED, State.CANCELLED, State.TIMED_OUT, State.LOST)
 MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     (State.EMPTY, State.READY): (frozenset({Actor.OWNER}), False),
     (State.EMPTY, State.SENT): (frozenset({Actor.OWNER}), False),
-    # # Only under the lock, and only while the record is the one sent to the relay. An owner that cancels its task, and
+    # Only under the lock, and only while the record is the one sent to the relay. An owner that cancels its task, and
     # a daemon that reclaims the slot, also hold the lock, so a late message finds nothing to queue.
     (State.SENT, State.READY): (frozenset({Actor.RELAY}), True),
     (State.SENT, State.FAILED): (frozenset({Actor.RELAY, Actor.OWNER}), True),

@@ -1,1 +1,1 @@
-"""The parts in C, where they were built: the mailbox for this process, libraries and headers for C programs."""
+"""The C parts as built: the mailbox for this process, libraries and headers for C programs."""

@@ -1,4 +1,4 @@
-"""How an image becomes Hexagon code: a program for QEMU, with the runtime inside, by ziglang's compiler."""
+"""How an image is compiled to Hexagon code: a program for QEMU, including the runtime, by ziglang's compiler."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hbrt.native.files import include_dir, source_dir
 from hbrt.native.image_flags import is_cpp
 
 VERSION: Final = 67
-"""Of the code when nothing else is asked for: what the QEMU of Debian 12 knows."""
+"""Default code version: supported by the QEMU of Debian 12."""
 _VERSIONS: Final = (60, 62, 65, 66, 67, 68, 69, 71, 73, 75, 79, 81)
-_QFLOAT_FROM: Final = 68  # vectors of floating-point numbers
-# The vendor's words for the version and its units; a version by -mcpu is of clang.
+_QFLOAT_FROM: Final = 68  # floating-point vectors
+# The vendor's options for the version and its units; -mcpu is clang's.
 _VERSION_WORD: Final = re.compile(r"-m(?:cpu=hexagon)?v(\d+)(?:\+.*)?$")
 _UNIT_WORD: Final = re.compile(r"-m(?:hvx|hmx)(?:[-=].*)?$")
 _RUNTIME: Final = {
@@ -25,34 +25,34 @@ _RUNTIME: Final = {
 }
 QEMU: Final = "qemu-hexagon"
 MISSING: Final = (
-    "Hexagon code is compiled by ziglang, which is not here: install the extra: pip install 'hbrt[hexagon]'. It runs "
-    "by qemu-hexagon (Debian: apt install qemu-user)."
+    "Compiling Hexagon code needs ziglang; install the extra: pip install 'hbrt[hexagon]'. The code runs "
+    "with qemu-hexagon (Debian: apt install qemu-user)."
 )
 
 
 def qemu() -> str | None:
-    """Path of the QEMU that runs Hexagon code, None without one; Debian's package of static ones has it, too."""
+    """Return the path of the QEMU for Hexagon code, None if missing; Debian's static package also has it."""
     return shutil.which(QEMU) or shutil.which(f"{QEMU}-static")
 
 
 def version_in(arguments: Sequence[str]) -> tuple[int, tuple[str, ...]]:
-    """The version of the code that a compiler's arguments ask for, and the arguments without it.
+    """Return the code version requested by a compiler's arguments, and the arguments without it.
 
-    ``-mv73``, ``-mcpu=hexagonv73`` and ``-mhvx`` are understood: an image has HVX of its version, of 128 bytes.
+    ``-mv73``, ``-mcpu=hexagonv73`` and ``-mhvx`` are understood: an image has its version's HVX with 128 bytes.
 
     Raises:
-        ValueError: the compiler knows no such version.
+        ValueError: the compiler does not support this version.
     """
     found = [match for one in arguments if (match := _VERSION_WORD.match(one))]
     version = int(found[-1][1]) if found else VERSION
     if version not in _VERSIONS:
         known = ", ".join(f"v{one}" for one in _VERSIONS)
-        raise ValueError(f"Unknown version of Hexagon code {found[-1][0]}: must be one of {known}.")
+        raise ValueError(f"Unknown Hexagon version {found[-1][0]}: must be one of {known}.")
     return version, tuple(one for one in arguments if not (_VERSION_WORD.match(one) or _UNIT_WORD.match(one)))
 
 
 def hexagon_compiler(sources: Sequence[str], version: int = VERSION) -> list[str]:
-    """The compiler's command, of C++ when one source is.
+    """Return the compiler command, for C++ if any source is C++.
 
     Raises:
         FileNotFoundError: ziglang is not installed.
@@ -64,9 +64,9 @@ def hexagon_compiler(sources: Sequence[str], version: int = VERSION) -> list[str
 
 
 def hexagon_assembler(version: int = VERSION) -> list[str]:
-    """The command that makes an object of assembly code with HVX, which takes its units from the processor's name.
+    """Return the command that assembles code with HVX, whose units depend on the processor name.
 
-    A program is not linked with that name: the C library's loops would become vectors, too.
+    Do not link a program with that name: the C library's loops would also become vectors.
 
     Raises:
         FileNotFoundError: ziglang is not installed.
@@ -76,12 +76,11 @@ def hexagon_assembler(version: int = VERSION) -> list[str]:
 
 
 def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Flags for the compiler, and for the linker: the sources of the runtime are among these."""
+    """Return flags for the compiler and for the linker, which include the runtime's sources."""
     sources = [str(source_dir(folder) / name) for folder, names in _RUNTIME.items() for name in names]
     folders = [include_dir("fastrpc"), include_dir("dsp")]
-    # Of the image's own sources alone, and only by intrinsics: with them, loops of the C library become vectors, and
-    # its strchr() then finds nothing in texts of more than 64 bytes.
-    # zreg: those from v66 on are switched off with it.
+    # Only for the image's own sources, and only for intrinsics: otherwise the C library's loops become vectors, and
+    # its strchr() then finds nothing in strings longer than 64 bytes. zreg: also switches off those since v66.
     units = ["hvx", *(f"hvxv{one}" for one in _VERSIONS if one <= version), "hvx-length128b", "zreg"]
     units += ["hvx-qfloat", "hvx-ieee-fp"] if version >= _QFLOAT_FROM else []
     features = [word for one in units for word in ("-Xclang", "-target-feature", "-Xclang", f"+{one}")]
@@ -89,5 +88,5 @@ def hexagon_flags(version: int = VERSION) -> tuple[tuple[str, ...], tuple[str, .
     compile_flags = ("-O2", *vectors, "-ffp-contract=off", "-fno-sanitize=all", "-pthread", "-Wno-psabi")
     found_by = [f"-iquote{source_dir(one)}" for one in ("dsp", "mailbox")]
     link = ["-static", "-x", "c", *found_by, *sources, "-x", "none", "-lm"]
-    over_libc = f"-I{include_dir('hexagon')}"  # a folder of -isystem comes behind those of the C library
+    over_libc = f"-I{include_dir('hexagon')}"  # an -isystem folder is searched after the C library's
     return (*compile_flags, over_libc, *(f"-isystem{one}" for one in folders)), tuple(link)

@@ -1,4 +1,4 @@
-"""How a compiler makes an image of C and C++ files: a shared library that finds the runtime's by itself. Pure."""
+"""How a compiler builds an image from C and C++ files: a shared library that finds the runtime by itself. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ CPP_SUFFIXES: Final = frozenset({".cc", ".cpp", ".cxx", ".C", ".c++", ".hh", ".h
 _COMPILE: Final = (
     "-O2",
     "-fPIC",
-    "-ffp-contract=off",  # a product and a sum round twice, on every machine
+    "-ffp-contract=off",  # round products and sums separately on every machine
     "-fno-semantic-interposition",
     "-fno-omit-frame-pointer",
-    "-fno-sanitize-recover=all",  # what a sanitizer finds ends the op
+    "-fno-sanitize-recover=all",  # a sanitizer finding ends the op
     "-pthread",
-    "-Wno-psabi",  # GCC notes that vectors are passed as they are since its version 4.6
+    "-Wno-psabi",  # GCC notes that the vector ABI changed in version 4.6
 )
-# Programs for the board keep addresses in 32 bits; an address there has no more.
+# Board programs store addresses in 32 bits, which is enough there.
 _CASTS_IN_C: Final = ("-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast")
 _CASTS_IN_CPP: Final = ("-fpermissive", "-Wno-int-to-pointer-cast")
-# The image's functions come before those of the process with the same name; what is missing is said by the linker.
+# The image's functions take precedence over the process's; the linker reports missing ones.
 _LINK: Final = ("-Wl,-Bsymbolic", "-Wl,--no-undefined")
 
 
@@ -33,11 +33,11 @@ def is_cpp(source: str) -> bool:
 
 
 def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Flags for the compiler, and for the linker; these come behind the files.
+    """Return flags for the compiler and for the linker; the latter follow the files.
 
     Args:
-        sources: Files: C++ allows a cast that loses bits of an address in another way than C.
-        is_program: Whether to make its own program, with no core around it.
+        sources: Source files: C++ handles casts that truncate addresses differently from C.
+        is_program: Whether to build a standalone program without a core.
 
     Raises:
         NotBuiltError: the runtime's library is not built.

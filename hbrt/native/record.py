@@ -1,6 +1,6 @@
-"""Which Python serves libhbrt.so: where the library does not lie in an environment itself, a file beside it says so.
+"""Which Python serves libhbrt.so: if the library is not in an environment, a file beside it says so.
 
-Light, and without the rest of hbrt: native/build.py runs it, too.
+Lightweight and independent of the rest of hbrt: native/build.py also runs it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ RECORD = Path(__file__).resolve().parent / "lib" / "python.cfg"
 
 
 def write_record(record: Path = RECORD) -> None:
-    """Write this Python, and its shared library where it has one.
+    """Record this Python and, if it has one, its shared library.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder is not writable.
     """
     name = str(sysconfig.get_config_var("INSTSONAME") or "")
     library = Path(str(sysconfig.get_config_var("LIBDIR") or "/"), name)
@@ -29,8 +29,8 @@ def write_record(record: Path = RECORD) -> None:
 
 
 def remember_python() -> None:
-    """Have programs use this Python, when the one that the record names is gone, or there is no record."""
-    with contextlib.suppress(OSError):  # an installation that cannot be written has its Python by its place
+    """Make programs use this Python if the recorded one is gone, or there is no record."""
+    with contextlib.suppress(OSError):  # a read-only installation finds its Python by its location
         lines = RECORD.read_text(encoding="utf-8").splitlines() if RECORD.is_file() else []
         named = next((line.partition("= ")[2] for line in lines if line.startswith("executable")), "")
         if not named or not Path(named).exists():

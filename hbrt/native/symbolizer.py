@@ -1,8 +1,8 @@
-"""Lines of addresses in C code, by llvm-symbolizer or addr2line. Also its own program, which imports no hbrt.
+"""Source lines of C code addresses, with llvm-symbolizer or addr2line. Also a program that does not import hbrt.
 
-Without either, or without debugging information (``-g``), an address stays one.
+Without either, or without debug information (``-g``), addresses stay unchanged.
 
-As a program, which a crashing core starts: ``symbolizer.py HEADLINE [FILE OFFSET]...`` prints the headline and frames.
+As a program, started by a crashing core: ``symbolizer.py HEADLINE [FILE OFFSET]...`` prints headline and frames.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 
 MAX_SHOWN = 24
 SECONDS = 20.0
-_LLVM, _BINUTILS = "llvm-symbolizer", "addr2line"  # binutils' names a wrong file for functions of headers, to 2.40
-_ANSWER_S = 5.0  # of a large program's information on a busy machine; afterwards its places stay addresses
+_LLVM, _BINUTILS = "llvm-symbolizer", "addr2line"  # binutils up to 2.40 names the wrong file for functions in headers
+_ANSWER_S = 5.0  # for a large program's debug information on a busy machine; afterwards addresses stay unchanged
 _MAX_BYTES = 1 << 16
 _SYSTEM = ("/lib", "/usr/lib")
 _RUNTIME = "libhbrt_dsp.so"
 Address = tuple[str, str]
-"""A file of machine code, and an offset in it, as text with 0x."""
+"""A machine-code file, and an offset in it as text with 0x."""
 Line = tuple[str, int, str]
-"""A file of source code, a line, a function; line 0 when there is no debug information."""
+"""A source file, a line, a function; line 0 without debug information."""
 
 
 def _command(file: str, *, has_functions: bool) -> list[str]:
-    """The command that answers offsets in a file: a line for each, or with functions one for each inlined call, too."""
+    """Return the command that resolves offsets in a file: one line each or, with functions, one per inlined call."""
     if program := shutil.which(_LLVM):
         how = ["-a", "-f", "-i", "-C"] if has_functions else ["--functions=none", "--no-inlines"]
         return [program, "--output-style=GNU", "--obj", file, *how]
@@ -41,7 +41,7 @@ def _command(file: str, *, has_functions: bool) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without a sanitizer's library or a user's, which would be loaded into the symbolizer too."""
+    """Return this process's environment without preloaded libraries, which the symbolizer would also load."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
@@ -52,7 +52,7 @@ def _place(text: str) -> tuple[str, int] | None:
 
 
 def lines_of(addresses: Sequence[Address]) -> list[Line]:
-    """Source lines of addresses, the innermost first; a call that was inlined is its own line."""
+    """Return source lines of addresses, innermost first; an inlined call has its own line."""
     found: list[Line] = []
     for file, group in groupby(addresses, key=lambda one: one[0]):
         offsets = [offset for _, offset in group]
@@ -83,10 +83,10 @@ def _ask(file: str, offsets: Sequence[str]) -> list[Line]:
 
 
 class Symbolizer:
-    """A symbolizer for one program or library, which reads its information once and answers many offsets.
+    """A symbolizer for one program or library, which reads its debug information once and resolves many offsets.
 
     Raises:
-        OSError: this process has no descriptor left for it.
+        OSError: no file descriptors left.
     """
 
     def __init__(self, path: str) -> None:
@@ -94,7 +94,7 @@ class Symbolizer:
         command = _command(path, has_functions=False)
         if not command:
             return
-        ours, theirs = socket.socketpair()  # not pipes: one whose reader has died sends no signal
+        ours, theirs = socket.socketpair()  # not pipes: a dead reader must not cause a signal
         try:
             self._process = subprocess.Popen(
                 command,
@@ -102,7 +102,7 @@ class Symbolizer:
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
                 env=_environment(),
-                start_new_session=True,  # Ctrl-C is the program's
+                start_new_session=True,  # Ctrl-C is for the program
             )
         except OSError as error:
             ours.close()
@@ -115,7 +115,7 @@ class Symbolizer:
             theirs.close()
 
     def line_of(self, offset: str) -> str:
-        """``file:12``; empty when it is not known."""
+        """Return ``file:12``; empty if unknown."""
         if self._socket is None:
             return ""
         try:
@@ -125,17 +125,17 @@ class Symbolizer:
                 answer += piece
         except OSError:
             answer = b""
-        if not answer:  # it has ended
+        if not answer:  # the symbolizer has ended
             self._end()
         place = _place(os.fsdecode(answer).partition("\n")[0])
         return f"{place[0]}:{place[1]}" if place else ""
 
     def detach_in_child(self) -> None:
-        """It is the parent's, which continues with it."""
+        """In a forked child: leave it to the parent, which continues using it."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            self._process.returncode = 0  # no child of this process
+            self._process.returncode = 0  # not a child of this process
 
     def _end(self) -> None:
         if self._socket is not None:
@@ -146,7 +146,7 @@ class Symbolizer:
 
 
 def shown(headline: str, addresses: Sequence[Address]) -> str:
-    """A headline and frames below it, as faulthandler writes them; frames of the system's libraries are left out."""
+    """Format a headline and frames like faulthandler, without frames in system libraries."""
     inside = [one for one in addresses if not one[0].startswith(_SYSTEM) and Path(one[0]).name != _RUNTIME]
     lines = lines_of(inside or addresses)
     text = []
@@ -160,7 +160,7 @@ def shown(headline: str, addresses: Sequence[Address]) -> str:
 
 
 def command() -> list[str]:
-    """The command of this file as a program."""
+    """Return the command to run this file as a program."""
     return [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
 
 

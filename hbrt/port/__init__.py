@@ -1,1 +1,1 @@
-"""``hbrt port``: what a program's tree needs, what of it is here, and how it builds as it is."""
+"""``hbrt port``: what a program's tree needs, what is available, and how it builds unchanged."""

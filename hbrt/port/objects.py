@@ -1,4 +1,4 @@
-"""Unknown attributes and keyword arguments that a Python program uses of objects that are plainly a vendor's."""
+"""Unknown attributes and keyword arguments that a Python program uses on a vendor's objects."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
-    """Return what is unknown: ``rknn.api.RKNN.gone``, and ``rknn.api.RKNN.config(gone=)`` for a keyword.
+    """Return unknown names: ``rknn.api.RKNN.gone``, and ``rknn.api.RKNN.config(gone=)`` for a keyword.
 
-    An object is a vendor's when the file gives its variable, or ``self.NAME``, nothing but calls of one class. Left out
-    is what the file sets itself, asks for by hasattr or getattr, or uses where it catches that it is missing.
+    An object is a vendor's if the file assigns only calls of one class to its variable or ``self.NAME``. Skips
+    attributes that the file sets itself, checks with hasattr or getattr, or uses where it catches their absence.
 
     Args:
-        nodes: Of one file.
-        called: Modules, and names in them, by what the file calls them. They are imported here.
+        nodes: Nodes of one file.
+        called: Modules, and names in them, by their names in the file. They are imported here.
     """
     nodes = list(nodes)
     if not called:
@@ -51,7 +51,7 @@ def unknown(nodes: Iterable[ast.AST], called: Mapping[str, str]) -> set[str]:
 
 
 def tried(nodes: Iterable[ast.AST], failure: str) -> set[ast.AST]:
-    """Return what a program does without: nodes in a ``try`` that catches a failure, a pattern of exceptions' names."""
+    """Return what a program can do without: nodes in a ``try`` that catches exceptions matching a name pattern."""
     found: set[ast.AST] = set()
     for node in nodes:
         if isinstance(node, ast.Try):
@@ -62,7 +62,7 @@ def tried(nodes: Iterable[ast.AST], failure: str) -> set[ast.AST]:
 
 
 def _asked(node: ast.Call) -> Iterator[str]:
-    """The attribute that a call of hasattr or getattr names."""
+    """Return the attribute named in a call of hasattr or getattr."""
     if ast.unparse(node.func) in {"hasattr", "getattr"} and len(node.args) > 1:
         name = node.args[1]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
@@ -80,7 +80,7 @@ def _unknown_keywords(node: ast.Call, called: Mapping[str, str], classes: Mappin
 
 
 def _classes(nodes: list[ast.AST], called: Mapping[str, str]) -> dict[str, str]:
-    """Classes by the variables that hold nothing but their objects, and None."""
+    """Return classes by variables that only hold their objects or None."""
     found: dict[str, set[str | None]] = {}
     for node in nodes:
         for target, value in _bindings(node):
@@ -92,7 +92,7 @@ def _classes(nodes: list[ast.AST], called: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
-    """Variables, also ``self.NAME``, that a node gives a value, with that value where it is theirs alone."""
+    """Yield variables, including ``self.NAME``, that a node assigns, with the value if it is only theirs."""
     if isinstance(node, ast.arg):
         yield node.arg, None
     elif isinstance(node, ast.Assign):
@@ -117,14 +117,14 @@ def _targets(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, as
 
 
 def _full_name(text: str, called: Mapping[str, str]) -> str | None:
-    """The vendor's name, with its module, of what a file calls so; None for all else."""
+    """Return the vendor's full name for a name in the file; None for anything else."""
     name = max((one for one in called if f"{text}.".startswith(f"{one}.")), key=len, default=None)
     return None if name is None else called[name] + text[len(name) :]
 
 
 @cache
 def _imported(name: str) -> Any:
-    """The class or function of a full name; None where there is none."""
+    """Return the class or function with a full name, or None."""
     for at in range(name.count("."), -1, -1):
         parts = name.split(".")
         found: Any = _module(".".join(parts[: at + 1]))
@@ -137,7 +137,7 @@ def _imported(name: str) -> Any:
 
 
 def _module(name: str) -> ModuleType | None:
-    """A module; None for one that cannot be imported: its output is then not a finding."""
+    """Import a module; None if it cannot be imported, which is then not reported here."""
     try:
         return import_module(name)
     except Exception:  # noqa: BLE001
@@ -146,7 +146,7 @@ def _module(name: str) -> ModuleType | None:
 
 @cache
 def _attributes(kind: type) -> frozenset[str] | None:
-    """Attributes of a class's objects; None where its source does not say all."""
+    """Return the attributes of a class's objects; None if its source does not show all."""
     names = set(dir(kind))
     for one in inspect.getmro(kind)[:-1]:
         names |= inspect.get_annotations(one).keys()
@@ -164,7 +164,7 @@ def _has(kind: type, name: str) -> bool:
 
 @cache
 def _keywords(subject: Any) -> frozenset[str] | None:
-    """The keyword arguments that a class or function takes; None for any."""
+    """Return the keyword arguments of a class or function; None if it takes any."""
     try:
         parameters = inspect.signature(subject).parameters.values() if callable(subject) else None
     except (TypeError, ValueError):

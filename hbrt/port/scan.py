@@ -1,4 +1,4 @@
-"""What the files of a tree use: names of the vendors' APIs, headers, libraries, modules. Nothing is built here."""
+"""What a tree's files use: vendor API names, headers, libraries, modules. Builds nothing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _is_skipped(path: Path, root: Path) -> bool:
 
 
 def _sides() -> list[Path]:
-    """The folders of headers for ARM programs: not their common one, which has those of images, too."""
+    """Return the header folders for ARM programs, without the common one, which also has the images' headers."""
     return [folder for folder in include_folders() if folder != include_dir("")]
 
 
@@ -121,7 +121,7 @@ def _is_header_here(name: str, own: set[str], folders: list[Path]) -> bool:
 
 
 def _header_folders() -> list[Path]:
-    """Where headers are found: hbrt's folders and those in them, and the system's."""
+    """Return where headers are found: hbrt's folders and their subfolders, and the system's."""
     folders = [*include_folders(), *{child for folder in _sides() for child in folder.rglob("*/")}]
     return [*folders, *_system_folders()]
 
@@ -153,7 +153,7 @@ def _python(found: Found, root: Path, files: list[Path]) -> None:
         except (SyntaxError, ValueError):
             continue
         optional = tried(nodes, "ImportError|ModuleNotFoundError|Exception")
-        called: dict[str, str] = {}  # modules by the names that the program gives them
+        called: dict[str, str] = {}  # modules by their names in the program
         for node in nodes:
             if isinstance(node, ast.Import):
                 wanted = {alias.name: {alias.asname or alias.name} for alias in node.names}
@@ -183,14 +183,14 @@ def _is_of_vendor(module: str) -> bool:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a module of a vendor, or a name in one, is here."""
+    """Whether a vendor's module, or a name in one, is available."""
     module, _, attribute = name.rpartition(".")
     return _can_be_imported(name) or (_can_be_imported(module) and _has(module, attribute))
 
 
 @cache
 def _top_level(module: str) -> frozenset[str] | None:
-    """Names of a module of a vendor, without a run of it; None for others, and for what has no source."""
+    """Return the names of a vendor's module without running it; None for other modules, or without source."""
     if not _is_of_vendor(module) or not _can_be_imported(module):
         return None
     spec = find_spec(module)

@@ -193,7 +193,7 @@ class TestRefusals:
         with dsp_board_factory() as other:
             foreign = other.empty(4)
             for arguments in ((foreign, None), (None, foreign), (foreign.board_buffer, None)):
-                with pytest.raises(CallerError, match="is not of this connection's board; copy it with from_array"):
+                with pytest.raises(CallerError, match="is not on this connection's board; copy it with from_array"):
                     chip.board.submit(chip.ECHO, *arguments)
             del arguments, foreign
 

@@ -1,1 +1,1 @@
-"""From a file to a checked model."""
+"""Load a file into a checked model."""

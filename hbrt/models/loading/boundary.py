@@ -1,11 +1,11 @@
-"""Where a model's real numbers meet its integers: Quantize and Dequantize at the boundary become the tensors' own type.
+"""The boundary between a model's real numbers and its integers: Quantize and Dequantize there become tensor types.
 
-An input that only goes into a QuantizeLinear is given quantized, as on the board, and an output that only comes from a
-DequantizeLinear is handed out quantized. Both nodes leave the graph; what they knew becomes the tensor's Quantization.
-A graph whose own inputs or outputs are integers beside such a node keeps it; the API reports its quantization as well.
+An input that only feeds a QuantizeLinear is passed quantized, as on the board, and an output that only comes from a
+DequantizeLinear is returned quantized. Both nodes are removed from the graph and become the tensor's Quantization.
+A graph whose own inputs or outputs are integers next to such a node keeps it; the API also reports its quantization.
 
-Where the node's scale is not a constant, or the number is used elsewhere too, the graph stays as it is: then the tensor
-is what the file says, real numbers.
+If the node's scale is not constant, or the number is also used elsewhere, the graph is unchanged and the tensor has
+real numbers, as in the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hbrt.models.spec.spec import Quantization, QuantizationKind
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
-"""onnxruntime's quantizer writes 16-bit types into its own domain for old op sets; the meaning is the same."""
+"""onnxruntime's quantizer uses its own domain for 16-bit types in old opsets; the meaning is the same."""
 
 INTEGERS = {
     TensorProto.INT4: "int4",
@@ -36,24 +36,24 @@ INTEGERS = {
     TensorProto.UINT16: "uint16",
     TensorProto.INT32: "int32",
 }
-"""Element types of the quantized side that the API can tell of; with float8 a graph stays as it is."""
+"""Element types of the quantized side that the API supports; with float8 a graph is unchanged."""
 
 _WIDE = frozenset({TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
 
 Held = tuple[int, int] | None
-"""Least and greatest zero point that an API's structures hold; None for all."""
+"""Minimum and maximum zero point that an API's structures can hold; None for no limit."""
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """A model whose quantized inputs and outputs are its own, and how each of them stands for real numbers.
+    """A model with quantized inputs and outputs, and how each of them represents real numbers.
 
     Attributes:
-        model: The model given, untouched, or a copy without the nodes at the boundary.
+        model: The original model, or a copy without the nodes at the boundary.
         quantization: By tensor name, for the inputs and outputs that are quantized.
-        removed: Names of the nodes that left the graph, or their outputs' where they have none.
-        notes: Quantizations that the API does not report, as the API cannot hold a zero point: a clause for each.
+        removed: Names of the removed nodes, or of their outputs if unnamed.
+        notes: Quantizations that the API does not report because it cannot hold a zero point: a clause for each.
     """
 
     model: ModelProto
@@ -64,20 +64,20 @@ class Boundary:
 
 @dataclass(frozen=True)
 class _Rule:
-    """What one QuantizeLinear or DequantizeLinear node says."""
+    """The parameters of one QuantizeLinear or DequantizeLinear node."""
 
     quantization: Quantization
     element_type: int
 
     @property
     def type_name(self) -> str:
-        """Of the integers, as numpy has it."""
+        """Numpy type of the integers."""
         return {int(key): name for key, name in INTEGERS.items()}[self.element_type]
 
     def untold_zero_point(self, held: Held) -> int | None:
-        """The first zero point that an API which holds only some would say wrongly; None when it can hold all.
+        """Return the first zero point that an API with limits would misreport; None if it can hold all.
 
-        The low 8 bits of an 8-bit type's say which it is; those of a wider type do not.
+        The low 8 bits identify an 8-bit type's zero point, but not a wider type's.
         """
         if held is None or self.element_type not in _WIDE:
             return None
@@ -87,21 +87,21 @@ class _Rule:
 
 
 def quantized_boundary(model: ModelProto, keep: Collection[str] = (), held: Held = None) -> Boundary:
-    """Make the integers at the boundary the tensors of the model.
+    """Make the integers at the boundary the model's tensors.
 
     Args:
-        model: A checked model; it is not changed.
-        keep: Names of inputs whose numbers stay real, since something else makes them: images.
-        held: A tensor of 16 bits or more with another zero point stays one of real numbers.
+        model: A checked model; it is not modified.
+        keep: Names of inputs that stay real, since something else creates them: images.
+        held: Supported zero points; a tensor of 16 bits or more with another one keeps real numbers.
 
     Returns:
-        The model and the quantization of its tensors. Names and order of inputs and outputs stay.
+        The model and the quantization of its tensors. Names and order of inputs and outputs are unchanged.
 
     Source: ONNX operators, QuantizeLinear and DequantizeLinear, https://onnx.ai/onnx/operators/;
     BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType,
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     """
-    # Which nodes go is decided on the caller's model; weights are copied only when there is something to rewrite.
+    # Choose the nodes to remove in the caller's model, so that weights are only copied if necessary.
     if not _moves(model.graph, keep, held):
         return Boundary(model, _told(model.graph, {}, held), notes=_notes(model.graph, keep, held))
     copy = ModelProto()
@@ -109,7 +109,7 @@ def quantized_boundary(model: ModelProto, keep: Collection[str] = (), held: Held
     graph = copy.graph
     removed: list[str] = []
     found: dict[str, Quantization] = {}
-    # One at a time: a move may leave the next one's node with nothing behind it.
+    # One at a time: a move may leave the next node without readers.
     while moves := _moves(graph, keep, held):
         name, node, rule = moves[0]
         (_take_input if node.op_type == QUANTIZE else _take_output)(graph, name, node, rule)
@@ -120,31 +120,31 @@ def quantized_boundary(model: ModelProto, keep: Collection[str] = (), held: Held
 
 
 def _moves(graph: GraphProto, keep: Collection[str], held: Held) -> list[tuple[str, NodeProto, _Rule]]:
-    """The nodes that can leave: (tensor's name, node, what it says), inputs first."""
+    """Return the removable nodes: (tensor name, node, its parameters), inputs first."""
     return [move for move in _at_boundary(graph, keep) if move[2].untold_zero_point(held) is None]
 
 
 def _notes(graph: GraphProto, keep: Collection[str], held: Held) -> tuple[str, ...]:
-    """What the API does not report for its zero point alone."""
+    """Return what the API does not report only because of its zero point."""
     inputs = {value.name for value in graph.input}
     notes = []
     for found, what in (
-        (_at_boundary(graph, keep), "stays a tensor of real numbers"),
-        (_tellers(graph), "tells no quantization"),
+        (_at_boundary(graph, keep), "keeps real numbers"),
+        (_tellers(graph), "reports no quantization"),
     ):
         for name, node, rule in found:
             if held is not None and (untold := rule.untold_zero_point(held)) is not None:
                 side = "input" if name in inputs else "output"
                 notes.append(
                     f"The {side} {name!r} {what}: the zero point {untold} of its {node.op_type} "
-                    f"({rule.type_name}) is outside {held[0]}..{held[1]}, which is all that the API holds; quantize "
+                    f"({rule.type_name}) is outside {held[0]}..{held[1]}, the range that the API can hold; quantize "
                     "the model with a zero point of 0 there"
                 )
     return tuple(notes)
 
 
 def _at_boundary(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, NodeProto, _Rule]]:
-    """The nodes between a tensor of real numbers and its integers: (tensor, node, what it says), inputs first."""
+    """Yield the nodes between real tensors and their integers: (tensor, node, its parameters), inputs first."""
     view = _View(graph)
     found = []
     for value in graph.input:
@@ -161,7 +161,7 @@ def _at_boundary(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, No
         if node is None or not _is(node, DEQUANTIZE) or view.readers[value.name]:
             continue
         source = node.input[0]
-        # Something in the graph has to make the integers, and they may not be an output already.
+        # A node must compute the integers, and they must not already be an output.
         if source not in view.maker or source in view.outputs:
             continue
         rule = view.rule(node, _rank(value))
@@ -171,7 +171,7 @@ def _at_boundary(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, No
 
 
 class _View:
-    """A graph's wiring, looked up by name."""
+    """A graph's connections, by name."""
 
     def __init__(self, graph: GraphProto) -> None:
         self.outputs = {value.name for value in graph.output}
@@ -183,15 +183,15 @@ class _View:
                 self._first_reader.setdefault(name, node)
         given = {value.name for value in graph.input}
         self.constants = {tensor.name for tensor in graph.initializer}
-        # An initializer that is an input too is only a default: the caller may give another.
+        # An initializer that is also an input is only a default: the caller may override it.
         self._tensors = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in given}
 
     def only_reader(self, name: str) -> NodeProto | None:
-        """The node that reads a value, when it is the only one, reads it once, and lies in this graph."""
+        """Return the node that reads a value, if it is the only one, reads it once, and is in this graph."""
         return self._first_reader.get(name) if self.readers[name] == 1 else None
 
     def tensor(self, name: str) -> TensorProto | None:
-        """A constant's tensor: an initializer's or a Constant node's; None for what is no constant."""
+        """Return a constant's tensor, from an initializer or a Constant node; None if it is not constant."""
         if name in self._tensors:
             tensor = self._tensors[name]
             return None if tensor.data_location == TensorProto.EXTERNAL else tensor
@@ -209,13 +209,13 @@ class _View:
         return None
 
     def rule(self, node: NodeProto, rank: int | None, stored: int | None = None) -> _Rule | None:
-        """What a Quantize or Dequantize node says; None when it is not constant, or not what the API can tell.
+        """Return a Quantize or Dequantize node's parameters; None if they are not constant or not supported by the API.
 
-        ``stored`` is the type of the integers, for a Dequantize without a zero point, which does not say it.
+        ``stored`` is the integer type, for a Dequantize without a zero point, which does not specify it.
         """
         attributes = {attribute.name: attribute for attribute in node.attribute}
         if "block_size" in attributes and attributes["block_size"].i:
-            return None  # a scale per block: no tensor of the API has that
+            return None  # a scale per block, which the API does not support
         scale_tensor = self.tensor(node.input[1])
         zero_tensor = self.tensor(node.input[2]) if len(node.input) > 2 and node.input[2] else None
         has_zero = len(node.input) > 2 and bool(node.input[2])
@@ -237,7 +237,7 @@ class _View:
             return zero.data_type
         if node.op_type == QUANTIZE:
             return (attributes["output_dtype"].i if "output_dtype" in attributes else 0) or TensorProto.UINT8
-        # A DequantizeLinear without a zero point does not say the type of what it reads; its maker may.
+        # A DequantizeLinear without a zero point does not specify its input type, but the input's producer may.
         maker = self.maker.get(node.input[0])
         return self._element_type(maker, *self._zero_of(maker)) if maker is not None and _is(maker, QUANTIZE) else None
 
@@ -253,7 +253,7 @@ def _checked(
     attributes: dict[str, AttributeProto],
     rank: int | None,
 ) -> _Rule | None:
-    """A rule of one scale, or of one for each index of an axis; None for numbers that quantize nothing."""
+    """Return a rule with one scale, or one per index of an axis; None for numbers that do not quantize."""
     if scale.ndim > 1 or scale.size == 0 or scale.size != zero.size:
         return None
     if not (np.isfinite(scale).all() and (scale > 0).all()):
@@ -270,7 +270,7 @@ def _checked(
 
 
 def _take_input(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> None:
-    """Remove the QuantizeLinear behind an input: its readers read the input, which is of its type now."""
+    """Remove the QuantizeLinear after an input: its readers read the input, which now has its type."""
     rename_reads(graph, node.output[0], name)
     _forget(graph, node.output[0])
     graph.node.remove(node)
@@ -279,7 +279,7 @@ def _take_input(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> N
 
 
 def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> None:
-    """Remove the DequantizeLinear before an output: what it read is the output now, under the output's name."""
+    """Remove the DequantizeLinear before an output: its input becomes the output, under the output's name."""
     source = node.input[0]
     graph.node.remove(node)
     rename_reads(graph, source, name)
@@ -293,13 +293,13 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
 
 
 def _told(graph: GraphProto, found: dict[str, Quantization], held: Held) -> dict[str, Quantization]:
-    """`found`, and what nodes that stay say of integers that the graph takes or hands out itself."""
+    """Return `found`, plus the parameters of remaining nodes next to the graph's integer inputs and outputs."""
     reported = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point(held) is None}
     return reported | found
 
 
 def _tellers(graph: GraphProto) -> list[tuple[str, NodeProto, _Rule]]:
-    """The nodes beside integers that the graph takes or hands out itself: (tensor's name, node, what it says)."""
+    """Yield the nodes next to the graph's integer inputs and outputs: (tensor name, node, its parameters)."""
     view = _View(graph)
     tellers = []
     for value in graph.input:
@@ -327,7 +327,7 @@ def _rank(value: ValueInfoProto) -> int | None:
 
 
 def _names_read(graph: GraphProto) -> Iterator[str]:
-    """Every name that a node of the graph reads, and those that bodies of its nodes may take from outside."""
+    """Yield every name that the graph's nodes read, and those that bodies of its nodes may capture."""
     for node in graph.node:
         yield from (name for name in node.input if name)
         for body in bodies(node):
@@ -335,7 +335,7 @@ def _names_read(graph: GraphProto) -> Iterator[str]:
 
 
 def _forget(graph: GraphProto, name: str) -> None:
-    """Drop what the graph says of a value that is gone."""
+    """Drop the graph's type information for a removed value."""
     for infos in (graph.value_info, graph.quantization_annotation):
         for index in range(len(infos) - 1, -1, -1):
             info = infos[index]
@@ -344,7 +344,7 @@ def _forget(graph: GraphProto, name: str) -> None:
 
 
 def _drop_unused_constants(graph: GraphProto, removed_from: GraphProto) -> None:
-    """Drop the scales and zero points that only the removed nodes read: onnxruntime warns of unused ones."""
+    """Drop scales and zero points read only by the removed nodes: onnxruntime warns about unused ones."""
     read = set(_names_read(graph)) | {value.name for value in graph.output} | {value.name for value in graph.input}
     was_read = set(_names_read(removed_from))
     for index in range(len(graph.initializer) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Files and bytes to a checked ModelProto; a bad model is refused with the reason before anything is built from it."""
+"""Load files and bytes into a checked ModelProto; a bad model is refused before anything is built from it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 
 from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
 
-MAX_BYTES = (1 << 31) - 1  # what protobuf reads
+MAX_BYTES = (1 << 31) - 1  # protobuf's limit
 _COMPILED = (".hbm", ".bin")
-MAX_DEPTH = 64  # of graphs in attributes of nodes; deeper is no model that a tool wrote
+MAX_DEPTH = 64  # of graphs in node attributes; no tool writes deeper models
 
 
 class ReadModel(NamedTuple):
-    """A model as it was given.
+    """A loaded model.
 
     Attributes:
-        proto: With its external data inside.
-        name: File's name without its ending; for bytes the graph's name.
+        proto: The model, including its external data.
+        name: File name without suffix; for bytes the graph's name.
         path: The file; None for bytes.
     """
 
@@ -38,12 +38,12 @@ def read_file(path: Path) -> ReadModel:
     """Read and check a model file, with the external data beside it.
 
     Raises:
-        GraphError: UNREADABLE; else as ``read_bytes``.
+        GraphError: UNREADABLE; otherwise as for ``read_bytes``.
     """
     try:
         found = path.stat()
         if found.st_size > MAX_BYTES:
-            raise incompatible(f"{path} has {found.st_size} bytes; a model has at most {MAX_BYTES}.")
+            raise incompatible(f"{path} has {found.st_size} bytes; the limit is {MAX_BYTES}.")
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
             raise _unreadable(path, "It is a directory" if path.is_dir() else "It is not a regular file")
         data = path.read_bytes()
@@ -56,7 +56,7 @@ def read_file(path: Path) -> ReadModel:
 
 
 def _unreadable(path: Path, why: str) -> GraphError:
-    return GraphError(Reason.UNREADABLE, f"The model file {path} cannot be read: {why}; check the path.")
+    return GraphError(Reason.UNREADABLE, f"Cannot read the model file {path}: {why}; check the path.")
 
 
 def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
@@ -64,17 +64,17 @@ def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
 
     Args:
         data: Serialized ModelProto.
-        label: What to call it in a message.
+        label: Its name in error messages.
 
     Raises:
-        GraphError: INVALID for bytes that are not sound model, INCOMPATIBLE for one that cannot be carried.
+        GraphError: INVALID if the bytes are not a valid model, INCOMPATIBLE if the model is not supported.
     """
     proto = _parse(bytes(data), label)
     for tensor in _tensors(proto.graph, 0):
         if uses_external_data(tensor):
             raise invalid(
-                f"{label} keeps the tensor {tensor.name!r} in a separate file; in memory there is no directory to "
-                "find it in. Load the model from its file, or save it with its data inside."
+                f"{label} keeps the tensor {tensor.name!r} in a separate file; a model in memory has no directory to "
+                "look in. Load the model from its file, or save it with its data included."
             )
     _check(proto, label)
     return ReadModel(proto, proto.graph.name or "model", None)
@@ -87,10 +87,10 @@ def _parse(data: bytes, label: str) -> ModelProto:
     try:
         proto.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:
-        raise invalid(f"{label} is not an ONNX model, or is cut short: {one_line(error)}.{_hint(label)}") from None
+        raise invalid(f"{label} is not an ONNX model, or is truncated: {one_line(error)}.{_hint(label)}") from None
     _check_texts(proto, label)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise invalid(f"{label} has no graph; it is not an ONNX model, or is cut short.{_hint(label)}")
+        raise invalid(f"{label} has no graph; it is not an ONNX model, or is truncated.{_hint(label)}")
     return proto
 
 
@@ -98,13 +98,13 @@ def _hint(label: str) -> str:
     if not label.endswith(_COMPILED):
         return ""
     return (
-        " What is compiled for a board runs there alone: put the ONNX file that it was made from in its place, by "
-        f"'hbrt model new FILE.onnx --as {Path(label).name} --input nv12' where the program gives NV12."
+        " Compiled models only run on the board: replace it with the ONNX file that it was compiled from, using "
+        f"'hbrt model new FILE.onnx --as {Path(label).name} --input nv12' if the program provides NV12."
     )
 
 
 def _check_texts(message: Message, label: str) -> None:
-    """Every name is UTF-8: protobuf hands over as bytes what is not, and onnxruntime fails on it while it complains."""
+    """Check that every name is UTF-8: protobuf returns others as bytes, and onnxruntime fails while reporting them."""
     for field, value in message.ListFields():
         if field.type not in {FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE}:
             continue
@@ -122,13 +122,12 @@ def _load_external(proto: ModelProto, path: Path) -> None:
         load_external_data_for_model(proto, str(path.parent))
     except (OSError, ValueError, ValidationError, RuntimeError, EOFError) as error:
         raise invalid(
-            f"{path} keeps data in files beside it, and they cannot be read: {one_line(error).rstrip('.')}. Put them "
-            "there."
+            f"{path} keeps data in files beside it that cannot be read: {one_line(error).rstrip('.')}. Put them there."
         ) from None
 
 
 def _tensors(graph: GraphProto, depth: int) -> list[TensorProto]:
-    """All tensors of a graph and of the graphs inside its nodes."""
+    """Yield all tensors of a graph and of the graphs inside its nodes."""
     if depth > MAX_DEPTH:
         raise invalid(f"Graphs are nested more than {MAX_DEPTH} deep.")
     found = list(graph.initializer)
@@ -149,17 +148,17 @@ def _tensors(graph: GraphProto, depth: int) -> list[TensorProto]:
 
 
 def _check(proto: ModelProto, label: str) -> None:
-    """Structure that every later step leans on: op sets, names, order of nodes. Types are onnxruntime's to check."""
+    """Check the structure that later steps rely on: opsets, names, node order. onnxruntime checks types."""
     if not proto.opset_import:
-        raise invalid(f"{label} names no op set.")
+        raise invalid(f"{label} specifies no opset.")
     newest = onnx.defs.onnx_opset_version()
     for entry in proto.opset_import:
         if entry.domain in {"", "ai.onnx"} and not 1 <= entry.version <= newest:
-            raise incompatible(f"{label} uses op set {entry.version}; this runtime knows 1 to {newest}.")
+            raise incompatible(f"{label} uses opset {entry.version}; this runtime supports 1 to {newest}.")
     if proto.ir_version < 1:
         raise invalid(f"{label} has no IR version.")
     if proto.ir_version > onnx.IR_VERSION:
-        raise incompatible(f"{label} has IR version {proto.ir_version}; this runtime knows up to {onnx.IR_VERSION}.")
+        raise incompatible(f"{label} has IR version {proto.ir_version}; this runtime supports up to {onnx.IR_VERSION}.")
     graph = proto.graph
     if not graph.output:
         raise invalid(f"{label} has no output.")
@@ -168,20 +167,20 @@ def _check(proto: ModelProto, label: str) -> None:
 
 
 def _check_names(graph: GraphProto, label: str) -> None:
-    """Every input and output has its own name, which C can hold."""
+    """Check that every input and output has a unique name that C can hold."""
     for kind, values in (("input", graph.input), ("output", graph.output)):
         names = [value.name for value in values]
         if "" in names:
             raise invalid(f"{label} has an {kind} without a name.")
         for name in names:
-            if "\0" in name:  # C could not tell it
+            if "\0" in name:  # C could not represent it
                 raise invalid(f"{label} is damaged: the name of its {kind} {name!r} has a zero byte.")
         if len(set(names)) < len(names):
-            raise invalid(f"{label} has two {kind}s of one name.")
+            raise invalid(f"{label} has two {kind}s with the same name.")
 
 
 def _check_order(graph: GraphProto, label: str) -> None:
-    """Every value is made once, and before it is used: so there is no cycle."""
+    """Check that every value is produced once, and before its use, so there is no cycle."""
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     made |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
     late = {name for node in graph.node for name in node.output}
@@ -192,15 +191,15 @@ def _check_order(graph: GraphProto, label: str) -> None:
         for name in node.input:
             if name not in made:
                 why = (
-                    "is made by a later node or by itself: the graph has a cycle or is not sorted"
+                    "is produced by a later node or by itself: the graph has a cycle or is not sorted"
                     if name in late
-                    else "is made by nobody"
+                    else "nothing produces"
                 )
                 raise invalid(f"{label}: {what} uses the value {name!r}, which {why}.")
         for name in node.output:
             if name and name in made:
-                raise invalid(f"{label}: {what} makes the value {name!r}, which already exists.")
+                raise invalid(f"{label}: {what} produces the value {name!r}, which already exists.")
             made.add(name)
     for value in graph.output:
         if value.name not in made:
-            raise invalid(f"{label}: the output {value.name!r} is made by nobody.")
+            raise invalid(f"{label}: nothing produces the output {value.name!r}.")

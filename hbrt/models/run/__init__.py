@@ -1,1 +1,1 @@
-"""Runs a graph: onnxruntime's sessions, and layers between them."""
+"""Run a graph: onnxruntime sessions, and layers between them."""

@@ -1,7 +1,7 @@
-"""What a program asks of an accelerator core: a block of device memory with a header and a description. Pure.
+"""A program's request to an accelerator core: a block of device memory with a header and a description. Pure.
 
-The description is a msgpack map that stays the same as long as a model runs on the same tensors. The core keeps what it
-made of it under its bytes, so that a run costs it one lookup. Tensors are told by physical address: nothing is copied.
+The description is a msgpack map that stays the same as long as a model runs on the same tensors. The core caches the
+parsed result by these bytes, so a run costs one lookup. Tensors are given by physical address: nothing is copied.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-CMD = 0x1000  # of the accelerator cores alone: the core mask names them
-LOAD_PRIORITY = 253  # of a task that loads: the highest that interrupts nothing
-HEADER = struct.Struct("<II")  # 1 when the run is to end at the next node, which the program may write later; bytes
+CMD = 0x1000  # only for accelerator cores, which the core mask names
+LOAD_PRIORITY = 253  # for loading tasks: the highest that does not interrupt
+HEADER = struct.Struct("<II")  # 1 if the run must end at the next node, which the program may write later; bytes
 STOP_AT = 0
-LENGTH = struct.Struct("<I")  # of an answer, before it
+LENGTH = struct.Struct("<I")  # length before an answer
 
 
 class Tensor(NamedTuple):
     """A tensor in device memory.
 
     Attributes:
-        name: In the model.
-        phy_addr: Of its first byte; it lies C-contiguous.
-        dtype: As numpy writes it, such as "<f4".
-        shape: Its sizes; None for an output whose sizes only the run tells.
-        room_bytes: Of such an output: what there is at its address.
+        name: Name in the model.
+        phy_addr: Address of its first byte; C-contiguous.
+        dtype: numpy notation, such as "<f4".
+        shape: Its sizes; None for an output whose sizes only the run determines.
+        room_bytes: For such an output, the bytes available at its address.
     """
 
     name: str
@@ -38,15 +38,15 @@ class Tensor(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Load a model, without tensors; or run it on them.
+    """A request to load a model (without tensors), or to run it.
 
     Attributes:
-        key: Of the model's file, see ``file_of``.
-        threads: Of its session; 0 for the core's own choice.
-        inputs: None to load alone.
-        outputs: Those that are wanted.
-        modelled_ns: What a run takes on the board, see ``hbrt.accelerators``; 0 where it is not known.
-        ddr_bytes: What it moves there.
+        key: Key of the model's file, see ``file_of``.
+        threads: Threads of its session; 0 for the core's own choice.
+        inputs: None to only load.
+        outputs: The requested outputs.
+        modelled_ns: Modeled run time on the board, see ``hbrt.accelerators``; 0 if unknown.
+        ddr_bytes: DDR bytes that it moves there.
     """
 
     key: str
@@ -58,44 +58,44 @@ class Request(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a core says of a model: names and types as onnxruntime writes them, and shapes."""
+    """A core's description of a model: names and types in onnxruntime's notation, and shapes."""
 
     inputs: list[str]
     outputs: list[tuple[str, str, list[Any]]]
 
 
 class Sizes(NamedTuple):
-    """Of a run: the sizes of the outputs that had none. One that has no room was not written."""
+    """Result of a run: sizes of outputs that had none. An output that does not fit is not written."""
 
     shapes: list[list[int]]
 
 
 class Failed(NamedTuple):
-    """Why a core did not: the name of a Reason, and the sentence."""
+    """A core's failure: the name of a Reason, and the message."""
 
     reason: str
     text: str
 
 
 def file_of(board: Path, key: str) -> Path:
-    """The model of a key in a board's directory.
+    """Return the path of a key's model in a board's directory.
 
     Raises:
-        ValueError: the key is none.
+        ValueError: not a valid key.
     """
     if not key.isalnum():
-        raise ValueError(f"{key!r} is not a key of a model.")
+        raise ValueError(f"{key!r} is not a model key.")
     return board / f"model-{key}.onnx"
 
 
 def pack(request: Request) -> bytes:
-    """A request's description."""
+    """Pack a request's description."""
     tensors = [None if side is None else [tuple(one) for one in side] for side in (request.inputs, request.outputs)]
     return bytes(msgpack.packb([request.key, request.threads, *tensors, request.modelled_ns, request.ddr_bytes]))
 
 
 def unpack(raw: bytes) -> Request:
-    """The request that ``pack`` packed."""
+    """Unpack a request packed by ``pack``."""
     key, threads, *sides, modelled_ns, ddr_bytes = msgpack.unpackb(raw)
     inputs, outputs = (
         None
@@ -110,7 +110,7 @@ def unpack(raw: bytes) -> Request:
 
 
 def pack_answer(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:
-    """An answer with its length before it; the text of a failure is cut to what fits."""
+    """Pack an answer, preceded by its length; truncates a failure's text to fit."""
     raw = bytes(msgpack.packb(list(answer)))
     if len(raw) + LENGTH.size > most_bytes and isinstance(answer, Failed):
         return pack_answer(answer._replace(text=answer.text[: len(answer.text) // 2]), most_bytes)
@@ -118,7 +118,7 @@ def pack_answer(answer: Loaded | Sizes | Failed, most_bytes: int) -> bytes:
 
 
 def unpack_answer(raw: memoryview | bytes) -> list[Any]:
-    """The fields of an answer."""
+    """Unpack the fields of an answer."""
     (size,) = LENGTH.unpack_from(raw)
     fields: list[Any] = msgpack.unpackb(bytes(raw[LENGTH.size : LENGTH.size + size]))
     return fields

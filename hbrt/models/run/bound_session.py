@@ -1,4 +1,4 @@
-"""A session with its inputs and outputs bound to memory: kept bindings make a run as cheap as onnxruntime's own."""
+"""A session with inputs and outputs bound to memory: cached bindings make a run as cheap as onnxruntime's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import onnxruntime as ort
     from numpy.typing import NDArray
 
-Values = dict[str, Any]  # numpy arrays, or OrtValues of what only onnxruntime knows
+Values = dict[str, Any]  # numpy arrays, or OrtValues of types only onnxruntime knows
 Outputs = dict[str, "NDArray[Any] | None"]
 
 
 class BoundSession:
-    """One run of a session at a time. What lies at the same place as in the last run is not bound again."""
+    """Runs a session, one run at a time. A value at the same address as in the last run is not bound again."""
 
     def __init__(
         self,
@@ -31,19 +31,19 @@ class BoundSession:
         outputs: Sequence[str],
         buffers: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Bind what has a place already.
+        """Bind the values that already have an address.
 
         Args:
-            session: May be shared by several.
+            session: May be shared.
             inputs: Names of its inputs.
-            outputs: Names of those of its outputs that are wanted.
-            buffers: Arrays that stay in place, by name.
+            outputs: Names of the requested outputs.
+            buffers: Arrays with fixed addresses, by name.
         """
         fixed = buffers or {}
         self._session = session
         self._binding = session.io_binding()
         self._bound: dict[str, tuple[int, tuple[int, ...]]] = {}
-        self._held: list[Any] = []  # a binding does not keep the memory of an OrtValue
+        self._held: list[Any] = []  # a binding does not keep an OrtValue's memory alive
         self._inputs = [name for name in inputs if name not in fixed]
         self._outputs = [name for name in outputs if name not in fixed]
         self._places = {name: at for at, name in enumerate(outputs)}
@@ -59,22 +59,22 @@ class BoundSession:
     is_usable = True
 
     def close(self) -> None:
-        """Nothing is held but memory."""
+        """Do nothing: it only holds memory."""
 
     def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any = None) -> None:
         """Run the session.
 
         Args:
-            values: Has the inputs, and gets the outputs: the array that was wanted, or an OrtValue.
-            outputs: Where results are wanted; None, or no entry, for a new OrtValue.
+            values: Contains the inputs, and receives the outputs: the given array, or an OrtValue.
+            outputs: Where to store results; None or no entry for a new OrtValue.
             stop: Ends it at the next node.
-            ctrl: Of no matter here.
+            ctrl: Unused here.
 
         Raises:
             GraphError: RUN_FAILED with onnxruntime's reason.
         """
         del ctrl
-        if not self._places:  # a model that hands its inputs on
+        if not self._places:  # a model that passes inputs through
             return
         binding = self._binding
         new = []
@@ -117,25 +117,25 @@ class BoundSession:
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where an array lies in this process."""
+    """Return an array's address in this process."""
     try:
-        # A quarter of what the array interface takes.
+        # Four times as fast as the array interface.
         return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]  # it is a buffer
-    except (TypeError, ValueError):  # read-only, of no bytes, not contiguous, of a type that buffers do not know
+    except (TypeError, ValueError):  # read-only, empty, not contiguous, or a type that buffers do not support
         address: int = array.__array_interface__["data"][0]
         return address
 
 
 def array_of(value: Any) -> NDArray[Any]:
-    """A value as an array, without a copy but for four-bit numbers, which onnxruntime packs."""
+    """Return a value as an array, copying only four-bit numbers, which onnxruntime packs."""
     return value if isinstance(value, np.ndarray) else ort_nibbles.array_of(value)
 
 
 def deliver(name: str, target: NDArray[Any] | None, values: Values) -> NDArray[Any]:
-    """A result where it is wanted, or as an array that no later run touches.
+    """Store a result in the given place, or return it as an array that later runs leave alone.
 
     Raises:
-        GraphError: RUN_FAILED: it is not as large as the model said.
+        GraphError: RUN_FAILED: its size differs from the model's.
     """
     value = values[name]
     made = array_of(value)

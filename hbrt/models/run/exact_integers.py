@@ -1,14 +1,15 @@
-"""Products of 8-bit integers that are exact on every CPU, as a BPU's are. Pure.
+"""Products of 8-bit integers that are exact on every CPU, as on a BPU. Pure.
 
-On x86 CPUs without VNNI, onnxruntime adds two products of uint8 by int8 in 16 bits, and the sum saturates. Products of
-uint8 by uint8 are exact. Products of int8 by int8 are exact too, but several times slower. So int8 never meets uint8:
+On x86 CPUs without VNNI, onnxruntime adds two uint8 x int8 products in 16 bits, and the sum saturates. uint8 x uint8
+products are exact. So are int8 x int8 products, but they are several times slower. So int8 is never multiplied by
+uint8:
 
-- Between QuantizeLinear and DequantizeLinear, onnxruntime itself changes int8 to uint8. It does so for pairs alone. A
-  node at the edge of the graph, whose partner is the caller's, gets a pair of uint8 beside it here.
-- A constant of int8 that several nodes read has a copy for each: onnxruntime changes it once for each of them.
+- Between QuantizeLinear and DequantizeLinear, onnxruntime itself changes int8 to uint8. It does so only for pairs. A
+  node at the edge of the graph, whose partner is the caller, gets an adjacent uint8 pair here.
+- An int8 constant that several nodes read gets a copy for each, since onnxruntime changes it once per reader.
 - An operator on integers, such as QLinearConv, gets its second operand as uint8 here.
-- An operator of int8 by int8 stays. onnxruntime then cannot load the model with its option for exact weights. It runs
-  without the option, and what lies between QuantizeLinear and DequantizeLinear runs in float.
+- An int8 x int8 operator is kept. onnxruntime then cannot load the model with its option for exact weights. The model
+  runs without the option, and the parts between QuantizeLinear and DequantizeLinear run in float.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from hbrt.models.spec.graph_edits import free_name
 
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
 _HALF = 128
-"""An int8 and the uint8 that is larger by it stand for the same number when their zero points differ by it too."""
+"""An int8 and the uint8 larger by this represent the same number if their zero points also differ by it."""
 
 
 class _Operands(NamedTuple):
-    """Where an operator on integers has its operands: places of inputs. None: what it is does not matter."""
+    """Operand positions among the inputs of integer operators. None: irrelevant."""
 
     first_zero_point: int | None
     second: int
@@ -46,15 +47,15 @@ _PRODUCTS = {
 
 
 def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelProto, dict[str, str]]:
-    """A model as onnxruntime computes it exactly.
+    """Return a model that onnxruntime computes exactly.
 
     Args:
-        model: Is not changed.
-        saturates: Whether the CPU's sums of two products of uint8 by int8 do: one without VNNI. The option for exact
-            weights doubles the time of convolutions on one with it.
+        model: Not modified.
+        saturates: Whether the CPU's sums of two uint8 x int8 products saturate (no VNNI). On a CPU with VNNI, the
+            option for exact weights would double the time of convolutions.
 
     Returns:
-        The model, or an edited copy, and the entries of the session's configuration that go with it.
+        The model, or an edited copy, and the session configuration entries to use with it.
 
     Source: onnxruntime documentation, Quantize ONNX Models, Data type selection,
     https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
@@ -67,7 +68,7 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
     if any(_first_type(graph, node) == np.int8 for node in products):
         config = {"session.disable_quant_qdq": "1"}
     else:
-        # int8 is not kept on any host: then all compute the same graph.
+        # int8 is replaced on every host, so that all compute the same graph.
         config = {"session.qdqisint8allowed": "0"}
         if saturates:
             config["session.x64quantprecision"] = "1"
@@ -92,11 +93,11 @@ def exact_integers(model: ModelProto, *, saturates: bool = True) -> tuple[ModelP
 
 
 def _unshared(model: ModelProto) -> ModelProto:
-    """The model where no two nodes read one dequantized constant: onnxruntime's option changes each for each reader.
+    """Return the model with no dequantized constant read by two nodes: onnxruntime's option changes it per reader.
 
-    It gives what it changes a name that it makes of the constant's, and refuses to make it twice.
+    It derives the changed constant's name from the original's, and refuses to create it twice.
     """
-    given = {value.name for value in model.graph.input}  # a constant that a program may set is none
+    given = {value.name for value in model.graph.input}  # not constant if a program may set it
     held = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.INT8} - given
     makers = {
         node.output[0]: at
@@ -141,7 +142,7 @@ def _input(node: NodeProto, at: int) -> str:
 
 
 def _first_type(graph: Graph, node: NodeProto) -> np.dtype[Any] | None:
-    """Type of an operator's first operand, where its zero point has to be there and tells it."""
+    """Return the type of an operator's first operand, from its mandatory zero point."""
     at = _PRODUCTS[node.op_type].first_zero_point
     return None if at is None else graph.value(_input(node, at)).dtype
 
@@ -154,7 +155,7 @@ def _is_mixed(graph: Graph, node: NodeProto) -> bool:
 
 
 def _is_int8_edge(graph: Graph, node: NodeProto) -> bool:
-    """Whether a node dequantizes an input of the graph, or quantizes an output, of int8, by a zero point it holds."""
+    """Whether a node dequantizes an int8 input of the graph, or quantizes an int8 output, with its own zero point."""
     if node.domain not in _DOMAINS or any(attribute.name == "block_size" for attribute in node.attribute):
         return False
     if node.op_type == "DequantizeLinear":
@@ -173,7 +174,7 @@ def _constant_zero(graph: Graph, node: NodeProto) -> NDArray[Any] | None:
 
 
 class _Edit:
-    """Makes the nodes of an edited graph, in an order to run in."""
+    """Creates the nodes of an edited graph, in execution order."""
 
     def __init__(self, graph: GraphProto) -> None:
         self._graph = graph
@@ -181,7 +182,7 @@ class _Edit:
         self._unsigned: dict[str, str] = {}
 
     def second_as_uint8(self, node: NodeProto) -> None:
-        """Give an operator its second operand as uint8. What is a constant onnxruntime computes once."""
+        """Convert an operator's second operand to uint8. onnxruntime folds constants once."""
         operands = _PRODUCTS[node.op_type]
         changed = NodeProto()
         changed.CopyFrom(node)
@@ -192,7 +193,7 @@ class _Edit:
         self.nodes.append(changed)
 
     def complete(self, node: NodeProto, zero: NDArray[Any] | None) -> None:
-        """Set a pair of uint8 beside a node at the edge, on the graph's side."""
+        """Insert a uint8 pair next to a node at the edge, on the graph's side."""
         assert zero is not None  # noqa: S101 - edges without are left as they are
         unsigned = self._constant((zero.astype(np.int16) + _HALF).astype(np.uint8))
         changed = NodeProto()

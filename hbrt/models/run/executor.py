@@ -1,4 +1,4 @@
-"""Runs a model's graph: a Plan is made once, and run with arrays over device memory."""
+"""Runs a model's graph: a Plan is created once, and run on arrays in device memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPEATING = {"Loop", "Scan", "SequenceMap"}
 
 
 class _Whole:
-    """A model that no layer takes part in: one session."""
+    """A model without layers: one session."""
 
     def __init__(self, proto: ModelProto, label: str, threads: int | None, sessions: Sessions) -> None:
         self.session = sessions(proto, label, threads, is_segment=False)
@@ -34,7 +34,7 @@ class _Whole:
         graph = Graph(proto)
         self._inputs = self.session.inputs
         self._outputs = [name for name in graph.outputs if name in made]
-        # A model may hand an input or a constant on as it is; a session with bound outputs does not.
+        # A model may return an input or a constant unchanged; a session with bound outputs cannot.
         self._constants = {
             name: values for name in graph.outputs if name not in made and (values := graph.constant(name)) is not None
         }
@@ -58,19 +58,19 @@ class _Whole:
         try:
             bound.run(values, outputs, stop, ctrl)
         except BaseException:
-            bound.close()  # one that failed is not used again
+            bound.close()  # a failed one is not reused
             raise
         return self._results(bound, values, outputs, start, observer)
 
     def begin(self, begun: Begun, feeds: dict[str, NDArray[Any]], outputs: Outputs, stop: Stop, ctrl: Any) -> None:
-        """Like ``Plan.begin``, of a session that is elsewhere."""
+        """Like ``Plan.begin``, for a session elsewhere."""
         begun.start_ns = perf_counter_ns()
         begun.bound = bound = cast("BoundElsewhere", self._take())
         begun.values = self._constants | feeds
         begun.waiter = bound.begin(begun.values, outputs, stop, ctrl)
 
     def finish(self, begun: Begun, outputs: Outputs, observer: Observer | None) -> dict[str, NDArray[Any]]:
-        """Like ``Plan.run``, of what was begun."""
+        """Like ``Plan.run``, for a started run."""
         bound = begun.bound
         assert bound is not None  # noqa: S101 - the caller has looked
         bound.finish()
@@ -84,7 +84,7 @@ class _Whole:
             return self.session.bind(self._inputs, self._outputs)
         if bound.is_usable:
             return bound
-        bound.close()  # its board is gone, or the parent's
+        bound.close()  # its board is gone, or belongs to the parent
         return self.session.bind(self._inputs, self._outputs)
 
     def _results(
@@ -93,13 +93,13 @@ class _Whole:
         try:
             results = {name: deliver(name, target, values) for name, target in outputs.items()}
         finally:
-            self._idle.append(bound)  # afterwards: its memory may hold what is delivered
+            self._idle.append(bound)  # last, since its memory may hold the results
         if observer is not None:
             observer(StepTime("segment_0", "BPU", start_ns, perf_counter_ns()))
         return results
 
     def close(self) -> None:
-        """Let the session go."""
+        """Release the session."""
         idle, self._idle = self._idle, []
         for bound in idle:
             bound.close()
@@ -107,7 +107,7 @@ class _Whole:
 
 
 class _Use:
-    """A build of the plan, and how many runs use it."""
+    """A build of the plan, and the number of runs that use it."""
 
     __slots__ = ("build", "creators", "generation", "is_retired", "users")
 
@@ -120,9 +120,9 @@ class _Use:
 
 
 class Begun:
-    """A run that was handed over to a board's cores, and that ``Plan.run`` ends.
+    """A run that was passed to a board's cores, and that ``Plan.run`` finishes.
 
-    Made before anything is begun, so that a thread which is interrupted at any place has it, to close it.
+    Created before anything is started, so that a thread interrupted at any point can close it.
     """
 
     __slots__ = ("bound", "leave", "start_ns", "use", "values", "waiter")
@@ -136,16 +136,16 @@ class Begun:
         self.start_ns = 0
 
     def wait(self, timeout_ms: float) -> bool:
-        """Wait for its end, <= 0 forever; False when the time is over. True also when it was not begun."""
+        """Wait for it, forever if <= 0; returns False on timeout, and True if it was never started."""
         return self.waiter is None or self.waiter(timeout_ms)
 
     def ended_ns(self) -> int:
-        """Like ``BoundElsewhere.ended_ns``; 0 also when it was not begun."""
+        """Like ``BoundElsewhere.ended_ns``; 0 also if it was never started."""
         bound = self.bound
         return bound.ended_ns() if bound is not None else 0
 
     def close(self) -> None:
-        """End it, if ``Plan.run`` has not; nobody writes to its arrays after this."""
+        """End it unless ``Plan.run`` has; afterwards nobody writes to its arrays."""
         if (bound := self.bound) is not None:
             bound.close()
             self.bound = None
@@ -155,15 +155,15 @@ class Begun:
 
 
 class Plan:
-    """How one model is run. Threads may run it at once.
+    """How one model is run. Thread-safe.
 
-    It is built anew when a layer is registered or unregistered for an op type that the model has; runs that have begun
-    end as they began.
+    It is rebuilt when a layer is registered or unregistered for one of the model's op types; started runs finish with
+    the old build.
 
     Attributes:
-        read: Reads the model that it runs again, also when it is closed; with its weights, which may lie on the board.
-        observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
-        tracer: The same for all plans of its class, while the process is traced.
+        read: Rereads its model, even after close, including weights, which may be on the board.
+        observer: Called after each step of each run with its times, in the running thread; None for none.
+        tracer: The same for all plans of this class, while the process is traced.
     """
 
     tracer: Observer | None = None
@@ -178,14 +178,14 @@ class Plan:
         threads: int | None = None,
         sessions: Sessions = LocalSession,
     ) -> None:
-        """Prepare a checked model, which the plan keeps, to be built from again.
+        """Prepare a checked model, which the plan keeps so that it can rebuild.
 
         Args:
             proto: The model.
             label: What to call it in a message.
-            registry: Which op types have a layer; none when None.
-            device: Makes memory for the values beside layers; wanted with a registry.
-            threads: Of one session, see ``session_options``.
+            registry: Op types with layers; None for no layers.
+            device: Allocates memory for the values next to layers; required with a registry.
+            threads: Threads per session, see ``session_options``.
             sessions: Loads the model, or its segments.
 
         Raises:
@@ -206,23 +206,23 @@ class Plan:
 
     @property
     def steps(self) -> list[StepInfo]:
-        """What runs where, in order."""
+        """Return what runs where, in order."""
         build = self._use.build
         return build.infos if isinstance(build, _Whole) else [step.info for step in build.steps]
 
     @property
     def is_steady(self) -> bool:
-        """Whether values do not decide how often something is run."""
+        """Whether the number of executions does not depend on values."""
         return not self._repeats
 
     @property
     def runs_elsewhere(self) -> bool:
-        """Whether a board's accelerator cores run it, or a part of it, and order the runs of all programs."""
+        """Whether a board's accelerator cores run any of it, and order the runs of all programs."""
         return self._use.build.is_elsewhere
 
     @property
     def notes(self) -> list[str]:
-        """Which nodes stay in onnxruntime although their type has a layer, and why."""
+        """Which nodes stay in onnxruntime although a layer has their type, and why."""
         return self._use.build.notes
 
     def run(
@@ -236,18 +236,18 @@ class Plan:
         """Run once.
 
         Args:
-            feeds: Inputs by name: C-contiguous, of the graph's type and shape. They are not copied.
-            outputs: C-contiguous arrays that results are written to, by name; None where a new array is wanted.
+            feeds: Inputs by name: C-contiguous, with the graph's type and shape. Not copied.
+            outputs: C-contiguous arrays for the results, by name; None for a new array.
             stop: Ends the run at the next node.
-            ctrl: How the task is scheduled, as the API has it; layers get it.
-            begun: What ``begin`` was given with the same arguments: this ends it.
+            ctrl: How the task is scheduled, in the API's form; passed to layers.
+            begun: The object passed to ``begin`` with the same arguments; this finishes it.
 
         Returns:
-            Result by name: the array that was given, or a new one.
+            Results by name: the given array, or a new one.
 
         Raises:
-            GraphError: RUN_FAILED with the reason; INCOMPATIBLE when layers were registered or unregistered
-                meanwhile and the model can no longer be built.
+            GraphError: RUN_FAILED with the reason; INCOMPATIBLE if the model can no longer be built because layers were
+                registered or unregistered meanwhile.
         """
         if begun is not None and begun.bound is not None and begun.use is not None:
             try:
@@ -268,17 +268,17 @@ class Plan:
         stop: Stop,
         ctrl: Any,
     ) -> None:
-        """Hand a run over to a board's cores, when they run all of it; ``run`` or ``Begun.close`` ends it.
+        """Pass a run to a board's cores, if they run all of it; ``run`` or ``Begun.close`` finishes it.
 
         Args:
             begun: A new one.
-            feeds: This and the others as for ``run``.
+            feeds: As for ``run``, like the others.
             outputs: The same.
             stop: The same.
             ctrl: The same.
 
         Raises:
-            GraphError: as ``run``; nothing has begun.
+            GraphError: as for ``run``; nothing was started.
         """
         begun.leave = self._leave
         begun.use = use = self._enter()
@@ -289,7 +289,7 @@ class Plan:
         except BaseException:
             begun.close()
             raise
-        begun.close()  # layers have come meanwhile
+        begun.close()  # layers have been registered meanwhile
 
     def _observers(self) -> Observer | None:
         own, tracer = self.observer, self.tracer
@@ -306,7 +306,7 @@ class Plan:
         """Called with the notes of each build; for an API that logs them."""
 
     def close(self) -> None:
-        """Free what layers keep; nothing may run anymore."""
+        """Free the layers' resources; the plan must no longer be running."""
         with self._lock:
             use = self._use
             use.is_retired = True
@@ -315,10 +315,10 @@ class Plan:
             use.build.close()
 
     def refresh(self) -> None:
-        """Build anew when the layers of the model's op types have changed.
+        """Rebuild if the layers for the model's op types have changed.
 
         Raises:
-            GraphError: INVALID or INCOMPATIBLE: what it is now cannot be built; says why.
+            GraphError: INVALID or INCOMPATIBLE: it cannot be built now; says why.
         """
         with self._building:
             use = self._use
@@ -342,7 +342,7 @@ class Plan:
         else:
             build = _Whole(self.read(), self._label, self._threads, self._sessions)
             if (reader := build.session.reader()) is not None:
-                self.read = reader  # the weights are kept once, where they were loaded
+                self.read = reader  # weights are kept only once, where they were loaded
         self.announce(build.notes)
         return _Use(build, generation, creators)
 

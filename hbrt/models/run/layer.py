@@ -1,6 +1,6 @@
-"""What a plan needs of a layer, of the registry that has them, and of the memory that it works in.
+"""What a plan requires of layers, their registry, and the memory they work in.
 
-A layer is a node that a program runs itself. Each vendor's API has its own shape for one, and adapts it to this.
+A layer is a node that a program runs itself. Each vendor's API has its own form of layers, adapted to this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class TensorType(NamedTuple):
     """Shape and type of a tensor that a layer reads or writes.
 
-    At load a size that only the data decides is -1, and the shape None when not even the rank is known.
+    At load time, a data-dependent size is -1, and the shape is None if even the rank is unknown.
     """
 
     shape: tuple[int, ...] | None
@@ -26,52 +26,52 @@ class TensorType(NamedTuple):
 
 
 class Layer(Protocol):
-    """One node that a program runs itself. What any method raises fails the load, or the run, as it is.
+    """One node that a program runs itself. An exception from any method fails the load or run unchanged.
 
-    A plan makes one for each node and each run at the same time; its methods are never called twice at once.
+    A plan creates one per node and concurrent run; its methods are never called concurrently.
     """
 
     @property
     def processor(self) -> str:
-        """What times and listings say of it: "CPU", "DSP"."""
+        """Processor shown in times and listings: "CPU" or "DSP"."""
 
     def decline(self) -> str:
-        """Why it leaves its node to onnxruntime; "" when it takes it. Before all else."""
+        """Say why it leaves its node to onnxruntime; "" if it takes it. Called first."""
 
     def set_up(self) -> None:
-        """Take the node's attributes."""
+        """Receive the node's attributes."""
 
     def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
-        """Shapes and types of the outputs, of those of the inputs; None for an input that is left out."""
+        """Infer the outputs' shapes and types from the inputs'; None for a missing input."""
 
     def forward(self, bottom: list[Any], top: list[Any], ctrl: Any) -> None:
         """Compute.
 
         Args:
-            bottom: Inputs, as ``Device.view`` makes them; None where one is left out.
+            bottom: Inputs from ``Device.view``; None for a missing one.
             top: Outputs, likewise; written in place.
-            ctrl: What the run was given: how its task is scheduled, as the API has it.
+            ctrl: The run's ``ctrl``: how its task is scheduled, in the API's form.
         """
 
     def tear_down(self) -> None:
-        """Free what it keeps; may not raise."""
+        """Free its resources; must not raise."""
 
 
 LayerCreator = Callable[["NodeInfo"], Layer]
-"""Makes the layer of a node."""
+"""Creates the layer of a node."""
 
 
 class Registry(Protocol):
-    """Which op types have a layer."""
+    """Op types with layers."""
 
     @property
     def generation(self) -> int:
-        """Counts changes: a plan that was built at an earlier one looks whether it is meant."""
+        """Counts changes: a plan built at an earlier count checks whether it is affected."""
 
     def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, Mapping[tuple[str, str], LayerCreator]]:
-        """The generation, and the creators of those of the (domain, op type) that have one.
+        """Return the generation, and the creators for each (domain, op type) that has one.
 
-        Creators that make the same layers are equal.
+        Creators of the same layers are equal.
         """
 
 
@@ -87,17 +87,17 @@ class NoLayers:
 
 
 class Device(Protocol):
-    """Memory for the values beside layers, which may have to lie where another processor reaches them."""
+    """Memory for the values next to layers, which may have to be accessible to another processor."""
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is still there."""
+        """Whether it is still available."""
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """A new array in it, zeroed; freed by ``close``."""
+        """Allocate a zeroed array; freed by ``close``."""
 
     def view(self, array: NDArray[Any]) -> Any:
-        """An array as a layer sees it; None when no layer may: the value is then copied."""
+        """Return an array as a layer sees it; None if layers must not see it: the value is then copied."""
 
     def close(self) -> None:
         """Free all arrays."""

@@ -1,4 +1,4 @@
-"""A model some of whose nodes layers run: built once, its segments as onnxruntime sessions."""
+"""A model with some nodes run by layers: built once, with its segments as onnxruntime sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Creators = Mapping[tuple[str, str], LayerCreator]
 
 
 class Layered:
-    """Steps of a model with layers. Threads may run it at once: each has its own workspace."""
+    """Steps of a model with layers. Thread-safe: each thread has its own workspace."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class Layered:
         """Build.
 
         Args:
-            proto: A checked model; is not changed.
+            proto: A checked model; not modified.
             label: What to call it in a message.
-            creators: Which (domain, op type) have layers.
-            device: Makes memory for the values beside layers.
-            threads: Of one session.
+            creators: Layer creators by (domain, op type).
+            device: Allocates memory for the values next to layers.
+            threads: Threads per session.
             sessions: Loads the segments.
 
         Raises:
@@ -56,11 +56,11 @@ class Layered:
         self._threads, self._sessions = threads, sessions
         self.graph = Graph(inlined(proto, lambda domain, op_type: (domain, op_type) in creators))
         self.notes: list[str] = []
-        self._declined: list[tuple[str, str]] = []  # op type, and its line of the notes
+        self._declined: list[tuple[str, str]] = []  # op type, and its line in the notes
         chosen = self._choose(creators)
         self.types: dict[str, ValueInfoProto] = dict(self.graph.inputs)
         self.steps: list[BuiltSegment | BuiltLayer] = []
-        self.first_layers: dict[int, Layer] = {}  # of the first workspace; those of others are made when they are
+        self.first_layers: dict[int, Layer] = {}  # for the first workspace; others create theirs
         segments = 0
         for step in partition(self.graph, chosen):
             if isinstance(step, LayerStep):
@@ -95,13 +95,13 @@ class Layered:
             self._release(workspace)
 
     def close(self) -> None:
-        """Free the memory of all layers; nothing may run anymore."""
+        """Free the memory of all layers; nothing may be running."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
         for workspace in idle:
             workspace.close()
-        for layer in self.first_layers.values():  # of a plan that never ran
+        for layer in self.first_layers.values():  # for a plan that never ran
             layer.tear_down()
         self.first_layers.clear()
         for step in self.steps:
@@ -109,10 +109,10 @@ class Layered:
                 step.session.close()
 
     def layers(self) -> list[Layer]:
-        """Layers for a new workspace, in the order of the steps.
+        """Create the layers for a new workspace, in step order.
 
         Raises:
-            GraphError: RUN_FAILED: a creator or SetUp fails that did not at load.
+            GraphError: RUN_FAILED: a creator or SetUp fails that did not fail at load.
         """
         made = []
         for at, step in enumerate(self.steps):
@@ -129,7 +129,7 @@ class Layered:
                 return Workspace(self)
             if workspace.device.is_usable:
                 return workspace
-            workspace.close()  # its board is gone, or the parent's
+            workspace.close()  # its board is gone, or belongs to the parent
 
     def _release(self, workspace: Workspace) -> None:
         with self._lock:
@@ -139,7 +139,7 @@ class Layered:
         workspace.close()
 
     def _choose(self, creators: Creators) -> dict[int, tuple[LayerCreator, Layer]]:
-        """The nodes that layers run, with their creators and the first layer of each."""
+        """Return the nodes that layers run, with their creators and the first layer of each."""
         chosen: dict[int, tuple[LayerCreator, Layer]] = {}
         declined: Counter[tuple[str, str]] = Counter()
         for at, node in enumerate(self.graph.nodes):
@@ -160,7 +160,7 @@ class Layered:
             if not reason:
                 raise incompatible(
                     f"{self._label}: the node {info.name!r} of type {info.op_type} is in the body of an If, Loop "
-                    "or Scan, where no layer can run. Unregister the layer, or have it decline such nodes (is_nested), "
+                    "or Scan, where layers cannot run. Unregister it, or make it decline such nodes (is_nested), "
                     "which leaves them to onnxruntime."
                 )
             declined[info.op_type, reason] += 1
@@ -172,7 +172,7 @@ class Layered:
         return chosen
 
     def _session(self, content: ModelProto, label: str, op_types: set[str]) -> Session:
-        """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
+        """Create a segment's session; a refusal lists the segment's nodes that layers declined, and why."""
         try:
             return self._sessions(content, label, self._threads, is_segment=True)
         except GraphError as error:
@@ -188,7 +188,7 @@ class Layered:
         tops = layer.infer_shape(bottom)
         if len(tops) < len(node.output):
             raise incompatible(
-                f"The layer {said(info)} has {len(node.output)} outputs, and it tells the shape of {len(tops)}."
+                f"The layer {said(info)} has {len(node.output)} outputs, but it returned {len(tops)} shapes."
             )
         for name, top in zip(node.output, tops, strict=False):
             if name:
@@ -203,11 +203,11 @@ class Layered:
             return TensorType(constant.shape, constant.dtype)
         dtype, shape = described(self.types[name]) if name in self.types else (None, None)
         if dtype is None:
-            raise incompatible(f"The layer {said(info)} reads {name!r}, which is not a tensor of numbers.")
+            raise incompatible(f"The layer {said(info)} reads {name!r}, which is not a numeric tensor.")
         return TensorType(shape, dtype)
 
     def _known(self, types: dict[str, ValueInfoProto]) -> dict[str, ValueInfoProto]:
-        """Types with the shapes that onnxruntime does not tell: it says of a scalar what it says of an unknown rank."""
+        """Return types with the shapes onnxruntime omits: it reports scalars and unknown ranks alike."""
         for name, entry in types.items():
             kind = entry.type.tensor_type
             known = self.graph.known.get(name)
@@ -218,7 +218,7 @@ class Layered:
         return types
 
     def _declared(self, name: str, top: TensorType, info: NodeInfo) -> ValueInfoProto:
-        """Type of a layer's output; must be what the model declares, where it does."""
+        """Return the type of a layer's output, which must match the model's declaration, if any."""
         element = helper.np_dtype_to_tensor_dtype(np.dtype(top.dtype))
         sizes = None if top.shape is None else [None if size == DYNAMIC else int(size) for size in top.shape]
         made = helper.make_tensor_value_info(name, element, sizes)
@@ -236,18 +236,18 @@ class Layered:
         )
         if not fits:
             raise incompatible(
-                f"The layer {said(info)} makes {name!r} with type {np.dtype(top.dtype)} and shape {top.shape}, but the "
+                f"The layer {said(info)} made {name!r} with type {np.dtype(top.dtype)} and shape {top.shape}, but the "
                 f"model declares {dtype} and {shape}."
             )
         return made
 
     def _static(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shape and type of the values between steps whose sizes are known; the model's outputs are the caller's."""
+        """Return shape and type of values between steps with known sizes; the model's outputs belong to the caller."""
         inside = {name for step in self.steps for name in step.outputs if name and name not in self.graph.outputs}
         found = {}
         for name in inside:
             dtype, shape = described(self.types[name])
-            # Types that numpy knows only by ml_dtypes, such as bfloat16, onnxruntime keeps itself.
+            # onnxruntime keeps types that numpy knows only through ml_dtypes, such as bfloat16.
             if dtype is not None and dtype.kind != "V" and shape is not None and DYNAMIC not in shape:
                 found[name] = (shape, dtype)
         return found

@@ -1,4 +1,4 @@
-"""Four-bit tensors into and out of onnxruntime, whose Python side knows no such numpy type: as packed bytes."""
+"""Pass four-bit tensors to and from onnxruntime as packed bytes, since its Python API lacks the numpy type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {onnx_type_of(dtype): dtype for dtype in NIBBLE_TYPES}
 
 
 def value_of(array: NDArray[Any]) -> ort.OrtValue:
-    """An OrtValue of an array; for four bits, of a carrier with its shape, of which only the packed half is read."""
+    """Create an OrtValue; for four bits, of a carrier with the array's shape, of which only the packed half is read."""
     if array.dtype not in NIBBLE_TYPES:
         return ort.OrtValue.ortvalue_from_numpy(array)
     carrier = np.zeros(array.shape, np.uint8)
@@ -29,10 +29,10 @@ def value_of(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def array_of(value: ort.OrtValue) -> NDArray[Any]:
-    """The array of an OrtValue.
+    """Return the array of an OrtValue.
 
     Raises:
-        GraphError: RUN_FAILED: it is a list of tensors, or nothing.
+        GraphError: RUN_FAILED: it is a list of tensors, or empty.
     """
     if not value.is_tensor():
         raise GraphError(Reason.RUN_FAILED, f"A value is {value.data_type()}, not a tensor.")

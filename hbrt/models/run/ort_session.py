@@ -1,4 +1,4 @@
-"""onnxruntime, as this runtime uses it: options, sessions, what stops a run, and the types that a session tells."""
+"""This runtime's use of onnxruntime: options, sessions, stopping a run, and the types reported by a session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NOT_KNOWN = ("is not a registered function/op", "No opset import for domain", "No Op registered for")
-# onnxruntime's names of element types, where they are not ONNX's in lower case.
+# onnxruntime's element type names that are not ONNX's in lower case.
 _ELEMENTS = {
     "float": TensorProto.FLOAT,
     "double": TensorProto.DOUBLE,
@@ -31,11 +31,11 @@ _ELEMENTS = {
 
 
 class Saving(NamedTuple):
-    """Where a session writes what it has made of its model.
+    """Where a session saves its prepared model.
 
     Attributes:
-        model: The graph as it was optimized.
-        weights: Name of the file beside it that has the weights, in the layout of the kernels.
+        model: The optimized graph.
+        weights: Name of the file beside it with the weights, in the kernels' layout.
     """
 
     model: Path
@@ -43,13 +43,13 @@ class Saving(NamedTuple):
 
 
 def thread_count(threads: int | None) -> int:
-    """Threads of a session: as asked for, at most the CPUs; half of them when None, as two cores share them."""
+    """Return a session's threads, at most the CPUs; half of them for None, since two cores share them."""
     cpus = len(os.sched_getaffinity(0))
     return max(1, min(threads or cpus // 2, cpus))
 
 
 def session_options(threads: int | None = None) -> ort.SessionOptions:
-    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well.
+    """Return the options of every session that a plan creates; benchmarks also use them with bare onnxruntime.
 
     Args:
         threads: As for ``thread_count``.
@@ -64,13 +64,13 @@ def session_options(threads: int | None = None) -> ort.SessionOptions:
 def make_session(
     model: ModelProto, label: str, threads: int | None = None, saving: Saving | None = None
 ) -> ort.InferenceSession:
-    """An onnxruntime session on the CPU, whose integers are exact.
+    """Create an onnxruntime session on the CPU with exact integers.
 
     Args:
-        model: Is not changed.
+        model: Not modified.
         label: What to call it in a message.
         threads: As for ``session_options``.
-        saving: Where onnxruntime writes what it has made of the model; None for nowhere.
+        saving: Where onnxruntime saves the prepared model; None for nowhere.
 
     Raises:
         GraphError: UNKNOWN_OP, INVALID or INCOMPATIBLE, with onnxruntime's reason; NO_MEMORY.
@@ -88,13 +88,13 @@ def make_session(
 
 
 def open_saved(file: Path, label: str, threads: int | None = None) -> ort.InferenceSession:
-    """A session of what another one has saved; it maps the weights.
+    """Create a session from another's saved model; maps the weights.
 
     Raises:
-        GraphError: as ``make_session``.
+        GraphError: as for ``make_session``.
     """
     options = session_options(threads)
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it was optimized before
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # already optimized
     return _open(str(file), options, {}, label)
 
 
@@ -111,7 +111,7 @@ def _open(source: bytes | str, options: ort.SessionOptions, config: dict[str, st
         if any(sign in text for sign in _NOT_KNOWN):
             raise GraphError(Reason.UNKNOWN_OP, f"onnxruntime refuses {label}: {text}.") from None
         if _lacks_memory(text):
-            raise GraphError(Reason.NO_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
+            raise GraphError(Reason.NO_MEMORY, f"onnxruntime ran out of memory for {label}: {text}") from None
         is_unknown = type(error).__name__ == "NotImplemented" or any(
             sign in text for sign in ("opset", "IR version", "NOT_IMPLEMENTED", "kernel")
         )
@@ -121,7 +121,7 @@ def _open(source: bytes | str, options: ort.SessionOptions, config: dict[str, st
 
 @cache
 def _saturates() -> bool:
-    """Whether this CPU adds products of uint8 by int8 in 16 bits: an x86 without VNNI. True when nothing tells."""
+    """Whether this CPU adds uint8 x int8 products in 16 bits: an x86 without VNNI. True if unknown."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -130,7 +130,7 @@ def _saturates() -> bool:
 
 
 def run_failed(error: Exception) -> GraphError:
-    """RUN_FAILED with onnxruntime's reason; NO_MEMORY when the host had none for a value inside the graph."""
+    """Return RUN_FAILED with onnxruntime's reason; NO_MEMORY if the host had none for a value inside the graph."""
     text = one_line(error)
     reason = Reason.NO_MEMORY if _lacks_memory(text) else Reason.RUN_FAILED
     return GraphError(reason, f"onnxruntime: {text}")
@@ -141,7 +141,7 @@ def _lacks_memory(text: str) -> bool:
 
 
 def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
-    """Refuse a result that is not as large as the model said.
+    """Refuse a result whose size differs from the model's.
 
     Raises:
         GraphError: RUN_FAILED.
@@ -149,18 +149,18 @@ def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
     if result.shape != target.shape:
         raise GraphError(
             Reason.RUN_FAILED,
-            f"The output {name!r} has the shape {list(result.shape)}, not {list(target.shape)} as the model says.",
+            f"The output {name!r} has the shape {list(result.shape)}, but the model says {list(target.shape)}.",
         )
 
 
 def output_types(outputs: Iterable[tuple[str, str, list[Any] | None]]) -> dict[str, ValueInfoProto]:
-    """Types of a session's outputs, as onnxruntime inferred them. A scalar looks like an unknown rank: no shape.
+    """Return the types of a session's outputs, inferred by onnxruntime. A scalar looks like an unknown rank: no shape.
 
     Args:
-        outputs: Name, type and shape, as onnxruntime writes them.
+        outputs: Name, type and shape in onnxruntime's notation.
 
     Raises:
-        GraphError: INCOMPATIBLE: a type that cannot go from one session to another.
+        GraphError: INCOMPATIBLE: a type that cannot be passed between sessions.
     """
     return {name: ValueInfoProto(name=name, type=_type_of(kind, shape)) for name, kind, shape in outputs}
 
@@ -168,13 +168,13 @@ def output_types(outputs: Iterable[tuple[str, str, list[Any] | None]]) -> dict[s
 def _type_of(text: str, shape: list[Any] | None) -> TypeProto:
     found = re.fullmatch(r"(tensor|seq|optional|sparse_tensor)\((.+)\)", text)
     if found is None:
-        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+        raise incompatible(f"A value of type {text} cannot be passed between parts of the model.")
     kind, inner = found[1], found[2]
     if kind == "tensor":
         element = _ELEMENTS.get(inner) or TensorProto.DataType.Value(inner.upper())
         return helper.make_tensor_type_proto(element, _sizes(shape))
     if kind == "sparse_tensor":
-        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+        raise incompatible(f"A value of type {text} cannot be passed between parts of the model.")
     make = helper.make_sequence_type_proto if kind == "seq" else helper.make_optional_type_proto
     return make(_type_of(inner, None))
 

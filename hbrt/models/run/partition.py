@@ -1,7 +1,7 @@
-"""Cuts a model's graph into whole pieces for onnxruntime and the layers between them. Pure.
+"""Partitions a model's graph into segments for onnxruntime and the layers between them. Pure.
 
-A node's depth is the largest number of layers on a way to it from an input. All nodes of one depth make one segment, so
-that there are as few segments as the layers allow: at most one more than the layers on the longest way.
+A node's depth is the largest number of layers on any path to it from an input. All nodes of equal depth form one
+segment, which minimizes the number of segments: at most one more than the layers on the longest path.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from hbrt.models.spec.graph import Graph, bodies, name_of, reads
 
 
 class CyclicGraphError(ValueError):
-    """The graph has no order to run in."""
+    """The graph has no execution order."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Nodes that onnxruntime runs as one piece.
+    """Nodes that onnxruntime runs as a unit.
 
     Attributes:
-        nodes: Indices in the graph, in an order to run in.
-        inputs: Values from outside: of the model, of layers, of earlier segments; constants are not among them.
-        outputs: Values that are the model's outputs, or that layers or later segments read.
+        nodes: Indices in the graph, in execution order.
+        inputs: Values from the model, from layers or earlier segments; not constants.
+        outputs: Values that are model outputs, or that layers or later segments read.
     """
 
     nodes: tuple[int, ...]
@@ -46,10 +46,10 @@ Step = Segment | LayerStep
 
 
 def partition(graph: Graph, is_layer: Collection[int]) -> list[Step]:
-    """The steps of a graph, in an order to run in. Nodes that no output needs are left out.
+    """Return the steps of a graph in execution order, without nodes that no output needs.
 
     Args:
-        graph: The model's.
+        graph: The model's graph.
         is_layer: Indices of the nodes that layers run.
 
     Raises:
@@ -61,7 +61,7 @@ def partition(graph: Graph, is_layer: Collection[int]) -> list[Step]:
     for at in order:
         before = [graph.producers[name] for name in reads(graph.nodes[at]) if name in graph.producers]
         depths[at] = max((depths[other] + (other in is_layer) for other in before), default=0)
-    # A constant that a segment or a layer reads goes with the reader, whatever its depth.
+    # A constant belongs to the segment or layer that reads it, whatever its depth.
     constants = {at for at in order if _is_constant(graph.nodes[at])}
     steps: list[Step] = []
     for depth in range(max(depths.values(), default=-1) + 1):
@@ -74,12 +74,12 @@ def partition(graph: Graph, is_layer: Collection[int]) -> list[Step]:
 
 
 def segment_model(graph: Graph, segment: Segment, types: Mapping[str, ValueInfoProto]) -> ModelProto:
-    """A segment as its own model.
+    """Return a segment as a model of its own.
 
     Args:
         graph: The whole graph.
         segment: One of its segments.
-        types: Type of each of the segment's inputs. Outputs need none: onnxruntime infers them.
+        types: Types of the segment's inputs. onnxruntime infers the outputs'.
     """
     source = graph.model
     nodes = [graph.nodes[at] for at in segment.nodes]
@@ -100,7 +100,7 @@ def segment_model(graph: Graph, segment: Segment, types: Mapping[str, ValueInfoP
 
 
 def op_types(model: ModelProto) -> set[tuple[str, str]]:
-    """(domain, op type) of every node of a model: of bodies and functions as well."""
+    """Return (domain, op type) of every node of a model, including bodies and functions."""
     found: set[tuple[str, str]] = set()
     for nodes in (model.graph.node, *(function.node for function in model.functions)):
         _collect(nodes, found)
@@ -108,12 +108,12 @@ def op_types(model: ModelProto) -> set[tuple[str, str]]:
 
 
 def inlined(model: ModelProto, is_layer: Callable[[str, str], bool]) -> ModelProto:
-    """The model with those of its own functions written out whose bodies have nodes for layers.
+    """Inline the model's functions whose bodies have nodes for layers.
 
-    A function that is itself replaced by a layer stays a node.
+    A function replaced by a layer remains a node.
 
     Args:
-        model: Is not changed.
+        model: Not modified.
         is_layer: Whether a layer takes (domain, op type).
     """
     by_name = {(function.domain, function.name): function for function in model.functions}
@@ -144,7 +144,7 @@ def _collect(nodes: Iterable[NodeProto], found: set[tuple[str, str]]) -> None:
 
 
 def _sorted(graph: Graph) -> list[int]:
-    """Indices of the nodes, each after those whose values it reads; the graph's own order where it is free."""
+    """Return node indices in topological order, keeping the graph's order where possible."""
     after: dict[int, list[int]] = {}
     missing: dict[int, int] = {}
     for at, node in enumerate(graph.nodes):
@@ -164,14 +164,14 @@ def _sorted(graph: Graph) -> list[int]:
     if len(order) < len(graph.nodes):
         stuck = next(at for at, count in missing.items() if count)
         raise CyclicGraphError(
-            f"The graph has a cycle: node {name_of(graph.nodes[stuck])!r} ({graph.nodes[stuck].op_type}) waits for its "
-            "own result; a model has none."
+            f"The graph has a cycle: node {name_of(graph.nodes[stuck])!r} ({graph.nodes[stuck].op_type}) needs its "
+            "own result."
         )
     return order
 
 
 def _needed(graph: Graph) -> set[int]:
-    """Indices of the nodes that an output of the model needs."""
+    """Return the indices of nodes that the model's outputs need."""
     todo = [graph.producers[name] for name in graph.outputs if name in graph.producers]
     needed = set(todo)
     while todo:

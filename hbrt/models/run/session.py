@@ -1,4 +1,4 @@
-"""A model or a segment of one that is loaded somewhere: in this process, or on an accelerator core of a board."""
+"""A model or segment loaded somewhere: in this process, or on a board's accelerator core."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ class Bound(Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can run: its board is there, and this process's own."""
+        """Whether it can run: its board is available and belongs to this process."""
 
     def run(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> None:
-        """Run; see ``BoundSession.run``. ``ctrl`` is how the task is scheduled, as the API has it."""
+        """Run; see ``BoundSession.run``. ``ctrl`` is how the task is scheduled, in the API's form."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its resources."""
 
 
 class BoundElsewhere(Bound, Protocol):
-    """Like ``Bound``, of a session that is elsewhere: a run has two halves."""
+    """Like ``Bound``, for a session elsewhere: a run has two halves."""
 
     def begin(self, values: Values, outputs: Outputs, stop: Stop, ctrl: Any) -> Callable[[float], bool]:
-        """Hand the run over; ``finish`` or ``close`` follows.
+        """Start the run; call ``finish`` or ``close`` afterwards.
 
         Returns:
-            What waits this many milliseconds for its end, <= 0 forever; False when the time is over.
+            A function that waits this many milliseconds for its end, forever if <= 0; returns False on timeout.
         """
 
     def ended_ns(self) -> int:
-        """When what was begun has ended, by CLOCK_MONOTONIC in ns; 0 before, and after ``finish``. Any thread."""
+        """When the started run ended, CLOCK_MONOTONIC in ns; 0 before that, and after ``finish``. Any thread."""
 
     def finish(self) -> None:
-        """Wait for the end of what was begun; fills the values, and raises, as ``run``."""
+        """Wait for the started run; fills the values, and raises, like ``run``."""
 
 
 class Session(Protocol):
-    """A loaded model; several may be bound to it."""
+    """A loaded model; may be bound several times."""
 
     @property
     def inputs(self) -> list[str]:
@@ -55,10 +55,10 @@ class Session(Protocol):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether another process runs it, which keeps its weights too."""
+        """Whether another process runs it and keeps its weights."""
 
     def reader(self) -> Callable[[], ModelProto] | None:
-        """What reads the model again, also when the session is closed; None where the caller is to keep it."""
+        """A function that rereads the model, even after the session is closed; None if the caller must keep it."""
 
     def output_types(self) -> dict[str, ValueInfoProto]:
         """Types of its outputs; see ``ort_session.output_types``."""
@@ -66,10 +66,10 @@ class Session(Protocol):
     def bind(
         self, inputs: Sequence[str], outputs: Sequence[str], buffers: Mapping[str, NDArray[Any]] | None = None
     ) -> Bound:
-        """Bind what has a place already; see ``BoundSession``."""
+        """Bind the values that already have an address; see ``BoundSession``."""
 
     def close(self) -> None:
-        """Let it go; nothing may be bound to it anymore."""
+        """Release it; nothing may still be bound to it."""
 
 
 class LocalSession:
@@ -78,7 +78,7 @@ class LocalSession:
     is_elsewhere = False
 
     def __init__(self, proto: ModelProto, label: str, threads: int | None = None, *, is_segment: bool = False) -> None:
-        """Like ``make_session``; segments are no different here."""
+        """Like ``make_session``; segments are not treated differently here."""
         del is_segment
         self._session = make_session(proto, label, threads)
         self.inputs = [node.name for node in self._session.get_inputs()]
@@ -104,7 +104,7 @@ class Sessions(Protocol):
     """Loads a model."""
 
     def __call__(self, proto: ModelProto, label: str, threads: int | None, /, *, is_segment: bool) -> Session:
-        """Load a model, or a segment that layers leave of one, with so many threads. Raises as ``make_session``.
+        """Load a model, or a segment between layers, with this many threads. Raises like ``make_session``.
 
-        Messages call it by the label.
+        Messages use the label.
         """

@@ -1,6 +1,6 @@
-"""A session whose weights lie in a file that the processes of a board map: one prepares it, all share its pages.
+"""A session whose weights are in a file mapped by the board's processes: one prepares it, all share its pages.
 
-The prepared model is what onnxruntime has made of the model on this machine, in the layout of its kernels.
+The prepared model is the model optimized by onnxruntime for this machine, in its kernels' layout.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 _PREFIX = "prepared-"
 MIN_BYTES = 1 << 20
-"""Of a model's file; less is not worth two files more."""
+"""Minimum size of a model file; smaller ones are not worth two more files."""
 
 
 def shared_session(
     file: Path, read: Callable[[], ModelProto], label: str, threads: int | None = None
 ) -> ort.InferenceSession:
-    """The session of a model's file, beside which the prepared model lies.
+    """Create the session of a model file, with the prepared model beside it.
 
     Args:
-        file: The model; ``made_of`` names what is put beside it.
-        read: Reads and checks it.
-        label: What to call it in a message.
-        threads: Of the session, as for ``session_options``.
+        file: The model; ``made_of`` names the files beside it.
+        read: Function that reads and checks it.
+        label: Its name in error messages.
+        threads: Threads of the session, as for ``session_options``.
 
     Raises:
-        GraphError: as ``read`` and ``make_session``.
+        GraphError: as for ``read`` and ``make_session``.
     """
     ready = file.with_name(f"{_PREFIX}{file.name}")
     try:
@@ -47,20 +47,20 @@ def shared_session(
                 _prepare(file, read, ready, label, threads)
             return open_saved(ready, label, threads)
     except (GraphError, OSError):
-        pass  # no room, or a graph that onnxruntime cannot write: this process loads all of it
+        pass  # no room, or onnxruntime cannot write the graph: this process loads all of it
     return make_session(read(), label, threads)
 
 
 def made_of(file: Path) -> list[Path]:
-    """What lies beside a model's file for its sake."""
+    """Files belonging to a model file, beside it."""
     return list(file.parent.glob(f"{_PREFIX}{file.stem}.*"))
 
 
 def _prepare(file: Path, read: Callable[[], ModelProto], ready: Path, label: str, threads: int | None) -> None:
-    """Write the prepared model, whole or not at all.
+    """Write the prepared model atomically.
 
     Raises:
-        GraphError: onnxruntime refuses the model, or cannot write it. OSError: no room, or the model has been closed.
+        GraphError: onnxruntime refuses the model, or cannot write it. OSError: no room, or the model was closed.
     """
     mark = os.urandom(4).hex()
     part, weights = ready.with_suffix(f".{mark}.part"), ready.with_suffix(f".{mark}.weights")
@@ -73,8 +73,8 @@ def _prepare(file: Path, read: Callable[[], ModelProto], ready: Path, label: str
             os.link(part, ready)
             is_mine = True
         except FileExistsError:
-            pass  # another process was quicker: its pages are shared
-        if not file.exists():  # its last user has closed it meanwhile
+            pass  # another process was faster: share its pages
+        if not file.exists():  # its last user closed it meanwhile
             is_mine = False
             ready.unlink(missing_ok=True)
     finally:
@@ -85,7 +85,7 @@ def _prepare(file: Path, read: Callable[[], ModelProto], ready: Path, label: str
 
 
 def _keep_inputs(part: Path, names: set[str]) -> None:
-    """Take out inputs that were constants: onnxruntime has folded the values away that they had."""
+    """Remove inputs that were constants, whose values onnxruntime has folded."""
     proto = onnx.load(part, format="protobuf", load_external_data=False)
     inputs = [one for one in proto.graph.input if one.name in names]
     if len(inputs) < len(proto.graph.input):
@@ -95,6 +95,6 @@ def _keep_inputs(part: Path, names: set[str]) -> None:
 
 
 def trim_heap() -> None:
-    """Give back to the system what loading or preparing a model has used."""
-    with contextlib.suppress(AttributeError, OSError):  # a C library that has no such call
+    """Return memory used for loading or preparing a model to the system."""
+    with contextlib.suppress(AttributeError, OSError):  # a C library without this call
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Steps of a plan: what runs segments and layers, what an observer gets, what a layer's InferShape returns."""
+"""Steps of a plan: segments, layers, what an observer receives, and InferShape results."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class StepInfo(NamedTuple):
 
     Attributes:
         name: ``segment_0``, or the node that a layer runs.
-        processor: "BPU" for a segment, else what the layer says: "DSP" or "CPU".
-        ops: How many nodes of each op type it runs.
+        processor: "BPU" for a segment, otherwise the layer's own: "DSP" or "CPU".
+        ops: Number of nodes per op type.
     """
 
     name: str
@@ -52,7 +52,7 @@ class BuiltSegment:
 
 @dataclass(frozen=True, eq=False)
 class BuiltLayer:
-    """A node that a layer runs; ``inputs`` and ``outputs`` have "" for what is left out."""
+    """A node that a layer runs; ``inputs`` and ``outputs`` have "" for missing ones."""
 
     info: StepInfo
     node: NodeInfo
@@ -62,20 +62,20 @@ class BuiltLayer:
 
 
 class LayeredPlan(Protocol):
-    """What a workspace needs of a model with layers."""
+    """What a workspace needs from a model with layers."""
 
     graph: Graph
     steps: list[BuiltSegment | BuiltLayer]
     static: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
-    """Values of known size: shape and type."""
+    """Shape and type of values with known size."""
 
     def new_device(self) -> Device:
-        """Memory for the values beside layers of a new workspace."""
+        """Create memory for the values next to a new workspace's layers."""
 
     def layers(self) -> list[Layer]:
-        """Layers for a new workspace, in the order of the steps."""
+        """Create the layers for a new workspace, in step order."""
 
 
 def said(node: NodeInfo) -> str:
-    """How a message calls a layer."""
+    """Name of a layer in messages."""
     return f"{node.op_type} (node {node.name!r})"

@@ -1,7 +1,7 @@
-"""What one run of a model with layers works in: its buffers, bindings and layers. One task at a time uses it.
+"""The buffers, bindings and layers for one run of a model with layers. Used by one task at a time.
 
-Values beside a layer lie in device memory; values between segments stay where onnxruntime can use them as they are.
-Buffers of known size are made and bound once. The caller's tensors are used where they lie.
+Values next to a layer are in device memory; values between segments stay where onnxruntime can use them directly.
+Buffers of known size are created and bound once. The caller's tensors are used in place.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Workspace:
     """The buffers and layers of one run at a time."""
 
     def __init__(self, plan: LayeredPlan) -> None:
-        """Allocate what is of known size.
+        """Allocate values of known size.
 
         Raises:
-            GraphError: NO_MEMORY; RUN_FAILED: a layer cannot be made.
+            GraphError: NO_MEMORY; RUN_FAILED: a layer cannot be created.
         """
         self.device = plan.new_device()
         self._layers: list[Layer] = []
@@ -64,7 +64,7 @@ class Workspace:
             if stop.is_set:
                 raise GraphError(
                     Reason.RUN_FAILED,
-                    f"The task was ended before {step.info.name} ({step.info.processor}).",
+                    f"The task was canceled before {step.info.name} ({step.info.processor}).",
                 )
             step.run(values, outputs, stop, ctrl)
             if observer is not None:
@@ -74,7 +74,7 @@ class Workspace:
         return {name: deliver(name, target, values) for name, target in outputs.items()}
 
     def close(self) -> None:
-        """Let the layers free what they keep, then free the buffers."""
+        """Let the layers free their resources, then free the buffers."""
         for layer in self._layers:
             layer.tear_down()
         self._layers.clear()
@@ -104,7 +104,7 @@ class Workspace:
 
 
 class _SegmentRun:
-    """A segment bound to the buffers of a workspace."""
+    """A segment bound to a workspace's buffers."""
 
     def __init__(self, segment: BuiltSegment, buffers: dict[str, Array[Any]]) -> None:
         self.info = segment.info
@@ -115,12 +115,12 @@ class _SegmentRun:
         self._bound.run(values, outputs, stop, ctrl)
 
     def close(self) -> None:
-        """Free what is bound."""
+        """Free the binding."""
         self._bound.close()
 
 
 class _LayerRun:
-    """A layer with the views that it is given."""
+    """A layer with its views."""
 
     def __init__(self, step: BuiltLayer, layer: Layer, device: Device, buffers: dict[str, Array[Any]]) -> None:
         self.info = step.info
@@ -134,16 +134,16 @@ class _LayerRun:
         self._open_top = [(at, name) for at, name in enumerate(step.outputs) if name and name not in buffers]
         self._scratch: dict[str, Array[np.uint8]] = {}
         self._seen: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        self._copies: list[tuple[str, Array[Any]]] = []  # results that go to a tensor which no layer may see
+        self._copies: list[tuple[str, Array[Any]]] = []  # results for a tensor that layers must not see
 
     def run(self, values: Values, outputs: Outputs, _stop: Stop, ctrl: Any) -> None:
-        """Run the layer, which raises what it fails with."""
+        """Run the layer; its exceptions propagate."""
         for at, name in self._open_bottom:
             array = array_of(values[name])
             self._bottom[at], self._types[at] = self._given(name, array), _type_of(array)
         if self._open_top:
             self._place_tops(values, outputs)
-        self._layer.forward([*self._bottom], [*self._top], ctrl)  # it may edit its lists
+        self._layer.forward([*self._bottom], [*self._top], ctrl)  # the layer may modify its lists
         for name, target in self._copies:
             target[...] = values[name]
             values[name] = target
@@ -154,12 +154,12 @@ class _LayerRun:
         for at, name in self._open_top:
             shape, dtype = types[at]
             if shape is None or min(shape, default=0) < 0:
-                raise self._failure(f"gives {name!r} the shape {shape} for inputs {self._types}.")
+                raise self._failure(f"returned the shape {shape} for {name!r} with inputs {self._types}.")
             target = outputs.get(name)
             if target is not None and (target.shape != tuple(shape) or target.dtype != dtype):
                 raise self._failure(
-                    f"makes {name!r} with type {dtype} and shape {list(shape)}, where {target.dtype} and "
-                    f"{list(target.shape)} are wanted."
+                    f"produces {name!r} with type {dtype} and shape {list(shape)}, but {target.dtype} and "
+                    f"{list(target.shape)} are expected."
                 )
             view = self._view(name, target) if target is not None else None
             if view is None:
@@ -170,7 +170,7 @@ class _LayerRun:
             self._top[at], values[name] = view, target
 
     def _given(self, name: str, array: Array[Any]) -> Any:
-        """A layer's view of an input that changes its place."""
+        """Return a layer's view of an input whose address may change."""
         view = self._view(name, array)
         if view is None:
             copy = self._room(name, array.shape, array.dtype)
@@ -179,7 +179,7 @@ class _LayerRun:
         return view
 
     def _view(self, name: str, array: Array[Any]) -> Any:
-        """A view of an array that a layer may see; None for another. The last one of a value is kept."""
+        """Return a view of an array that a layer may see, else None. A value's last view is cached."""
         key = (address_of(array), array.shape, array.dtype)
         seen = self._seen.get(name)
         if seen is not None and seen[0] == key:
@@ -190,7 +190,7 @@ class _LayerRun:
         return view
 
     def _room(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array[Any]:
-        """An array in device memory of this value's own, which grows when it has to."""
+        """Return this value's own array in device memory, which grows as needed."""
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         have = self._scratch.get(name)
         if have is None or len(have) < size:

@@ -1,1 +1,1 @@
-"""What a model says: its graph, types, quantization."""
+"""A model's specification: graph, types, quantization."""

@@ -24,12 +24,12 @@ NUMPY_TYPES: dict[int, np.dtype[Any]] = {
     TensorProto.INT64: np.dtype(np.int64),
     TensorProto.UINT64: np.dtype(np.uint64),
 }
-"""By TensorProto.DataType: the types of numbers that can be given and taken."""
+"""numpy types by TensorProto.DataType: the supported numeric types."""
 
 _BY_NUMPY = {dtype: onnx_type for onnx_type, dtype in NUMPY_TYPES.items()}
 NIBBLE_TYPES = (np.dtype(int4), np.dtype(uint4))
 
 
 def onnx_type_of(dtype: np.dtype[Any]) -> int:
-    """TensorProto.DataType of a numpy type of NUMPY_TYPES."""
+    """Return the TensorProto.DataType of a numpy type in NUMPY_TYPES."""
     return _BY_NUMPY[dtype]

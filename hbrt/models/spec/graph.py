@@ -1,4 +1,4 @@
-"""A model's graph as layers and the partition see it: who makes a value, who reads it, what is known of it. Pure."""
+"""A model's graph for layers and partitioning: producers, readers and known facts of values. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hbrt.models.errors import incompatible
 from hbrt.models.spec.spec import DYNAMIC
 
 ONNX_DOMAINS = ("", "ai.onnx")
-_MAX_INFERENCE_BYTES = 64 << 10  # shape inference reads small tensors alone; large ones need not be copied for it
+_MAX_INFERENCE_BYTES = 64 << 10  # shape inference only reads small tensors; large ones need not be copied for it
 
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of a value before the model runs.
+    """What is known about a value before the model runs.
 
     Attributes:
         name: As in the graph.
-        dtype: None when nothing says it, or when it is not a tensor of numbers.
-        shape: DYNAMIC where a size is open; None when not even the rank is known.
-        constant: Its elements, when the model holds them.
+        dtype: None if unknown, or if it is not a numeric tensor.
+        shape: DYNAMIC where a size is open; None if even the rank is unknown.
+        constant: Its elements, if the model contains them.
     """
 
     name: str
@@ -41,15 +41,15 @@ class NodeInfo:
     """A node that a layer may take over.
 
     Attributes:
-        name: The node's own, or its first output's when it has none.
-        op_type: Such as "Softmax".
+        name: The node's name, or its first output's if unnamed.
+        op_type: Op type, such as "Softmax".
         domain: "" for ONNX's own operators.
-        opset: Version of the domain's operators that the model was written for.
-        attributes: Those that the node sets: int, float, str, lists of them, numpy arrays for tensors.
-        inputs: None where an optional input is left out.
-        outputs: None where an optional output is left out.
-        is_nested: It is in the body of an If, Loop or Scan, where no layer can run.
-        graph: For its neighbors.
+        opset: The model's opset version for the domain.
+        attributes: The node's attributes: int, float, str, lists of these, numpy arrays for tensors.
+        inputs: Inputs; None for a missing optional one.
+        outputs: Outputs; None for a missing optional one.
+        is_nested: Whether it is in the body of an If, Loop or Scan, where layers cannot run.
+        graph: The graph, to find its neighbors.
     """
 
     name: str
@@ -63,21 +63,21 @@ class NodeInfo:
     graph: Graph | None = field(default=None, repr=False, compare=False)
 
     def producer(self, index: int) -> NodeInfo | None:
-        """The node that makes an input; None for an input of the model, a constant, or an input that is left out."""
+        """Return the node that produces an input; None for a model input, a constant, or a missing input."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if self.graph is None or value is None or (at := self.graph.producers.get(value.name)) is None:
             return None
         return self.graph.info(at)
 
     def consumers(self, index: int) -> list[NodeInfo]:
-        """The nodes that read an output, in the order of the graph."""
+        """Return the nodes that read an output, in graph order."""
         value = self.outputs[index] if index < len(self.outputs) else None
         if self.graph is None or value is None:
             return []
         return [self.graph.info(at) for at in self.graph.consumers.get(value.name, ())]
 
     def is_output(self, index: int) -> bool:
-        """Whether an output is one of the model's."""
+        """Whether an output is a model output."""
         value = self.outputs[index] if index < len(self.outputs) else None
         return self.graph is not None and value is not None and value.name in self.graph.outputs
 
@@ -86,7 +86,7 @@ class Graph:
     """The main graph of a model."""
 
     def __init__(self, model: ModelProto) -> None:
-        """``model`` is not changed, and must not be while this object lives."""
+        """``model`` is not modified, and must not be while this object exists."""
         self.model = model
         self.nodes: list[NodeProto] = list(model.graph.node)
         self.opsets = {_domain(entry.domain): entry.version for entry in model.opset_import}
@@ -104,24 +104,24 @@ class Graph:
         self._known: dict[str, ValueInfoProto] | None = None
 
     def info(self, at: int) -> NodeInfo:
-        """What a layer gets to know of the node at an index."""
+        """Return a layer's description of the node at an index."""
         if at not in self._infos:
             self._infos[at] = self._describe(self.nodes[at], is_nested=False)
         return self._infos[at]
 
     def nested(self) -> Iterator[NodeInfo]:
-        """Every node in the bodies of control flow, at any depth."""
+        """Yield every node in control-flow bodies, at any depth."""
         return (self._describe(node, is_nested=True) for top in self.nodes for node in _inside(top))
 
     def constant(self, name: str) -> NDArray[Any] | None:
-        """Elements of an initializer, or of what a Constant node gives; None when the model does not hold them."""
+        """Return the elements of an initializer or Constant node; None if the model does not contain them."""
         if (tensor := self.tensors.get(name)) is not None:
             return numpy_helper.to_array(tensor)
         at = self.producers.get(name)
         return None if at is None else constant_of(self.nodes[at])
 
     def value(self, name: str) -> Value:
-        """What is known of a value."""
+        """Return what is known about a value."""
         constant = self.constant(name)
         if constant is not None:
             return Value(name, constant.dtype, constant.shape, constant)
@@ -130,7 +130,7 @@ class Graph:
 
     @property
     def known(self) -> dict[str, ValueInfoProto]:
-        """Types of values by name: the declared ones, and those that ONNX's shape inference finds."""
+        """Types of values by name: declared, or found by ONNX shape inference."""
         if self._known is None:
             self._known = _inferred(self.model)
         return self._known
@@ -154,12 +154,12 @@ class Graph:
 
 
 def name_of(node: NodeProto) -> str:
-    """A node's name, or its first output's when it has none."""
+    """Return a node's name, or its first output's if unnamed."""
     return node.name or next((name for name in node.output if name), node.op_type)
 
 
 def reads(node: NodeProto) -> list[str]:
-    """Names of the values that a node reads, those that the bodies of its control flow take from outside too."""
+    """Yield the names of values that a node reads, including those captured by its control-flow bodies."""
     names = [name for name in node.input if name]
     for body in bodies(node):
         names += _free(body)
@@ -167,7 +167,7 @@ def reads(node: NodeProto) -> list[str]:
 
 
 def bodies(node: NodeProto) -> list[GraphProto]:
-    """The graphs in a node's attributes: branches, loop bodies."""
+    """Yield the graphs in a node's attributes: branches, loop bodies."""
     found: list[GraphProto] = []
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
@@ -178,7 +178,7 @@ def bodies(node: NodeProto) -> list[GraphProto]:
 
 
 def constant_of(node: NodeProto) -> NDArray[Any] | None:
-    """What a Constant node gives, when it is a tensor of numbers."""
+    """Return the value of a Constant node, if it is a numeric tensor."""
     if node.op_type != "Constant" or _domain(node.domain) or not node.attribute:
         return None
     attribute = node.attribute[0]
@@ -191,7 +191,7 @@ def constant_of(node: NodeProto) -> NDArray[Any] | None:
 
 
 def attribute_value(attribute: AttributeProto) -> Any:
-    """An attribute as a Python value; graphs and types stay ONNX's own objects."""
+    """Convert an attribute to a Python value; graphs and types stay ONNX objects."""
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
@@ -205,7 +205,7 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 
 def described(entry: ValueInfoProto) -> tuple[np.dtype[Any] | None, tuple[int, ...] | None]:
-    """Type and shape that an entry declares; None for what it leaves open."""
+    """Return the type and shape that an entry declares; None for undeclared ones."""
     kind = entry.type.tensor_type
     if entry.type.WhichOneof("value") != "tensor_type" or not kind.elem_type or kind.elem_type == TensorProto.STRING:
         return None, None
@@ -216,20 +216,20 @@ def described(entry: ValueInfoProto) -> tuple[np.dtype[Any] | None, tuple[int, .
 
 
 def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
-    """A graph tensor's shape, DYNAMIC where the data decides.
+    """Return a graph tensor's shape, with DYNAMIC for open sizes.
 
     Raises:
-        GraphError: INCOMPATIBLE: no tensor, or one whose number of dimensions the file does not say.
+        GraphError: INCOMPATIBLE: not a tensor, or the number of dimensions is unknown.
     """
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         raise incompatible(
-            f"{value.name!r} is a {(kind or 'value without a type').removesuffix('_type')}; the API carries tensors."
+            f"{value.name!r} is a {(kind or 'value without a type').removesuffix('_type')}; the API only has tensors."
         )
     if not value.type.tensor_type.HasField("shape"):
         raise incompatible(
-            f"The file does not say how many dimensions the tensor {value.name!r} has; give it a shape, or run "
-            f"onnx.shape_inference over the model."
+            f"The file does not specify the number of dimensions of the tensor {value.name!r}; give it a shape, or run "
+            f"onnx.shape_inference on the model."
         )
     return tuple(
         dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else DYNAMIC
@@ -249,7 +249,7 @@ def _inside(node: NodeProto) -> Iterator[NodeProto]:
 
 
 def _free(body: GraphProto) -> list[str]:
-    """Names that a body takes from outside."""
+    """Yield names that a body captures from outside."""
     bound = {entry.name for entry in (*body.input, *body.initializer)}
     bound |= {tensor.values.name for tensor in body.sparse_initializer}
     bound |= {name for node in body.node for name in node.output}
@@ -259,7 +259,7 @@ def _free(body: GraphProto) -> list[str]:
 
 
 def _inferred(model: ModelProto) -> dict[str, ValueInfoProto]:
-    """Declared types, completed by shape inference over the model without its large tensors."""
+    """Return declared types, completed by shape inference on the model without its large tensors."""
     light = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
     light.graph.name = model.graph.name
     for name in ("node", "input", "output", "value_info", "sparse_initializer"):

@@ -1,4 +1,4 @@
-"""Changes to a graph: other outputs, sizes, a batch, a layout. In place where the caller made a copy."""
+"""Changes to a graph: outputs, sizes, batch, layout. In place, if the caller made a copy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TO_NHWC = (0, 2, 3, 1)
 
 
 def graph_inputs(graph: GraphProto) -> list[ValueInfoProto]:
-    """The inputs that a caller gives: those without a default."""
+    """Return the inputs that a caller must provide: those without a default."""
     defaults = {tensor.name for tensor in graph.initializer}
     return [value for value in graph.input if value.name not in defaults]
 
 
 def with_outputs(model: ModelProto, names: Iterable[str]) -> ModelProto:
-    """A copy that has these values as its outputs; inputs are left out."""
+    """Copy the model with these values as its outputs, except inputs."""
     copy = ModelProto()
     copy.CopyFrom(model)
     given = {value.name for value in graph_inputs(copy.graph)}
@@ -37,7 +37,7 @@ def fix_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
     """Set an input's open sizes.
 
     Raises:
-        GraphError: INCOMPATIBLE when the graph has other sizes.
+        GraphError: INCOMPATIBLE if the graph has different sizes.
     """
     known = shape_of(value)
     fits = len(known) == len(shape) and all(size in {given, DYNAMIC} for size, given in zip(known, shape, strict=True))
@@ -51,18 +51,18 @@ def fix_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
 
 
 def set_batch(model: ModelProto, batch: int) -> None:
-    """Make the first size of every input and output the batch, as the compiler does for input_batch.
+    """Set the first size of every input and output to the batch, like the compiler's input_batch.
 
     Raises:
-        GraphError: INCOMPATIBLE when an input has another batch than 1, or the graph computes only batch 1.
+        GraphError: INCOMPATIBLE if an input's batch is not 1, or the graph only computes batch 1.
     """
     graph = model.graph
     for value in graph_inputs(graph):
         shape = shape_of(value)
         if not shape or shape[0] not in {1, batch, DYNAMIC}:
             raise incompatible(
-                f"input_batch is {batch}, and the input {value.name!r} has the shape {list(shape)}; only a first size "
-                "of 1 becomes a batch."
+                f"input_batch is {batch}, but the input {value.name!r} has the shape {list(shape)}; only a first size "
+                "of 1 can become a batch."
             )
         value.type.tensor_type.shape.dim[0].dim_value = batch
     before = {value.name: shape_of(value) for value in graph.output}
@@ -72,20 +72,20 @@ def set_batch(model: ModelProto, batch: int) -> None:
     inferred = {value.name: value for value in _inferred(model, f"input_batch {batch}").graph.output}
     for value in graph.output:
         known, found = before[value.name], inferred[value.name]
-        # Where inference knows nothing, the first size is taken on trust; onnxruntime says when it was wrong.
+        # If inference finds nothing, trust the first size; onnxruntime reports it if wrong.
         is_known = found.type.tensor_type.HasField("shape")
         shape = shape_of(found) if is_known else (DYNAMIC, *known[1:])
         if not known or known[0] not in {1, batch, DYNAMIC} or shape[:1] not in {(batch,), (DYNAMIC,)}:
             raise incompatible(
-                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(shape)}: the "
-                "graph fixes its own batch, perhaps by a Reshape to fixed sizes. Leave input_batch out."
+                f"input_batch is {batch}, but the output {value.name!r} then has the shape {list(shape)}: the "
+                "graph fixes its own batch, perhaps by a Reshape to fixed sizes. Remove input_batch."
             )
         sizes = [size if size != DYNAMIC or at >= len(known) else known[at] for at, size in enumerate(shape)]
         _write_shape(value, (batch, *sizes[1:]))
 
 
 def infer_missing_shapes(model: ModelProto) -> None:
-    """Give outputs a shape that the file does not give one, where onnx can infer it."""
+    """Add inferred shapes to outputs without one in the file, where onnx can infer them."""
     missing = [value for value in model.graph.output if not value.type.tensor_type.HasField("shape")]
     if not missing:
         return
@@ -96,10 +96,10 @@ def infer_missing_shapes(model: ModelProto) -> None:
 
 
 def transpose_input(graph: GraphProto, value: ValueInfoProto, *, is_nhwc: bool) -> None:
-    """Let an input of four dimensions be given as NHWC, or as NCHW: a Transpose makes the other, which the graph reads.
+    """Accept a 4-D input as NHWC, or as NCHW: a Transpose converts it to the layout that the graph reads.
 
     Raises:
-        GraphError: INCOMPATIBLE when it is an output as well.
+        GraphError: INCOMPATIBLE if it is also an output.
     """
     shape = shape_of(value)
     inner = free_name(graph, f"{value.name}_as_trained")
@@ -112,7 +112,7 @@ def transpose_input(graph: GraphProto, value: ValueInfoProto, *, is_nhwc: bool) 
 
 
 def rename_reads(graph: GraphProto, old: str, new: str) -> None:
-    """Have every node that reads a value read another one, those in the bodies of control flow too."""
+    """Make every node that reads a value read another one, including nodes in control-flow bodies."""
     for node in graph.node:
         for index, name in enumerate(node.input):
             if name == old:
@@ -122,7 +122,7 @@ def rename_reads(graph: GraphProto, old: str, new: str) -> None:
 
 
 def free_name(graph: GraphProto, wanted: str) -> str:
-    """A name that no value of a graph has: the wanted one, or that with underscores behind it."""
+    """Return an unused value name: the desired one, or that with trailing underscores."""
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
     while wanted in taken:
@@ -144,4 +144,4 @@ def _inferred(model: ModelProto, what: str) -> ModelProto:
         return onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each says that the sizes do not fit
         let_out(error)
-        raise incompatible(f"onnx refuses the model at {what}: {one_line(error)}") from None
+        raise incompatible(f"onnx rejects the model at {what}: {one_line(error)}") from None

@@ -1,4 +1,4 @@
-"""Four-bit tensors: two values a byte, the first one in the low half, as ONNX packs them. Pure."""
+"""Four-bit tensors: two values per byte, the first in the low half, as packed by ONNX. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Values of ``shape`` and a type of ml_dtypes (int4 or uint4), from ceil(size / 2) bytes."""
+    """Unpack values of ``shape`` and an ml_dtypes type (int4 or uint4) from ceil(size / 2) bytes."""
     halves = np.empty(packed.size * 2, np.uint8)
     halves[0::2] = packed & 0xF
     halves[1::2] = packed >> 4
@@ -24,7 +24,7 @@ def unpack(packed: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[An
 
 
 def pack(values: NDArray[Any], into: NDArray[np.uint8]) -> None:
-    """Write values of four bits into ceil(size / 2) bytes; half a byte that is left over becomes 0."""
+    """Pack four-bit values into ceil(size / 2) bytes; an unused half byte becomes 0."""
     halves = np.zeros(into.size * 2, np.uint8)
     halves[: values.size] = values.astype(np.int8).ravel().view(np.uint8) & 0xF
     into[:] = halves[0::2] | halves[1::2] << 4

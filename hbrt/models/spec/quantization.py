@@ -1,4 +1,4 @@
-"""Real numbers to stored integers and back, by what a tensor says of itself. Pure."""
+"""Convert real numbers to stored integers and back, using a tensor's quantization. Pure."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def quantize(
     limits: tuple[int, int] | None = None,
     half_away: bool = False,
 ) -> NDArray[Any]:
-    """clip(nearbyint(x / scale + zero_point)), or clip(nearbyint(x * 2^shift)), in float32.
+    """Compute clip(nearbyint(x / scale + zero_point)), or clip(nearbyint(x * 2^shift)), in float32.
 
     Args:
-        values: Real numbers, of the tensor's valid shape.
-        quantization: Of the tensor.
+        values: Real numbers, in the tensor's valid shape.
+        quantization: The tensor's quantization.
         dtype: Integer type of the result.
-        limits: Least and greatest result; those of `dtype` by default. 4-bit types have narrower ones.
-        half_away: Ties go away from zero, as C's round() does, instead of to the even neighbor.
+        limits: Minimum and maximum result; those of `dtype` by default. 4-bit types have narrower ones.
+        half_away: Round ties away from zero, like C's round(), instead of to even.
 
     Returns:
-        Array of `dtype` with the shape of `values`. Infinities take the limits, NaN the zero point.
+        Array of `dtype` with the shape of `values`. Infinities become the limits, NaN the zero point.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType (nearbyint, to nearest even),
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
     BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
-    ONNX's QuantizeLinear rounds x / scale and then adds the zero point: for an odd zero point ties end differently.
+    ONNX's QuantizeLinear rounds x / scale and then adds the zero point: with an odd zero point, ties differ.
     """
     real = np.asarray(values, np.float32)
     flat = np.atleast_1d(real)
@@ -46,14 +46,14 @@ def quantize(
 
 
 def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.float32]:
-    """(y - zero_point) * scale, or y / 2^shift.
+    """Compute (y - zero_point) * scale, or y / 2^shift.
 
     Args:
-        values: Stored integers, of the tensor's valid shape.
-        quantization: Of the tensor.
+        values: Stored integers, in the tensor's valid shape.
+        quantization: The tensor's quantization.
 
     Returns:
-        float32, shape of `values`. The difference is formed exactly, and rounded to float32 once.
+        float32, shape of `values`. The difference is exact, then rounded to float32 once.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
@@ -65,9 +65,9 @@ def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.floa
 
 
 def as_shift(quantization: Quantization) -> Quantization:
-    """The same rule as SHIFT, when it is one: zero points 0, scales 1, 1/2, 1/4 ... 2^-126; else as it is.
+    """Return the rule as SHIFT if possible: zero points 0, scales 1, 1/2, 1/4 ... 2^-126; else unchanged.
 
-    The stored numbers and what they stand for do not change, only how the tensor's properties tell it.
+    Stored numbers and their meaning do not change, only how the tensor's properties express it.
     """
     if quantization.kind != QuantizationKind.SCALE or quantization.zero_point.any():
         return quantization
@@ -85,7 +85,7 @@ def as_shift(quantization: Quantization) -> Quantization:
 
 
 def scales_and_zero_points(quantization: Quantization) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Scales and zero points, each (n,): of SHIFT they are 2^-shift and 0."""
+    """Return scales and zero points, each (n,): for SHIFT, 2^-shift and 0."""
     if quantization.kind == QuantizationKind.SHIFT:
         scale = np.ldexp(np.float32(1), -quantization.shift.astype(np.int32))
         return scale.astype(np.float32), np.zeros(scale.shape, np.int32)
@@ -93,7 +93,7 @@ def scales_and_zero_points(quantization: Quantization) -> tuple[NDArray[np.float
 
 
 def _rule(quantization: Quantization, rank: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Scales and zero points in a shape that broadcasts over a tensor of `rank` dimensions."""
+    """Return scales and zero points in a shape that broadcasts over a tensor of `rank` dimensions."""
     scale, zero = scales_and_zero_points(quantization)
     if scale.size == 1:
         return scale.reshape(()), zero.reshape(())

@@ -1,4 +1,4 @@
-"""Records that loading makes and that every other part reads. Pure data."""
+"""Records created when a model is loaded and read by everything else. Pure data."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-DYNAMIC = -1  # a size that the data decides
+DYNAMIC = -1  # a data-dependent size
 
 
 class QuantizationKind(IntEnum):
-    """How stored numbers stand for real ones."""
+    """How stored numbers represent real ones."""
 
-    NONE = 0  # as themselves
+    NONE = 0  # stored directly
     SHIFT = 1
     SCALE = 2
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """How stored integers stand for real numbers.
+    """How stored integers represent real numbers.
 
     Attributes:
         kind: SCALE: real = (stored - zero_point) * scale. SHIFT: real = stored / 2^shift.
-        scale: (n,) float32; n is 1 per tensor, else the size of dimension ``axis``. Empty for SHIFT.
-        zero_point: (n,) int32, as the model has them.
+        scale: (n,) float32; n is 1 per tensor, otherwise the size of dimension ``axis``. Empty for SHIFT.
+        zero_point: (n,) int32, from the model.
         shift: (n,) uint8. Empty for SCALE.
-        axis: Dimension of the valid shape; meaningless when n is 1.
+        axis: Dimension of the valid shape; meaningless if n is 1.
     """
 
     kind: QuantizationKind

@@ -203,10 +203,10 @@ class TestSharing:
             assert one.session.link.daemon_pid == lab.pid
             assert two.session.link.daemon_pid == other.pid
             assert three.session is one.session
-            with pytest.raises(CallerError, match="is not of this connection's board"):
+            with pytest.raises(CallerError, match="is not on this connection's board"):
                 two.submit(0x1000, one.empty(2))
         for bad in ("nobody", str(homeless / "nobody")):
-            with pytest.raises(BoardError, match="No board nobody is running"):
+            with pytest.raises(BoardError, match="Board nobody is not running"):
                 connect(bad)
         with pytest.raises(BoardError, match="is not a board name"):
             connect("no name!")

@@ -219,7 +219,7 @@ def test_strict_memory_needs_its_flushes(monkeypatch: pytest.MonkeyPatch, relay:
             ["memory checks", "not inside ops; coherence reports", "; dma checks nothing. To have its"],
             ["missing-clean"],
         ),
-        ("coherence", ["this program: coherence names bytes that miss a CLEAN when a task is"], ["missing-clean"]),
+        ("coherence", ["this program: coherence reports bytes that lack a CLEAN when a task is"], ["missing-clean"]),
         ("layout", [], []),
     ],
 )

@@ -91,5 +91,5 @@ def test_a_transposed_convolution_counts_its_inputs() -> None:
 
 
 def test_sizes_that_are_open_are_said() -> None:
-    with pytest.raises(UnknownSizesError, match=r"The sizes of x are not known .*make_dynamic_shape_fixed"):
+    with pytest.raises(UnknownSizesError, match=r"The sizes of x are unknown .*make_dynamic_shape_fixed"):
         layers_of([helper.make_node("Relu", ["x"], ["y"])], [1, 3, "H", "W"])

@@ -23,5 +23,5 @@ def test_a_version_has_its_units_and_no_later_ones() -> None:
     old, new = (hexagon_flags(version)[0] for version in (67, 73))
     assert ("+hvxv67" in old, "+hvxv73" in old, "+hvx-qfloat" in old) == (True, False, False)
     assert ("+hvxv73" in new, "+hvxv75" in new, "+hvx-qfloat" in new) == (True, False, True)
-    with pytest.raises(ValueError, match="Unknown version of Hexagon code -mv99: must be one of v60, "):
+    with pytest.raises(ValueError, match="Unknown Hexagon version -mv99: must be one of v60, "):
         version_in(["-mv99"])

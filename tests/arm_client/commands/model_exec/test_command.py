@@ -448,7 +448,7 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
 @each("arguments, code, sentence", [
         ("infer", 2, "Missing option '--model_file'"),
         ("infer --model_file={int8}", 2, "Give --input_file"),
-        ("infer --model_file=none.onnx --input_file=x.npy", 2, "The model file none.onnx cannot be read"),
+        ("infer --model_file=none.onnx --input_file=x.npy", 2, "Cannot read the model file none.onnx"),
         ("infer --model_file={int8} --input_file=none.npy", 2, "No such file: none.npy"),
         ("infer --model_file={int8} --input_file=a.npy,b.npy", 2, "takes 1 inputs (image); --input_file has 2."),
         ("infer --model_file={int8} --input_file=a.gif", 2, "a.gif: the name must end with one of .jpeg, .jpg, .png, "),
@@ -626,7 +626,7 @@ def test_a_boundary_that_is_kept_for_its_zero_point_is_said(dsp_board: Board, tm
         "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
     )
     answer = tool("model_info", f"--model_file={file}")
-    why = "The input 'x' stays a tensor of real numbers: the zero point 32768 of its QuantizeLinear (uint16) is outside"
+    why = "The input 'x' keeps real numbers: the zero point 32768 of its QuantizeLinear (uint16) is outside"
     assert f"note: {why}" in answer.stdout
     assert f"[DNN] WARNING: {file}: {why}" in answer.stderr
     assert why in json.loads(good("model_info", f"--model_file={file}", "--json"))["models"][0]["notes"][0]

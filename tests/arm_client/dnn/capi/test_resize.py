@@ -169,7 +169,7 @@ def refused(target: Picture, source: Picture, roi: Any, ctrl: Any, said: str) ->
     ("source", "target", "roi", "said"),
     [
         ((Y, 186, 16), (Y, 1, 16), None, "Cannot scale a height of 186 to 1: result / region must be in [1/185, 256)"),
-        ((Y, 16, 1), (Y, 16, 256), None, "A width of 1 cannot become 256"),
+        ((Y, 16, 1), (Y, 16, 256), None, "Cannot scale a width of 1 to 256"),
         ((Y, 16, 4081), (Y, 16, 32), None, "The input is 4081 pixels wide"),
         ((Y, 64, 32), (Y, 4081, 32), None, "The output is 32 pixels wide and 4081 high"),
         ((Y, 16, 20, 20), (Y, 8, 8), None, "The input has rows of 20 pixels (W of alignedShape)"),

@@ -93,5 +93,5 @@ def test_a_wrong_configuration_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
         environment.check()
     monkeypatch.delenv("HB_DNN_PERFETTO_CONFIG_PATH")
     monkeypatch.setenv("HB_DNN_ENABLE_PERFETTO", "maybe")
-    with pytest.raises(ModelError, match="write true or false"):
+    with pytest.raises(ModelError, match="must be true or false"):
         environment.check()

@@ -282,14 +282,14 @@ class Integral(Layer):
             hb.hbDNNLayerCreator(lambda: 1 // 0),
             "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError",
         ),
-        (Shapeless, "MaxIndex (node 'values') has 2 outputs, and it tells the shape of 1."),
+        (Shapeless, "MaxIndex (node 'values') has 2 outputs, but it returned 1 shapes."),
         (Integral, "makes 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
         (
             telling(TensorType((2,), np.dtype(np.float32))),
-            "MaxIndex (node 'values') raised TypeError: it gave TensorType(",
+            "MaxIndex (node 'values') raised TypeError: it returned TensorType(",
         ),
-        (telling(None), "MaxIndex (node 'values') raised TypeError: it gave None; give a list with a TensorType"),
-        (telling([(2,), (2,)]), "it gave (2,) in its list, which is not a TensorType"),
+        (telling(None), "MaxIndex (node 'values') raised TypeError: it returned None; return a list with a TensorType"),
+        (telling([(2,), (2,)]), "its list contains (2,), which is not a TensorType"),
         (
             telling([TensorType(cast("Any", ("n",)), np.dtype(np.float32))] * 2),
             "The InferShape of the layer MaxIndex (node 'values')",
@@ -369,7 +369,7 @@ def test_what_cannot_be_called_or_was_never_registered() -> None:
     name: Any = b"Relu"
     good(hb.hbDNNRegisterLayerCreator(name, Doubling))
     assert hb.hbDNNUnregisterLayerCreator("Softmax") == Status.HB_DNN_API_USE_ERROR
-    assert hb.last_error().endswith("registered are: Relu.")
+    assert hb.last_error().endswith("registered: Relu.")
 
 
 class Declining(Doubling):

@@ -134,7 +134,7 @@ def test_a_path_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_what_is_no_python_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "plugin.txt").touch()
     enable(monkeypatch, str(tmp_path / "plugin.txt"))
-    with pytest.raises(ModelError, match=r"plugin\.txt is not a Python file"):
+    with pytest.raises(ModelError, match=r"plugin\.txt is neither a Python file"):
         Plugins().load()
 
 
@@ -173,7 +173,7 @@ def test_a_variable_that_is_honored_is_read_somewhere(variable: environment.Vari
 )
 def test_a_value_that_cannot_be(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(ModelError, match=f"{name} is '{value}'; write "):
+    with pytest.raises(ModelError, match=f"{name} is '{value}'; must be "):
         environment.check()
 
 
@@ -189,7 +189,7 @@ def test_levels(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[st
     assert "".join(line.split()[1][0] for line in lines) == shown
 
 
-NOT_THERE = "[DNN] ERROR: The model file none.onnx cannot be read: "
+NOT_THERE = "[DNN] ERROR: Cannot read the model file none.onnx: "
 
 
 @pytest.mark.parametrize(("level", "shown"), [("", NOT_THERE), ("4", NOT_THERE), ("5", ""), ("0", "")])
@@ -210,7 +210,7 @@ def test_registering_what_is_no_layer_is_an_error(capfd: pytest.CaptureFixture[s
 
 
 def test_what_is_raised_is_not_logged_too(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(HbrtError, match=r"none.onnx cannot be read"):
+    with pytest.raises(HbrtError, match=r"Cannot read the model file none.onnx"):
         easy.load("none.onnx")
     assert capfd.readouterr().err == ""
 

@@ -321,7 +321,7 @@ def test_what_the_file_says_of_values_inside_does_not_hold_for_a_batch() -> None
         (identity(1, 3, 6, 20), "input_type_rt: gray", "3 channels"),
         (identity(1, 3, "h", 20), NV12, "input_shape"),
         (identity(1, 3, 6, 20, element=3), NV12, "its type is int8 in the graph"),
-        (identity(1, 3, 6, 20, element=2), NV12, "leave mean_value"),
+        (identity(1, 3, 6, 20, element=2), NV12, "remove mean_value"),
     ],
 )
 def test_descriptions_that_do_not_fit_the_graph(data: bytes, text: str, says: str) -> None:

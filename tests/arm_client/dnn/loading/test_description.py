@@ -131,7 +131,7 @@ def test_nothing_said(text: str) -> None:
         ("input_type_rt: rgb\nmean_value: 1 2", "mean_value is '1 2'; give one finite number, or 3"),
         ("input_type_rt: rgb\nmean_value: one", "mean_value is 'one'"),
         ("input_type_rt: rgb\nscale_value: .inf", "finite"),
-        ("input_type_rt: rgb\nnorm_type: data_mean", "needs mean_value"),
+        ("input_type_rt: rgb\nnorm_type: data_mean", "requires mean_value"),
         ("input_type_rt: rgb\nstd_value: 0", "other than 0"),
         ("input_type_rt: rgb\nstd_value: 1\nscale_value: 1", "give only one"),
         ("norm_type: data_mean\nmean_value: 3", "only images are normalized"),

@@ -42,19 +42,19 @@ def node(op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.No
 
 
 INVALID = {
-    "is cut short": double()[:-3],
+    "is truncated": double()[:-3],
     "not an ONNX model": b"This is a text and no model at all.",
     "has no graph": onnx.ModelProto(ir_version=8).SerializeToString(),
     "has a cycle": model_bytes([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], [X], [("b", F32, [2])]),
     "is not sorted": model_bytes([node("Relu", ["a"], ["y"]), node("Relu", ["x"], ["a"])], [X], [Y]),
     "by itself": model_bytes([node("Add", ["x", "y"], ["y"])], [X], [Y]),
-    "made by nobody": model_bytes([node("Add", ["x", "nothing"], ["y"])], [X], [Y]),
-    "the output 'z' is made by nobody": model_bytes([node("Relu", ["x"], ["y"])], [X], [("z", F32, [2])]),
+    "which nothing produces": model_bytes([node("Add", ["x", "nothing"], ["y"])], [X], [Y]),
+    "nothing produces the output 'z'": model_bytes([node("Relu", ["x"], ["y"])], [X], [("z", F32, [2])]),
     "which already exists": model_bytes([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], [X], [Y]),
     "has no output": with_graph(lambda model: model.graph.ClearField("output")),
     "two outputs of one name": with_graph(lambda model: model.graph.output.append(model.graph.output[0])),
     "an input without a name": with_graph(lambda model: setattr(model.graph.input[0], "name", "")),
-    "names no op set": with_graph(lambda model: model.ClearField("opset_import")),
+    "specifies no opset": with_graph(lambda model: model.ClearField("opset_import")),
     "has no type": with_graph(lambda model: model.graph.node[0].ClearField("op_type")),
     "no IR version": with_graph(lambda model: model.ClearField("ir_version")),
     "not UTF-8 text": double(name="a name").replace(b"a name", b"a\xe7name"),
@@ -63,7 +63,7 @@ INVALID = {
     ),
 }
 INCOMPATIBLE = {
-    "op set 999": with_graph(lambda model: setattr(model.opset_import[0], "version", 999)),
+    "opset 999": with_graph(lambda model: setattr(model.opset_import[0], "version", 999)),
     "IR version 4000": with_graph(lambda model: setattr(model, "ir_version", 4000)),
     "model IR version: 14": with_graph(lambda model: setattr(model, "ir_version", 14)),  # newer than onnxruntime's
     "STRING": model_bytes([node("Identity", ["x"], ["y"])], [("x", TensorProto.STRING, [2])], [("y", 8, [2])]),

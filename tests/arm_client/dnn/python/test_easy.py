@@ -333,7 +333,7 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
     (tmp_path / "gray.onnx").write_bytes((DIGITS / "digits_float.onnx").read_bytes())
     (tmp_path / "gray.yaml").write_text("input_type_rt: gray\nscale_value: 0.0625\n")
     (picture,) = dnn.load(tmp_path / "gray.onnx")
-    with pytest.raises(CallerError, match=r"'image' holds uint8, not float32: it is a picture, and takes its bytes"):
+    with pytest.raises(CallerError, match=r"'image' holds uint8, not float32: it is a picture: pass its bytes"):
         picture.forward(np.zeros((8, 8), np.float32))
 
 

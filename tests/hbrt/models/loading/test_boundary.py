@@ -190,8 +190,8 @@ def test_a_zero_point_that_the_structure_cannot_hold_is_said() -> None:
         parse(f"{body} v = QuantizeLinear(r, t, u) y = DequantizeLinear(v, t, u)", constants=wide), held=HELD
     )
     assert (kept.removed, kept.quantization) == ((), {})
-    why = "is outside -128..127, which is all that the API holds; quantize the model with a zero point of 0 there"
-    stays = "stays a tensor of real numbers: the zero point"
+    why = "is outside -128..127, the range that the API can hold; quantize the model with a zero point of 0 there"
+    stays = "keeps real numbers: the zero point"
     assert kept.notes == (
         f"The input 'x' {stays} 32768 of its QuantizeLinear (uint16) {why}",
         f"The output 'y' {stays} -129 of its DequantizeLinear (int16) {why}",
@@ -200,12 +200,14 @@ def test_a_zero_point_that_the_structure_cannot_hold_is_said() -> None:
         parse(f"{body} v = QuantizeLinear(r, t, w) y = DequantizeLinear(v, t, w)", constants=wide), held=HELD
     )
     assert list(half.quantization) == ["y"]
-    assert [note.partition(":")[0] for note in half.notes] == ["The input 'x' stays a tensor of real numbers"]
+    assert [note.partition(":")[0] for note in half.notes] == ["The input 'x' keeps real numbers"]
     own = quantized_boundary(
         parse("d = DequantizeLinear(x, s, z) y = Relu(d)", inputs="uint16[2,3] x", constants=wide), held=HELD
     )
     assert own.quantization == {}
-    assert own.notes[0].startswith("The input 'x' tells no quantization: the zero point 32768 of its DequantizeLinear")
+    assert own.notes[0].startswith(
+        "The input 'x' reports no quantization: the zero point 32768 of its DequantizeLinear"
+    )
     assert quantized_boundary(parse(WHOLE), held=HELD).notes == ()
     picture = parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)", constants=wide)
     assert [note[:11] for note in quantized_boundary(picture, keep={"x"}, held=HELD).notes] == ["The output "]
