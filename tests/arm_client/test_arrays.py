@@ -277,7 +277,7 @@ class TestParameters:
             for arguments in ({"core": given}, {"priority": given}, {"custom_id": given}):
                 assert chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"x", **arguments) is None
         for name, much, sentence in (
-            ("cmd", 0x10000, "rpcCmd is 0x10000; a command"),
+            ("cmd", 0x10000, "rpcCmd is 0x10000, but must"),
             ("core", 300, "dspCoreId is 300; this board"),
             ("priority", 300, "The priority is 300, but"),
             ("custom_id", 1 << 63, f"The custom_id is {1 << 63}, but"),

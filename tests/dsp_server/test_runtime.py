@@ -107,7 +107,7 @@ def test_mapping_is_the_ddrs_bytes(ddr: Ddr) -> None:
 FAILURES = (
     (0, 101, "runs 1 byte past the end of its block"),
     (99, 2, "runs 1 byte past the end of its block"),
-    (100, 1, "is in no live block"),
+    (100, 1, "is not in a live block"),
     (-1, 1, "is outside this board's DDR"),
     (1 << 40, 1, "That looks like a virtual address: pass mem.phyAddr, not mem.virAddr."),
     (0, -1, "has a negative size"),

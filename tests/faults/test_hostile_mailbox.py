@@ -146,7 +146,7 @@ CASES: dict[str, Case] = {
     "size of -1": Case({"output_bytes": U64}, ADDRESS, "bytes past the end of its block"),
     "one byte too many": Case({"input_bytes": 4097}, ADDRESS, "runs 1 byte past the end"),
     "end past the end": Case(lambda h: {"input_phy": h.own + 4088, "input_bytes": 16}, ADDRESS, "runs 8 bytes past"),
-    "guard page": Case(lambda h: {"input_phy": h.own + 4096}, ADDRESS, "is in no live block"),
+    "guard page": Case(lambda h: {"input_phy": h.own + 4096}, ADDRESS, "is not in a live block"),
     "two blocks at once": Case(lambda h: {"input_bytes": h.second - h.own + 64}, ADDRESS, "bytes past the end"),
     "freed": Case(lambda h: {"input_phy": h.freed}, ADDRESS, "is in freed memory: the block"),
     "never allocated": Case(lambda h: {"output_phy": h.mailbox.layout.phy_end - 8192}, ADDRESS, "never allocated"),

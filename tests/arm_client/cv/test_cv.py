@@ -221,7 +221,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         ),
         (lambda b: untyped.gaussian_blur(b, GRAY, border=[1]), r"^border is \[1\]: use one of"),
         (lambda b: untyped.gaussian_blur(b, GRAY, timeout="x"), "^Invalid timeout 'x': use seconds, or None"),
-        (lambda b: untyped.gaussian_blur(b, GRAY, timeout=float("nan")), "^The timeout is nan; use seconds, or None"),
+        (lambda b: untyped.gaussian_blur(b, GRAY, timeout=float("nan")), "^Invalid timeout nan: use seconds, or None"),
         (lambda b: cv.filter2d(b, GRAY, [[1e300]]), "^kernel has the weight inf at index 0"),
         (
             lambda b: cv.median_blur(b, GRAY, 129),

@@ -51,7 +51,7 @@ SAYS = (
     "leak: ",
     "left-mapped: ",
     "waits without a limit",
-    "4 bytes of hole",
+    "4 bytes of padding",
 )
 
 

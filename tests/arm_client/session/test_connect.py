@@ -239,7 +239,7 @@ class TestSharing:
         ("asked", "why"),
         [
             ({"cores": 0}, "0 DSP cores cannot be on a board of the profile j5, which has 2"),
-            ({"ddr_bytes": 0}, "A DDR of 0 bytes holds no page"),
+            ({"ddr_bytes": 0}, "A DDR of 0 bytes is smaller than a page"),
         ],
     )
     def test_a_private_board_of_nothing_is_refused(self, asked: dict[str, Any], why: str) -> None:

@@ -277,7 +277,7 @@ class TestOutputThatWasNotCleaned:
         (text,) = found(chip, "missing-clean")
         (said,) = caplog.messages
         assert said == f"missing-clean: {text.partition(': ')[2]}"
-        assert f": The output block at {result.phyAddr:#x}+0x8 holds 3 bytes that the CPU changed and did not" in said
+        assert f": The output block at {result.phyAddr:#x}+0x8 holds 3 bytes that the CPU changed but did not" in said
 
     @pytest.mark.parametrize("flag", [CLEAN, INVALIDATE])
     def test_either_flush_puts_it_in_order(self, chip: Chip, flag: int) -> None:

@@ -64,7 +64,7 @@ def test_the_hole_of_a_structure_in_the_input_block(watched: Chip, findings: Fin
     (found,) = findings()
     declared = f"{__file__}:{line_of('class RowParam(ctypes.Structure):')}"
     assert (found.kind, str(found.severity), found.times) == ("hole", "warning", 1)
-    assert f"The parameter structure RowParam ({declared}) has 4 bytes of hole between `row_bytes`" in found.text
+    assert f"The parameter structure RowParam ({declared}) has 4 bytes of padding between `row_bytes`" in found.text
     assert [place.what for place in found.places] == ["submitted", "declared"]
     assert found.places[1].site == declared
 
@@ -84,7 +84,7 @@ def test_a_pointer_is_an_error_and_what_the_runtime_declares_is_not_looked_into(
     submit(watched, WrongParam)
     found = {one.kind: one for one in findings()}
     assert "`input` (void *) is a pointer: it has 8 bytes on the ARM and 4 on the DSP" in found["dsp-layout"].text
-    assert "7 bytes of hole between `tag` (offset 8) and `image` (offset 16)" in found["hole"].text
+    assert "7 bytes of padding between `tag` (offset 8) and `image` (offset 16)" in found["hole"].text
     assert "such holes" not in found["hole"].text
     for kind in (hb.hbDSPSoftmaxParam, SoftmaxParam, hb.hbDSPCvFlipParam):
         submit(watched, kind)

@@ -472,7 +472,7 @@ class TestComingIn:
 
     @each("address", ["tcp://nowhere", "tcp://a:0", "tcp://a:70000", "tcp://a b:1", "tcp://:5"])
     def test_addresses_that_are_none(self, address: str) -> None:
-        with pytest.raises(BoardError, match="is not the address of a relay"):
+        with pytest.raises(BoardError, match="is not a relay address"):
             connect(address)
 
     def test_verbs_that_change_boards_of_this_machine_say_so(self, relay: RemoteRelay) -> None:

@@ -169,7 +169,7 @@ def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sen
             shell.environment["HB_DSP_RPC_MODE"] = mode
             said = shell.python("-c", NO_DSP)
             assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
-            assert "This board has no DSP core: its profile has cores for models alone" in said.stderr
+            assert "This board has no DSP core: its profile only has cores for models" in said.stderr
         assert "This board has no DSP core: its profile has none." in shell.hbrt("restart").stderr
         assert "This board has no DSP core: its profile has none." in shell.hbrt("restart", "--core", "0").stderr
     finally:
@@ -441,7 +441,7 @@ def test_a_board_of_another_version_says_which_process_to_end(shell: Shell, monk
     monkeypatch.setattr(control, "VERSION", 1)
     with (
         Daemon(BoardPaths(shell.home / "default")) as daemon,
-        pytest.raises(RefusedError, match=rf"version 2; this side speaks 1\. .* by 'kill {shell.pid()}', which ends"),
+        pytest.raises(RefusedError, match=rf"version 2; this side speaks 1\. .* with 'kill {shell.pid()}', which ends"),
     ):
         daemon.request("stop")
     os.kill(daemon.pid, signal.SIGTERM)

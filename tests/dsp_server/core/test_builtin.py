@@ -15,10 +15,10 @@ def test_a_refusal_is_one_sentence(kind: type[ValueError]) -> None:
     error = kind("count is 0: give 1 or more.")
     said = "refused the call: count is 0: give 1 or more."
     assert explain(error, "") == (Status.HB_DSP_RUN_TASK_FAILED, f"The op {said}")
-    named = explain(error, "The range is in no live block.", "moving (command 0x1000)")
+    named = explain(error, "The range is not in a live block.", "moving (command 0x1000)")
     assert named == (
         Status.HB_DSP_RUN_TASK_FAILED,
-        f"moving (command 0x1000) {said} The range is in no live block.",
+        f"moving (command 0x1000) {said} The range is not in a live block.",
     )
 
 

@@ -110,7 +110,7 @@ def test_nothing_is_looked_at_without_a_fault_and_after_the_last(dsp_board: Boar
 
 
 def test_what_is_no_fault_is_refused_and_adds_nothing(dsp_board: Board) -> None:
-    with pytest.raises(CallerError, match="'explode' is not a fault"):
+    with pytest.raises(CallerError, match="Unknown fault 'explode'"):
         dsp_board.inject("delay", "explode")
     with pytest.raises(CallerError, match="The board has no core 7"):
         dsp_board.inject("kill-core core=7")
@@ -130,4 +130,4 @@ def test_verb_lists_what_is_still_to_come(dsp_board: Board) -> None:
     subprocess.run([*command, "--clear"], capture_output=True, check=True)
     done = subprocess.run([*command, "boom"], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "'boom' is not a fault" in done.stdout
+    assert "Unknown fault 'boom'" in done.stdout

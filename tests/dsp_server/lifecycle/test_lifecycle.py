@@ -114,7 +114,7 @@ def test_core_that_dies_again_and_again_with_no_task_stays_crashed(start: Start,
     assert "exited with code 5" in core["last_crash"]
     assert "it died 5 times in a row as soon as it had started, with no task to blame" in running.log()
     assert "Run 'hbrt restart --core 1' when the cause is removed." in running.log()
-    with pytest.raises(HbrtError, match="No core that may run the task is running") as caught:
+    with pytest.raises(HbrtError, match="None of the cores that may run the task is running") as caught:
         board.submit(running.WHICH, None, core=2)
     assert caught.value.status == Status.HB_DSP_NOT_RUNNING
     assert running.which(board).core == 0
@@ -202,7 +202,7 @@ def test_states_that_forbid_a_request_are_named_and_nothing_changes(start: Start
     assert running.core(0)["pid"] == before[0]
     running.ask("stop_core", core=0)
     assert running.ask("status")["state"] == "offline"
-    with pytest.raises(HbrtError, match="No core that may run the task is running"):
+    with pytest.raises(HbrtError, match="None of the cores that may run the task is running"):
         board.ping()
 
 

@@ -90,7 +90,7 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
         assert rung == cores_to_wake(mask, activity), (mask, activity)
         if all(doing == OFFLINE for doing in eligible):
             assert handle == Status.HB_DSP_NOT_RUNNING
-            assert tasks.why().startswith("No core that may run the task is running")
+            assert tasks.why().startswith("None of the cores that may run the task is running")
             assert link.mailbox.slots_in(State.READY) == []
             continue
         assert handle > 0

@@ -49,7 +49,7 @@ def test_name_that_is_none_is_refused(name: str, monkeypatch: pytest.MonkeyPatch
     if not name:
         assert board_ref(name).name == "default"
         return
-    with pytest.raises(WrongUseError, match="is not a board name: use letters, digits"):
+    with pytest.raises(WrongUseError, match="is not a board name: use up to 64 letters, digits"):
         board_ref(name)
 
 
@@ -321,7 +321,7 @@ def test_an_image_and_a_recording_in_a_directory_that_is_no_text_are_wrong_use(s
     assert (answer.returncode, "is not text in this locale; rename the file" in answer.stderr) == (2, True)
     for name, value, why in (
         ("HBRT_IMAGE", "image.py", "The path of the image '"),
-        ("HBRT_RECORD", "new", "for a recording is not text in this locale"),
+        ("HBRT_RECORD", "new", "is not valid text in this locale, so messages"),
     ):
         shell.environment[name] = value
         answer = shell.python(program)

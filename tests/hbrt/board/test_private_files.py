@@ -100,7 +100,9 @@ def _other(kind: str, path: Path) -> None:
             os.link(path.with_name("theirs"), path)
 
 
-@pytest.mark.parametrize("kind", ["a FIFO", "a directory", "a socket", "a symbolic link", "one of 2 names of a file"])
+@pytest.mark.parametrize(
+    "kind", ["a FIFO", "a directory", "a socket", "a symbolic link", "one of 2 hard links to a file"]
+)
 @pytest.mark.parametrize("flags", [os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_RDWR | os.O_CREAT, os.O_RDONLY])
 def test_what_is_no_file_of_its_own_is_refused_and_not_waited_for(tmp_path: Path, kind: str, flags: int) -> None:
     path = tmp_path / "lock"
@@ -115,10 +117,10 @@ def test_what_is_no_file_of_its_own_is_refused_and_not_waited_for(tmp_path: Path
     ("name", "kind"),
     [
         ("lock", "a FIFO"),
-        ("log", "one of 2 names of a file"),
+        ("log", "one of 2 hard links to a file"),
         ("attach.sock", "a symbolic link"),
         ("control.sock", "a directory"),
-        ("control.sock", "one of 2 names of a file"),
+        ("control.sock", "one of 2 hard links to a file"),
     ],
 )
 def test_a_start_over_something_else_says_so_or_replaces_it(shell: Shell, tmp_path: Path, name: str, kind: str) -> None:

@@ -25,7 +25,7 @@ def test_a_command_has_the_board_of_its_entry() -> None:
         ("0x400-0x3ff=tcp://a:1", "commands must be 0 to 0xfffe, the smaller one first"),
         ("0xffff=tcp://a:1", "commands must be 0 to 0xfffe"),
         ("0x400=default", "whose board is not an address: write tcp://HOST:PORT"),
-        ("0x400=tcp://a", "'tcp://a' is not the address of a relay"),
+        ("0x400=tcp://a", "'tcp://a' is not a relay address"),
         ("0x400=tcp://a:1,0x3ff-0x500=tcp://b:1", "sends command 0x400 to two boards: 0x3ff-0x500=tcp://b:1 and 0x400"),
     ],
 )

@@ -124,7 +124,7 @@ def test_file_that_is_none_of_this_version_is_refused(raw: bytes, text: str) -> 
 
 def test_file_that_is_shorter_than_it_says_is_refused() -> None:
     plan_ = plan(1 << 20, 2)
-    with pytest.raises(LayoutError, match="does not fit"):
+    with pytest.raises(LayoutError, match="does not match"):
         read_header(plan_.pack_header(), plan_.file_bytes - 1)
 
 

@@ -87,7 +87,7 @@ def test_file_that_cannot_be_written(tmp_path: Path) -> None:
     environment = {**os.environ, "HBRT_SARIF": str(tmp_path / "none" / "log.sarif")}
     done = run_program(["-c", "import arm_client as hb; hb.connect().close()"], PATIENCE_S, env=environment)
     assert done.returncode == 0
-    assert "cannot be written to" in done.stderr
+    assert "Cannot write findings to" in done.stderr
 
 
 def test_status_prints_that_of_a_board() -> None:

@@ -49,7 +49,7 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
     "text, words",
     [
         ("", "Unknown fault ''; known: kill-core,"),
-        ("kill", "'kill' is not a fault"),
+        ("kill", "Unknown fault 'kill'"),
         ("delay soon", "Unknown fault word 'soon'; known: core, call,"),
         ("delay call=x", "'call=x' has no number"),
         ("delay call=0", "call=0 is out of range: use 1 to"),

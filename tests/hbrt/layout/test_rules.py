@@ -42,8 +42,8 @@ def test_the_hole_of_the_vendors_softmax_parameters_is_named() -> None:
     (remark,) = remarks_on(of_class(nn_types.hbDSPSoftmaxParam))
     assert remark.severity is Severity.WARNING
     assert remark.text == (
-        "4 bytes of hole between `data_size` (offset 0) and `input` (offset 8): the other side reads the same only "
-        "when it is compiled with the same rules. Put the 8-byte fields first, or add `uint32_t reserved`."
+        "4 bytes of padding between `data_size` (offset 0) and `input` (offset 8): the other side reads the same only "
+        "if it is compiled with the same rules. Put the 8-byte fields first, or add `uint32_t reserved`."
     )
 
 
@@ -164,7 +164,7 @@ def test_dtypes_are_read_as_ctypes_are() -> None:
         (inner_of(("a", INT.__ctype_be__)), "Inner.a is big-endian"),
         (np.dtype("<f4"), "D is the dtype float32, which has no fields"),
         (np.dtype([("a", ">i4")]), "D.a is big-endian"),
-        (np.dtype([("a", "O")]), "D.a is of type object, which no parameter structure can hold"),
+        (np.dtype([("a", "O")]), "D.a has type object, which parameter structures cannot hold"),
         (np.dtype([("a", "c16")]), "D.a is of type complex128"),
     ],
 )

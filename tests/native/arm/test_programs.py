@@ -184,7 +184,9 @@ def test_the_hole_of_a_structure_is_told_once_with_both_lines(compiled: Compile,
     lines = [
         at for at, line in enumerate(source.read_text().splitlines(), 1) if "with a hole" in line or "typedef" in line
     ]
-    assert f"{source}:{lines[1]}: The parameter structure with_hole ({source}:{lines[0]}) has 4 bytes of hole" in told
+    assert (
+        f"{source}:{lines[1]}: The parameter structure with_hole ({source}:{lines[0]}) has 4 bytes of padding" in told
+    )
     assert "dsp-layout" not in answer.stderr
 
 

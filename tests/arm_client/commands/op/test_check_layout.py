@@ -60,7 +60,7 @@ def test_one_structure_is_shown_with_its_hole(shell: Shell, files: Path) -> None
         "    16      8  addr    uint64_t",
     ]
     text = " ".join(line.strip() for line in lines[6:])
-    assert f"{files / 'param.py'}:5: warning: 4 bytes of hole between `stride` (offset 8) and `addr`" in text
+    assert f"{files / 'param.py'}:5: warning: 4 bytes of padding between `stride` (offset 8) and `addr`" in text
     assert text.endswith("param.py:ImageParam: 24 bytes, aligned to 8. No errors, 1 warning.")
 
 

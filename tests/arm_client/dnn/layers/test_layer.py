@@ -503,7 +503,7 @@ def test_a_released_task_stops_before_the_next_step(dsp_board: Board) -> None:
     plan = plan_of(softmax_net())
     seen: list[StepTime] = []
     plan.observer = seen.append
-    with pytest.raises(Exception, match=r"ended before segment_1 \(BPU\)"):
+    with pytest.raises(Exception, match=r"canceled before segment_1 \(BPU\)"):
         plan.run({"x": f32([[1, 2, 3]] * 2)}, {"y": None}, stop)
     assert [step.name for step in seen] == ["segment_0", "the_softmax"]
     plan.run({"x": f32([[1, 2, 3]] * 2)}, {"y": None}, Stop())

@@ -56,7 +56,7 @@ def test_indices_end() -> None:
     assert data[-1].Shape() == (3,)
     assert data[0][1].Shape() == ()
     for view, index in ((data, 2), (data[0][1], 0)):
-        with pytest.raises(IndexError, match=f"The index {index} is outside"):
+        with pytest.raises(IndexError, match=f"Index {index} is out of range"):
             view[index]
 
 

@@ -187,7 +187,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ),
     # Kinds, sizes and overlap.
     ("gaussian", {"src": image(0, number=S16)}, "src is Y S16C1: this op takes Y U8C1, RGB U8C3 or BGR U8C3."),
-    ("gaussian", {"dst": image(0x1000, number=S16)}, "dst is Y S16C1: it must be Y U8C1, as src is."),
+    ("gaussian", {"dst": image(0x1000, number=S16)}, "dst is Y S16C1: it must be Y U8C1, like src."),
     ("gaussian", {"dst": image(0x1000, 9)}, "dst is 9 x 6 pixels: with this src it must be 8 x 6."),
     ("gaussian", {"dst": image(0)}, f"dst at 0x800000000 overlaps src at 0x800000000: {NO_DST}"),
     ("gaussian", {"dst": image(0xA7)}, f"dst at 0x8000000a7 overlaps src at 0x800000000: {NO_DST}"),

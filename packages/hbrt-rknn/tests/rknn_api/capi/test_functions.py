@@ -417,7 +417,7 @@ def misuses(context: rk.rknn_context) -> list[tuple[Callable[[], Any], int | Non
         (lambda: rk.rknn_init(other, data, len(data) + 1, 0, None), p, "and model has"),
         (lambda: rk.rknn_init(other, data, -1, 0, None), p, "size is -1"),
         (lambda: rk.rknn_init(other, data, len(data), 1 << 30, None), p, "is not a flag of rknn_init"),
-        (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "truncated"),
+        (lambda: rk.rknn_init(other, data[:-200], len(data) - 200, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cut short"),
         (lambda: rk.rknn_init(other, b"RKNN" * 9, 36, 0, None), rk.RKNN_ERR_MODEL_INVALID, "is for a board"),
         (lambda: rk.rknn_init(other, "none.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "none.rknn cannot be read"),
         (lambda: rk.rknn_init(other, b"\xff.rknn", 0, 0, None), rk.RKNN_ERR_MODEL_INVALID, "cannot be read"),
