@@ -1,7 +1,7 @@
-"""The entry points of the installed programs: each loads its own modules, and runs them.
+"""The entry points of the installed programs: each loads its own modules and runs them.
 
-Until a program is at work Ctrl-C ends it in silence: nothing was begun that could be left half-done, and nobody would
-catch a KeyboardInterrupt in the middle of an import. So this module itself loads next to nothing.
+Until a program is running, Ctrl-C ends it silently: nothing has been started that could be left half done, and nobody
+would catch a KeyboardInterrupt in the middle of an import. So this module itself loads almost nothing.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ INTERRUPTED = 130  # as hbrt.cli.exits.Exit.INTERRUPTED
 
 
 def hbrt() -> None:
-    """Be ``hbrt``."""
+    """Run ``hbrt``."""
     _be("hbrt.cli.group")
 
 
 def dsp_server() -> None:
-    """Be ``dsp_server``."""
+    """Run ``dsp_server``."""
     _be("dsp_server.commands.start")
 
 
 def dsp_relay_server() -> None:
-    """Be ``dsp_relay_server``."""
+    """Run ``dsp_relay_server``."""
     _be("dsp_server.commands.relay")
 
 
 def hrt_model_exec() -> None:
-    """Be ``hrt_model_exec``."""
+    """Run ``hrt_model_exec``."""
     _be("arm_client.commands.model_exec.command")
 
 
 def _be(module: str) -> None:
     """Load a module and run its ``main``."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the starter has it ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise the starter has it ignored
         signal.signal(signal.SIGINT, _leave)
     from importlib import import_module
 
-    # What is loaded stays: to collect it meanwhile and at the end would be a tenth of what a verb takes.
+    # Loaded objects stay: collecting them during loading and at exit would take 10% of a verb's time.
     gc.disable()
     main = import_module(module).main
     gc.freeze()
@@ -56,9 +56,9 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 class interruptible:  # noqa: N801 - a context manager
-    """While a program is at work, Ctrl-C is a KeyboardInterrupt, which lets it put its things in order.
+    """While a program is running, make Ctrl-C a KeyboardInterrupt, which lets it clean up.
 
-    Nothing in a process that is none of the programs: what SIGINT does there is its own affair.
+    Does nothing in a process that is not one of the programs, which handles SIGINT itself.
     """
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the sample programs are: beside the packages in a clone, inside ``hbrt`` in a wheel."""
+"""Location of the sample programs: beside the packages in a clone, inside ``hbrt`` in a wheel."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _HERE = Path(__file__).resolve().parent
 
 
 class NoSamplesError(FileNotFoundError):
-    """The installation holds no samples; the message says where they were looked for."""
+    """The installation has no samples; the message says where they were searched."""
 
 
 def samples_dir() -> Path:
-    """Directory with ``arm/`` and ``dsp/``.
+    """Return the directory with ``arm/`` and ``dsp/``.
 
     Raises:
-        NoSamplesError: neither a clone nor a wheel's data.
+        NoSamplesError: neither a clone's nor a wheel's samples exist.
     """
     candidates = (_HERE / "_samples", _HERE.parent / "samples")
     for candidate in candidates:
         if (candidate / "arm").is_dir():
             return candidate
     looked = " and ".join(str(candidate) for candidate in candidates)
-    raise NoSamplesError(f"The samples are not installed; they were looked for in {looked}. Install hbrt anew.")
+    raise NoSamplesError(f"The samples are not installed; searched {looked}. Reinstall hbrt.")

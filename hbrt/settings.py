@@ -1,4 +1,4 @@
-"""Settings from the environment: one table of name, type, default and help; the docs list is made from it."""
+"""Settings from the environment: one table of name, type, default and help; the docs list is generated from it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-MOST = 1_000_000_000  # what any unit of time, and what is sent, has room for
-MAX_BYTES = 1 << 62  # of 64 bits with a sign
+MOST = 1_000_000_000  # fits every time unit and message field
+MAX_BYTES = 1 << 62  # largest signed 64-bit integer
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -184,26 +184,26 @@ _BY_NAME = {setting.name: setting for setting in TABLE}
 
 
 class BadSettingError(ValueError):
-    """A setting has a value that it cannot have; the message names both and what is allowed."""
+    """A setting has an invalid value; the message names both and what is allowed."""
 
 
 def is_default(name: str) -> bool:
-    """Whether a setting has its default, given or not."""
+    """Whether a setting has its default value, explicitly or not."""
     return text(name) == _BY_NAME[name].default
 
 
 def is_given(name: str) -> bool:
-    """Whether the environment has a setting."""
+    """Whether the environment sets it."""
     return bool(os.environ.get(name))
 
 
 def text(name: str) -> str:
-    """Value of a setting as text: the environment's, else the table's default."""
+    """Return a setting as text: from the environment, else the table's default."""
     return os.environ.get(name) or _BY_NAME[name].default
 
 
 def integer(name: str, most: int | None = None) -> int:
-    """Value of an integer setting.
+    """Return an integer setting.
 
     Raises:
         BadSettingError: it is not a whole number, or not within the bounds: the table's, and ``most``.
@@ -225,7 +225,7 @@ def integer(name: str, most: int | None = None) -> int:
 
 
 def flag(name: str) -> bool:
-    """Value of a yes/no setting: 1, true, yes, on against 0, false, no, off.
+    """Return a yes/no setting: 1, true, yes, on or 0, false, no, off.
 
     Raises:
         BadSettingError: it is not one of these.
@@ -239,7 +239,7 @@ def flag(name: str) -> bool:
 
 
 def choice(name: str) -> str:
-    """Value of a setting that has a closed list of values.
+    """Return a setting with a fixed list of values.
 
     Raises:
         BadSettingError: it is not one of them.
@@ -252,14 +252,14 @@ def choice(name: str) -> str:
 
 
 def words(name: str, given: str | None = None) -> frozenset[str]:
-    """Value of a setting that takes several words of a closed list, separated by commas.
+    """Return a setting that takes comma-separated words of a fixed list.
 
     Args:
-        name: Of the setting.
-        given: Its value; None takes the environment's.
+        name: Name of the setting.
+        given: Its value; None for the environment's.
 
     Raises:
-        BadSettingError: a word is not of the list.
+        BadSettingError: a word is not in the list.
     """
     raw = text(name) if given is None else given
     found = [word for word in raw.replace(" ", "").split(",") if word]
@@ -271,10 +271,10 @@ def words(name: str, given: str | None = None) -> frozenset[str]:
 
 
 def is_relayed() -> bool:
-    """Whether tasks of this process go by a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE.
+    """Whether this process's tasks go through a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE.
 
     Raises:
-        BadSettingError: as ``choice`` or ``flag``.
+        BadSettingError: as for ``choice`` or ``flag``.
     """
     if os.environ.get("HB_DSP_RPC_MODE"):
         return choice("HB_DSP_RPC_MODE") == "relay"
@@ -282,14 +282,14 @@ def is_relayed() -> bool:
 
 
 def size_bytes(name: str) -> int:
-    """Value of a size setting in bytes."""
+    """Return a size setting in bytes."""
     raw = text(name)
     return 0 if raw.strip() == "0" and _BY_NAME[name].least == 0 else parse_size(raw, name)
 
 
 @contextmanager
 def set_to(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the environment for a while, and put back what it was."""
+    """Set an environment variable temporarily, and restore it afterwards."""
     before, os.environ[name] = os.environ.get(name), value
     try:
         yield
@@ -301,7 +301,7 @@ def set_to(name: str, value: str) -> Iterator[None]:
 
 
 def seeded(name: str) -> tuple[str, int]:
-    """Value of a setting that is a word of a closed list, some with a seed behind a colon: the word and the seed, or 0.
+    """Return a setting that is a word of a fixed list, some with a seed after a colon: the word and the seed, or 0.
 
     Raises:
         BadSettingError: it is not one of them, or the seed is not an integer.
@@ -316,13 +316,13 @@ def seeded(name: str) -> tuple[str, int]:
 
 
 def check(*names: str) -> None:
-    """Check settings that are read later, perhaps in another process, which has no good place for a message.
+    """Check settings that are read later, perhaps in another process that cannot report errors well.
 
     Args:
-        names: Which; all when none is named.
+        names: The settings; all if empty.
 
     Raises:
-        BadSettingError: one has a value that it cannot have.
+        BadSettingError: one has an invalid value.
     """
     readers: dict[str, Callable[[str], object]] = {
         "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "seeded": seeded, "words": words
@@ -332,7 +332,7 @@ def check(*names: str) -> None:
 
 
 def parse_size(raw: str, what: str = "size") -> int:
-    """Bytes of a size such as ``64M`` or ``2G`` (powers of 1024; a final B is allowed).
+    """Parse a size such as ``64M`` or ``2G`` (powers of 1024; a final B is allowed) into bytes.
 
     Raises:
         BadSettingError: not a size, not positive, or more than MAX_BYTES.
@@ -353,7 +353,7 @@ def parse_size(raw: str, what: str = "size") -> int:
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """A number to so many digits, without an exponent if it is not tiny: ``4,360``, ``0.0123``, ``7.3e-09``."""
+    """Format a number with this many digits, without an exponent unless tiny: ``4,360``, ``0.0123``, ``7.3e-09``."""
     if abs(value) < 1e-4 or not math.isfinite(value):
         return f"{value:.{digits}g}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -362,7 +362,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def format_size(count: int) -> str:
-    """Short text of a number of bytes: ``512 B``, ``64.0 KiB``, ``2.0 GiB``."""
+    """Format a number of bytes: ``512 B``, ``64.0 KiB``, ``2.0 GiB``."""
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024 or unit == "GiB":

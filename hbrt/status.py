@@ -1,8 +1,8 @@
-"""Every status code once: number, name, sentence, source.
+"""The table of status codes: number, name, message, source.
 
 ``HB_DNN_*`` and the first three ``HB_SYS_*`` codes have the public values of the DNN runtime API manual.
-The ``HB_DSP_*`` codes are not public: their names and numbers are the emulator's choice, in a block of
-their own that no public code uses. ``docs/status-codes.md`` is generated from the table below.
+The ``HB_DSP_*`` codes are not public: their names and numbers are the emulator's choice, in a separate block that no
+public code uses. ``docs/status-codes.md`` is generated from the table below.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Status(IntEnum):
     """A status that a call of the vendor's API returns; 0 is success, every error is negative.
 
     Attributes:
-        sentence: What it means, and what to do.
-        source: Where its number comes from: "public" or "emulator".
+        sentence: Its meaning, and what to do.
+        source: Origin of its number: "public" or "emulator".
     """
 
     sentence: str
@@ -115,22 +115,22 @@ HB_DSP_SUCCESS = HB_DNN_SUCCESS = Status.HB_SYS_SUCCESS
 _CODES = frozenset(map(int, Status))
 _OF_MEMORY: dict[int, Status] = {
     Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
-    Status.HB_DSP_RELAY_LOST: Status.HB_SYS_BOARD_LOST,  # of a board on another machine: the memory went with it
+    Status.HB_DSP_RELAY_LOST: Status.HB_SYS_BOARD_LOST,  # for a board on another machine, whose memory is lost with it
     Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
     Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
 }
 
 
 def sys_status(code: int) -> int:
-    """What a call on memory (hbSys*, a model's tensors) answers where a call on tasks answers ``code``."""
+    """Return the status of a memory call (hbSys*, a model's tensors) where a task call returns ``code``."""
     return _OF_MEMORY.get(code, code)
 
 
 def name_of(code: int) -> str:
-    """Name of a status code, or its decimal number when it is not in the table (an op's own value)."""
+    """Return the name of a status code, or its decimal number if it is not in the table (an op's own value)."""
     return Status(code).name if code in _CODES else str(code)
 
 
 def describe(code: int) -> str:
-    """Sentence for a status code; a value that is not in the table came from an op's return statement."""
-    return Status(code).sentence if code in _CODES else f"The op returned {code}, which is not a code of the runtime."
+    """Return the message for a status code; a value not in the table came from an op's return statement."""
+    return Status(code).sentence if code in _CODES else f"The op returned {code}, which is not a runtime status code."

@@ -1,6 +1,6 @@
 """The bases of every C structure and handle of the public API.
 
-They are ctypes' own, except that a misspelled field is an error and that a print shows the values.
+They are ctypes structures, except that a misspelled field is an error and printing shows the values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-# Types of fields, as C spells them: what a program reads and writes, and what lies in memory.
+# Field types as in C: the Python type that programs use, and the type in memory.
 int8_t: TypeAlias = Annotated[int, ctypes.c_int8]
 uint8_t: TypeAlias = Annotated[int, ctypes.c_uint8]
 int16_t: TypeAlias = Annotated[int, ctypes.c_int16]
@@ -29,40 +29,40 @@ _CLOSE_ENOUGH = 0.6
 
 
 class _Checked:
-    """Refuses a field that is not there, as a C compiler does.
+    """Refuses unknown fields, like a C compiler.
 
-    A subclass that keeps something beside its fields gives that attribute a default in the class.
+    A subclass with other attributes gives them defaults in the class.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field.
 
         Raises:
-            AttributeError: the structure has no such field; says which one is nearest.
+            AttributeError: the structure has no such field; names the closest one.
         """
         if not hasattr(self.__class__, name):
-            raise AttributeError(_no_field(type(self), name))  # no name, or Python adds its own hint
+            raise AttributeError(_no_field(type(self), name))  # without a name, or Python adds its own hint
         _set(self, name, value)
 
     def __repr__(self) -> str:
-        """The fields with their values: addresses in hex, a pointer as what it holds."""
+        """Show the fields with their values: addresses in hex, pointers by their targets."""
         values = ", ".join(f"{name}={_shown(kind, getattr(self, name))}" for name, kind in _fields_of(type(self)))
         return f"{type(self).__name__}({values})"
 
 
 class CStructure(_Checked, ctypes.Structure):
-    """A C structure that refuses a field that it does not have."""
+    """A C structure that refuses unknown fields."""
 
 
 class CUnion(_Checked, ctypes.Union):
-    """A C union that refuses a field that it does not have."""
+    """A C union that refuses unknown fields."""
 
 
 def structure(cls: type[_Structure]) -> type[_Structure]:
-    """Make the annotations of a class, in their order, the fields of its C structure.
+    """Turn a class's annotations, in order, into the fields of its C structure.
 
-    The type of a field is a structure, or an ``Annotated`` name that has a ctypes type as its second part. What has a
-    value in the class is no field.
+    The type of a field is a structure, or an ``Annotated`` name that has a ctypes type as its second part. An
+    annotation with a value in the class is not a field.
     """
     names = vars(sys.modules[cls.__module__])
     kinds = {field: names[kind] for field, kind in cls.__annotations__.items() if field not in vars(cls)}
@@ -71,7 +71,7 @@ def structure(cls: type[_Structure]) -> type[_Structure]:
 
 
 def initializer(defaults: CStructure) -> Callable[[CStructure], None]:
-    """What a macro that initializes a structure does: writes all of its bytes at once, past the check of each field."""
+    """Initialize a structure like a C macro: write all its bytes at once, bypassing the field checks."""
     write, raw = struct.Struct(f"{ctypes.sizeof(defaults)}s").pack_into, bytes(defaults)
     return lambda target: write(target, 0, raw)
 
@@ -85,7 +85,7 @@ class CHandle(ctypes.c_void_p):
 
 
 class OtherSpelling:
-    """A second name of a field, where the manual itself spells it in two ways."""
+    """An alias for a field that the manual spells in two ways."""
 
     def __init__(self, field: str) -> None:
         self.field = field
@@ -100,12 +100,12 @@ class OtherSpelling:
 
 
 def _fields_of(kind: type[Any]) -> list[tuple[str, Any]]:
-    """Name and type of every field, those of base structures first."""
+    """Return name and type of every field, base structures first."""
     return [(one[0], one[1]) for base in reversed(kind.__mro__) for one in base.__dict__.get("_fields_", ())]
 
 
 def _no_field(kind: type[Any], name: str) -> str:
-    import difflib  # loads what a program without a mistake need not wait for
+    import difflib  # imported here: correct programs do not need it
 
     fields = [field for field, _ in _fields_of(kind)]
     by_letters = {field.lower(): field for field in fields}
@@ -115,7 +115,7 @@ def _no_field(kind: type[Any], name: str) -> str:
 
 
 def _shown(kind: Any, value: Any) -> str:
-    if kind in {ctypes.c_uint64, ctypes.c_void_p}:  # the API's fields of these types are addresses
+    if kind in {ctypes.c_uint64, ctypes.c_void_p}:  # API fields of these types are addresses
         return "NULL" if value is None else f"{value:#x}"
     if hasattr(kind, "contents"):  # a pointer's type
         return repr(value.contents) if value else "NULL"

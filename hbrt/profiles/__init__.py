@@ -1,1 +1,1 @@
-"""What differs between boards, as data: a file of constants a board, each with its source or its assumed range."""
+"""Differences between boards as data: one file of constants per board, each with its source or assumed range."""

@@ -1,8 +1,8 @@
-"""What calls take on the board, under one profile or another: each, in total, and how assumed constants move it. Pure.
+"""Estimates of calls on the board under a profile: each call, the total, and the effect of assumed constants. Pure.
 
-A call is known by what its op charged under the profile that it ran with; under another one, each part scales by the
-constants that it was charged with. The slots of an instruction, the depth of the queue and the sizes of TCM change what
-an op does: a new run shows them.
+A call is described by its op's charges under the profile that it ran with; under another one, each part scales with the
+constants used to charge it. Instruction slots, queue depth and TCM sizes change what an op does: only a new run shows
+their effect.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from hbrt.profiles.timeline import Job, makespan
 from hbrt.profiles.work import Cost, Work, task_cost
 
 OF_ANOTHER_RUN: Final = ("tcm.", "idma.queue_depth", "vector.bits", "vector.slots", "_slots")
-"""Parts of the keys of constants that only a new run of an op shows."""
+"""Key parts of constants whose effect only a new run of an op shows."""
 ONE: Final = (1.0, 1.0)
 MODELS: Final = "models"
-"""In a spread, beside the constants: how far the times of models may be off."""
+"""In a spread, next to the constants: the possible error of model times."""
 
 
 FIT: Final = "errors of the fit"
-"""In a spread, in the place of the constants: how far a profile that was fitted to a board's times may be off."""
+"""In a spread, instead of the constants: the possible error of a profile fitted to a board's times."""
 
 
 class Call(NamedTuple):
-    """A task of the history: its op, what that charged, its blocks, and when it was submitted and ended here.
+    """A task of the history: its op and its charges, its blocks, and its submission and end times here.
 
-    ``model_us`` is the modelled time of a run of a model, on a core that runs such; 0 for an op.
+    ``model_us`` is the modeled time of a model run, on a core for models; 0 for an op.
     """
 
     cmd: int
@@ -44,12 +44,12 @@ class Call(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its blocks and mappings."""
+        """Total bytes of its blocks and mappings."""
         return self.block_bytes + self.work.mapped_bytes
 
 
 class Parts(NamedTuple):
-    """Modelled microseconds of a call on the board."""
+    """Modeled microseconds of a call on the board."""
 
     rpc: float
     vector: float
@@ -60,17 +60,17 @@ class Parts(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """Total time."""
         return sum(self)
 
     @property
     def op(self) -> float:
-        """Those of the core."""
+        """Time on the core."""
         return self.total - self.rpc
 
 
 class Spread(NamedTuple):
-    """How far one assumed constant moves a time, in microseconds: at its lowest value and at its highest."""
+    """How far one assumed constant shifts a time, in microseconds: at its lowest and highest value."""
 
     key: str
     at_low: float
@@ -78,12 +78,12 @@ class Spread(NamedTuple):
 
     @property
     def width(self) -> float:
-        """The difference of both."""
+        """The difference between the two."""
         return abs(self.at_high - self.at_low)
 
 
 class Range(NamedTuple):
-    """A time in microseconds: as modelled, and with all assumed constants at their best and at their worst."""
+    """A time in microseconds: as modeled, and with all assumed constants at their best and worst."""
 
     low: float
     value: float
@@ -91,13 +91,13 @@ class Range(NamedTuple):
     spread: tuple[Spread, ...]
 
     def share(self, one: Spread) -> float:
-        """The share of a constant in the spread of all."""
+        """A constant's share of the total spread."""
         whole = sum(each.width for each in self.spread)
         return one.width / whole if whole else 0.0
 
 
 def calls_of(rows: Iterable[Mapping[str, Any]]) -> list[Call]:
-    """The calls in the answer of the daemon's verb ``tasks``, those of ops and of models that ended well."""
+    """Return the successful calls of ops and models from the answer to the daemon's verb ``tasks``."""
     return [
         _call_of(row)
         for row in rows
@@ -126,7 +126,7 @@ def _call_of(row: Mapping[str, Any]) -> Call:
 
 
 def op_cost(call: Call, base: Profile, other: Profile) -> Cost:
-    """Cycles of an op under another profile than the one that it ran with."""
+    """Return the cycles of an op under a profile other than the one it ran with."""
     known = task_cost(call.charged, call.work, call.block_bytes, base, is_done=call.is_done)
     if base is other:
         return known
@@ -143,7 +143,7 @@ def op_cost(call: Call, base: Profile, other: Profile) -> Cost:
 
 
 def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> Parts:
-    """Modelled times of a call under a profile, the op having run with ``base``; of a model, the run alone."""
+    """Return the modeled times of a call under a profile, for an op run with ``base``; for a model, only the run."""
     if call.model_us:
         return Parts(0.0, 0.0, 0.0, 0.0, 0.0, call.model_us)
     cost, us, number = op_cost(call, base, other), other.us, other.number
@@ -155,17 +155,17 @@ def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> 
 
 
 def total_us(calls: Sequence[Call], base: Profile, other: Profile, *, is_relayed: bool, scale: float = 1.0) -> float:
-    """Modelled time of all calls, from the first submission to the last end, on the cores of the board.
+    """Return the modeled time of all calls, from the first submission to the last end, on the board's cores.
 
-    A call is submitted when those have ended that had ended here when it was submitted; what the program computes in
-    between is not counted. A core takes the calls in their order, and the cores share the DDR.
+    A call is submitted once the calls that had ended here before its submission have ended; the program's own computing
+    in between is not counted. A core runs calls in order, and the cores share the DDR.
 
     Args:
-        calls: Of a program.
-        base: The profile that they ran with.
+        calls: A program's calls.
+        base: The profile they ran with.
         other: The profile of the board.
-        is_relayed: Whether they go by a relay.
-        scale: What the times of models are multiplied by.
+        is_relayed: Whether they go through a relay.
+        scale: Factor for the times of models.
     """
     known: dict[Call, tuple[Parts, float]] = {}
     jobs = []
@@ -183,7 +183,7 @@ def total_us(calls: Sequence[Call], base: Profile, other: Profile, *, is_relayed
 
 
 def ddr_bytes(call: Call, profile: Profile) -> int:
-    """The bytes that a call moves between its core and the DDR."""
+    """Return the bytes that a call moves between its core and the DDR."""
     work = call.work
     if call.model_us or work.has_arithmetic:
         return work.dma_bytes + (work.ddr_loads * profile.whole("ddr.load_bytes") if work.ddr_loads else 0)
@@ -191,12 +191,12 @@ def ddr_bytes(call: Call, profile: Profile) -> int:
 
 
 def range_of(time_us: Callable[..., float], profile: Profile, models: tuple[float, float] = ONE) -> Range:
-    """The range of a time under the assumed constants of a profile.
+    """Return the range of a time over a profile's assumed constants.
 
     Args:
-        time_us: The time under a profile; where ``models`` is given, with what times of models are multiplied by.
-        profile: The profile whose constants are moved.
-        models: The lowest and the highest of these numbers.
+        time_us: Returns the time under a profile; with ``models``, also takes the factor for model times.
+        profile: The profile whose constants are varied.
+        models: The lowest and highest of these factors.
     """
     value, spread = time_us(profile), []
     ends: list[tuple[float, ...]] = [(), ()] if models == ONE else [(scale,) for scale in models]
@@ -216,17 +216,17 @@ def range_of(time_us: Callable[..., float], profile: Profile, models: tuple[floa
 
 
 def range_of_fit(value: float, error: float) -> Range:
-    """The range of a time of an op that a profile was fitted to: twice as far as a fit to the other ops was off."""
+    """Return the range of an op's time under a fitted profile: twice the error of a fit to the other ops."""
     low, high = value / (1 + 2 * error), value * (1 + 2 * error)
     return Range(low, value, high, (Spread(FIT, low, high),))
 
 
 def range_of_all(parts: Sequence[tuple[Range, int]], value: float) -> Range:
-    """The range of a time in which others are: each range with how many times it is there.
+    """Return the range of a time composed of others, given each range and its count.
 
     Args:
-        parts: Of the calls, by their kinds.
-        value: The time, which is shorter than their sum where they ran beside one another.
+        parts: The calls' ranges, by kind.
+        value: The time, shorter than their sum if they ran in parallel.
     """
     whole = sum(count * one.value for one, count in parts)
     scale = value / whole if whole else 1.0
@@ -241,7 +241,7 @@ def range_of_all(parts: Sequence[tuple[Range, int]], value: float) -> Range:
 
 
 def needs_a_run(key: str) -> bool:
-    """Whether a constant changes what an op does, so that only a new run shows it."""
+    """Whether a constant changes what an op does, so that only a new run shows its effect."""
     return any(key.startswith(part) or key.endswith(part) for part in OF_ANOTHER_RUN)
 
 
@@ -262,7 +262,7 @@ def _dma_cycles(work: Work, profile: Profile) -> float:
 
 
 def _wait(known: Cost, compute: int, dma: int) -> int:
-    """Waits for the engine: what it takes longer than the core, and what nothing can hide, a first and a last tile."""
+    """Return waits for the engine: its time beyond the core's, plus the first and last tile, which cannot be hidden."""
     before = max(0, known.dma - (known.cycles - known.wait))
     exposed = max(0, known.wait - before) * _ratio(dma, known.dma)
     return round(min(max(0, dma - compute) + exposed, dma) if known.dma else known.wait)

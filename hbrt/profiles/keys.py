@@ -1,7 +1,7 @@
-"""The constants that a profile has: what each may be, in one table. Pure.
+"""The constants of a profile and their allowed values, in one table. Pure.
 
-A constant of a kind of cores (``Key.of``) is needed where the board has such cores, and means nothing elsewhere. Beside
-the table, a profile may have ``codes.NAME``: the numbers of the status names that its programs see.
+A constant for a kind of cores (``Key.of``) is required if the board has such cores, and is meaningless otherwise. In
+addition, a profile may have ``codes.NAME``: the numbers of status names that its programs see.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Key(NamedTuple):
-    """What a constant may be: ``is_whole`` for numbers of things, ``of`` the kind of cores that needs it or ""."""
+    """Allowed values of a constant: ``is_whole`` for counts, ``of`` the kind of cores that needs it or ""."""
 
     least: float
     most: float
@@ -21,7 +21,7 @@ class Key(NamedTuple):
 
 
 KINDS: Final = ("dsp", "bpu", "npu")
-"""The kinds of cores, in the order in which they are shown."""
+"""The kinds of cores, in display order."""
 CODES: Final = "codes."
 _CODE: Final = Key(-(1 << 31), 1 << 32, "", "number of a status")
 _MOST: Final = 1_000_000_000
@@ -107,5 +107,5 @@ KEYS: Final[dict[str, Key]] = {
 
 
 def rule_of(key: str) -> Key | None:
-    """What a constant may be; None when no constant is called so."""
+    """Return the allowed values of a constant; None if there is no such constant."""
     return _CODE if key.startswith(CODES) else KEYS.get(key)

@@ -1,7 +1,7 @@
-"""When the tasks of a program have ended on a board: they wait for cores, and share the DDR. Pure.
+"""Computes when a program's tasks end on a board: they wait for cores, and share the DDR. Pure.
 
-While the cores want more of the DDR than it has, each gets a fair share: a core that wants less gets what it wants, and
-what it leaves goes to the others. A task continues as fast as its bytes come.
+If the cores want more DDR throughput than available, each gets a fair share: a core that wants less gets all of it, and
+the rest goes to the others. A task runs as fast as its bytes arrive.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """A task, in modelled microseconds.
+    """A task, in modeled microseconds.
 
     Attributes:
         kind: Index of the cores that may run it.
-        before_us: From its submission until a core may take it.
-        work_us: On a core, alone on the DDR.
-        after_us: From the core's end until its program knows.
-        bytes_per_us: What it moves while it works.
-        submitted_ns: When it was submitted here: it waits on the board for what had ended here before.
+        before_us: Time from submission until a core may take it.
+        work_us: Time on a core with exclusive use of the DDR.
+        after_us: Time from the core's end until its program notices.
+        bytes_per_us: Throughput while it works.
+        submitted_ns: When it was submitted here; on the board it waits for tasks that had ended here before.
         ended_ns: When it ended here.
     """
 
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class _Run:
-    """A job on a core: the work that is left."""
+    """A job on a core: the remaining work."""
 
     __slots__ = ("job", "left_us", "number", "rate")
 
@@ -45,19 +45,19 @@ class _Run:
 
 
 def makespan(jobs: Sequence[Job], cores: Sequence[int], bytes_per_us: float) -> float:
-    """The time from the first submission to the last end.
+    """Return the time from the first submission to the last end.
 
     Args:
         jobs: The tasks, in any order.
-        cores: How many cores there are of each kind, one at least of those that a job names.
-        bytes_per_us: Of the DDR.
+        cores: Number of cores of each kind, at least one for kinds that jobs use.
+        bytes_per_us: Throughput of the DDR.
     """
     ordered = sorted(jobs, key=lambda one: one.submitted_ns)
-    ended_at = [max(one.ended_ns, one.submitted_ns + 1) for one in ordered]  # so that none waits for itself
+    ended_at = [max(one.ended_ns, one.submitted_ns + 1) for one in ordered]  # so that no task waits for itself
     by_end = sorted(range(len(ordered)), key=ended_at.__getitem__)
     ends_ns = [ended_at[at] for at in by_end]
     has_ended = [False] * len(ordered)
-    events: list[tuple[float, int, int]] = []  # when, 0 for an arrival at the cores or 1 for an end, number
+    events: list[tuple[float, int, int]] = []  # time, 0 for an arrival at the cores or 1 for an end, number
     waiting: list[deque[int]] = [deque() for _ in cores]
     free, running = list(cores), list[_Run]()
     now, next_one, ended = 0.0, 0, 0
@@ -94,7 +94,7 @@ def makespan(jobs: Sequence[Job], cores: Sequence[int], bytes_per_us: float) -> 
 
 
 def shares(wanted: Sequence[float], capacity: float) -> list[float]:
-    """The part of what each wants that it gets of a capacity, fairly shared: 1 where there is enough."""
+    """Return the fraction of each demand met by a fairly shared capacity: 1 if there is enough."""
     if sum(wanted) <= capacity:
         return [1.0] * len(wanted)
     found, left = [1.0] * len(wanted), capacity

@@ -1,4 +1,4 @@
-"""The work of a task in the terms of a DSP core: what is counted, and what it costs by a profile. Pure."""
+"""The work of a task on a DSP core: what is counted, and its cost under a profile. Pure."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ MILLI: Final = 1000
 
 
 class Work(NamedTuple):
-    """What a task has charged, in the order of the record in the task table (``SLOT_WORK``)."""
+    """A task's charges, in the order of the task table's record (``SLOT_WORK``)."""
 
-    bundles: int = 0  # VLIW instructions of vector code, each slot filled
+    bundles: int = 0  # VLIW instructions of vector code, with all slots filled
     gathers: int = 0
     divides: int = 0
     scalars: int = 0
-    ddr_loads: int = 0  # accesses of a vector straight to DDR
+    ddr_loads: int = 0  # vector accesses directly to DDR
     descriptors: int = 0
-    rows: int = 0  # of 2-D copies, after each one's first
+    rows: int = 0  # rows of 2-D copies, after each one's first
     dma_bytes: int = 0
     prints: int = 0
     printed_bytes: int = 0
     mapped_bytes: int = 0
-    dma_cycles: int = 0  # for which the iDMA engine was busy
-    wait_cycles: int = 0  # for which the core waited for it
+    dma_cycles: int = 0  # cycles in which the iDMA engine was busy
+    wait_cycles: int = 0  # cycles in which the core waited for it
 
     @property
     def has_arithmetic(self) -> bool:
-        """Whether the op charged what it computes."""
+        """Whether the op charged its computation."""
         return bool(self.bundles or self.gathers or self.divides or self.scalars)
 
 
@@ -43,7 +43,7 @@ NO_WORK: Final = Work()
 
 
 class Operations(NamedTuple):
-    """Operations on a vector, by the slot of the instruction that they take; scalar ones beside them."""
+    """Operations on a vector, by instruction slot, plus scalar ones."""
 
     load: int = 0
     store: int = 0
@@ -58,11 +58,11 @@ class Operations(NamedTuple):
     scalar: int = 0
 
     def plus(self, other: Operations) -> Operations:
-        """Both, on each vector."""
+        """Both, for each vector."""
         return Operations(*map(int.__add__, self, other))
 
     def of(self, profile: Profile) -> LoopCost:
-        """What each vector of a loop with these operations costs."""
+        """Return the cost of each vector in a loop with these operations."""
         slots = profile.whole
         *_, gather, divide, move, scalar = self
         needs = (
@@ -86,7 +86,7 @@ class Operations(NamedTuple):
 
 
 class LoopCost(NamedTuple):
-    """Cost of a vector in a loop: cycles and VLIW instructions, both in thousandths, and the operations beside them."""
+    """Cost of a vector in a loop: cycles and VLIW instructions, both in thousandths, plus other operations."""
 
     cycles_milli: int
     bundles_milli: int
@@ -96,17 +96,18 @@ class LoopCost(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Modelled cycles of a task: those of the core, which add up to ``cycles``, and those of the iDMA engine beside it.
+    """Modeled cycles of a task: the core's, which add up to ``cycles``, and the iDMA engine's in parallel.
 
     Attributes:
-        cycles: What the task takes on its core.
+        cycles: Total cycles on its core.
         vector: Vector instructions.
-        scalar: Scalar instructions, printf, issue of copies.
-        ddr: Stalls for accesses straight to DDR.
+        scalar: Scalar instructions, printf, issuing copies.
+        ddr: Stalls for direct DDR accesses.
         wait: Waits for copies.
         dma: The engine's own time.
-        overlap: Of that, while the core computed.
-        is_estimated: Whether the op charged nothing, so that vector and ddr are a guess from what it reads and writes.
+        overlap: Part of that while the core computed.
+        is_estimated: Whether the op charged nothing, so that vector and ddr are estimated from what it reads and
+            writes.
     """
 
     cycles: int
@@ -120,17 +121,17 @@ class Cost(NamedTuple):
 
 
 def task_cost(charged: int, work: Work, block_bytes: int, profile: Profile, *, is_done: bool) -> Cost:
-    """The cost of a task that has ended.
+    """Return the cost of a finished task.
 
-    An op that ends well and charges no arithmetic is estimated: each byte of its blocks and mappings that iDMA did not
-    move is an access to DDR, and all bytes go through the vector unit once.
+    A successful op that charges no arithmetic is estimated: each byte of its blocks and mappings not moved by iDMA
+    counts as a DDR access, and all bytes pass through the vector unit once.
 
     Args:
-        charged: Cycles that it charged.
-        work: What it charged.
-        block_bytes: Bytes of its input and its output block.
-        profile: Of the board.
-        is_done: Whether it has ended well.
+        charged: The cycles it charged.
+        work: Its charges.
+        block_bytes: Bytes of its input and output blocks.
+        profile: The board's profile.
+        is_done: Whether it succeeded.
     """
     cycles = profile.whole
     scalar = (

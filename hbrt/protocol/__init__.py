@@ -1,1 +1,1 @@
-"""The messages between processes, as bytes: schemas and codecs. Pure functions."""
+"""Messages between processes as bytes: schemas and codecs. Pure functions."""

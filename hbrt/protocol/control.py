@@ -3,9 +3,9 @@
 Rules
     A request is one msgpack map ``{v, id, verb, args}``; a reply is ``{v, id, status, text, data}``.
     Every request gets one reply with its id. Over a lease's connection they have a ``HEAD``. A frame has at most
-    MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot make the other side hold more than it chose to.
-    Nothing is ever evaluated or unpickled.
-    ``MalformedMessageError``: the peer broke the protocol. ``ValueError``: our own side would.
+    MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot make the other side hold more than it allows. Nothing
+    is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol. ``ValueError``: our own side
+    would.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ MAX_REQUEST_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_TEXT = 4096
 MAX_SITE = 512
-"""Characters of the ``file:line`` of a call."""
+"""Maximum characters of a call's ``file:line``."""
 MAX_PLACES_TEXT = 16 * 1024
-"""Characters of the JSON that has the places of a finding."""
+"""Maximum characters of the JSON with a finding's places."""
 TOKEN_BYTES = 16
 HEAD = struct.Struct("<QQ")
-"""Before a message over a lease's connection: its size in bytes, and the number of the request."""
+"""Precedes a message over a lease's connection: its size in bytes, and the request's number."""
 PACKET_BYTES = 1 << 16
-"""A longer message over a lease's connection comes in several packets."""
+"""A longer message over a lease's connection is split into packets."""
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 MEMORY_USES = ("reads", "writes", "points to")
-"""What a task does with memory that it shares with another one, by number: READS, WRITES, POINTS."""
+"""What a task does with memory shared with another task, by number: READS, WRITES, POINTS."""
 READS, WRITES, POINTS = range(len(MEMORY_USES))
 
 
 class Int(NamedTuple):
-    """An integer argument and its bounds, both included."""
+    """An integer argument and its inclusive bounds."""
 
     low: int
     high: int
 
     def problem(self, value: object) -> str:
-        """Why the value is not one, or an empty text."""
+        """Return why the value is invalid; empty if valid."""
         if type(value) is not int:
             return f"must be an integer, not {type(value).__name__}"
         return "" if self.low <= value <= self.high else f"is {value}, outside {self.low}..{self.high}"
 
 
 class Text(NamedTuple):
-    """A text argument and its greatest length in characters."""
+    """A text argument and its maximum length in characters."""
 
     most: int = MAX_TEXT
 
     def problem(self, value: object) -> str:
-        """Why the value is not one, or an empty text."""
+        """Return why the value is invalid; empty if valid."""
         if type(value) is not str:
             return f"must be text, not {type(value).__name__}"
         if "\0" in value:
             return "has a NUL"
-        return "" if len(value) <= self.most else f"has {len(value)} characters; at most {self.most} are taken"
+        return "" if len(value) <= self.most else f"has {len(value)} characters; the limit is {self.most}"
 
 
 class Verb(NamedTuple):
-    """What a verb takes; ``leased`` verbs are for attached clients, over their leases' connections."""
+    """Arguments of a verb; ``leased`` verbs are for attached clients, over their leases' connections."""
 
     args: Mapping[str, Int | Text] = MappingProxyType({})
     optional: frozenset[str] = frozenset()
@@ -117,11 +117,11 @@ VERBS: dict[str, Verb] = {
 
 
 class MalformedMessageError(ValueError):
-    """The peer sent bytes that are not a message of this protocol; says what is wrong and in which field."""
+    """The peer sent bytes that are not a message of this protocol; says what is wrong, and in which field."""
 
 
 class ControlRequest(NamedTuple):
-    """A request: what to do."""
+    """A request."""
 
     id: int
     verb: str
@@ -129,7 +129,7 @@ class ControlRequest(NamedTuple):
 
 
 class ControlReply(NamedTuple):
-    """A reply: status 0 and data, or a status and the sentence for it."""
+    """A reply: status 0 and data, or a status and its message."""
 
     id: int
     status: int
@@ -138,10 +138,10 @@ class ControlReply(NamedTuple):
 
 
 def encode_request(request: ControlRequest) -> bytes:
-    """Bytes of a request.
+    """Encode a request.
 
     Raises:
-        ValueError: the request breaks the schema (a mistake of this side).
+        ValueError: the request violates the schema (a bug on this side).
     """
     body = {"v": VERSION, "id": request.id, "verb": request.verb, "args": dict(request.args)}
     raw: bytes = msgpack.packb(body)
@@ -150,20 +150,20 @@ def encode_request(request: ControlRequest) -> bytes:
 
 
 def encode_reply(reply: ControlReply) -> bytes:
-    """Bytes of a reply.
+    """Encode a reply.
 
     Raises:
-        ValueError: it would pass MAX_REPLY_BYTES.
+        ValueError: it would exceed MAX_REPLY_BYTES.
     """
     body = {"v": VERSION, "id": reply.id, "status": reply.status, "text": reply.text, "data": reply.data}
     raw: bytes = msgpack.packb(body)
     if len(raw) > MAX_REPLY_BYTES:
-        raise ValueError(f"A reply of {len(raw)} bytes passes the limit of {MAX_REPLY_BYTES}; ask for less.")
+        raise ValueError(f"A reply of {len(raw)} bytes exceeds the limit of {MAX_REPLY_BYTES}; request less.")
     return raw
 
 
 def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
-    """One msgpack map with text keys and nothing after it.
+    """Decode one msgpack map with text keys and nothing after it.
 
     Raises:
         MalformedMessageError: anything else, including a frame over the limit.
@@ -178,7 +178,7 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
         why = str(error)[:200] or type(error).__name__
         raise MalformedMessageError(f"The frame is not msgpack: {why}.") from None
     if not isinstance(body, dict):
-        raise MalformedMessageError(f"The frame holds a {type(body).__name__}, not a map.")
+        raise MalformedMessageError(f"The frame contains a {type(body).__name__}, not a map.")
     if body.get("v") != VERSION or type(body.get("v")) is not int:
         raise MalformedMessageError(
             f"The frame has protocol version {repr(body.get('v'))[:40]}; this side speaks {VERSION}. "
@@ -188,12 +188,12 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
 
 
 def _map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A map whose keys differ: two readers of one message may take different ones of two that are the same."""
+    """Build a map without duplicate keys: two readers of a message may choose different ones of two equal keys."""
     made = dict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in made if keys.count(key) > 1)
-        raise MalformedMessageError(f"The frame has the key {twice!r:.64} more than once in one map.")
+        raise MalformedMessageError(f"The frame has the key {twice!r:.64} more than once in a map.")
     return made
 
 
@@ -205,7 +205,7 @@ def _take(body: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def decode_request(raw: bytes) -> ControlRequest:
-    """Request from bytes.
+    """Decode a request.
 
     Raises:
         MalformedMessageError: not a request of this protocol; names the field.
@@ -216,10 +216,10 @@ def decode_request(raw: bytes) -> ControlRequest:
     verb = _take(body, "verb", str)
     spec = VERBS.get(verb)
     if spec is None:
-        raise MalformedMessageError(f"The verb {verb[:64]!r} is not known; known are {', '.join(sorted(VERBS))}.")
+        raise MalformedMessageError(f"Unknown verb {verb[:64]!r}; known: {', '.join(sorted(VERBS))}.")
     number = _take(body, "id", int)
     if not 0 <= number <= _U64:
-        raise MalformedMessageError("The field 'id' is out of bounds.")
+        raise MalformedMessageError("The field 'id' is out of range.")
     args = _take(body, "args", dict)
     _check_args(verb, spec, args)
     return ControlRequest(number, verb, args)
@@ -238,7 +238,7 @@ def _check_args(verb: str, spec: Verb, args: dict[str, Any]) -> None:
 
 
 def decode_reply(raw: bytes) -> ControlReply:
-    """Reply from bytes.
+    """Decode a reply.
 
     Raises:
         MalformedMessageError: not a reply of this protocol.
@@ -248,18 +248,18 @@ def decode_reply(raw: bytes) -> ControlReply:
 
 
 def lease_proof(token: bytes, nonce: str) -> str:
-    """What shows that its sender holds a lease, without showing the lease's token: 64 hexadecimal digits.
+    """Return proof that the sender holds a lease, without revealing its token: 64 hexadecimal digits.
 
     Args:
         token: The lease's token.
-        nonce: Text that the sender chose for this once.
+        nonce: Text chosen by the sender, used once.
     """
-    import hmac  # loads what a start need not wait for
+    import hmac  # imported here so that a start need not wait for it
 
     return hmac.digest(token, nonce.encode(), "sha256").hex()
 
 
 def pack(**fields: Any) -> bytes:
-    """Bytes of a message of the attach handshake or between daemon and core: a map with the version."""
+    """Encode a message of the attach handshake or between daemon and core: a map with the version."""
     raw: bytes = msgpack.packb({"v": VERSION, **fields})
     return raw

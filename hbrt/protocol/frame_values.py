@@ -1,7 +1,7 @@
-"""The values that a thread's present code uses: the lock that it acquires or holds, the places that its loop reads.
+"""Values used by a thread's current code: the lock that it acquires or holds, the places that its loop reads.
 
-They come from the bytecode and from existing variables; no code of the program is run. Values that need a call are left
-out. A diagnosis that uses this must not fail by it, whatever the bytecode is.
+They come from the bytecode and existing variables; no program code is run. Values that need a call are skipped. A
+diagnosis that uses this must not fail because of it, whatever the bytecode.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ _NAMED = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAM
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _LOCKS = (LockType, RLock)
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function, whose dict is a copy
-_TAKE_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # a function that uses one has the dict itself
-_KEEPS_VALUES = sys.version_info < (3, 13)  # there a frame keeps the dict of its local variables
+_TAKE_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # a function that uses one sees the dict itself
+_KEEPS_VALUES = sys.version_info < (3, 13)  # where a frame keeps the dict of its local variables
 Code: TypeAlias = list[dis.Instruction]
 Names: TypeAlias = Mapping[str, Any]
 
 
 class Named(NamedTuple):
-    """An object that code uses, and how it is written there, such as ``self.flag``."""
+    """An object used by code, and its expression there, such as ``self.flag``."""
 
     value: Any
     text: str
 
 
 class Read(NamedTuple):
-    """A read of a part of an object: by an index, a slice, or the name of an attribute."""
+    """A read of part of an object: by an index, a slice, or an attribute name."""
 
     of: Named
     part: Any
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """The local variables of a frame, without a trace left in it; empty for a function that looks at them itself."""
+    """Return a frame's local variables without leaving a trace; empty for a function that inspects them itself."""
     code = frame.f_code
     if not _TAKE_LOCALS.isdisjoint(code.co_names):
         return {}
     found = frame.f_locals
     names = dict(found)
     if _KEEPS_VALUES and code.co_flags & _OPTIMIZED:
-        found.clear()  # it would keep what the program deletes
+        found.clear()  # it would keep objects that the program deletes
     return names
 
 
 def acquired(frame: FrameType) -> Named | None:
-    """The lock that a thread acquires at its frame's instruction: ``with lock:`` or ``lock.acquire(...)``."""
+    """Return the lock being acquired at a frame's instruction: ``with lock:`` or ``lock.acquire(...)``."""
     code, names = _instructions(frame.f_code), _names(frame)
     at = next((at for at, one in enumerate(code) if one.offset == frame.f_lasti), -1)
     if at > 0 and code[at].opname == "BEFORE_WITH":
@@ -67,7 +67,7 @@ def acquired(frame: FrameType) -> Named | None:
 
 
 def held(frame: FrameType) -> Iterator[tuple[Named, int]]:
-    """The locks in whose ``with`` block a frame stands, and the line of the statement."""
+    """Yield the locks in whose ``with`` block a frame is, and the line of the statement."""
     code, names = _instructions(frame.f_code), _names(frame)
     for at, one in enumerate(code):
         if one.opname == "BEFORE_WITH" and one.offset < frame.f_lasti < _end_of_with(frame.f_code, code, at):
@@ -77,7 +77,7 @@ def held(frame: FrameType) -> Iterator[tuple[Named, int]]:
 
 
 def read_in_loop(frame: FrameType) -> Iterator[Read]:
-    """The reads in the innermost loop that a frame stands in, by an index or name that the variables tell."""
+    """Return the reads in a frame's innermost loop, by an index or name found in the variables."""
     code, names = _instructions(frame.f_code), _names(frame)
     jumps = [
         one
@@ -111,7 +111,7 @@ def _names(frame: FrameType) -> Names:
 
 
 def _written(names: Names, code: Code, at: int) -> Named | None:
-    """The object that a variable, and attributes of it, put on the stack up to an instruction."""
+    """Return the object that a variable and its attributes push on the stack up to an instruction."""
     path: list[str] = []
     while at >= 0 and code[at].opname in _ATTRIBUTE:
         path.insert(0, code[at].argval)
@@ -121,7 +121,7 @@ def _written(names: Names, code: Code, at: int) -> Named | None:
     name = code[at].argval[-1] if isinstance(code[at].argval, tuple) else code[at].argval
     value = names.get(name, _NOTHING)
     for attribute in path:
-        # By the dictionary alone: a property, or a __getattr__, would run code of the program.
+        # Only through the dictionary: a property or a __getattr__ would run program code.
         try:
             value = object.__getattribute__(value, "__dict__").get(attribute, _NOTHING)
         except AttributeError:
@@ -130,7 +130,7 @@ def _written(names: Names, code: Code, at: int) -> Named | None:
 
 
 def _index(names: Names, code: Code, at: int) -> tuple[Any, int]:
-    """The index that stands on the stack after an instruction, and the instruction before those that put it there."""
+    """Return the index on the stack after an instruction, and the instruction before those that pushed it."""
     one = code[at]
     if one.opname in {"LOAD_CONST", "LOAD_SMALL_INT"}:
         return one.argval, at - 1
@@ -149,7 +149,7 @@ def _lock(found: Named | None) -> Named | None:
 
 
 def _end_of_with(code: CodeType, instructions: Code, at: int) -> int:
-    """Where the block of a ``with`` ends: after the last instruction that its handler covers."""
+    """Return where a ``with`` block ends: after the last instruction covered by its handler."""
     if at + 1 >= len(instructions):
         return 0
     covers: list[Any] = getattr(dis.Bytecode(code), "exception_entries", [])

@@ -1,4 +1,4 @@
-"""Frames of the two protocols that programs and relays speak: lists of a version, a kind and fields. Pure functions.
+"""Frames of the two protocols between programs and relays: lists of a version, a kind and fields. Pure functions.
 
 A frame is one msgpack list ``[version, kind, field, ...]``, bounded in size. Each kind has a fixed list of fields,
 which a receiver checks before it looks at them; nothing is ever evaluated or unpickled.
@@ -15,36 +15,36 @@ from hbrt.protocol.control import Int, MalformedMessageError, Text
 
 
 class Raw(NamedTuple):
-    """A field of bytes and the least and greatest number of them."""
+    """A bytes field with its minimum and maximum length."""
 
     least: int
     most: int
 
     def problem(self, value: object) -> str:
-        """Why the value is not one, or an empty text."""
+        """Return why the value is invalid; empty if valid."""
         if type(value) is not bytes:
             return f"must be bytes, not {type(value).__name__}"
         return "" if self.least <= len(value) <= self.most else f"has {len(value)} bytes, not {self.least}..{self.most}"
 
 
-Says: TypeAlias = dict[int, dict[str, Int | Text | Raw]]  # what a side may say: the fields of each kind, in their order
+Says: TypeAlias = dict[int, dict[str, Int | Text | Raw]]  # what a side may send: the fields of each kind, in order
 
 
 class Message(NamedTuple):
-    """A frame that was checked: its kind, and its fields in the order of the tables."""
+    """A validated frame: its kind, and its fields in the order of the tables."""
 
     kind: int
     fields: list[Any]
 
 
 class Protocol(NamedTuple):
-    """What the frames of a protocol have in common.
+    """Common properties of a protocol's frames.
 
     Args:
-        name: For sentences.
-        version: What this side speaks.
-        kinds: Names of the kinds.
-        most_bytes: The largest frame.
+        name: Name for messages.
+        version: This side's version.
+        kinds: Enum of the kinds.
+        most_bytes: Maximum frame size.
     """
 
     name: str
@@ -53,16 +53,16 @@ class Protocol(NamedTuple):
     most_bytes: int
 
     def encode(self, kind: int, *fields: Any) -> bytes:
-        """Bytes of a frame. The fields are not checked here: the receiver does that."""
+        """Encode a frame. The receiver checks the fields."""
         raw: bytes = msgpack.packb((self.version, int(kind), *fields))
         return raw
 
     def decode(self, raw: bytes, says: Says) -> Message:
-        """Message from bytes.
+        """Decode a message.
 
         Args:
             raw: One frame.
-            says: What the sender may say.
+            says: What the sender may send.
 
         Raises:
             MalformedMessageError: not a frame of this protocol, or not one that this sender may send; names the field.
@@ -84,9 +84,9 @@ class Protocol(NamedTuple):
             )
         spec = says.get(kind) if type(kind) is int else None
         if spec is None:
-            raise MalformedMessageError(f"The kind {kind!r:.40} is not one that this sender may send.")
+            raise MalformedMessageError(f"This sender may not send the kind {kind!r:.40}.")
         if len(fields) != len(spec):
-            raise MalformedMessageError(f"{self.kinds(kind).name} has {len(spec)} fields; {len(fields)} came.")
+            raise MalformedMessageError(f"{self.kinds(kind).name} must have {len(spec)} fields, not {len(fields)}.")
         for value, (name, field) in zip(fields, spec.items(), strict=True):
             if problem := field.problem(value):
                 raise MalformedMessageError(f"The field {name!r} of {self.kinds(kind).name} {problem}.")

@@ -1,8 +1,8 @@
-"""What an ARM process and a relay say to each other: schema, codec, version. Pure functions; sockets live elsewhere.
+"""Messages between an ARM process and a relay: schema, codec, version. Pure functions; sockets are elsewhere.
 
 Rules
     A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
-    of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
+    of fields, which a receiver checks before reading them; each side accepts only the other side's kinds.
     A task descriptor is the 64 bytes of ``hbrt.mailbox.table.REQUEST``, as in the slot that its handle names.
     Nothing is ever evaluated or unpickled.
     The frame of a call, SUBMIT, always has the same length and the same bytes before its field: a receiver that finds
@@ -10,16 +10,16 @@ Rules
     ``MalformedMessageError``: the peer broke the protocol.
 
 Two sockets
-    All talk goes over a ZeroMQ ROUTER, but SUBMIT, which goes to a SOCK_SEQPACKET socket: one message, without the
-    sender's name before it. The sender is known by a ticket, a random number that its WELCOME gave it.
+    Everything goes over a ZeroMQ ROUTER except SUBMIT, which goes to a SOCK_SEQPACKET socket: one message, without the
+    sender's name. The sender is identified by a ticket, a random number from its WELCOME.
 
 Talk
-    HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.
-    SUBMIT has no answer: the relay makes the task's slot READY, and the core that ends the task rings its owner. A
-    task that the relay refuses ends in its slot too, and END tells the owner to look, since a relay has no doorbell of
-    it. A SUBMIT whose slot holds something else by now was taken back, and means nothing. PING is answered by PONG.
-    BYE has no answer. GONE says that the relay ends, and why. REFUSED without a HELLO: the relay does not serve this
-    process, or not what it said.
+    HELLO identifies the sender (a client of the board, by a proof of its lease); the answer is WELCOME or REFUSED.
+    SUBMIT has no answer: the relay makes the task's slot READY, and the core that ends the task rings its owner. A task
+    refused by the relay also ends in its slot, and END tells the owner to look, since a relay does not have its
+    doorbell. A SUBMIT whose slot now holds something else was withdrawn and is ignored. PING is answered by PONG. BYE
+    has no answer. GONE says that the relay is ending, and why. REFUSED without a HELLO: the relay does not serve this
+    process, or not what it sent.
 """
 
 from __future__ import annotations
@@ -78,4 +78,4 @@ encode, decode = _PROTOCOL.encode, _PROTOCOL.decode
 SUBMIT_HEAD = encode(RelayFrame.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
 # A whole SUBMIT: SUBMIT_HEAD, ticket, handle, then REQUEST.
 SUBMIT = struct.Struct(f"<{len(SUBMIT_HEAD)}s" + TASK_REQUEST.format.removeprefix("<"))
-REQUEST_AT = SUBMIT.size - REQUEST.size  # where its descriptor begins
+REQUEST_AT = SUBMIT.size - REQUEST.size  # offset of its descriptor

@@ -1,27 +1,25 @@
-"""What an ARM process and the relay of a board on another machine say to each other: schema, codec. Pure functions.
+"""Messages between an ARM process and the relay of a board on another machine: schema, codec. Pure functions.
 
 Rules
     A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
-    of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
+    of fields, which a receiver checks before reading them; each side accepts only the other side's kinds.
     Nothing is evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol; its connection closes.
 
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.protocol.control``), PULL and CHECK
     are answered by one REPLY with their id, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
-    LOOK, LOG and TRACE take the place of HELLO on a connection that looks and does nothing else: each is answered by
-    one REPLY, whose number the next one shows (0 the first). TRACE asks for the names of the files that hold the trace
-    of the board, and then for each part of each file.
-    PUSH and DATA carry changed bytes, up and down, numbered; TAKEN and ACK say up to which number they were taken in. A
-    REPLY of more than SMALL_REPLY_BYTES is numbered among DATA. A sender never has more than WINDOW_BYTES, nor
-    WINDOW_FRAMES, of them without an ACK, so that nobody holds more. PUSH counts from 1; the numbers of DATA and REPLY
-    grow by steps that nobody can guess, so that an ACK shows that its frame was read.
-    SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
-    was taken in before they were made: see ``hbrt.remote.shadow.merge``.
-    LEASE takes the place of HELLO on a connection to a farm. PLACE says which place in the queue the program has, anew
-    when that changes and every PLACE_SECONDS; GRANTED at which port of the farm's host the relay of its board listens.
-    The connection is the lease: the board is taken back when it ends, and GONE says why the farm ends it. QUEUE asks a
-    farm for its boards and its queue, and is answered by one REPLY.
-    BEAT comes every BEAT_SECONDS. GONE says that the relay ends the session, and why; BYE that the program does.
+    LOOK, LOG and TRACE replace HELLO on a read-only connection: each is answered by one REPLY, whose number the next
+    request repeats (0 for the first). TRACE asks for the names of the board's trace files, and then for each part of
+    each file. PUSH and DATA carry changed bytes to and from the board, numbered; TAKEN and ACK say up to which number
+    they were processed. A REPLY of more than SMALL_REPLY_BYTES is numbered among DATA. A sender never has more than
+    WINDOW_BYTES or WINDOW_FRAMES of them unacknowledged, which bounds buffers. PUSH counts from 1; the numbers of DATA
+    and REPLY grow by unpredictable steps, so that an ACK proves that its frame was read. SUBMIT comes after the
+    bytes that the task reads, END after those that it wrote. DATA and END name the last PUSH processed before they were
+    created: see ``hbrt.remote.shadow.merge``. LEASE replaces HELLO on a connection to a farm. PLACE gives the program's
+    place in the queue, whenever it changes and every PLACE_SECONDS; GRANTED the port of the farm's host where its
+    board's relay listens. The connection is the lease: the board is reclaimed when it ends, and GONE says why the farm
+    ends it. QUEUE asks a farm for its boards and its queue, answered by one REPLY. BEAT is sent every BEAT_SECONDS.
+    GONE says that the relay ends the session, and why; BYE that the program does.
 """
 
 from __future__ import annotations
@@ -39,14 +37,14 @@ VERSION = 3
 MAX_REPLY_BYTES = 1 << 20
 SMALL_REPLY_BYTES = 1024  # need no ACK
 MAX_LOG_BYTES = MAX_REPLY_BYTES - 8192
-TRACE_BYTES = 1 << 19  # of a file of a trace, before they are compressed
-CHUNK_BYTES = 1 << 20  # the most that one Change (hbrt.remote.shadow) covers
+TRACE_BYTES = 1 << 19  # of a trace file, before compression
+CHUNK_BYTES = 1 << 20  # the maximum that one Change (hbrt.remote.shadow) covers
 MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
 WINDOW_FRAMES = 1024
 BEAT_SECONDS = 1.0
 PLACE_SECONDS = 5.0
-HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # of ZeroMQ, both ways: they need no interpreter to be answered
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # ZeroMQ's, both ways, answered without the interpreter
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 _I32 = Int(-(1 << 31), (1 << 31) - 1)
@@ -59,8 +57,8 @@ TASK_NUMBER = struct.Struct("<Q")
 TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
 TASK_END = struct.Struct(f"<QQ{ANSWER.size}s{WORK.size}s")
 
-# Control requests that a program on another machine may make; the others are for who sits at the board's machine.
-LOOKS = frozenset({"status", "ops", "profile", "mem", "tasks"})  # they change nothing
+# Control requests allowed from programs on other machines; the rest are for users of the board's machine.
+LOOKS = frozenset({"status", "ops", "profile", "mem", "tasks"})  # read-only requests
 FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave", "sram"}
 
 

@@ -1,4 +1,4 @@
-"""Call stacks as text, a line a frame, the innermost first, as faulthandler writes them: of ops, and of what waits."""
+"""Call stacks as text, one line per frame, innermost first, in faulthandler's format: of ops and of waiting threads."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Frame(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A thread of a program that waits.
+    """A waiting thread of a program.
 
     Attributes:
-        slot: Of the task, -1 for an unknown one.
-        stack: Of the thread, the innermost frame first.
-        lock: For a thread that waits for a lock of its program: a clause on the lock and its holder; ``slot`` is what
-            the holder waits for, -1 when that is not known or none, less for threads that wait for each other, the same
-            number for those of one circle, in its order. Empty for a thread that waits for the board.
+        slot: Slot of the task, -1 if unknown.
+        stack: The thread's stack, innermost frame first.
+        lock: For a thread that waits for a program lock: a clause on the lock and its holder; ``slot`` is what the
+            holder waits for, -1 if unknown or none, and below -1 for threads that wait for each other, the same number
+            for those of one cycle, in its order. Empty for a thread that waits for the board.
     """
 
     slot: int
@@ -46,13 +46,13 @@ class Wait(NamedTuple):
 
 
 def frames_of(text: str) -> tuple[Frame, ...]:
-    """The frames in a text; lines that are none are left out."""
+    """Parse the frames in a text, skipping other lines."""
     found = (_FRAME.match(line) for line in text.splitlines())
     return tuple(Frame(match[1], int(match[2]), match[3]) for match in found if match)
 
 
 def text_of(waits: Iterable[Wait], most: int) -> str:
-    """Waits as text of at most so many characters: outer frames are left out, then whole waits."""
+    """Format waits within a character limit: drops outer frames first, then whole waits."""
     lines: list[str] = []
     for slot, stack, lock in waits:
         for line in (f"Waits for slot {slot}{lock and f' by way of {lock}'}", *map(str, stack)):
@@ -63,7 +63,7 @@ def text_of(waits: Iterable[Wait], most: int) -> str:
 
 
 def waits_of(text: str) -> tuple[Wait, ...]:
-    """Waits from their text; what is none is left out."""
+    """Parse waits from text, skipping anything else."""
     waits: list[tuple[int, str, list[str]]] = []
     for line in text.splitlines():
         if (match := _WAIT.match(line)) is not None:

@@ -1,12 +1,12 @@
 """Arithmetic on matrices of asymmetric uint8: products and sums in int32, and back to uint8. Pure.
 
 A real number r is stored as q with r = scale * (q - zero_point). Products and sums of stored numbers are int32 with a
-scale and no zero point; ``requantize`` makes uint8 of them by a multiplier and a shift. Each number in brackets is an
-equation of the account.
+scale and no zero point; ``requantize`` converts them to uint8 with a multiplier and a shift. Numbers in brackets are
+equations of the account.
 
 Source: Youdao's account of speech recognition on a DSP, 4.2.1, https://segmentfault.com/a/1190000039169471
-Emulator: the account has no rounding: R(x) is floor(x + 0.5), and the division by L adds L / 2 first; ``Division`` has
-the others. The range of a matrix includes 0, so that its zero point is a uint8. Scales are float64.
+Emulator: the account does not define rounding: R(x) is floor(x + 0.5), and the division by L adds L / 2 first;
+``Division`` has alternatives. The range of a matrix includes 0, so that its zero point is a uint8. Scales are float64.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from hbrt.quantize import numbers as rules
 
 LEVELS: Final = 255
 MAX_TERMS: Final = 33_025
-"""Products of two uint8 that an int32 can add up, whatever they are."""
+"""Number of uint8 products whose sum always fits an int32."""
 MIN_L: Final = 1 << 8
 MAX_L: Final = 1 << 16
 THREADS: Final = 4
-"""Hardware threads of the DSP: each takes a part of the columns."""
+"""Hardware threads of the DSP: each handles part of the columns."""
 BLOCK_ROWS: Final = 4
 BLOCK_COLUMNS: Final = 32
-"""A block of sums is 4 x 32."""
+"""Block of sums: 4 x 32."""
 BLOCK_TERMS: Final = 4
-"""Products that one instruction adds to each of 32 sums."""
+"""Products added by one instruction to each of 32 sums."""
 COLUMNS: Final = THREADS * BLOCK_COLUMNS
-"""Sizes of a model are multiples of it, so that each thread has whole blocks."""
+"""Model sizes are multiples of this, so that each thread has whole blocks."""
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -41,8 +41,8 @@ Ints = NDArray[np.int32]
 class Division(StrEnum):
     """How an int32 is divided by L, a power of two."""
 
-    TRUNCATE = "truncate"  # toward 0, as C's division
-    FLOOR = "floor"  # as an arithmetic shift
+    TRUNCATE = "truncate"  # toward 0, like C's division
+    FLOOR = "floor"  # like an arithmetic shift
     NEAREST = "nearest"  # L / 2 is added before the shift
 
 
@@ -54,7 +54,7 @@ class Matrix(NamedTuple):
     zero_point: int
 
     def real(self) -> NDArray[np.float32]:
-        """What the numbers stand for [2], float32."""
+        """Return the real numbers [2], float32."""
         return rules.dequantize(self.values, np.array(self.scale, np.float32), np.array(self.zero_point, np.int32))
 
 
@@ -65,12 +65,12 @@ class Sums(NamedTuple):
     scale: float
 
     def real(self) -> NDArray[np.float64]:
-        """What the numbers stand for, float64."""
+        """Return the real numbers, float64."""
         return self.values.astype(np.float64) * self.scale
 
 
 def parameters(low: float, high: float) -> tuple[float, int]:
-    """Scale and zero point of numbers from ``low`` to ``high`` [3, 4]; 1 and 0 when all are 0.
+    """Return scale and zero point for numbers from ``low`` to ``high`` [3, 4]; 1 and 0 if all are 0.
 
     The range is widened to include 0.
     """
@@ -82,20 +82,20 @@ def parameters(low: float, high: float) -> tuple[float, int]:
 
 
 def quantize(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Matrix:
-    """Real numbers as uint8 [1].
+    """Quantize real numbers to uint8 [1].
 
     Args:
-        values: Of any shape; finite.
-        bounds: Least and greatest number; None takes those of ``values``. Numbers beyond them take the limits.
+        values: Finite numbers of any shape.
+        bounds: Minimum and maximum; None for those of ``values``. Numbers outside are clamped.
 
     Raises:
-        ValueError: a number is infinite or NaN, or there is none.
+        ValueError: a number is infinite or NaN, or there are no numbers.
     """
     real = np.atleast_1d(np.asarray(values, np.float32))
     if not real.size:
-        raise ValueError("No values, so no range to quantize by: at least one is needed.")
+        raise ValueError("No values, so no range for quantization: at least one is needed.")
     if not np.isfinite(real).all():
-        raise ValueError("The values have an infinity or a NaN, which no scale covers; take it out first.")
+        raise ValueError("The values contain an infinity or NaN, which no scale covers; remove it first.")
     scale, zero = parameters(*(bounds or (real.min(), real.max())))
     stored = rules.quantize(
         real, np.array(scale, np.float32), np.array(zero, np.int32), np.dtype(np.uint8), half_away=True
@@ -104,17 +104,17 @@ def quantize(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Ma
 
 
 def matmul(a: Matrix, b: Matrix) -> Sums:
-    """Product of (n, k) and (k, m): the sum over k of (qa - Za)(qb - Zb) [5, 6], plainly.
+    """Compute the product of (n, k) and (k, m) directly: the sum over k of (qa - Za)(qb - Zb) [5, 6].
 
     Raises:
-        ValueError: shapes that do not fit, or more terms than MAX_TERMS.
+        ValueError: shapes do not match, or more terms than MAX_TERMS.
     """
     _check_product(a, b)
     return Sums(_centered(a) @ _centered(b), a.scale * b.scale)
 
 
 def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
-    """The same as a DSP has it: parts of the columns for each thread, blocks of 4 x 32 sums, four terms at a time.
+    """Compute the same like a DSP: columns divided among threads, blocks of 4 x 32 sums, four terms at a time.
 
     No zero point is subtracted inside: sum(qa qb) - Zb sum(qa) - Za sum(qb) + k Za Zb.
 
@@ -123,7 +123,7 @@ def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
         b: (k, m), k a multiple of 4 and m one of 128.
 
     Raises:
-        ValueError: shapes that do not fit or are no such multiples, or more terms than MAX_TERMS.
+        ValueError: shapes do not match or are not such multiples, or more terms than MAX_TERMS.
     """
     _check_product(a, b)
     terms, columns = b.values.shape
@@ -151,13 +151,13 @@ def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
 
 
 def add(a: Matrix, b: Matrix, denominator: int = MAX_L) -> Sums:
-    """Sum of two matrices whose shapes broadcast [9, 10].
+    """Add two matrices whose shapes broadcast [9, 10].
 
-    Of S1 >= S2: L1 (q1 - Z1) + L (q2 - Z2) at the scale S2 / L, with L1 = trunc(L S1 / S2).
+    For S1 >= S2: L1 (q1 - Z1) + L (q2 - Z2) at scale S2 / L, with L1 = trunc(L S1 / S2).
 
     Raises:
-        ValueError: ``denominator`` is no power of two from 2^8 to 2^16; the scales are so far apart that a sum may
-            leave int32.
+        ValueError: ``denominator`` is not a power of two from 2^8 to 2^16, or the scales are so far apart that a sum
+            may overflow int32.
     """
     check_denominator(denominator)
     if b.scale > a.scale:
@@ -166,18 +166,18 @@ def add(a: Matrix, b: Matrix, denominator: int = MAX_L) -> Sums:
     if LEVELS * (multiplier + denominator) >= 1 << 31:
         raise ValueError(
             f"The scales {a.scale:g} and {b.scale:g} are {a.scale / b.scale:.0f} times apart: with L = {denominator} "
-            "a sum may leave int32. Take a smaller L, or requantize the smaller one."
+            "a sum may overflow int32. Use a smaller L, or requantize the smaller one."
         )
     return Sums(np.int32(multiplier) * _centered(a) + np.int32(denominator) * _centered(b), b.scale / denominator)
 
 
 def multiply(a: Matrix, b: Matrix) -> Sums:
-    """Product of the elements of two matrices whose shapes broadcast [11]."""
+    """Multiply the elements of two matrices whose shapes broadcast [11]."""
     return Sums(_centered(a) * _centered(b), a.scale * b.scale)
 
 
 def scaled(factor: float, a: Matrix) -> Matrix:
-    """A number times a matrix [12]: the stored numbers stay, the scale changes.
+    """Multiply a matrix by a number [12]: the scale changes, the stored numbers do not.
 
     A negative factor mirrors the stored numbers, which is exact; 0 gives zeros at the scale 1.
     """
@@ -189,12 +189,12 @@ def scaled(factor: float, a: Matrix) -> Matrix:
 
 
 def relu(a: Matrix) -> Matrix:
-    """The larger of each number and 0: no stored number is below the zero point."""
+    """Return the maximum of each number and 0: no stored number is below the zero point."""
     return a._replace(values=np.maximum(a.values, np.uint8(a.zero_point)))
 
 
 def multiplier_of(low: int, high: int, denominator: int) -> int:
-    """L1 of numbers from ``low`` to ``high`` [8], trunc(s32 / S3 L); the scales cancel: 255 L / (high - low)."""
+    """Return L1 for numbers from ``low`` to ``high`` [8], trunc(s32 / S3 L); scales cancel: 255 L / (high - low)."""
     low, high = min(int(low), 0), max(int(high), 0)
     return LEVELS * denominator // (high - low) if high > low else denominator
 
@@ -206,18 +206,17 @@ def requantize(
     *,
     is_exact: bool = False,
 ) -> Matrix:
-    """int32 to uint8, by the range of the numbers that are there [7, 8]: q3 = L1 q / L + Z3.
+    """Convert int32 to uint8, using the range of the actual numbers [7, 8]: q3 = L1 q / L + Z3.
 
     Args:
-        sums: Of any shape.
-        denominator: L, a power of two from 2^8 to 2^16. The scale of the result is off by up to 1 part in L1 + 1, as L1
-            is cut.
+        sums: Sums of any shape.
+        denominator: L, a power of two from 2^8 to 2^16. The result's scale is off by up to 1 part in L1 + 1, since L1
+            is truncated.
         division: How L1 q is divided by L.
-        is_exact: The scale of the result follows the L1 that was cut, s32 L / L1, which takes that error away. The
-            account does not have it.
+        is_exact: The result's scale follows the truncated L1, s32 L / L1, which removes that error. Not in the account.
 
     Raises:
-        ValueError: ``denominator`` is not allowed, or so small for these numbers that L1 is 0.
+        ValueError: ``denominator`` is invalid, or so small for these numbers that L1 is 0.
     """
     check_denominator(denominator)
     low, high = min(int(sums.values.min()), 0), max(int(sums.values.max()), 0)
@@ -226,8 +225,8 @@ def requantize(
     multiplier = multiplier_of(low, high, denominator)
     if not multiplier:
         raise ValueError(
-            f"The numbers are from {low} to {high}: with L = {denominator} their multiplier, 255 L / {high - low}, is "
-            "cut to 0, and all would be lost. Take a larger L."
+            f"The numbers span {low} to {high}: with L = {denominator} their multiplier, 255 L / {high - low}, is "
+            "truncated to 0, and all would be lost. Use a larger L."
         )
     span = high - low
     zero = (2 * LEVELS * -low + span) // (2 * span)  # floor(-min / S3 + 0.5)
@@ -248,7 +247,7 @@ def check_denominator(denominator: int) -> None:
         ValueError: it is invalid.
     """
     if not MIN_L <= denominator <= MAX_L or denominator & (denominator - 1):
-        raise ValueError(f"L is {denominator}; it is a power of two from {MIN_L} to {MAX_L}.")
+        raise ValueError(f"L is {denominator}, but must be a power of two from {MIN_L} to {MAX_L}.")
 
 
 def _centered(a: Matrix) -> Ints:
@@ -257,6 +256,6 @@ def _centered(a: Matrix) -> Ints:
 
 def _check_product(a: Matrix, b: Matrix) -> None:
     if a.values.ndim != 2 or b.values.ndim != 2 or a.values.shape[1] != b.values.shape[0]:
-        raise ValueError(f"Matrices of shapes {a.values.shape} and {b.values.shape} have no product.")
+        raise ValueError(f"Matrices of shapes {a.values.shape} and {b.values.shape} cannot be multiplied.")
     if len(b.values) > MAX_TERMS:
-        raise ValueError(f"A sum of {len(b.values)} products may leave int32; it holds {MAX_TERMS} of them.")
+        raise ValueError(f"A sum of {len(b.values)} products may overflow int32, which holds {MAX_TERMS} of them.")

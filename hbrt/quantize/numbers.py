@@ -1,4 +1,4 @@
-"""Real numbers to stored integers and back, for both sides: ops of the DSP and tensors of models. Pure."""
+"""Convert real numbers to stored integers and back, for both sides: DSP ops and model tensors. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 
 def round_half_away(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """C's round(): ties go away from zero. Adding 0.5 and cutting would be wrong just below a tie."""
+    """Round like C's round(): ties away from zero. Adding 0.5 and truncating would be wrong just below a tie."""
     whole: NDArray[np.float32] = np.trunc(values)
-    away = np.abs(values - whole) >= 0.5  # exact, as the difference of two neighbors is
+    away = np.abs(values - whole) >= 0.5  # exact, like the difference between two neighbors
     whole[away] += np.copysign(np.float32(1), values[away])
     return whole
 
@@ -26,19 +26,19 @@ def quantize(
     half_away: bool = False,
     zero_point_last: bool = False,
 ) -> NDArray[Any]:
-    """clip(nearbyint(x / scale + zero_point)), division and addition in float32, as C does it.
+    """Compute clip(nearbyint(x / scale + zero_point)), with division and addition in float32, as in C.
 
     Args:
         values: float32.
-        scale: Of each value, finite and above 0; broadcast.
-        zero_point: Of each value; broadcast.
+        scale: Scale of each value, finite and above 0; broadcast.
+        zero_point: Zero point of each value; broadcast.
         dtype: Integer type of the result.
-        limits: Least and greatest result, which results beyond them and infinities take; by default those of `dtype`.
-        half_away: Ties go away from zero, as round(), instead of to the even neighbor, as nearbyint().
-        zero_point_last: clip(nearbyint(x / scale) + zero_point), as ONNX has it: with an odd zero point ties differ.
+        limits: Minimum and maximum, to which results and infinities are clamped; by default those of `dtype`.
+        half_away: Round ties away from zero, like round(), instead of to even, like nearbyint().
+        zero_point_last: Use ONNX's clip(nearbyint(x / scale) + zero_point): with an odd zero point, ties differ.
 
     Returns:
-        Array of `dtype`. NaN becomes the zero point, which is the number that stands for 0.
+        Array of `dtype`. NaN becomes the zero point, which represents 0.
 
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType (nearbyint),
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
@@ -52,7 +52,7 @@ def quantize(
             steps += zero_point.astype(np.float32)
         rounded: NDArray[Any] = round_half_away(steps) if half_away else np.rint(steps, out=steps)
     low, high = limits or (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-    if high >= 1 << 24:  # float32 has no 2^31 - 1 to clip to; its numbers are all float64 numbers
+    if high >= 1 << 24:  # float32 cannot represent 2^31 - 1 for clipping; float64 represents all float32 numbers
         rounded = rounded.astype(np.float64)
     if zero_point_last:
         rounded += zero_point.astype(rounded.dtype)
@@ -63,12 +63,12 @@ def quantize(
 
 
 def dequantize(values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDArray[np.int32]) -> NDArray[np.float32]:
-    """(y - zero_point) * scale: the difference as an integer, then float32.
+    """Compute (y - zero_point) * scale: the difference as an integer, then float32.
 
     Args:
         values: Integers.
-        scale: Of each value; broadcast.
-        zero_point: Of each value; broadcast.
+        scale: Scale of each value; broadcast.
+        zero_point: Zero point of each value; broadcast.
 
     Returns:
         float32. The difference is exact below 2^24; int32 tensors may need one rounding, to nearest.
@@ -76,7 +76,7 @@ def dequantize(values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDA
     Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
     """
-    if values.dtype.itemsize <= 2:  # exact in float32, and cheaper than a detour through int64
+    if values.dtype.itemsize <= 2:  # exact in float32, and cheaper than going through int64
         steps = values.astype(np.float32)
         steps -= zero_point.astype(np.float32)
     else:

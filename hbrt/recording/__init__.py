@@ -1,1 +1,1 @@
-"""Recordings: the calls of a program as files, with the memory that each read and wrote."""
+"""Recordings: a program's calls as files, with the memory that each read and wrote."""

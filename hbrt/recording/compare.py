@@ -1,4 +1,4 @@
-"""The first difference of two ranges of memory, byte by byte or as numbers with a tolerance. Pure."""
+"""The first difference between two memory ranges, byte by byte or as numbers with a tolerance. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Difference(NamedTuple):
         element: Its index.
         recorded: Its recorded value.
         replayed: Its value now.
-        differing: How many elements differ.
-        elements: How many there are.
-        largest_error: The largest absolute error of all; NaN where one side alone is no number.
+        differing: Number of differing elements.
+        elements: Total number of elements.
+        largest_error: The largest absolute error; NaN if only one side is NaN.
     """
 
     byte: int
@@ -35,13 +35,13 @@ class Difference(NamedTuple):
 
 
 def difference(recorded: bytes, replayed: bytes, dtype: str = "uint8", tolerance: float = 0.0) -> Difference | None:
-    """How two ranges differ; None when they do not.
+    """Compare two ranges; returns None if they are equal.
 
     Args:
-        recorded: Bytes of the one.
-        replayed: Bytes of the other, as many.
-        dtype: Of TYPES: the elements. A rest that is not a whole element is compared byte by byte.
-        tolerance: The largest absolute error that is none. NaN equals NaN.
+        recorded: The recorded bytes.
+        replayed: The replayed bytes, the same number.
+        dtype: Element type, one of TYPES. An incomplete last element is compared byte by byte.
+        tolerance: The largest absolute error that counts as equal. NaN equals NaN.
     """
     if recorded == replayed:
         return None
@@ -58,7 +58,7 @@ def difference(recorded: bytes, replayed: bytes, dtype: str = "uint8", tolerance
 def _elements(old: NDArray[Any], new: NDArray[Any], tolerance: float) -> Difference | None:
     import numpy as np
 
-    # Integers of 64 bits do not fit a float: their errors are exact as Python's integers.
+    # 64-bit integers do not fit a float: compute their errors as Python integers.
     if old.dtype.itemsize == 8 and old.dtype.kind in "iu":
         old, new = old.astype(object), new.astype(object)
         errors: NDArray[Any] = abs(new - old)
@@ -67,7 +67,7 @@ def _elements(old: NDArray[Any], new: NDArray[Any], tolerance: float) -> Differe
         wide_old, wide_new = old.astype(np.float64), new.astype(np.float64)
         with np.errstate(invalid="ignore"):
             errors = abs(wide_new - wide_old)
-        errors[(wide_old == wide_new) | (np.isnan(wide_old) & np.isnan(wide_new))] = 0.0  # infinities too
+        errors[(wide_old == wide_new) | (np.isnan(wide_old) & np.isnan(wide_new))] = 0.0  # including infinities
         differs = ~(errors <= tolerance)
     where = np.flatnonzero(differs)
     if not where.size:
@@ -85,5 +85,5 @@ def _elements(old: NDArray[Any], new: NDArray[Any], tolerance: float) -> Differe
 
 
 def _number(value: object) -> float:
-    """As Python's int or float."""
+    """Convert to Python's int or float."""
     return value.item() if hasattr(value, "item") else value  # type: ignore[return-value]

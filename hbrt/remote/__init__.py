@@ -1,1 +1,1 @@
-"""The way to a board on another machine: connection, keys, and memory that both sides hold."""
+"""Access to a board on another machine: connection, keys, and memory held by both sides."""

@@ -1,4 +1,4 @@
-"""A connection to a relay of another machine: keys, the socket, and the first answers."""
+"""A connection to a relay on another machine: keys, the socket, and the first answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hbrt.settings import text
 from hbrt.status import Status
 
 ANSWER_SECONDS = 10.0
-_MAX_DESCRIPTORS = 12  # 5 of a context, 2 of the socket, 3 of its monitor, and one that is looked up with
+_MAX_DESCRIPTORS = 12  # 5 for a context, 2 for the socket, 3 for its monitor, and one for name lookup
 _EVENTS = (
     int(zmq.EVENT_DISCONNECTED)
     | int(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
@@ -31,25 +31,25 @@ _EVENTS = (
 
 
 class RelayConnection:
-    """A connection to a relay, made or in the making. One thread at a time may use it.
+    """A connection to a relay, established or in progress. Not for several threads at once.
 
     Args:
-        board: Whose relay.
+        board: The relay's board.
 
     Raises:
-        RefusedError: nobody listens there, or keys are missing; says which.
+        RefusedError: nothing listens there, or keys are missing; says which.
     """
 
     def __init__(self, board: RemoteBoard) -> None:
         self._board = board
         self._keys = keys_for(board)
-        self._was_heard = False  # and so was let in
+        self._was_heard = False  # and so was accepted
         check_free(_MAX_DESCRIPTORS, "the connection to the relay")
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self.socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm = self.socket.rcvhwm = 0  # the windows of both sides bound what is on its way
+        self.socket.sndhwm = self.socket.rcvhwm = 0  # both sides' windows bound the data in flight
         self.socket.reconnect_ivl = -1  # a new connection would be a new program to the relay
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
         self.socket.ipv6 = int(":" in board.host)
@@ -62,20 +62,20 @@ class RelayConnection:
         except zmq.ZMQError as error:
             self.close()
             raise RefusedError(
-                Status.HB_DSP_NOT_RUNNING, f"The {board.server} cannot be reached: {zmq.strerror(error.errno or 0)}."
+                Status.HB_DSP_NOT_RUNNING, f"Cannot reach the {board.server}: {zmq.strerror(error.errno or 0)}."
             ) from None
 
     def send(self, frame: bytes) -> None:
-        """Send a frame. When the relay has ended, ``recv`` raises."""
-        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, forever
+        """Send a frame. If the relay has ended, ``recv`` raises."""
+        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait forever for another
             self.socket.send(frame, int(zmq.NOBLOCK))
 
     def recv(self, seconds: float) -> Message:
-        """Receive the next message. Skips beats, which do not extend the time.
+        """Receive the next message. Skips heartbeats, which do not extend the time limit.
 
         Raises:
-            RefusedError: none came (HB_DSP_TIMEOUT), the relay is gone or says nonsense (HB_DSP_RELAY_LOST), or
-                does not let these keys in (HB_DSP_PERMISSION); says why.
+            RefusedError: none came (HB_DSP_TIMEOUT), the relay is gone or sent garbage (HB_DSP_RELAY_LOST), or rejects
+                these keys (HB_DSP_PERMISSION); says why.
         """
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
@@ -96,9 +96,9 @@ class RelayConnection:
                 return message
 
     def unreadable(self, error: MalformedMessageError) -> RefusedError:
-        """The refusal for a message of the relay that breaks the protocol."""
+        """Return the error for a relay message that violates the protocol."""
         where = f"the {self._board.server}"
-        return RefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
+        return RefusedError(Status.HB_DSP_RELAY_LOST, f"Invalid message from {where}. {error}")
 
     def _why_not_in(self, event: int | None, seconds: float) -> tuple[int, str]:
         where = f"The {self._board.server}"
@@ -109,10 +109,10 @@ class RelayConnection:
         if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             return Status.HB_DSP_PERMISSION, (
                 f"{where} does not know this program's key {self._keys.own.public.decode()} ({default_directory()}): "
-                "put it into the directory clients/ of the relay's keys."
+                "put it into the clients/ directory of the relay's keys."
             )
         return Status.HB_DSP_PERMISSION, (
-            f"{where} closed the connection: the server.key in {default_directory()} is not the one of that relay; "
+            f"{where} closed the connection: the server.key in {default_directory()} does not belong to that relay; "
             "copy it from the relay's keys."
         )
 
@@ -125,10 +125,10 @@ class RelayConnection:
 
 
 def keys_for(board: RemoteBoard) -> ProgramKeys | None:
-    """The keys to use with the relay at an address, None for one without.
+    """Return the keys to use with the relay at an address, None for a relay without keys.
 
     Raises:
-        RefusedError: it wants keys and there are none, or it has none and some were requested.
+        RefusedError: it requires keys and there are none, or it has none and some were requested.
     """
     wants = mechanism(board)
     directory, is_named = default_directory(), bool(text("HBRT_KEYS"))
@@ -136,12 +136,10 @@ def keys_for(board: RemoteBoard) -> ProgramKeys | None:
         try:
             return program_keys(directory)
         except KeysError as error:
-            raise RefusedError(
-                Status.HB_DSP_PERMISSION, f"The {board.server} lets in who shows a key. {error}"
-            ) from None
+            raise RefusedError(Status.HB_DSP_PERMISSION, f"The {board.server} requires a key. {error}") from None
     if is_named:
         raise RefusedError(
             Status.HB_DSP_PERMISSION,
-            f"The {board.server} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
+            f"The {board.server} has no keys, but HBRT_KEYS requires them: start it with --keys, or unset HBRT_KEYS.",
         )
     return None

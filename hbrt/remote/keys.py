@@ -1,6 +1,6 @@
-"""Directories of CURVE keys: who may talk to a relay over TCP. Certificates are ZeroMQ's own (ZPL) files.
+"""Directories of CURVE keys: who may connect to a relay over TCP. Certificates are ZeroMQ's own (ZPL) files.
 
-A relay's directory has ``server.key_secret``, ``server.key`` and ``clients/NAME.key``, the keys that may come in.
+A relay's directory has ``server.key_secret``, ``server.key`` and ``clients/NAME.key``, the accepted keys.
 A program's directory has ``client.key_secret`` and the relay's ``server.key``. Directories are 0700, files 0600.
 """
 
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 class KeysError(BoardError):
-    """Keys are missing, cannot be read, or others can read them; the message says which and what to do."""
+    """Keys are missing, unreadable, or readable by others; the message says which and what to do."""
 
 
 class KeyPair(NamedTuple):
@@ -35,14 +35,14 @@ class KeyPair(NamedTuple):
 
 
 class ProgramKeys(NamedTuple):
-    """What a program needs: its own pair, and the public key of the relay."""
+    """A program's keys: its own pair, and the relay's public key."""
 
     own: KeyPair
     server: bytes
 
 
 def default_directory() -> Path:
-    """Where a program looks for its keys: HBRT_KEYS, else ``hbrt/keys`` in the user's directory of settings."""
+    """Return where a program looks for its keys: HBRT_KEYS, else ``hbrt/keys`` in the user's settings directory."""
     configured = settings.text("HBRT_KEYS")
     if configured:
         return Path(configured).expanduser().absolute()
@@ -51,10 +51,10 @@ def default_directory() -> Path:
 
 
 def make_server(directory: Path) -> bool:
-    """Make a relay's keys; False when the directory has them already.
+    """Create a relay's keys; returns False if the directory already has them.
 
     Raises:
-        KeysError: the directory cannot be made or is not private.
+        KeysError: the directory cannot be created or is not private.
     """
     _make_private(directory)
     _make_private(directory / CLIENTS)
@@ -65,38 +65,38 @@ def make_server(directory: Path) -> bool:
     except OSError as error:
         for suffix in (_SECRET, _PUBLIC):
             (directory / f"{SERVER}{suffix}").unlink(missing_ok=True)
-        raise KeysError(f"The relay's keys cannot be written in {directory}: {error.strerror}.") from None
+        raise KeysError(f"Cannot write the relay's keys in {directory}: {error.strerror}.") from None
     return True
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name a key.
+    """Check the name of a key.
 
     Raises:
-        WrongUseError: as said.
+        WrongUseError: invalid name.
     """
     if not _NAME.fullmatch(name):
-        raise WrongUseError(f"{name!r} is not a name for a key: use letters, digits, '.', '_' and '-', at most 32.")
+        raise WrongUseError(f"{name!r} is not a key name: use up to 32 letters, digits, '.', '_' and '-'.")
 
 
 def add_client(directory: Path, name: str) -> Path:
-    """Let one more program come in: its public key to ``clients/``, its own directory beside it.
+    """Accept one more program: its public key goes to ``clients/``, its own directory beside it.
 
     Args:
-        directory: A relay's directory of keys.
-        name: What the relay is to call it.
+        directory: A relay's key directory.
+        name: The relay's name for it.
 
     Returns:
         The directory for the program's machine.
 
     Raises:
-        WrongUseError: the name is not one, or is taken. KeysError: as ``make_server``.
+        WrongUseError: the name is invalid or taken. KeysError: as for ``make_server``.
     """
     check_name(name)
     mine, public = directory / f"for-{name}", directory / CLIENTS / f"{name}{_PUBLIC}"
     if public.exists() or mine.exists():
         raise WrongUseError(
-            f"{directory} has a key named {name} already; remove {public} and {mine}, or take another name."
+            f"{directory} already has a key named {name}; remove {public} and {mine}, or use another name."
         )
     _make_private(mine)
     try:
@@ -107,23 +107,23 @@ def add_client(directory: Path, name: str) -> Path:
         for path in (public, *mine.iterdir()):
             path.unlink(missing_ok=True)
         mine.rmdir()
-        raise KeysError(f"The keys for {name} cannot be written in {directory}: {error.strerror}.") from None
+        raise KeysError(f"Cannot write the keys for {name} in {directory}: {error.strerror}.") from None
     return mine
 
 
 def server_pair(directory: Path) -> KeyPair:
-    """A relay's own keys.
+    """Return a relay's own keys.
 
     Raises:
-        KeysError: there are none, or others than their owner can read the secret.
+        KeysError: they are missing, or users other than the owner can read the secret.
     """
     _check_private(directory)
     _check_private(directory / CLIENTS)
-    return _load_secret(directory / f"{SERVER}{_SECRET}", f"make them with 'hbrt keys new {directory}'")
+    return _load_secret(directory / f"{SERVER}{_SECRET}", f"create them with 'hbrt keys new {directory}'")
 
 
 def clients_by_key(directory: Path) -> dict[bytes, str]:
-    """Names of the programs that may come in, by their public key; read anew, so that changes count at once."""
+    """Return the names of accepted programs by public key; always reread, so that changes take effect at once."""
     found = {}
     _check_private(directory)
     _check_private(directory / CLIENTS)
@@ -131,30 +131,30 @@ def clients_by_key(directory: Path) -> dict[bytes, str]:
         try:
             found[_load(path).public] = path.name.removesuffix(_PUBLIC)
         except KeysError:
-            continue  # a file that is not a key lets nobody in
+            continue  # a file that is not a key accepts nobody
     return found
 
 
 def _check_private(directory: Path) -> None:
-    """Refuse a relay's folder that others may write: they could let themselves in."""
+    """Refuse a relay's folder that others can write: they could give themselves access."""
     try:
         mode = stat.S_IMODE(directory.stat().st_mode)
     except OSError:
-        return  # what is not there is named by what reads it
+        return  # missing files are reported by their reader
     if mode & 0o022:
         raise KeysError(
-            f"Others can write the keys' directory {directory} (mode {mode:o}) and let themselves in; "
+            f"Others can write the key directory {directory} (mode {mode:o}) and give themselves access; "
             f"run 'chmod 700 {directory}'."
         )
 
 
 def program_keys(directory: Path) -> ProgramKeys:
-    """What a program needs to come in.
+    """Return the keys that a program needs to connect.
 
     Raises:
-        KeysError: a file is missing, or others than their owner can read the secret.
+        KeysError: a file is missing, or users other than the owner can read the secret.
     """
-    hint = "make them beside the relay with 'hbrt keys new --name NAME DIR', and copy DIR/for-NAME to here"
+    hint = "create them on the relay's machine with 'hbrt keys new --name NAME DIR', and copy DIR/for-NAME here"
     own = _load_secret(directory / f"{CLIENT}{_SECRET}", hint)
     return ProgramKeys(own, _load(directory / f"{SERVER}{_PUBLIC}", hint).public)
 
@@ -164,10 +164,10 @@ def _make_private(directory: Path) -> None:
         private_files.make_directory(directory)
         found = directory.stat()
     except OSError as error:
-        raise KeysError(f"The directory {directory} for keys cannot be made: {error.strerror}.") from None
+        raise KeysError(f"Cannot create the key directory {directory}: {error.strerror}.") from None
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise KeysError(
-            f"The directory {directory} is not this user's alone, and keys would lie open in it; choose another one, "
+            f"The directory {directory} is not private, which would expose keys in it; choose another one, "
             f"or run 'chmod 700 {directory}'."
         )
 
@@ -175,7 +175,7 @@ def _make_private(directory: Path) -> None:
 def _write_pair(directory: Path, name: str) -> KeyPair:
     from zmq.auth import create_certificates
 
-    for path in create_certificates(directory, name):  # the directory is private: nobody reads them meanwhile
+    for path in create_certificates(directory, name):  # the directory is private, so nobody reads them meanwhile
         Path(path).chmod(0o600)
     return _load_secret(directory / f"{name}{_SECRET}", "")
 
@@ -190,9 +190,9 @@ def _load_secret(path: Path, hint: str) -> KeyPair:
     pair = _load(path, hint)
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        raise KeysError(f"The secret key {path} can be read by others (mode {mode:o}); run 'chmod 600 {path}'.")
+        raise KeysError(f"Others can read the secret key {path} (mode {mode:o}); run 'chmod 600 {path}'.")
     if not pair.secret:
-        raise KeysError(f"The file {path} has no secret key in it.")
+        raise KeysError(f"The file {path} does not contain a secret key.")
     return pair
 
 
@@ -213,6 +213,6 @@ def _why_unreadable(path: Path, error: Exception) -> str:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return f"No such key: {path}"
-    except OSError as refused:  # of which ZeroMQ says that the file is invalid
-        return f"The key {path} cannot be read: {refused.strerror}"
-    return f"The key {path} cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+    except OSError as refused:  # which ZeroMQ reports as an invalid file
+        return f"Cannot read the key {path}: {refused.strerror}"
+    return f"Cannot read the key {path}: {error.strerror if isinstance(error, OSError) else error}"

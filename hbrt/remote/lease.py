@@ -1,4 +1,4 @@
-"""A lease of a farm: a board for the life of a program, by a connection that stays open as long."""
+"""A farm's lease: a board for the life of a program, held by a connection that stays open."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from hbrt.remote.connection import ANSWER_SECONDS, RelayConnection
 from hbrt.status import Status
 
 SILENT_SECONDS = 6 * PLACE_SECONDS
-SAY_SECONDS = 10.0  # between two sentences on a place that changes
-LAST_WORD_SECONDS = 2.0  # longer than a farm needs to find that a board has ended
+SAY_SECONDS = 10.0  # between two messages about a changing place
+LAST_WORD_SECONDS = 2.0  # longer than a farm needs to detect that a board has ended
 _AT_ONCE_SECONDS = 0.001
 
 
 class Lease:
-    """A board of a farm; waits in the farm's queue until there is one. One thread at a time, but for ``hear``.
+    """A farm's board; waits in the farm's queue until one is free. Only ``hear`` is thread-safe.
 
     Args:
         farm: Its address.
-        program: What this program is called.
-        say: Takes a sentence on the place in the queue: at the first one, and when it changes, at most every
-            SAY_SECONDS.
+        program: Name of this program.
+        say: Receives a message about the place in the queue: initially, and when it changes, at most every SAY_SECONDS.
 
     Raises:
-        RefusedError: no farm answers, it does not let this program in, has no such pool, or has no free board in the
-            time of HBRT_LEASE_WAIT_S. BadSettingError: of that setting.
+        RefusedError: no farm answers, it refuses this program, has no such pool, or has no free board within
+            HBRT_LEASE_WAIT_S. BadSettingError: invalid setting.
     """
 
     def __init__(self, farm: RemoteBoard, program: str, say: Callable[[str], None]) -> None:
@@ -64,7 +63,7 @@ class Lease:
                 where = f"place {place} in its queue" if place else "it has not answered"
                 raise RefusedError(
                     Status.HB_DSP_TIMEOUT,
-                    f"The {self._farm.server} had no free board within {patience} s, which is HBRT_LEASE_WAIT_S: "
+                    f"The {self._farm.server} had no free board within {patience} s (HBRT_LEASE_WAIT_S): "
                     f"{where}; 'hbrt farm status' shows who has them.",
                 ) from None
             if kind == RemoteFrame.GRANTED:
@@ -76,22 +75,22 @@ class Lease:
                 raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The {self._farm.server} said {RemoteFrame(kind).name}.")
             place = fields[0]
             if place != said and time.monotonic() >= said_at + SAY_SECONDS:
-                say(f"This program waits for a board of {self._farm.name}: place {place} in its queue; {fields[1]}.")
+                say(f"Waiting for a board of {self._farm.name}: place {place} in its queue; {fields[1]}.")
                 said, said_at = place, time.monotonic()
 
     @property
     def sources(self) -> tuple[Any, ...]:
-        """What is readable when ``hear`` has something to hear."""
+        """Descriptor that is readable when ``hear`` has something to read."""
         return self._connection.socket, self._connection.monitor
 
     def hear(self, seconds: float = _AT_ONCE_SECONDS) -> None:
-        """Hear whether the farm lets this program go; any thread.
+        """Check whether the farm ends the lease; any thread.
 
         Args:
-            seconds: To wait for its word; else what has come counts.
+            seconds: How long to wait for its message; otherwise only received ones count.
 
         Raises:
-            RefusedError: it does, or it is gone itself; says why, each time again.
+            RefusedError: it does, or is gone itself; says why, every time.
         """
         with self._lock:
             if self._ended is None and not self._connection.socket.closed:
@@ -105,23 +104,23 @@ class Lease:
         except RefusedError as error:
             if error.status == Status.HB_DSP_TIMEOUT:
                 return None
-            return error.status, f"{error} Its board goes with the connection; connect again."
+            return error.status, f"{error} Its board is released with the connection; connect again."
         if kind in {RemoteFrame.GONE, RemoteFrame.REFUSED}:
-            return fields[0], f"The {self._farm.server} lets this program go. {fields[1]}"
+            return fields[0], f"The {self._farm.server} ended this program's lease. {fields[1]}"
         return None
 
     def close(self) -> None:
-        """Give the board back."""
+        """Return the board to the farm."""
         with self._lock:
             if not self._connection.socket.closed:
                 self._connection.close()
 
 
 def status_of(farm: RemoteBoard) -> Any:
-    """Boards, lessees and queue of a farm, as plain data.
+    """Return a farm's boards, lessees and queue as plain data.
 
     Raises:
-        RefusedError: no farm answers, or it does not let this program in.
+        RefusedError: no farm answers, or it refuses this program.
     """
     connection = RelayConnection(farm)
     try:
@@ -129,7 +128,7 @@ def status_of(farm: RemoteBoard) -> Any:
         kind, fields = connection.recv(ANSWER_SECONDS)
         if kind != RemoteFrame.REPLY:
             why = fields[1] if kind in {RemoteFrame.GONE, RemoteFrame.REFUSED} else f"It said {RemoteFrame(kind).name}."
-            raise RefusedError(Status.HB_DSP_INVALID_ARGUMENT, f"The {farm.server} does not tell its boards. {why}")
+            raise RefusedError(Status.HB_DSP_INVALID_ARGUMENT, f"The {farm.server} does not list its boards. {why}")
         try:
             return decode_reply(fields[1]).data
         except MalformedMessageError as error:

@@ -1,4 +1,4 @@
-"""Requests to a board of another machine, over its relay and without a lease: what the verbs lean on."""
+"""Requests to a board on another machine, through its relay and without a lease, for the verbs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class LogPart(NamedTuple):
     """A piece of a board's log.
 
     Args:
-        path: Of the log, on the board's machine.
+        path: Path of the log on the board's machine.
         raw: Its bytes.
-        end: What to give as ``since`` for what comes after it.
-        is_cut: Whether older lines were left out because they are too many bytes for one answer.
+        end: The ``since`` for what comes next.
+        is_cut: Whether older lines were dropped because they exceed one answer.
     """
 
     path: str
@@ -33,12 +33,12 @@ class LogPart(NamedTuple):
 
 
 class FetchedTrace(NamedTuple):
-    """What is known of a trace whose files were fetched.
+    """Facts about a trace whose files were fetched.
 
     Args:
-        is_on: Whether the board is traced; else the files have the history of its tasks alone.
+        is_on: Whether the board is traced; otherwise the files only have the history of its tasks.
         ahead_ns: How far CLOCK_MONOTONIC of the board's machine is ahead of this one's.
-        error_ns: How far off that may be: half of the shortest round trip.
+        error_ns: Possible error of that: half of the shortest round trip.
     """
 
     is_on: bool
@@ -47,20 +47,20 @@ class FetchedTrace(NamedTuple):
 
 
 class Observer:
-    """A connection to a relay that looks at its board; a context manager. One thread at a time.
+    """A read-only connection to a relay's board; a context manager. One thread at a time.
 
     Args:
-        board: Whose relay.
+        board: The relay's board.
 
     Raises:
-        WrongUseError: a farm's address names no board.
-        RefusedError: nobody listens there (HB_DSP_NOT_RUNNING), or keys are missing (HB_DSP_PERMISSION).
+        WrongUseError: a farm's address does not name a board.
+        RefusedError: nothing listens there (HB_DSP_NOT_RUNNING), or keys are missing (HB_DSP_PERMISSION).
     """
 
     def __init__(self, board: RemoteBoard) -> None:
         if board.is_leased:
             raise WrongUseError(
-                f"{board.name} leases boards to programs, and is not a board: 'hbrt farm status' lists its boards."
+                f"{board.name} leases boards to programs but is not a board: 'hbrt farm status' lists its boards."
             )
         self._board = board
         self._ticket = 0
@@ -68,7 +68,7 @@ class Observer:
         self._connection = RelayConnection(board)
 
     def request(self, verb: str, timeout_s: float = ANSWER_SECONDS, **args: Any) -> Any:
-        """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.ask.Daemon.request``.
+        """Request ``status``, ``ops`` or ``mem``; like ``hbrt.control.ask.Daemon.request``.
 
         Raises:
             RefusedError: the relay or the daemon refused, is gone or took too long (HB_DSP_TIMEOUT).
@@ -77,26 +77,26 @@ class Observer:
         return self._ask(encode(RemoteFrame.LOOK, self._ticket, raw), timeout_s, verb)
 
     def log(self, lines: int, since: int = -1) -> LogPart:
-        """The last ``lines`` lines of the log, or what comes at the offset ``since``.
+        """Return the last ``lines`` lines of the log, or what follows the offset ``since``.
 
         Raises:
-            RefusedError: as ``request``.
+            RefusedError: as for ``request``.
         """
         data = self._ask(encode(RemoteFrame.LOG, self._ticket, lines, since), ANSWER_SECONDS, "log")
         try:
             return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
         except (KeyError, TypeError, ValueError):
             raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is not a piece of a log."
+                Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} sent something that is not part of a log."
             ) from None
 
     def fetch_trace(self, directory: Path) -> FetchedTrace:
         """Copy the files of the board's trace into a directory of this machine.
 
         Raises:
-            RefusedError: as ``request``. OSError: they cannot be written.
+            RefusedError: as for ``request``. OSError: they cannot be written.
         """
-        ways: list[tuple[int, int]] = []  # of each round trip its time, and the distance of the clocks
+        ways: list[tuple[int, int]] = []  # each round trip's time, and the clock difference
 
         def part(file: str, at: int) -> Any:
             asked_ns = time.monotonic_ns()
@@ -119,11 +119,11 @@ class Observer:
             return FetchedTrace(bool(listing["is_on"]), ahead_ns, took_ns // 2)
         except (KeyError, TypeError, ValueError, AttributeError, zlib.error):
             raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is not part of a trace."
+                Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} sent something that is not part of a trace."
             ) from None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -147,9 +147,7 @@ class Observer:
             return self._decoded(fields[1])
         if kind in {RemoteFrame.REFUSED, RemoteFrame.GONE}:
             raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
-        raise RefusedError(
-            Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {RemoteFrame(kind).name}."
-        )
+        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} answered {what!r} with {RemoteFrame(kind).name}.")
 
     def _decoded(self, raw: bytes) -> ControlReply:
         try:

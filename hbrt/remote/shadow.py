@@ -1,8 +1,8 @@
-"""Two copies of one memory, on two machines, that are brought together: the rules. Pure functions over numpy bytes.
+"""Rules for synchronizing two copies of a memory on two machines. Pure functions over numpy bytes.
 
-Each side keeps a *base*: what it knows both to have held last. A byte that differs from the base was changed here, and
-travels; a byte that came from the other side is taken where this side has not changed it since. So newer bytes of one
-side are never overwritten by older ones of the other, whatever is on its way between them.
+Each side keeps a *base*: the last contents known to both. A byte that differs from the base was changed here and is
+sent; a byte from the other side is accepted if this side has not changed it since. So newer bytes on one side are never
+overwritten by older ones from the other, whatever is in flight.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import CHUNK_BYTES
 
-GAP_PAGES = 4  # unchanged pages between changed ones that are not worth their own message
+GAP_PAGES = 4  # unchanged pages between changed ones not worth a separate message
 _WORDS = PAGE_BYTES // 8
 _FEW_BYTES = 4 * PAGE_BYTES
 
 Bytes = NDArray[np.uint8]
-Bits = NDArray[np.uint8]  # which bytes: one bit each, lowest first; so one element for each eight bytes, a word
+Bits = NDArray[np.uint8]  # which bytes: one bit each, lowest first, so one element per eight-byte word
 _ALL = 0xFF
 
 
 class Change(NamedTuple):
-    """Bytes of a range that changed.
+    """Changed bytes of a range.
 
     Args:
         size_bytes: The range: whole pages, at most CHUNK_BYTES.
-        mask: Bits of the bytes that changed; empty when all did.
-        data: All bytes of the range, or the changed ones alone.
+        mask: Bits of the changed bytes; empty if all changed.
+        data: All bytes of the range, or only the changed ones.
     """
 
     size_bytes: int
@@ -41,9 +41,9 @@ class Change(NamedTuple):
 
 
 def changed_runs(now: Bytes, base: Bytes) -> list[tuple[int, int]]:
-    """Ranges of whole pages, in bytes from the start, that hold all differences between two copies."""
+    """Yield ranges of whole pages, in bytes from the start, that contain all differences between two copies."""
     if len(now) <= _FEW_BYTES and now.tobytes() == base.tobytes():
-        return []  # most blocks are small, and most of them did not change: numpy's calls would cost more than the look
+        return []  # most blocks are small and unchanged: numpy's calls would cost more than this check
     differs = (now.view(np.uint64).reshape(-1, _WORDS) != base.view(np.uint64).reshape(-1, _WORDS)).any(axis=1)
     pages = np.flatnonzero(differs)
     if not len(pages):
@@ -55,23 +55,23 @@ def changed_runs(now: Bytes, base: Bytes) -> list[tuple[int, int]]:
 
 
 def take(now: Bytes, base: Bytes) -> tuple[Change, Bits]:
-    """What changed since the base, which then knows it. Returns the change and the bits of its bytes."""
-    snapshot = now.copy()  # the next look finds what is written meanwhile
+    """Take the changes since the base, and update it. Returns the change and the bits of its bytes."""
+    snapshot = now.copy()  # the next check finds later writes
     mask = snapshot != base
     base[:] = snapshot
     count, size = int(np.count_nonzero(mask)), len(mask)
     bits = np.packbits(mask, bitorder="little")
     if count == size:
         return Change(size, b"", snapshot.tobytes()), bits
-    data = snapshot[mask] if 8 * count < size else snapshot  # picking bytes costs more than sending some too many
+    data = snapshot[mask] if 8 * count < size else snapshot  # selecting bytes costs more than sending a few extra
     return Change(size, bits.tobytes(), data.tobytes()), bits
 
 
 def spread(change: Change) -> tuple[Bytes, Bits]:
-    """The bytes of a change in their places, and the bits of those that changed.
+    """Return the bytes of a change in their places, and the bits of the changed ones.
 
     Raises:
-        MalformedMessageError: sizes that do not fit each other; nothing larger than CHUNK_BYTES is made.
+        MalformedMessageError: inconsistent sizes; nothing larger than CHUNK_BYTES is allocated.
     """
     size, data = change.size_bytes, np.frombuffer(change.data, np.uint8)
     if not 0 < size <= CHUNK_BYTES or size % PAGE_BYTES or len(change.mask) not in {0, size // 8}:
@@ -88,26 +88,26 @@ def spread(change: Change) -> tuple[Bytes, Bits]:
 
 
 def accept(now: Bytes, base: Bytes, values: Bytes, bits: Bits) -> None:
-    """Take the other side's bytes over: its word is the last one. What this side changed elsewhere stays."""
+    """Accept the other side's bytes unconditionally. This side's changes elsewhere are kept."""
     _put(now, values, bits)
     _put(base, values, bits)
 
 
 def learn(base: Bytes, values: Bytes, bits: Bits) -> None:
-    """Know what the other side holds and take nothing over: where this side holds something else, that has changed."""
+    """Record the other side's contents without accepting them: differing bytes count as changed here."""
     _put(base, values, bits)
 
 
 def merge(now: Bytes, base: Bytes, values: Bytes, bits: Bits, under_way: Sequence[tuple[int, Bits]]) -> None:
-    """Take the other side's bytes over where this side has nothing newer.
+    """Accept the other side's bytes where this side has nothing newer.
 
     Args:
         now: This side's bytes.
-        base: What both sides held last, as this side knows it.
+        base: The last common contents known to this side.
         values: The other side's bytes.
-        bits: Which of them changed there.
-        under_way: Changes of this side that the other one had not seen when it sent these: where they start, in bytes
-            from the start of this range (negative when before it), and which bytes. They will win there, too.
+        bits: The ones that changed there.
+        under_way: This side's changes that the other had not seen when it sent these: start, in bytes from this range's
+            start (negative if before it), and which bytes. They will win there, too.
     """
     if under_way:
         bits = bits.copy()
@@ -127,7 +127,7 @@ def merge(now: Bytes, base: Bytes, values: Bytes, bits: Bits, under_way: Sequenc
 
 
 def _put(target: Bytes, values: Bytes, bits: Bits) -> None:
-    """Write the bytes whose bits are set, and no other: somebody else may write those meanwhile."""
+    """Write only the bytes whose bits are set, since others may be writing the rest."""
     whole = bits == _ALL
     np.copyto(target.view(np.uint64), values.view(np.uint64), where=whole)
     parts = np.flatnonzero((bits != 0) & ~whole)

@@ -1,7 +1,7 @@
-"""One side's copy of a board's memory that is kept together with another machine's copy: see ``hbrt.remote.shadow``.
+"""One side's copy of a board's memory, synchronized with another machine's copy: see ``hbrt.remote.shadow``.
 
-The base lies in private memory that costs nothing until something differs from zero; what nobody has touched is found
-by the holes of the DDR file and is never looked at, so that looking costs no memory.
+The base is in private memory that costs nothing until something differs from zero; untouched parts are holes in the DDR
+file and are never read, so that checking costs no memory.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class Holding(NamedTuple):
     """A block that a client holds."""
 
     size_bytes: int
-    extent: int  # bytes from its start that are kept together: whole pages, and the guard
+    extent: int  # bytes from its start to synchronize: whole pages, and the guard
     is_owned: bool
     registrations: int
 
 
 class Holdings:
-    """The blocks that one client owns or has registered, by physical address. Threads bring their own lock."""
+    """The blocks that one client owns or has registered, by physical address. Callers must lock."""
 
     def __init__(self, phy_end: int) -> None:
         self._phy_end = phy_end
         self._by_start: SortedDict[int, Holding] = SortedDict()
 
     def hold(self, phy_addr: int, size_bytes: int, *, is_owned: bool) -> Holding:
-        """Note that the client owns a block, or has registered it once more."""
+        """Record that the client owns a block, or has registered it once more."""
         before: Holding | None = self._by_start.get(phy_addr)
         if before is None:
             extent = extent_of(phy_addr, size_bytes, self._phy_end)
@@ -55,7 +55,7 @@ class Holdings:
         return held
 
     def release(self, phy_addr: int, *, is_owned: bool) -> Holding | None:
-        """Undo ``hold``; returns what is left of the holding, None when the client has nothing to do with it now."""
+        """Undo ``hold``; returns the remaining holding, None if the client no longer has the block."""
         held: Holding | None = self._by_start.get(phy_addr)
         if held is None:
             return None
@@ -70,7 +70,7 @@ class Holdings:
         return None
 
     def find(self, phy_addr: int, size_bytes: int) -> tuple[int, Holding] | None:
-        """The block whose extent holds the whole range, and its start."""
+        """Return the block whose extent contains the whole range, and its start."""
         at = self._by_start.bisect_right(phy_addr) - 1
         if at < 0 or size_bytes < 0:
             return None
@@ -94,19 +94,19 @@ class ShadowMemory:
         self._bytes = np.frombuffer(ddr.map, np.uint8)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
         self._image = mmap.mmap(-1, ddr.layout.file_bytes, flags=flags)
-        self._image.madvise(mmap.MADV_NOHUGEPAGE)  # one changed page must not cost two megabytes
+        self._image.madvise(mmap.MADV_NOHUGEPAGE)  # one changed page must not cost 2 MiB
         self._base = np.frombuffer(self._image, np.uint8)
-        self.lock = threading.Lock()  # over the base, and over the copy while it is compared with the base
+        self.lock = threading.Lock()  # for the base, and for the copy while it is compared with the base
 
     def changes(
         self, phy_addr: int, size_bytes: int, note: Callable[[int, Bits], int]
     ) -> Iterator[tuple[int, Change, int]]:
-        """What changed here in a range since the base, which then knows it.
+        """Yield local changes in a range since the base, and update it.
 
         Args:
-            phy_addr: Start of the range, on a page.
+            phy_addr: Start of the range, page-aligned.
             size_bytes: Whole pages.
-            note: Called with the address and the bits of each change as it is taken, under ``lock``.
+            note: Called under ``lock`` with the address and bits of each change as it is taken.
 
         Yields:
             Address, change, what ``note`` returned. At most CHUNK_BYTES are held at a time.
@@ -129,10 +129,10 @@ class ShadowMemory:
                 yield from found
 
     def accept(self, phy_addr: int, change: Change) -> None:
-        """Take a change of the other side over; see ``hbrt.remote.shadow.accept``.
+        """Accept a change from the other side; see ``hbrt.remote.shadow.accept``.
 
         Raises:
-            MalformedMessageError: it is invalid, or is not in the heap.
+            MalformedMessageError: it is invalid, or outside the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))
@@ -140,12 +140,12 @@ class ShadowMemory:
             accept(self._bytes[at], self._base[at], values, bits)
 
     def merge(self, phy_addr: int, change: Change, under_way: Callable[[], Sequence[tuple[int, Bits]]]) -> None:
-        """Take a change of the other side over where this side has nothing newer; see ``hbrt.remote.shadow.merge``.
+        """Accept a change from the other side where this side has nothing newer; see ``hbrt.remote.shadow.merge``.
 
-        ``under_way`` is called under ``lock``; it gives addresses and bits.
+        ``under_way`` is called under ``lock`` and returns addresses and bits.
 
         Raises:
-            MalformedMessageError: it is invalid, or is not in the heap.
+            MalformedMessageError: it is invalid, or outside the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))
@@ -154,10 +154,10 @@ class ShadowMemory:
             merge(self._bytes[at], self._base[at], values, bits, newer)
 
     def learn(self, phy_addr: int, change: Change) -> None:
-        """Know what the other side holds, and take nothing over; see ``hbrt.remote.shadow.learn``.
+        """Record the other side's contents without accepting them; see ``hbrt.remote.shadow.learn``.
 
         Raises:
-            MalformedMessageError: it is invalid, or is not in the heap.
+            MalformedMessageError: it is invalid, or outside the heap.
         """
         values, bits = spread(change)
         at = self._place(phy_addr, len(values))
@@ -165,7 +165,7 @@ class ShadowMemory:
             learn(self._base[at], values, bits)
 
     def both(self, phy_addr: int, size_bytes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Copies of a range: this side's bytes, and what the other one holds as far as this side knows.
+        """Return copies of a range: this side's bytes, and the other side's as far as known.
 
         Args:
             phy_addr: Start of the range.
@@ -176,20 +176,20 @@ class ShadowMemory:
             return self._bytes[start : start + size_bytes].copy(), self._base[start : start + size_bytes].copy()
 
     def discard(self, phy_addr: int, size_bytes: int) -> None:
-        """Let the base of a range be zeros again: the block in it is gone."""
+        """Reset the base of a range to zeros: its block is gone."""
         with self.lock:
             self._image.madvise(mmap.MADV_DONTNEED, self._ddr.offset_of(phy_addr), size_bytes)
 
     def close(self) -> None:
-        """Give the base back."""
+        """Free the base."""
         with self.lock:
             del self._bytes, self._base
-        with contextlib.suppress(BufferError):  # changes that nobody took to their end still look at it
+        with contextlib.suppress(BufferError):  # unfinished iterations over changes still refer to it
             self._image.close()
 
     def _place(self, phy_addr: int, size_bytes: int) -> slice:
         layout = self._ddr.layout
         if phy_addr % PAGE_BYTES or not layout.phy_base <= phy_addr <= layout.phy_end - size_bytes:
-            raise MalformedMessageError(f"The range {phy_addr:#x}+{size_bytes:#x} is not whole pages of the DDR.")
+            raise MalformedMessageError(f"The range {phy_addr:#x}+{size_bytes:#x} does not consist of whole DDR pages.")
         offset = self._ddr.offset_of(phy_addr)
         return slice(offset, offset + size_bytes)

@@ -1,1 +1,1 @@
-"""The recorder of a board: what each process notes while a trace is on, and the files that viewers open."""
+"""A board's tracing: what each process records while a trace is on, and the files for viewers."""

@@ -1,7 +1,7 @@
-"""The kinds of events that a process notes, and what the fields of each are.
+"""The kinds of events that a process records, and the fields of each.
 
-``end_ns`` is ``start_ns`` for an instant. A task is named by its sequence, the time of its submission, and its client.
-Modelled quantities are cycles of the counter of the op's engines; everything else is measured.
+``end_ns`` is ``start_ns`` for an instant. A task is identified by its sequence (submission time) and its client.
+Modeled quantities are cycles of the op engines' counter; everything else is measured.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class EventKind(IntEnum):
-    """What an event is."""
+    """Kind of an event."""
 
     # Of a program.
     SUBMIT = 1  # a: sequence, 0 for a task that was refused; b: command; c: status of a refusal; unit: client

@@ -1,4 +1,4 @@
-"""Traces of two machines as one: events and tasks of the board on the clock of its program. Pure."""
+"""Merge traces of two machines: the board's events and tasks on its program's clock. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hbrt.trace.kinds import EventKind
 from hbrt.trace.ring import Event
 from hbrt.trace.timeline import Recording, Source
 
-ELSEWHERE = 1 << 22  # is added to processes of another machine: above the process ids of Linux
+ELSEWHERE = 1 << 22  # added to process ids of another machine: above Linux process ids
 _OF_TASKS = frozenset(
     {EventKind.SUBMIT, EventKind.WAIT, EventKind.RUN, EventKind.HOP}
-)  # their ``a`` is a task's submission
+)  # kinds whose ``a`` is a task's submission
 
 
 def on_clock(theirs: Recording, ahead_ns: int, since_ns: int) -> Recording:
-    """A recording of another machine, as of this one's clock.
+    """Convert a recording of another machine to this one's clock.
 
     Args:
-        theirs: What was recorded there.
+        theirs: The recording from there.
         ahead_ns: How far its clock is ahead of this one's.
-        since_ns: By this clock: what ended before is left out.
+        since_ns: On this clock: drop what ended before.
     """
     return theirs._replace(
         tasks=[partial(_tasks, theirs, number, ahead_ns, since_ns) for number in range(len(theirs.tasks))],
@@ -32,7 +32,7 @@ def on_clock(theirs: Recording, ahead_ns: int, since_ns: int) -> Recording:
 
 
 def merged(mine: Recording, theirs: Recording) -> Recording:
-    """One recording of a program and of the board, as ``on_clock`` gives it, that it has used."""
+    """Combine the recordings of a program and of its board, as returned by ``on_clock``."""
     return theirs._replace(
         sources=[*mine.sources, *theirs.sources],
         programs={**theirs.programs, **mine.programs},

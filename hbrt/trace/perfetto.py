@@ -1,4 +1,4 @@
-"""A timeline as Perfetto's own protobuf: packets of track events, with names that are written once.
+"""A timeline as Perfetto's own protobuf: packets of track events, with names written once.
 
 Source: Perfetto, Synthetic TrackEvents, https://perfetto.dev/docs/reference/synthetic-track-event
 """
@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 from hbrt.trace.sink import Facts, Flow, Sink
 
-_SEQUENCE = 1  # of packets: names are known within one
+_SEQUENCE = 1  # packet sequence: names are known within one
 _MONOTONIC, _REALTIME = 3, 1  # of BuiltinClock
 _NEEDS_STATE = 2  # SEQ_NEEDS_INCREMENTAL_STATE
-_USES = 1000  # of one message
+_USES = 1000  # maximum of one message
 _MOST = (1 << 63) - 1
 
 
@@ -20,8 +20,8 @@ class Perfetto(Sink):
     """Writes the file packet by packet.
 
     Args:
-        file: Where to.
-        unix_offset_ns: What to add to CLOCK_MONOTONIC for the time of day.
+        file: The output file.
+        unix_offset_ns: Offset from CLOCK_MONOTONIC to the time of day.
 
     Raises:
         ImportError: the extra ``trace`` is not installed.
@@ -38,7 +38,7 @@ class Perfetto(Sink):
         self._packet = packet = protos.TracePacket()
         self._names: dict[str, int] = {}
         self._fact_names: dict[str, int] = {}
-        self._pids: dict[int, int] = {}  # of the groups that are processes
+        self._pids: dict[int, int] = {}  # for groups that are processes
         self._uuid = 0
         for clock, at_ns in ((_MONOTONIC, 1), (_REALTIME, 1 + unix_offset_ns)):
             packet.clock_snapshot.clocks.add(clock_id=clock, timestamp=at_ns)
@@ -149,10 +149,10 @@ class Perfetto(Sink):
         self._left -= 1
         if self._left:
             packet.Clear()
-        else:  # a message that is cleared keeps its memory
+        else:  # a cleared message keeps its memory
             self._packet, self._left = self._new_packet(), _USES
 
 
 def _time(at_ns: int) -> int:
-    """A time as a packet can hold it: a record of a process that writes nonsense has any number."""
+    """Clamp a time to what a packet can hold: a process may have written garbage into its record."""
     return max(0, min(at_ns, _MOST))

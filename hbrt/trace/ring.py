@@ -1,8 +1,8 @@
-"""A ring file: the newest events of one process, in shared memory, so that they are there when the process is not.
+"""A ring file: the newest events of one process, in shared memory, so that they survive the process.
 
-The file has a page of head, a table of texts, and the records, whose number is fixed: a new one takes the place of the
-oldest. A record gets its number last, and a reader leaves out the few oldest, which may be replaced while it reads. All
-times are CLOCK_MONOTONIC ns, as those of the tasks.
+The file has a header page, a table of texts, and a fixed number of records: a new one replaces the oldest. A record
+gets its number last, and a reader skips the few oldest, which may be replaced during the read. All times are
+CLOCK_MONOTONIC ns, like those of tasks.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ VERSION = 1
 SUFFIX = ".ring"
 HEAD = struct.Struct("<8sIIQII64s64s")  # magic, version, bytes of a record, records, process, 0, role, program
 TEXTS_AT, TEXTS_BYTES = mmap.PAGESIZE, 1 << 18
-_TEXTS_USED = struct.Struct("<I")  # bytes, behind the head
+_TEXTS_USED = struct.Struct("<I")  # bytes, after the header
 _LENGTH = struct.Struct("<H")
 MAX_TEXT = 500
-THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
-OP = "\2"  # begins a text that names an op: its command, a space, its name; of a process that has its own image
+THREAD = "\1"  # starts a text that names a thread: its id, a space, its name
+OP = "\2"  # starts a text that names an op: its command, a space, its name; for a process with its own image
 RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
-_MARGIN = 64  # oldest records of a full ring that a reader leaves out
+_MARGIN = 64  # oldest records of a full ring that a reader skips
 _MOST = (1 << 64) - 1
-_MAX_MAPPED = 1 << 23  # bytes of a file that a reader has in its memory
+_MAX_MAPPED = 1 << 23  # bytes of a file that a reader keeps in memory
 
 
 class RingError(ValueError):
@@ -45,18 +45,18 @@ class RingError(ValueError):
 
 
 class RingFile:
-    """A new ring file.
+    """Create a ring file.
 
     Args:
-        directory: Where it is made.
+        directory: Its directory.
         name: Its name, without the suffix.
-        records: How many it holds.
-        record_bytes: Bytes of one.
-        role: What its writer is: "program", "core 0", "daemon", "tasks 0".
-        program: The program that its writer runs.
+        records: Number of records.
+        record_bytes: Bytes per record.
+        role: Role of its writer: "program", "core 0", "daemon", "tasks 0".
+        program: The writer's program.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RingFile:
         self.path = path = directory / f"{name}{SUFFIX}"
         fd = private_files.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
-            os.posix_fallocate(fd, 0, self.start + records * record_bytes)  # a full disk later would end the process
+            os.posix_fallocate(fd, 0, self.start + records * record_bytes)  # a full disk later would kill the process
             self.map = mmap.mmap(fd, 0)
         except BaseException:
             path.unlink()
@@ -78,7 +78,7 @@ class RingFile:
 
 
 class Ring(RingFile):
-    """The events of this process; any thread may note one. A fork's child must not use it."""
+    """The events of this process; any thread may record one. A forked child must not use it."""
 
     def __init__(self, directory: Path, records: int, role: str, program: str = "") -> None:
         super().__init__(directory, _name(role), records, RECORD.size, role, program)
@@ -89,14 +89,14 @@ class Ring(RingFile):
         self._threads: dict[int, int] = {}
         self._texts: dict[str, int] = {"": 0}
         self._used = 0
-        self._lock = threading.RLock()  # a signal's handler may note in the middle of a note
+        self._lock = threading.RLock()  # a signal handler may record in the middle of recording
 
     def of_role(self, role: str) -> Ring:
-        """A ring for another part that this process has. Raises OSError."""
+        """Create a ring for another role of this process. Raises OSError."""
         return Ring(self._directory, self.records, role, self._program)
 
     def beside(self, what: str) -> RingFile:
-        """A file for events of this process that C notes. Raises OSError."""
+        """Create a file for events of this process recorded in C. Raises OSError."""
         name = _name(f"{self._role} {what}")
         return RingFile(self._directory, name, self.records, RECORD.size, self._role, self._program)
 
@@ -112,7 +112,7 @@ class Ring(RingFile):
         text: int = 0,
         d: int = 0,
     ) -> None:
-        """Keep an event of this thread; what ``a`` to ``d`` and ``unit`` are depends on its kind."""
+        """Record an event of this thread; the meaning of ``a`` to ``d`` and ``unit`` depends on its kind."""
         try:
             thread = self._threads[threading.get_ident()]
         except KeyError:
@@ -121,16 +121,16 @@ class Ring(RingFile):
         at = self.start + number % self.records * RECORD.size
         try:
             RECORD.pack_into(self.map, at, start_ns, end_ns, a, b, c, thread, kind, unit, text, d, number)
-        except struct.error:  # a program may pass any numbers; its own error comes from elsewhere
+        except struct.error:  # a program may pass any numbers; it gets its error elsewhere
             a, b, c, unit, d = a & _MOST, b & _MOST, c & _MOST, unit & 0xFFFF, d & 0xFFFF_FFFF
             RECORD.pack_into(self.map, at, start_ns, end_ns, a, b, c, thread, kind, unit, text, d, number)
 
     def text(self, text: str) -> int:
-        """The number of a text, for ``note``; 0, the empty one, when there is no room for more."""
+        """Return the number of a text, for ``note``; 0, the empty text, if there is no more room."""
         return self._texts[text] if text in self._texts else self._add(text)
 
     def name_ops(self, names: Mapping[int, str]) -> None:
-        """Keep the names of ops by their commands."""
+        """Record the names of ops by command."""
         for cmd, name in names.items():
             self._add(f"{OP}{cmd} {name}")
 
@@ -159,7 +159,7 @@ def _name(role: str) -> str:
 
 
 class Event(NamedTuple):
-    """An event as it was noted, with its text."""
+    """A recorded event, with its text."""
 
     start_ns: int
     end_ns: int
@@ -174,7 +174,7 @@ class Event(NamedTuple):
 
 
 class Recorded:
-    """A ring file as a reader finds it, whether its writer lives or not.
+    """Reads a ring file, whether or not its writer is alive.
 
     Raises:
         RingError: it is not a ring of this version. OSError.
@@ -183,11 +183,11 @@ class Recorded:
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < TEXTS_AT + TEXTS_BYTES:
-                raise RingError(f"{path} is too short for a ring of events.")
+                raise RingError(f"{path} is too short for an event ring.")
             self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         magic, version, self.record_bytes, self.records, self.pid, _, role, program = HEAD.unpack_from(self._map)
         if (magic, version) != (MAGIC, VERSION) or self.record_bytes * self.records > len(self._map):
-            raise RingError(f"{path} is not a ring of events of version {VERSION}.")
+            raise RingError(f"{path} is not an event ring of version {VERSION}.")
         self._path = path
         self.role, self.program = (text.rstrip(b"\0").decode("utf-8", "replace") for text in (role, program))
         texts = list(self._read_texts())
@@ -198,30 +198,30 @@ class Recorded:
         )
 
     def events(self) -> Iterator[Event]:
-        """The events in the order in which they were noted, which is that of their ends in each thread."""
+        """Yield the events in recording order, which in each thread is the order of their ends."""
         rows = self._rows(_event_type())
         for at in self._released(self.order(self._column(_event_type(), "number"))):
             *found, text, d, _ = rows[at].item()
             yield Event._make((*found, self.texts[text] if text < len(self.texts) else "", d))
 
     def first_ns(self) -> int:
-        """When the earliest of the events began; 0 for none."""
+        """When the earliest event began; 0 for none."""
         places = self.order(self._column(_event_type(), "number"))
         return int(self._column(_event_type(), "start_ns")[places].min()) if len(places) else 0
 
     def count_lost(self) -> int:
-        """Of records that begin with their number, how many had no place anymore."""
+        """Number of dropped records, for records that begin with their number."""
         self.order(self._numbers())
         return self.lost
 
     def raw(self) -> Iterator[bytes]:
-        """The records as bytes, each of which begins with its number, in order."""
+        """Yield the records as bytes, each beginning with its number, in order."""
         for at in self._released(self.order(self._numbers())):
             start = TEXTS_AT + TEXTS_BYTES + int(at) * self.record_bytes
             yield self._map[start : start + self.record_bytes]
 
     def order(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Places of the records, the oldest first; of a full ring without those that are about to be replaced."""
+        """Yield the places of records, oldest first; for a full ring, without those about to be replaced."""
         import numpy as np
 
         places = np.flatnonzero(numbers % self.records == np.arange(len(numbers)))
@@ -234,14 +234,14 @@ class Recorded:
         return places
 
     def _released(self, places: NDArray[np.int64]) -> Iterator[int]:
-        """Places one by one."""
+        """Yield places one by one."""
         step = self._step
         for first in range(0, len(places), step):
             self._release()
             yield from places[first : first + step].tolist()
 
     def _column(self, dtype: np.dtype[np.void], name: str) -> NDArray[np.uint64]:
-        """A copy of one field of all records."""
+        """Return a copy of one field of all records."""
         import numpy as np
 
         rows, step = self._rows(dtype)[name], self._step
@@ -253,14 +253,14 @@ class Recorded:
 
     @property
     def _step(self) -> int:
-        """How many records are read before the pages of the file that hold them leave this process's memory."""
+        """Number of records read before their file pages are dropped from this process's memory."""
         return max(1, _MAX_MAPPED // max(int(self.record_bytes), 1))
 
     def _release(self) -> None:
         self._map.madvise(mmap.MADV_DONTNEED)
 
     lost = 0
-    """Events that had no place anymore, once they have been read."""
+    """Number of dropped events, after reading."""
 
     def _numbers(self) -> NDArray[np.uint64]:
         import numpy as np
@@ -273,11 +273,11 @@ class Recorded:
         return np.frombuffer(self._map, dtype, self._filled(), TEXTS_AT + TEXTS_BYTES)
 
     def _filled(self) -> int:
-        """How many records there are up to the hole at the file's end: to look into that would take memory."""
+        """Number of records before the hole at the file's end: reading that would take memory."""
         start = end = TEXTS_AT + TEXTS_BYTES
         try:
             file = self._path.open("rb")
-        except FileNotFoundError:  # a new trace has begun meanwhile
+        except FileNotFoundError:  # a new trace has started meanwhile
             return int(self.records)
         with file, suppress(OSError):  # ENXIO: no data follows
             while True:

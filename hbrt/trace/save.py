@@ -1,4 +1,4 @@
-"""Writing what a trace has kept into a file for a viewer; its ending names the format."""
+"""Write a trace to a file for a viewer; the suffix selects the format."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ENDINGS = (*PERFETTO_ENDINGS, ".json")
 
 
 def check_name(file: Path) -> None:
-    """Refuse a file that could not be written in the format of its ending, before there is anything to write.
+    """Check, before there is anything to write, that a file can be written in the format of its suffix.
 
     Raises:
-        WrongUseError: the ending is none of ENDINGS, its format needs a package that is not installed, or there is no
-            such directory.
+        WrongUseError: the suffix is not in ENDINGS, its format needs a package that is not installed, or the directory
+            does not exist.
     """
     if file.suffix not in ENDINGS:
         raise WrongUseError(
@@ -35,7 +35,7 @@ def check_name(file: Path) -> None:
             "for Chrome's."
         )
     if not file.parent.is_dir():
-        raise WrongUseError(f"{file} cannot be written: no such directory: {file.parent}")
+        raise WrongUseError(f"Cannot write {file}:  no such directory: {file.parent}")
     if file.suffix in PERFETTO_ENDINGS:
         from importlib.util import find_spec
 
@@ -47,16 +47,16 @@ def check_name(file: Path) -> None:
 
 
 def save(directory: Path, file: Path) -> Written:
-    """Write the rings of a directory into a file.
+    """Write the rings of a directory to a file.
 
     Raises:
-        WrongUseError: as ``check_name``; nothing was traced there, or the file cannot be written.
+        WrongUseError: as for ``check_name``; nothing was traced there, or the file cannot be written.
     """
     return save_recording(*recording_of(directory), file)
 
 
 def save_recording(recording: Recording, unix_offset_ns: int, file: Path) -> Written:
-    """Write a recording into a file, which is there wholly or not at all; ``save`` says what it raises."""
+    """Write a recording to a file atomically; raises like ``save``."""
     check_name(file)
     new = file.with_name(f"{file.name}.{os.urandom(3).hex()}.new")  # secrets would load OpenSSL
     try:
@@ -67,7 +67,7 @@ def save_recording(recording: Recording, unix_offset_ns: int, file: Path) -> Wri
         finally:
             new.unlink(missing_ok=True)
     except OSError as error:
-        raise WrongUseError(f"{file} cannot be written: {error.strerror}.") from None
+        raise WrongUseError(f"Cannot write {file}:  {error.strerror}.") from None
     return written
 
 
@@ -80,19 +80,19 @@ def _sink(file: Path, out: BinaryIO, unix_offset_ns: int) -> Sink:
 
 
 def recording_of(directory: Path) -> tuple[Recording, int]:
-    """What the rings of a directory have kept, and the distance of the time of day from their clock in ns.
+    """Return the contents of a directory's rings, and the offset from their clock to the time of day in ns.
 
     Raises:
-        WrongUseError: there is none.
+        WrongUseError: nothing was traced there.
     """
     facts: dict[str, Any] = {"ops": {}, "programs": {}}
     try:
         rings = [Recorded(path) for path in sorted(directory.glob(f"*{SUFFIX}"))]
-        for path in sorted(directory.glob(f"*{FACTS}")):  # one a board
+        for path in sorted(directory.glob(f"*{FACTS}")):  # one per board
             found = json.loads(path.read_text(encoding="utf-8"))
             facts = found | {name: facts[name] | found[name] for name in ("ops", "programs")}
     except (OSError, RingError, ValueError, KeyError, TypeError) as error:
-        raise WrongUseError(f"The trace in {directory} cannot be read: {error}") from None
+        raise WrongUseError(f"Cannot read the trace in {directory}: {error}") from None
     if not rings:
         raise WrongUseError(f"No trace in {directory}.")
     tasks: list[Callable[[], Iterator[EndedTask]]] = []

@@ -1,4 +1,4 @@
-"""What a file for a viewer of timelines takes: tracks, and slices, instants and counters on them."""
+"""The interface of timeline file writers: tracks, and slices, instants and counters on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Facts: TypeAlias = Mapping[str, "int | float | str"]
 
 
 class Flow(NamedTuple):
-    """A place in the way of one task through slices and instants; its number is unique in the file."""
+    """A point on a task's path through slices and instants; its number is unique in the file."""
 
     number: int
     is_first: bool = False
@@ -18,36 +18,36 @@ class Flow(NamedTuple):
 
 
 class Sink(ABC):
-    """Writes a timeline as it comes; all times are CLOCK_MONOTONIC ns."""
+    """Writes a timeline incrementally; all times are CLOCK_MONOTONIC ns."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     @abstractmethod
     def group(self, name: str, pid: int = 0) -> int:
-        """A new group of tracks: a process, or with no ``pid`` a part of the board. Returns its number."""
+        """Create a group of tracks: a process, or without ``pid`` a part of the board. Returns its number."""
 
     @abstractmethod
     def track(self, name: str, group: int, tid: int = 0) -> int:
-        """A new track of a group, with ``tid`` that of a thread; its slices nest. Returns its number."""
+        """Create a track in a group, with ``tid`` a thread's; its slices nest. Returns its number."""
 
     @abstractmethod
     def counter(self, name: str, group: int) -> int:
-        """A new track of values. Returns its number."""
+        """Create a track of values. Returns its number."""
 
     @abstractmethod
     def slice(
         self, track: int, name: str, start_ns: int, end_ns: int, facts: Facts | None = None, flow: Flow | None = None
     ) -> None:
-        """A slice; one that begins together with another follows it in the file, and lies below it."""
+        """Write a slice; one that starts together with another follows it in the file and is nested below it."""
 
     @abstractmethod
     def instant(self, track: int, name: str, at_ns: int, facts: Facts | None = None, flow: Flow | None = None) -> None:
-        """A mark."""
+        """Write a mark."""
 
     @abstractmethod
     def value(self, counter: int, at_ns: int, value: int) -> None:
-        """The value of a counter from a time on."""
+        """Write the value of a counter from a time on."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether the board of this process is traced: a file in its folder, which the daemon writes and removes."""
+"""Whether this process's board is traced: a file in its folder, written and removed by the daemon."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from hbrt.board.paths import BoardPaths
     from hbrt.trace.ring import Ring
 
-FACTS = "-board.json"  # ends the name of the file beside the rings that says what they do not
+FACTS = "-board.json"  # suffix of the file beside the rings with further information
 
 
 EVENTS = 131072
-"""Of a traced process, and tasks of a traced core, that are kept, the newest ones: 64 and 256 bytes each."""
+"""Number of newest events kept per traced process, and tasks per traced core: 64 and 256 bytes each."""
 
 
 class Switch(NamedTuple):
-    """A trace that is on: where the ring files lie, how many events each holds, and when it began."""
+    """An active trace: where its ring files are, how many events each holds, and when it started."""
 
     directory: Path
     events: int
@@ -31,18 +31,18 @@ class Switch(NamedTuple):
 
 
 def of_environment() -> Switch | None:
-    """The trace that HBRT_TRACE asks for, None without it: all that a program has of a board on another machine."""
+    """Return the trace requested by HBRT_TRACE, or None: the only one available for a board on another machine."""
     named = settings.text("HBRT_TRACE")
     return Switch(Path(named).absolute(), EVENTS) if named else None
 
 
 def read(board: BoardPaths) -> Switch | None:
-    """The trace of a board; None while there is none."""
+    """Return a board's trace; None if it is not traced."""
     try:
         text = board.trace_switch.read_text(encoding="utf-8")
     except OSError:
         return None
-    import json  # a program that is not traced does not load it
+    import json  # not loaded by untraced programs
 
     try:
         found = json.loads(text)
@@ -52,17 +52,17 @@ def read(board: BoardPaths) -> Switch | None:
 
 
 def turn_on(board: BoardPaths, switch: Switch) -> None:
-    """Have the processes of a board trace. Raises OSError."""
+    """Start tracing the processes of a board. Raises OSError."""
     write_json(board.trace_switch, switch._asdict() | {"directory": str(switch.directory)})
 
 
 def turn_off(board: BoardPaths) -> None:
-    """Have no process of a board trace from now on."""
+    """Stop tracing the processes of a board."""
     board.trace_switch.unlink(missing_ok=True)
 
 
 def write_json(path: Path, document: object) -> None:
-    """Write a file that is there wholly or not at all. Raises OSError."""
+    """Write a file atomically. Raises OSError."""
     import json
 
     new = path.with_name(f"{path.name}.new")
@@ -78,12 +78,12 @@ def write_json(path: Path, document: object) -> None:
 
 
 class Recorder:
-    """This process's part in the trace of its board.
+    """This process's part in its board's trace.
 
     Args:
-        find: The trace as it is now.
-        role: What this process is there, as for ``Ring``.
-        program: The program that it runs.
+        find: Returns the current trace.
+        role: This process's role, as for ``Ring``.
+        program: Its program.
     """
 
     def __init__(self, find: Callable[[], Switch | None], role: str, program: str) -> None:
@@ -92,7 +92,7 @@ class Recorder:
         self.ring: Ring | None = None
 
     def look(self) -> bool:
-        """Follow the switch; whether ``ring`` is another one now."""
+        """Follow the switch; returns whether ``ring`` has changed."""
         switch = self._find()
         if switch == self._switch:
             return False
@@ -100,10 +100,10 @@ class Recorder:
         if switch is not None:
             from hbrt.trace.ring import Ring
 
-            with suppress(OSError):  # the trace has ended meanwhile, or the disk is full: the process keeps running
+            with suppress(OSError):  # the trace has ended meanwhile, or the disk is full: continue without it
                 self.ring = Ring(switch.directory, switch.events, self._role, self._program)
         return True
 
     def end(self) -> None:
-        """Have ``look`` find no trace anymore: at the end, and in a fork's child, where the ring is the parent's."""
+        """Make ``look`` find no more traces: at the end, and in a forked child, where the ring is the parent's."""
         self._find = lambda: None

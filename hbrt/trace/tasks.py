@@ -1,4 +1,4 @@
-"""The tasks of a trace: the history of each core, copied in time into a ring file that holds more of it."""
+"""The tasks of a trace: each core's history, copied in time to a larger ring file."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 ROLE = "tasks"
 _NUMBER = struct.Struct("<Q")
-_OF_DAEMON = 16384  # tasks that the daemon itself has failed, at most
-_MAX_MAPPED = 32768  # tasks of a file that the daemon has in its memory
-_MARGIN = 64  # records of a history that its writer may replace while they are copied
+_OF_DAEMON = 16384  # maximum tasks failed by the daemon itself
+_MAX_MAPPED = 32768  # tasks of a file that the daemon keeps in memory
+_MARGIN = 64  # records of a history that its writer may replace during the copy
 
 
 class TaskRings:
-    """Copies the histories of a board.
+    """Copies a board's histories.
 
     Args:
         ddr: The board's memory.
-        directory: Where the ring files are made.
-        records: How many tasks each holds.
-        has_past: Whether the tasks that have ended before are copied, too.
-        accelerators: Accelerator cores, which follow the DSP cores.
+        directory: Directory for the ring files.
+        records: Number of tasks per file.
+        has_past: Whether to copy tasks that ended earlier, too.
+        accelerators: Number of accelerator cores, which follow the DSP cores.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TaskRings:
         self._rings = [_TaskRing(ddr, ring, directory, records, has_past=has_past) for ring in rings]
 
     def copy(self) -> int:
-        """Copy what has ended since the last time; returns the largest share of a history that it was, in tasks."""
+        """Copy what has ended since the last call; returns the largest number of tasks copied from one history."""
         return max(ring.copy() for ring in self._rings)
 
 
@@ -61,7 +61,7 @@ class _TaskRing:
 
     def copy(self) -> int:
         epoch = self._of_core(CORE_EPOCH)
-        if epoch != self._epoch:  # a core in Python that was killed has counted less than it had ended
+        if epoch != self._epoch:  # a killed Python core has counted fewer tasks than it ended
             self._epoch, self._next = epoch, min(self._next, self._of_core(CORE_TASKS) + 1)
         copied = 0
         while count := self._ready():
@@ -70,11 +70,11 @@ class _TaskRing:
         return copied
 
     def _ready(self) -> int:
-        """How many records follow one another in the history from the next one on."""
+        """Return how many consecutive records the history has from the next one on."""
         first = self._next
         found = self._number_at(first)
         if found > first and found % HISTORY_RECORDS == first % HISTORY_RECORDS:  # the core was faster
-            self._count += found - first  # these numbers are missing in the file
+            self._count += found - first  # these numbers are missing from the file
             self._next = first = found
         count, most = 0, HISTORY_RECORDS - first % HISTORY_RECORDS
         while count < most and self._number_at(first + count) == first + count:
@@ -82,11 +82,11 @@ class _TaskRing:
         return count
 
     def _copy(self, count: int) -> None:
-        """Copy records that lie side by side, into places that may not."""
+        """Copy adjacent records to places that may not be adjacent."""
         before = self._count
         mm, at, file, size = self._map, self._at(self._next), self._file, HISTORY_RECORD_BYTES
         raw = bytearray(mm[at : at + count * size])
-        is_whole = self._number_at(self._next) == self._next  # else the core has begun to replace them meanwhile
+        is_whole = self._number_at(self._next) == self._next  # otherwise the core has begun to replace them
         for n in range(count):
             _NUMBER.pack_into(raw, n * size, self._count + 1 + n if is_whole else 0)
         while raw:
@@ -98,7 +98,7 @@ class _TaskRing:
             del raw[: len(part)]
         self._next += count
         if self._count // _MAX_MAPPED != before // _MAX_MAPPED:
-            file.map.madvise(mmap.MADV_DONTNEED)  # the file keeps them; this process's memory does not
+            file.map.madvise(mmap.MADV_DONTNEED)  # the file keeps them; this process's memory need not
 
     def _at(self, number: int) -> int:
         return self._source + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES
@@ -113,5 +113,5 @@ class _TaskRing:
 
 
 def tasks_of(ring: Recorded) -> Iterator[EndedTask]:
-    """The tasks of a ring file, in the order of their ends on their core."""
+    """Yield the tasks of a ring file, in the order in which they ended on their core."""
     return map(task_of, ring.raw())

@@ -1,8 +1,8 @@
-"""The timeline of a board, from what its processes have noted. Measured and modelled times have their own tracks.
+"""The timeline of a board from its processes' records. Measured and modeled times have separate tracks.
 
-Measured: programs by thread, cores with their ops, copies, waits and TCM, tasks that wait by priority, BPU cores, what
-the daemon has found and said; a flow leads from a task's submission over its claim and its op to its end. Modelled:
-what a core does by its cycle counter, from 0 on; these tracks have no moment in common with the others.
+Measured: programs by thread, cores with their ops, copies, waits and TCM, waiting tasks by priority, BPU cores, the
+daemon's findings and messages; a flow leads from a task's submission through its claim and op to its end. Modeled: a
+core's activity by its cycle counter, from 0; these tracks share no time base with the others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hbrt.trace.ring import Event
 from hbrt.trace.sink import Facts, Flow, Sink
 
 SUBMIT_NS = 1000
-"""Length of the submission of a program that has noted none: an arrow needs a slice to begin at."""
+"""Length shown for submissions of a program that recorded none: an arrow must start at a slice."""
 MODELLED = "modelled for the board"
 _MAX_NS = 1 << 52  # between a task's submission and its end, and between two tasks
 _MAX_CYCLES = 1 << 48
 _CORE_ROLE = "core "
 _SEEN = 4096
-_CODE_BITS, _CLAIMED = 9, 256  # of a step: its task's priority, and whether the task was claimed
+_CODE_BITS, _CLAIMED = 9, 256  # for a step: its task's priority, and whether the task was claimed
 
 
 class Source(NamedTuple):
@@ -42,10 +42,9 @@ class Source(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What a trace has kept.
+    """The contents of a trace.
 
-    ``tasks`` has those of each core, and those that the daemon has failed, in the order of their ends; they can be read
-    more than once.
+    ``tasks`` has those of each core, and those failed by the daemon, ordered by end; they can be read more than once.
     """
 
     board: str
@@ -53,13 +52,13 @@ class Recording(NamedTuple):
     sources: Sequence[Source]
     ops: Mapping[int, str]  # names by command
     programs: Mapping[int, str]  # names by process
-    clock_hz: int = 648_000_000  # of the modelled cycles
-    lost: int = 0  # events and tasks that had no place in their rings any more
-    kinds: Mapping[int, str] = MappingProxyType({})  # of the cores that are no DSP cores: BPU, NPU
+    clock_hz: int = 648_000_000  # of the modeled cycles
+    lost: int = 0  # events and tasks dropped from their rings
+    kinds: Mapping[int, str] = MappingProxyType({})  # of cores that are not DSP cores: BPU, NPU
 
 
 class Written(NamedTuple):
-    """What a file has."""
+    """Contents of a file."""
 
     tasks: int
     events: int
@@ -67,7 +66,7 @@ class Written(NamedTuple):
 
 
 def write(recording: Recording, sink: Sink) -> Written:
-    """Write a timeline; memory does not grow with the number of events, but for less than 100 bytes a task."""
+    """Write a timeline; memory does not grow with the number of events, except for under 100 bytes per task."""
     timeline = _Timeline(recording, sink)
     timeline.write()
     sink.close()
@@ -81,10 +80,10 @@ class _Timeline:
         self._board = sink.group(f"board {recording.board}")
         self._tracks: dict[tuple[str, int], int] = {}
         self._groups: dict[int, int] = {}  # of programs, by process
-        self._submitted: dict[int, int] = {}  # by process: since when it notes its submissions
+        self._submitted: dict[int, int] = {}  # by process: since when it records submissions
         self._origin_ns = self._first_end_ns = 0
-        self._seen_ends: dict[int, None] = {}  # flows of the tasks whose end a wait has seen, the newest
-        self._steps = array("q")  # changes of the number of tasks that wait: ns from the first end, then the code
+        self._seen_ends: dict[int, None] = {}  # flows of the newest tasks whose end a wait has seen
+        self._steps = array("q")  # changes in the number of waiting tasks: ns from the first end, then the code
 
     def write(self) -> None:
         recording = self._recording
@@ -143,7 +142,7 @@ class _Timeline:
             )
 
     def _waiting(self) -> None:
-        """How many tasks of each priority wait."""
+        """Write how many tasks of each priority are waiting."""
         import numpy as np
 
         counts: Counter[int] = Counter()
@@ -170,7 +169,7 @@ class _Timeline:
             if event.kind == EventKind.WAIT:
                 self._wait(event, track)
             elif event.kind == EventKind.SUBMIT:
-                # The smallest: threads that submit at once note it in any order.
+                # The smallest: threads that submit concurrently record it in any order.
                 at_ns = event.a or event.start_ns
                 self._submitted[source.pid] = min(at_ns, self._submitted.get(source.pid, at_ns))
                 facts: Facts = {"command": f"{event.b:#x}"} | ({"status": _signed(event.c)} if event.c else {})
@@ -179,7 +178,7 @@ class _Timeline:
                 self._sink.slice(track, f"{verb} {self._op(event.b)}", event.start_ns, event.end_ns, facts, flow)
             else:
                 if event.kind == EventKind.HOP and event.a:
-                    self._submitted.setdefault(source.pid, event.a)  # a gateway's own tasks are a remote program's
+                    self._submitted.setdefault(source.pid, event.a)  # a gateway's own tasks belong to a remote program
                 name, facts, flow = _of_program(event)
                 if event.end_ns > event.start_ns:
                     self._sink.slice(track, name, event.start_ns, event.end_ns, facts, flow)
@@ -187,11 +186,11 @@ class _Timeline:
                     self._sink.instant(track, name, event.start_ns, facts, flow)
 
     def _wait(self, event: Event, track: int) -> None:
-        """A wait, and in it why: the task was queued, it ran, its end had to be noticed."""
+        """Write a wait, divided by reason: the task was queued, it ran, its end had to be noticed."""
         start, end = event.start_ns, event.end_ns
         flow = _flow(event.a, event.unit)._replace(is_last=True)
         if event.c and flow.number in self._seen_ends:
-            return  # a second wait, as of a future that is asked again
+            return  # a second wait, such as on a future queried again
         name = self._op(event.d)
         self._sink.slice(track, f"wait for {name}", start, end)
         claim, done = event.b or event.c or end, event.c or end
@@ -220,11 +219,11 @@ class _Timeline:
                     self._sink.value(self._counter(f"{source.role} TCM bank {bank}, bytes"), event.start_ns, used)
 
     def _modelled(self, tasks: Iterable[EndedTask], cores: Sequence[Source]) -> None:
-        """The ops of a core one behind the other by their cycles, and in each what its engines did."""
+        """Write a core's ops one after another by cycles, and what the engines did in each."""
         before, runs = 0, None
         for task in tasks:
             answer = task.answer
-            if not answer.start_ns or answer.core in self._recording.kinds:  # models have no cycles of their own
+            if not answer.start_ns or answer.core in self._recording.kinds:  # models do not charge cycles
                 continue
             role = f"core {answer.core}"
             if runs is None:
@@ -242,7 +241,7 @@ class _Timeline:
                 self._inside(track, role, inner, offset, before)
 
     def _inside(self, track: int, role: str, inner: list[Event], start: int, end: int) -> None:
-        """What an op spent its cycles on; ``start`` and ``end`` are its own, of this track."""
+        """Write what an op spent its cycles on; ``start`` and ``end`` are its own on this track."""
         at, run = self._at, inner.pop()
         offset = start - run.b
         spent = start
@@ -265,7 +264,7 @@ class _Timeline:
             self._sink.slice(track, "compute", at(spent), at(end))
 
     def _at(self, cycles: int) -> int:
-        """Where a cycle of the modelled tracks is."""
+        """Return the position of a cycle on the modeled tracks."""
         return self._origin_ns + cycles * 1_000_000_000 // self._recording.clock_hz
 
     # -- the daemon
@@ -277,7 +276,7 @@ class _Timeline:
             self._sink.instant(track, event.text, event.start_ns)
 
     def _facts(self, task: EndedTask) -> Facts:
-        """What a viewer shows of an op that is selected."""
+        """Return what a viewer shows for a selected op."""
         request, answer = task.request, task.answer
         is_model = answer.core in self._recording.kinds  # such a core charges ns
         return {
@@ -335,7 +334,7 @@ class _Timeline:
 
 
 def _cleaned(task: EndedTask) -> EndedTask:
-    """A task with numbers that a timeline can hold: a program may write anything into the record of its own task."""
+    """Clamp a task's numbers to what a timeline can hold: a program may write anything into its task's record."""
     request, answer = task.request, task.answer
     end = answer.done_ns if answer.done_ns < 1 << 63 else 0
     steps = (request.sequence, answer.claim_ns, answer.start_ns)
@@ -347,29 +346,29 @@ def _cleaned(task: EndedTask) -> EndedTask:
 
 
 class _Runs:
-    """The events of a core's ops, an op at a time: both they and the tasks come in the order of the ops' ends."""
+    """The events of a core's ops, one op at a time; both events and tasks are ordered by the ops' ends."""
 
     def __init__(self, events: Iterator[Event | None]) -> None:
         self._events = events
-        self._pending: list[Event] = []  # of an op that has not ended, or was interrupted
+        self._pending: list[Event] = []  # from an op that has not ended, or was interrupted
         self._next: list[Event] | None = None
 
     def of(self, task: EndedTask) -> list[Event]:
-        """The events inside the op of a task, then its run; none when nothing was noted of it."""
+        """Return the events inside a task's op, then its run; empty if nothing was recorded."""
         while True:
             if self._next is None:
                 self._next = self._read()
             if not self._next or self._next[-1].start_ns > task.answer.done_ns:
-                return []  # of a later op
+                return []  # from a later op
             found, self._next = self._next, None
             run = found[-1]
-            is_timed = not run.a and task.answer.start_ns <= run.start_ns  # C knows no task
+            is_timed = not run.a and task.answer.start_ns <= run.start_ns  # C does not know the task
             if run.a == task.request.sequence or is_timed:
                 return found
 
     def _read(self) -> list[Event]:
         for event in self._events:
-            if event is None:  # the core's process has ended: its last op, perhaps, has not
+            if event is None:  # the core's process has ended, perhaps before its last op
                 self._pending.clear()
                 continue
             if event.kind == EventKind.RUN:
@@ -381,7 +380,7 @@ class _Runs:
 
 
 def _one_by_one(sources: Iterable[Source]) -> Iterator[Event | None]:
-    """The events of processes that came one after another, and None behind those of each, which may have two files."""
+    """Yield the events of successive processes, with None after each, which may have two files."""
     by_process: dict[int, list[Source]] = {}
     for source in sources:
         by_process.setdefault(source.pid, []).append(source)
@@ -391,7 +390,7 @@ def _one_by_one(sources: Iterable[Source]) -> Iterator[Event | None]:
 
 
 def _of_program(event: Event) -> tuple[str, Facts, Flow | None]:
-    """Name, facts and flow of an event that is neither a submission nor a wait."""
+    """Return name, facts and flow of an event that is neither a submission nor a wait."""
     if event.kind in {EventKind.ALLOC, EventKind.FREE, EventKind.FLUSH}:
         size: Facts = {"bytes": event.b} if event.kind != EventKind.FREE else {}
         name = f"flush ({event.text})" if event.kind == EventKind.FLUSH else EventKind(event.kind).name.lower()
@@ -407,7 +406,7 @@ def _of_program(event: Event) -> tuple[str, Facts, Flow | None]:
 
 
 def _flow(sequence: int, client: int) -> Flow:
-    """The way of a task: its submission's time differs within its client."""
+    """Return a task's flow: submission times are unique within a client."""
     return Flow((client << 53 ^ sequence) & (1 << 63) - 1)
 
 

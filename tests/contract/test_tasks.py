@@ -498,7 +498,7 @@ class TestFramework:
         sentences = {hb.hbDSPGetErrorDesc(status) for status in hb.Status}
         assert all(sentence.endswith((".", "?")) for sentence in sentences)
         assert hb.hbDSPGetErrorDesc(0) == "The call succeeded."
-        assert hb.hbDSPGetErrorDesc(42) == "The op returned 42, which is not a code of the runtime."
+        assert hb.hbDSPGetErrorDesc(42) == "The op returned 42, which is not a runtime status code."
         assert hb.hbDSPGetErrorDesc([1]) == "[1] is not a status code."  # type: ignore[arg-type]
 
     def test_last_error_is_each_thread_s_own(self, chip: Chip) -> None:

@@ -60,4 +60,4 @@ def test_name_and_sentence_of_codes_and_of_an_ops_own_value() -> None:
     assert name_of(-6000270) == "HB_DSP_CORE_LOST"
     assert describe(-6000270) == "The core died while it ran the task; other tasks continue."
     assert name_of(-42) == "-42"
-    assert describe(-42) == "The op returned -42, which is not a code of the runtime."
+    assert describe(-42) == "The op returned -42, which is not a runtime status code."

@@ -234,7 +234,10 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             "interpolation is 'cubic': use one of 'nearest', 'linear'[.]",
         ),
         (lambda b: cv.resize(b, NV12, (5, 4)), "^The planes of NV12|^dst is 5 x 4 pixels: NV12 has a UV pair"),
-        (lambda b: cv.roi_resize(b, GRAY, [(0, 0, 53, 5)], (4, 4)), r"^ROI 0, \(0, 0\) to \(53, 5\), leaves src"),
+        (
+            lambda b: cv.roi_resize(b, GRAY, [(0, 0, 53, 5)], (4, 4)),
+            r"^ROI 0, \(0, 0\) to \(53, 5\), extends outside src",
+        ),
         (lambda b: cv.roi_resize(b, GRAY, [], (4, 4)), "rois has shape"),
         (
             lambda b: untyped.roi_resize(b, GRAY, [(0.0, 0.0, 3.0, 3.0)], (4, 4)),

@@ -238,7 +238,7 @@ class TestSharing:
     @pytest.mark.parametrize(
         ("asked", "why"),
         [
-            ({"cores": 0}, "0 DSP cores cannot be on a board of the profile j5, which has 2"),
+            ({"cores": 0}, "0 DSP cores do not fit a board with the profile j5, which has 2"),
             ({"ddr_bytes": 0}, "A DDR of 0 bytes is smaller than a page"),
         ],
     )

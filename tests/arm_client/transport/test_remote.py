@@ -417,8 +417,8 @@ class TestComingIn:
                     connect(relay.address)
                 return str(caught.value)
 
-            assert "lets in who shows a key. No such key:" in refusal(tmp_path)
-            assert "is not the one of that relay" in refusal(bob)
+            assert "requires a key. No such key:" in refusal(tmp_path)
+            assert "does not belong to that relay" in refusal(bob)
             (bob / "server.key").write_bytes((ours / "server.key").read_bytes())
             assert "does not know this program's key" in refusal(bob)
             monkeypatch.setenv("HBRT_KEYS", str(alice))
@@ -436,7 +436,7 @@ class TestComingIn:
 
     def test_nobody_is_there(self, relay: RemoteRelay) -> None:
         relay.close()
-        with pytest.raises(BoardError, match=r"No relay can be reached at tcp://127.0.0.1:\d+: Connection refused"):
+        with pytest.raises(BoardError, match=r"Cannot reach a relay at tcp://127.0.0.1:\d+: Connection refused"):
             connect(relay.address)
 
     @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_the_environment_names_the_board_and_its_size(shell: Shell) -> None:
 def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sentence(shell: Shell) -> None:
     refused = shell.hbrt("start", "--profile", "rk3588", "--cores", "2")
     assert refused.returncode == 2
-    assert "2 DSP cores cannot be on a board of the profile rk3588, which has 0" in refused.stderr
+    assert "2 DSP cores do not fit a board with the profile rk3588, which has 0" in refused.stderr
     assert shell.good("start", "--profile", "rk3588").startswith("Board default is running: 3 NPU cores, 2.0 GiB")
     try:
         shown = shell.good("status", "--wait-healthy")

@@ -90,7 +90,7 @@ def _frame(**changes: Any) -> bytes:
 NONSENSE: dict[str, tuple[tuple[bytes, ...], str]] = {
     "empty": ((b"",), "The frame is not msgpack"),
     "no msgpack": ((b"\xc1\xc1",), "The frame is not msgpack"),
-    "no map": ((b"\x01",), "The frame holds a int, not a map."),
+    "no map": ((b"\x01",), "The frame contains a int, not a map."),
     "another version": ((_frame(v=99),), "The frame has protocol version 99; this side speaks 2."),
     "unknown verb": ((_frame(verb="explode"),), "The verb 'explode' is not known"),
     "unknown field": ((_frame(more=1),), "The frame has unknown fields: more."),

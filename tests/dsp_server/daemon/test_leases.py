@@ -155,7 +155,7 @@ def test_hello_is_answered_with_a_lease_and_descriptors(door: Door) -> None:
 
 HELLOS = {
     "no msgpack": (b"\xc1", "The frame is not msgpack"),
-    "no map": (b"\x01", "The frame holds a int, not a map."),
+    "no map": (b"\x01", "The frame contains a int, not a map."),
     "another version": (
         control.pack(name="x").replace(b"\xa1v\x02", b"\xa1v\x07"),
         "has protocol version 7; this side sp",

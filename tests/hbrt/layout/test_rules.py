@@ -165,7 +165,7 @@ def test_dtypes_are_read_as_ctypes_are() -> None:
         (np.dtype("<f4"), "D is the dtype float32, which has no fields"),
         (np.dtype([("a", ">i4")]), "D.a is big-endian"),
         (np.dtype([("a", "O")]), "D.a has type object, which parameter structures cannot hold"),
-        (np.dtype([("a", "c16")]), "D.a is of type complex128"),
+        (np.dtype([("a", "c16")]), "D.a has type complex128"),
     ],
 )
 def test_what_no_parameter_structure_holds_is_refused(kind: Any, sentence: str) -> None:

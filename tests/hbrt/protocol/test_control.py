@@ -72,12 +72,12 @@ BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
     (_body(v=...), "The frame has protocol version None; this side speaks 2."),
     (
         _body(verb="explode"),
-        "The verb 'explode' is not known; known are accelerators, alloc,",
+        "Unknown verb 'explode'; known: accelerators, alloc,",
     ),
-    (_body(verb="x" * 5000), f"The verb '{'x' * 64}' is not known;"),
+    (_body(verb="x" * 5000), f"Unknown verb '{'x' * 64}'; known:"),
     (_body(verb=7), "The field 'verb' must be str, not int."),
     (_body(verb=...), "The field 'verb' must be str, not NoneType."),
-    (_body(id=-1), "The field 'id' is out of bounds."),
+    (_body(id=-1), "The field 'id' is out of range."),
     (_body(id=True), "The field 'id' must be int, not bool."),
     (_body(id=1.0), "The field 'id' must be int, not float."),
     (_body(client=1), "The frame has unknown fields: client."),
@@ -91,7 +91,7 @@ BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
     (_body(verb="restart", args={"image": "a\0b"}), "The argument 'image' of restart has a NUL."),
     (
         _body(verb="restart", args={"image": "x" * 4097}),
-        "The argument 'image' of restart has 4097 characters; at most 4096 are taken.",
+        "The argument 'image' of restart has 4097 characters; the limit is 4096.",
     ),
     (_body(verb="restart", args={"image": b"x"}), "The argument 'image' of restart must be text, not bytes."),
     (_body(extra=1), "The frame has unknown fields: extra."),
@@ -110,15 +110,15 @@ def test_request_that_breaks_the_schema_is_named(body: dict[str, Any], text: str
 RAW: tuple[tuple[bytes, str], ...] = (
     (b"", "The frame is not msgpack"),
     (b"\xc1", "The frame is not msgpack"),
-    (b"\x93\x01\x02\x03", "The frame holds a list, not a map."),
-    (b"\xc0", "The frame holds a NoneType, not a map."),
+    (b"\x93\x01\x02\x03", "The frame contains a list, not a map."),
+    (b"\xc0", "The frame contains a NoneType, not a map."),
     (b"\x81\x01\x02", "The frame is not msgpack"),  # a key that is not text
     (b"\x81\xa1\xff\x02", "The frame is not msgpack"),  # a key that is not UTF-8
     (b"\x91" * 5000 + b"\x01", "The frame is not msgpack"),  # deeper than anybody reads
     (b"\xdf\xff\xff\xff\xff", "The frame is not msgpack"),  # a map that says it has 2**32 - 1 entries
     (b"\xdb\xff\xff\xff\xff", "The frame is not msgpack"),  # a text that says it has 4 GiB
-    (b"\x82\xa1v\x01\xa1v\x01", "The frame has the key 'v' more than once in one map."),
-    (b"\x82\xa1v\x02\xa4args\x82\xa3phy\x01\xa3phy\x02", "The frame has the key 'phy' more than once in one map."),
+    (b"\x82\xa1v\x01\xa1v\x01", "The frame has the key 'v' more than once in a map."),
+    (b"\x82\xa1v\x02\xa4args\x82\xa3phy\x01\xa3phy\x02", "The frame has the key 'phy' more than once in a map."),
     (bytes(control.MAX_REQUEST_BYTES + 1), f"The frame has {control.MAX_REQUEST_BYTES + 1} bytes; the limit is 65536."),
 )
 
@@ -138,7 +138,7 @@ def test_own_mistake_is_found_before_it_is_sent() -> None:
 
 def test_reply_that_nobody_would_take_is_refused_by_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "MAX_REPLY_BYTES", 100)
-    with pytest.raises(ValueError, match=r"A reply of \d+ bytes passes the limit of 100; ask for less\."):
+    with pytest.raises(ValueError, match=r"A reply of \d+ bytes exceeds the limit of 100; request less\."):
         control.encode_reply(ControlReply(1, 0, "", "x" * 100))
 
 

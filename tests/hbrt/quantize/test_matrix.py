@@ -64,11 +64,11 @@ def test_requantization_by_a_multiplier_and_a_shift(power: int, division: Divisi
 
 def test_an_l_that_loses_everything_is_refused_and_the_exact_scale_has_no_bias() -> None:
     sums = Sums(np.array([0, 1_000_000], np.int32), 1e-3)
-    with pytest.raises(ValueError, match="255 L / 1000000, is cut to 0"):
+    with pytest.raises(ValueError, match="255 L / 1000000, is truncated to 0"):
         qm.requantize(sums, 1 << 8)
     assert qm.requantize(sums, 1 << 16).real()[1] == pytest.approx(1000 * 16 / 16.7, rel=0.01)
     assert qm.requantize(sums, 1 << 16, is_exact=True).real()[1] == pytest.approx(1000, rel=0.003)
-    with pytest.raises(ValueError, match="L is 1000; it is a power of two"):
+    with pytest.raises(ValueError, match="L is 1000, but must be a power of two"):
         qm.requantize(sums, 1000)
 
 
@@ -94,15 +94,15 @@ def test_a_sum_that_may_leave_int32_is_refused() -> None:
 
 @each("bad", [[np.nan], [np.inf], []])
 def test_numbers_that_no_scale_covers_are_refused(bad: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"quantize by|no scale covers"):
+    with pytest.raises(ValueError, match=r"for quantization|no scale covers"):
         qm.quantize(bad)
 
 
 def test_products_that_cannot_be_are_refused() -> None:
     wide = matrix(np.zeros((1, qm.MAX_TERMS + 1)))
-    with pytest.raises(ValueError, match="have no product"):
+    with pytest.raises(ValueError, match="cannot be multiplied"):
         qm.matmul(wide, wide)
-    with pytest.raises(ValueError, match="may leave int32"):
+    with pytest.raises(ValueError, match="may overflow int32"):
         qm.matmul(wide, wide._replace(values=wide.values.T))
     with pytest.raises(ValueError, match="of 128 columns; pad it"):
         qm.matmul_blocked(matrix(np.zeros((1, 4))), matrix(np.zeros((4, 32))))

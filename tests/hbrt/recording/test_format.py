@@ -53,7 +53,7 @@ def test_what_was_cut_off_is_left_out(recording: Path) -> None:
     assert [one.name for one in calls] == ["a"]
     assert notes == [
         "The recording stops early: no space left",
-        "Call b is not complete, and left out: its recorder was ended.",
+        "Skipped incomplete call b: its recorder was killed.",
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_recording_goes_on_and_another_directory_is_refused(recording: Path, t
     assert json.loads((recording / HEAD).read_text())["recorder"] == "a test"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    with pytest.raises(BadRecordingError, match="is not empty, and no recording"):
+    with pytest.raises(BadRecordingError, match="is not empty and not a recording"):
         begin(tmp_path / "other", "a test")
 
 
@@ -81,13 +81,13 @@ def test_a_disk_that_is_full_leaves_nothing_that_is_no_recording(tmp_path: Path)
         ({"cmd": "1"}, "no command number"),
         ({"cmd": 1, "priority": "high"}, "priority is 'high'"),
         ({"cmd": 1, "status": 0.5}, "status is 0.5"),
-        ({"cmd": 1, "ranges": 7}, "is not as docs/recording.md says"),
+        ({"cmd": 1, "ranges": 7}, "does not follow docs/recording.md"),
         ({"cmd": 1, "ranges": [{"phy_addr": 1}]}, "'size_bytes'"),
         ({"cmd": 1, "ranges": [{**RANGE, "size_bytes": 0}]}, "is empty"),
-        ({"cmd": 1, "ranges": [{**RANGE, "before": "../../etc/passwd"}]}, "not a name of a file"),
-        ({"cmd": 1, "ranges": [{**RANGE, "phy_addr": (1 << 64) - 1}]}, "passes the end of the address space"),
+        ({"cmd": 1, "ranges": [{**RANGE, "before": "../../etc/passwd"}]}, "not the name of a file"),
+        ({"cmd": 1, "ranges": [{**RANGE, "phy_addr": (1 << 64) - 1}]}, "exceeds the address space"),
         ({"cmd": 1, "ranges": [RANGE, {**RANGE, "phy_addr": 0x9000_0003}]}, "overlap at 0x90000003"),
-        ({"cmd": 1, "output": BLOCK}, "no range that holds all of the output block, at 0x90000000"),
+        ({"cmd": 1, "output": BLOCK}, "no range that contains the whole output block at 0x90000000"),
     ],
 )
 def test_nonsense_in_a_call_is_named_with_its_file(recording: Path, call: Any, why: str) -> None:
@@ -105,7 +105,7 @@ def test_nonsense_in_a_call_is_named_with_its_file(recording: Path, call: Any, w
         (HEAD, '{"format": "tar"}', "its format is 'tar'"),
         (HEAD, '{"format": "hbrt-recording", "version": 9}', "has version 9; this hbrt reads 1"),
         (INDEX, "nonsense\n", "line 1, is not a JSON object"),
-        (INDEX, '{"call": "gone"}\n', "gone/call.json cannot be read"),
+        (INDEX, '{"call": "gone"}\n', "gone/call.json"),
     ],
 )
 def test_nonsense_around_the_calls_is_named(recording: Path, file: str, text: str, why: str) -> None:
@@ -143,16 +143,16 @@ def test_a_file_that_would_keep_the_reader_is_refused(recording: Path, name: str
     file = recording / name
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it is not a regular file"):
+    with pytest.raises(BadRecordingError, match=f"Cannot read .*{name}: it is not a regular file"):
         read(recording)
     file.unlink()
     with file.open("wb") as sparse:
         sparse.truncate(1 << 40)
-    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it has 1099511627776 bytes, more than"):
+    with pytest.raises(BadRecordingError, match=f"Cannot read .*{name}: it has 1099511627776 bytes, more than"):
         read(recording)
     file.unlink()
     file.symlink_to("/dev/zero")
-    with pytest.raises(BadRecordingError, match=f"{name} cannot be read: it is a link"):
+    with pytest.raises(BadRecordingError, match=f"Cannot read .*{name}: it is a link"):
         read(recording)
 
 
@@ -173,7 +173,7 @@ def test_the_bytes_of_a_range_come_from_a_file_of_the_recording(
     (call,), _ = read(recording)
     (folder / "in").unlink()
     make(folder / "in")
-    with pytest.raises(BadRecordingError, match=f"in cannot be read: {why}"):
+    with pytest.raises(BadRecordingError, match=f"in: {why}"):
         call.bytes_of(call.call.ranges[0])
 
 

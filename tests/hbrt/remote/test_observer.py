@@ -55,5 +55,5 @@ def test_nonsense_is_told_in_the_same_words_wherever_it_is_found(
     monkeypatch.delenv("HBRT_KEYS", raising=False)
     with relay_that_says(frame) as board, Observer(board) as observer, pytest.raises(RefusedError) as caught:
         observer.request("status")
-    assert str(caught.value).startswith(f"What the relay at {board.name} says cannot be read. {why}")
+    assert str(caught.value).startswith(f"Invalid message from the relay at {board.name}. {why}")
     assert caught.value.status == Status.HB_DSP_RELAY_LOST

@@ -80,9 +80,9 @@ def test_a_change_outside_the_heap_is_refused(ddr: Ddr, shadow: ShadowMemory) ->
         ddr.layout.phy_base + 1,
         ddr.layout.phy_end,
     ):
-        with pytest.raises(MalformedMessageError, match="is not whole pages of the DDR"):
+        with pytest.raises(MalformedMessageError, match="does not consist of whole DDR pages"):
             shadow.accept(phy_addr, change)
-        with pytest.raises(MalformedMessageError, match="is not whole pages of the DDR"):
+        with pytest.raises(MalformedMessageError, match="does not consist of whole DDR pages"):
             shadow.merge(phy_addr, change, list)
 
 

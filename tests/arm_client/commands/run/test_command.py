@@ -270,7 +270,7 @@ def test_a_relay_that_is_not_there_is_said_once(shell: Shell) -> None:
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
         answer = shell.hbrt("run", "nn", "--board", address)
     assert (answer.returncode, answer.stdout) == (3, "")
-    assert answer.stderr.startswith(f"Error: No relay can be reached at {address}: Connection refused.")
+    assert answer.stderr.startswith(f"Error: Cannot reach a relay at {address}: Connection refused.")
     assert not (shell.cwd / "output").exists()
 
 
@@ -442,5 +442,5 @@ def test_the_samples_are_found_in_the_clone_and_nowhere_else_is_said(
     monkeypatch.setattr(samples, "_HERE", tmp_path / "hbrt")
     assert samples.samples_dir() == tmp_path / "hbrt" / "_samples"
     monkeypatch.setattr(samples, "_HERE", tmp_path / "nowhere")
-    with pytest.raises(samples.NoSamplesError, match="The samples are not installed; they were looked for in"):
+    with pytest.raises(samples.NoSamplesError, match="The samples are not installed; searched"):
         samples.samples_dir()

@@ -283,7 +283,7 @@ class Integral(Layer):
             "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError",
         ),
         (Shapeless, "MaxIndex (node 'values') has 2 outputs, but it returned 1 shapes."),
-        (Integral, "makes 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
+        (Integral, "made 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
         (
             telling(TensorType((2,), np.dtype(np.float32))),
             "MaxIndex (node 'values') raised TypeError: it returned TensorType(",

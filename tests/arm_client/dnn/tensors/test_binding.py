@@ -323,7 +323,7 @@ def test_tensors_of_another_board_are_refused(load: Load, dsp_board_factory: Any
     net = load(double())
     assert net.run() == 0
     with dsp_board_factory():
-        assert "in no live block" in refused(net)
+        assert "not in a live block" in refused(net)
     assert net.run() == 0
 
 
