@@ -74,7 +74,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
             for name, value in fields.items()
             if not isinstance(value, ctypes.Structure)
         )
-        raise refusal(f"Wrong type for a field of {structure.__name__}, among {given}: {error}.") from None
+        raise refusal(f"One of {given} has the wrong type for its field of {structure.__name__}: {error}.") from None
     for name, value in fields.items():
         if isinstance(value, int | np.integer) and getattr(param, name) != value:
             raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")

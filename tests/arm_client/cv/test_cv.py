@@ -247,7 +247,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             lambda b: untyped.roi_resize(b, GRAY, [(0, 0, 3, 3), (1, 2)], (4, 4)),
             r"^rois is \[\(0, 0, 3, 3\), \(1, 2\)\]",
         ),
-        (lambda b: cv.roi_resize(b, GRAY, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is a list: make it with board.empty"),
+        (lambda b: cv.roi_resize(b, GRAY, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is a list: create it with board"),
         (lambda b: cv.warp_affine(b, GRAY, np.eye(2, 3), border_value=1 << 32), "^borderValue is 4294967296, which"),
         (lambda b: cv.warp_affine(b, GRAY, np.eye(2, 3), border_value=256), "^borderValue is 256: use 0 to 255"),
         (
@@ -262,7 +262,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             lambda b: cv.flip(b, NV12, "both", out=5),
             "^out is of type int, but must be an Nv12 of two board arrays",
         ),
-        (lambda b: cv.roi_resize(b, NV12, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is of type list: for an Nv12 it is"),
+        (lambda b: cv.roi_resize(b, NV12, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is of type list, but must be"),
         (lambda b: untyped.rotate(b, GRAY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GRAY, ["both"]), r"^direction is \['both'\]: use one of"),
         (lambda b: untyped.box_filter(b, GRAY, normalize="no"), "normalize 'no', .* has the wrong type for its field"),
@@ -272,7 +272,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         (lambda b: untyped.rotate(b, GRAY, 45), "^degrees is 45: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GRAY, "up"), "^direction is 'up': use one of 'vertical', 'horizontal', 'both'"),
         (lambda b: cv.dilate(b, GRAY, [1, 1]), r"^A kernel cannot have shape \(2,\): use \(rows, columns\)"),
-        (lambda b: cv.erode(b, GRAY, np.zeros((3, 3))), "^kernel is a mask of 9 zeros, under which no pixel is"),
+        (lambda b: cv.erode(b, GRAY, np.zeros((3, 3))), "^kernel is a mask of 9 zeros, which selects no pixel"),
         (lambda b: cv.filter2d(b, GRAY, [[1, np.nan]]), "^kernel has the weight nan at index 1: use finite"),
         (lambda b: cv.sep_filter2d(b, GRAY, [1], [np.inf]), "^kernelY has the weight inf at index 0"),
         (lambda b: cv.cvt_color(b, GRAY, "y"), "^dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1"),
@@ -316,7 +316,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
         ),
         (
             lambda b: cv.gaussian_blur(b, GRAY, out=GRAY.copy()),
-            "^out is not in device memory: make it with board.empty",
+            "^out is not in device memory: create it with board.empty",
         ),
         (lambda b: cv.gaussian_blur(b, GRAY, out=b.empty((4, 4), np.uint8)), r"^out has shape \(4, 4\), type uint8"),
         (

@@ -59,7 +59,7 @@ def test_the_largest_change_fits_a_frame() -> None:
         (msgpack.packb([True, 12]), "remote protocol version True"),
         (msgpack.packb([VERSION, 99]), "the kind 99"),
         (msgpack.packb([VERSION, "BYE"]), "the kind 'BYE'"),
-        (encode(RemoteFrame.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
+        (encode(RemoteFrame.WELCOME, 1, b"0", 1, 1, 1, ""), "the kind 32"),
         (encode(RemoteFrame.BYE, 1), "BYE must have 0 fields, not 1"),
         (encode(RemoteFrame.HELLO, "x" * 65, 1), "'program' of HELLO has 65 characters"),
         (encode(RemoteFrame.HELLO, "x", 0), "'pid' of HELLO is 0"),

@@ -193,7 +193,7 @@ def test_roi_resize_writes_nothing_when_a_region_or_a_result_is_wrong(ddr: Ddr, 
     param = hbDSPCvRoiResizeParam(src=src, dst=dst, roiPhyAddr=table, dstStep=64, roiCount=2, interpolation=1)
     block = memoryview(bytearray(param))
     with pytest.raises(
-        ValueError, match=r"^ROI 1, \(0, 0\) to \(36, 5\), leaves src, whose last pixel is \(35, 35\)\.$"
+        ValueError, match=r"^ROI 1, \(0, 0\) to \(36, 5\), extends outside src, whose last pixel is \(35, 35\)\.$"
     ):
         hb_dsp_roi_resize(block, memoryview(b""), TileManager())
     ddr.array(table, (2, 4), np.int32, 16)[1] = (0, 0, 5, 5)
