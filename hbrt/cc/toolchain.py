@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt.native.files import include_folders, library
+from hbrt.native.files import include_dir, include_folders, library
 from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 
 SOURCES = CPP_SUFFIXES | {".c"}
 NO_LINK = frozenset({"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"})
 SANITIZER = ("-fno-omit-frame-pointer", "-g")
+_S_SERIES = "-I/usr/include/hobot"
 SUPPRESSIONS = """\
 __attribute__((weak)) const char *__lsan_default_suppressions(void) {
   return "leak:libpython\\nleak:site-packages\\nleak:lib-dynload\\nleak:libcrypto\\nleak:hbrt_client_new\\n";
@@ -96,17 +97,19 @@ def command_line(
     sources = sources_in(arguments)
     is_mixed = any(map(is_cpp, sources))
     given: list[str] = []
+    series = None if Path(_S_SERIES[2:]).exists() else _S_SERIES  # a program's build names what only its board has
+    first = [f"-isystem{include_dir('ucp') / 'hobot'}"] if series in arguments else []
     for one in arguments:
         if is_mixed and one in sources and Path(one).suffix == ".c":
             given += ["-x", "c", one, "-x", "none"]
-        else:
+        elif one != series:
             given.append(one)
     links = not NO_LINK.intersection(arguments)
     has_name = any(one.startswith("-o") for one in arguments)
     name = ["-o", Path(sources[0]).stem + suffix] if links and sources and not has_name else []
     checks = [f"-fsanitize={sanitize}", *SANITIZER] if sanitize else []
     more = ["-x", "c", "-", "-x", "none"] if needs_suppressions(flags, arguments, sanitize) else []
-    return [*compiler, "-g", *flags.compile, *checks, *given, *more, *name, *(flags.link if links else ())]
+    return [*compiler, "-g", *first, *flags.compile, *checks, *given, *more, *name, *(flags.link if links else ())]
 
 
 def needs_suppressions(flags: Flags, arguments: Sequence[str], sanitize: str) -> bool:

@@ -29,6 +29,16 @@ def test_both_generations_in_one_file_are_refused(compiled: Compile, tmp_path: P
     assert "not both: their structures differ" in answer.stderr
 
 
+def test_the_boards_folder_of_headers_chooses_the_series(compiled: Compile, tmp_path: Path) -> None:
+    del compiled
+    (tmp_path / "program.cc").write_text(
+        '#include "dnn/hb_dnn.h"\n#include "hb_sys.h"\n'
+        "int used(hbDNNTensor *tensor, hbSysMem *mem) { return hbUCPFree(&tensor->sysMem) + hbUCPFree(mem); }\n"
+    )
+    assert cc("-c", "-I/usr/include/hobot", "program.cc", cwd=tmp_path).returncode == 0
+    assert cc("-c", "program.cc", cwd=tmp_path).returncode != 0  # by which the first series is meant
+
+
 def test_a_picture_is_two_inputs_and_tasks_are_submitted(compiled: Compile, run: Run, tmp_path: Path) -> None:
     net = tmp_path / "net.hbm"
     write_model(net, [{"shape": [1, 3, 16, 24], "type": "nv12", "name": "data"}], [{"shape": [1, 3]}])
