@@ -35,6 +35,7 @@ LINKER_NAMES = (
     "libhbrt_bayes_aarch64.so",
     "libhbrt_bernoulli_aarch64.so",
     "libhbucp.so",
+    "libhbvp.so",
     "librknnrt.so",
     "librknn_api.so",
     "librga.so",

@@ -46,12 +46,15 @@ class hbDSPCvCmd(CvCmd, IntEnum):
 
 
 class hbVPImageFormat(IntEnum):
-    """What the channels of an image mean."""
+    """What the channels of an image mean. No CV op takes those of YUV444 and YUV420."""
 
     HB_VP_IMAGE_FORMAT_Y = 1
     HB_VP_IMAGE_FORMAT_NV12 = 2
     HB_VP_IMAGE_FORMAT_RGB = 3
     HB_VP_IMAGE_FORMAT_BGR = 4
+    HB_VP_IMAGE_FORMAT_YUV444 = 5
+    HB_VP_IMAGE_FORMAT_YUV444_P = 6
+    HB_VP_IMAGE_FORMAT_YUV420 = 7
 
 
 class hbVPImageType(IntEnum):

@@ -149,10 +149,10 @@ class Image:
 
 
 def _refuse_kind(image: Image, name: str) -> NoReturn:
-    formats = ", ".join(f"{member.value} {member.name.rpartition('_')[2]}" for member in hbVPImageFormat)
-    if image.imageFormat not in {int(member) for member in hbVPImageFormat}:
-        refuse(f"{name} has imageFormat {image.imageFormat}: use one of {formats}.")
     allowed = [kind for kind in KINDS.values() if kind.format == image.imageFormat]
+    if not allowed:
+        formats = dict.fromkeys(f"{kind.format.value} {kind.format.name.rpartition('_')[2]}" for kind in KINDS.values())
+        refuse(f"{name} has imageFormat {image.imageFormat}: use one of {', '.join(formats)}.")
     types = ", ".join(f"{kind.type.value} {kind.type.name.rpartition('_')[2]}" for kind in allowed)
     refuse(f"{name} has imageType {image.imageType}: for its format use {types}.")
 

@@ -4,6 +4,7 @@
 #include "dnn/hb_sys.h"
 #include "dsp/hb_dsp.h"
 #include "host.h"
+#include "ucp.h"
 
 #define HBRT_BOTH_GENERATIONS
 #include "hobot/dnn/hb_dnn.h"
@@ -15,8 +16,6 @@
 #include <string.h>
 
 #define API __attribute__((visibility("default")))
-/* What is called in between is told at the program's line, and the next call is on its own. */
-#define ASKED(call) (hbrt_caller = __builtin_return_address(0), kept_status = (call), hbrt_caller = NULL, kept_status)
 
 enum { MAX_TASKS = 1024, FIRST_NUMBER = HB_DNN_TENSOR_TYPE_S4, U8_OF_S = 3, PLANES = 2 };
 enum kind { INPUT, OUTPUT };
@@ -29,12 +28,13 @@ struct inference {
 
 struct task {
   uint32_t generation; /* odd while it lives */
-  bool is_dsp, is_submitted;
+  bool is_dsp, is_submitted, is_done;
   int32_t count;
   struct inference *inferences;
   hbDNNTaskHandle_t dnn;
   hbDSPTask_t dsp;
   hbSysMem blocks[2];
+  hbSysMem own; /* the input block, where the task has allocated it */
   int32_t command;
   hbUCPTaskDoneCb callback;
   void *userdata;
@@ -54,7 +54,6 @@ struct kept {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct task tasks[MAX_TASKS];
 static struct kept *all_kept;
-static __thread int32_t kept_status;
 
 static hbUCPTaskHandle_t handle_of(const struct task *task) {
   return (hbUCPTaskHandle_t)(((uintptr_t)task->generation << 16) + (uintptr_t)(task - tasks) + 1);
@@ -80,6 +79,7 @@ static struct task *new_task(void) {
 }
 
 static void end_task(struct task *task) {
+  if (task->own.phyAddr) hbSysFreeMem(&task->own);
   for (int32_t at = 0; at < task->count; at++) free(task->inferences[at].inputs), free(task->inferences[at].outputs);
   free(task->inferences);
   pthread_mutex_lock(&lock);
@@ -380,6 +380,23 @@ API int32_t hbDSPRpcV2(hbUCPTaskHandle_t *taskHandle, hbUCPSysMem *input, hbUCPS
   return 0;
 }
 
+int32_t hbrt_ucp_op(hbUCPTaskHandle_t *taskHandle, const void *param, size_t size, hbUCPSysMem *output, int32_t command) {
+  hbUCPTaskHandle_t made = taskHandle ? *taskHandle : NULL;
+  hbSysMem own = {0, NULL, 0};
+  int32_t status = hbSysAllocMem(&own, (uint32_t)size);
+  if (status) return status;
+  memcpy(own.virAddr, param, size);
+  hbUCPSysMem input = {own.phyAddr, own.virAddr, own.memSize};
+  if ((status = hbDSPRpcV2(&made, &input, output, command))) {
+    hbSysFreeMem(&own);
+    return status;
+  }
+  task_of(made)->own = own;
+  if (!taskHandle) return at_once(task_of(made));
+  *taskHandle = made;
+  return 0;
+}
+
 static void models_ended(hbDNNTaskHandle_t old, int32_t status, void *handle) {
   (void)old;
   struct task *task = task_of(handle);
@@ -442,13 +459,18 @@ API int32_t hbUCPWaitTaskDone(hbUCPTaskHandle_t taskHandle, int32_t timeout) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNWaitTaskDone(taskHandle, timeout));
   if (!task->is_submitted) return HB_DNN_API_USE_ERROR;
-  return task->is_dsp ? ASKED(hbDSPWaitTaskDone(task->dsp, timeout)) : ASKED(hbDNNWaitTaskDone(task->dnn, timeout));
+  if (!task->is_dsp) return ASKED(hbDNNWaitTaskDone(task->dnn, timeout));
+  int32_t status = ASKED(hbDSPWaitTaskDone(task->dsp, timeout));
+  task->is_done = status != HB_DSP_TIMEOUT;
+  return status;
 }
 
 API int32_t hbUCPReleaseTask(hbUCPTaskHandle_t taskHandle) {
   struct task *task = task_of(taskHandle);
   if (!task) return ASKED(hbDNNReleaseTask(taskHandle));
   int32_t status = 0;
+  if (task->own.phyAddr && task->is_submitted && !task->is_done) /* the op may still read its block */
+    status = ASKED(hbDSPWaitTaskDone(task->dsp, 0));
   if (task->is_submitted) status = task->is_dsp ? ASKED(hbDSPReleaseTask(task->dsp)) : ASKED(hbDNNReleaseTask(task->dnn));
   end_task(task);
   return status;

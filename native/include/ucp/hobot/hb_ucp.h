@@ -29,6 +29,7 @@ typedef enum { HB_UCP_PRIORITY_LOWEST = 0, HB_UCP_PRIORITY_HIGHEST = 255 } hbUCP
 #define HB_UCP_DSP_CORE_0 (1ULL << 8)
 #define HB_UCP_DSP_CORE_1 (1ULL << 9)
 #define HB_UCP_DSP_CORE_ANY (1ULL << 15)
+#define HB_UCP_JPU_CORE_0 (1ULL << 24) /* emulator: the number, and there is no such core */
 
 /** How a task is scheduled. */
 typedef struct hbUCPSchedParam {

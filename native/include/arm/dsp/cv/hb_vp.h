@@ -31,12 +31,15 @@ typedef enum {
   HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE = 0x818
 } hbDSPCvCmd;
 
-/** What the channels of an image mean. */
+/** What the channels of an image mean. No CV op takes those of YUV444 and YUV420. */
 typedef enum {
   HB_VP_IMAGE_FORMAT_Y = 1,
   HB_VP_IMAGE_FORMAT_NV12 = 2,
   HB_VP_IMAGE_FORMAT_RGB = 3,
-  HB_VP_IMAGE_FORMAT_BGR = 4
+  HB_VP_IMAGE_FORMAT_BGR = 4,
+  HB_VP_IMAGE_FORMAT_YUV444 = 5,
+  HB_VP_IMAGE_FORMAT_YUV444_P = 6,
+  HB_VP_IMAGE_FORMAT_YUV420 = 7
 } hbVPImageFormat;
 
 /** Element type and channels of a plane; the last two are those of a remap's map. */
