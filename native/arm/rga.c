@@ -1,5 +1,7 @@
 /** The 2D engine's names. Each call becomes one job, which rknn_api/rga does; C++ programs call by mangled names. */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "RgaApi.h"
@@ -15,13 +17,19 @@
 #undef imflip
 #undef imblend
 #undef imfill
+#undef imcolorkey
+#undef imquantize
+#undef imrop
+#undef impalette
+#undef imgaussianBlur
 
 #define API __attribute__((visibility("default")))
 
-enum { PROCESS, CHECK, FILL }; /* what a job is; Job of rknn_api/rga/calls.py has the same */
+enum { PROCESS, FILL, MOSAIC, BLUR }; /* what a job is; Job of rknn_api/rga/calls.py has the same */
 
 struct job {
-  int32_t kind, usage, color, interpolation, status, thickness;
+  int32_t kind, is_check, usage, color, interpolation, status, thickness;
+  int32_t sizes[4]; /* a mosaic's squares; a blur's width and height, and sigmas */
   const rga_buffer_t *src, *dst, *pat;
   im_rect from, to, of_pat;
   char text[256];
@@ -33,11 +41,48 @@ int32_t hbrt_rga_release(uint64_t handle);
 
 static __thread char last[sizeof ((struct job *)0)->text];
 
+static IM_STATUS refuse(IM_STATUS status, const char *sentence) {
+  snprintf(last, sizeof last, "%s", sentence);
+  return status;
+}
+
+/* A job of several tasks, from imbeginJob to imendJob or imcancelJob. */
+struct task {
+  struct job job;
+  rga_buffer_t src, dst, pat;
+};
+struct queue {
+  im_job_handle_t handle;
+  int count, room;
+  struct task *tasks;
+  struct queue *next;
+};
+static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct queue *queues;
+static __thread struct queue *adding; /* of the call of a task: what it does is added here */
+
+static IM_STATUS added(struct queue *queue, const struct job *job) {
+  if (queue->count == queue->room) {
+    int room = queue->room ? 2 * queue->room : 8;
+    struct task *tasks = realloc(queue->tasks, (size_t)room * sizeof *tasks);
+    if (!tasks) return refuse(IM_STATUS_OUT_OF_MEMORY, "There is no memory for another task of the job.");
+    queue->tasks = tasks, queue->room = room;
+  }
+  struct task *task = &queue->tasks[queue->count++];
+  task->job = *job;
+  task->job.is_check = 0;
+  if (job->src) task->src = *job->src;
+  if (job->dst) task->dst = *job->dst;
+  if (job->pat) task->pat = *job->pat;
+  return IM_STATUS_SUCCESS;
+}
+
 static IM_STATUS done(struct job *job) {
   job->status = IM_STATUS_FAILED;
+  if (adding) job->is_check = 1;
   hbrt_rga_do((uintptr_t)job);
   if (job->status <= IM_STATUS_FAILED) memcpy(last, job->text, sizeof last);
-  return (IM_STATUS)job->status;
+  return adding && job->status > IM_STATUS_FAILED ? added(adding, job) : (IM_STATUS)job->status;
 }
 
 static IM_STATUS process(const rga_buffer_t *src, const rga_buffer_t *dst, im_rect from, im_rect to, int usage) {
@@ -52,10 +97,21 @@ static IM_STATUS filled(const rga_buffer_t *dst, im_rect rect, int color, int th
 
 static const im_rect WHOLE = {0, 0, 0, 0};
 
-API IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int usage) {
-  if (usage & IM_COLOR_FILL) return filled(&dst, drect, dst.color, 0);
-  struct job job = {.kind = PROCESS, .src = &src, .dst = &dst, .pat = &pat, .from = srect, .to = drect, .of_pat = prect, .usage = usage};
+static IM_STATUS processed(const rga_buffer_t *src, const rga_buffer_t *dst, const rga_buffer_t *pat, im_rect srect, im_rect drect, im_rect prect,
+                           int usage, const im_opt_t *opt) {
+  rga_buffer_t target = *dst;
+  struct job job = {.kind = PROCESS, .src = src, .dst = &target, .pat = pat, .from = srect, .to = drect, .of_pat = prect, .usage = usage};
+  if (opt) {
+    target.color = opt->color, target.colorkey_range = opt->colorkey_range, target.rop_code = opt->rop_code;
+    job.interpolation = opt->interp;
+  }
+  if (usage & IM_COLOR_FILL) job.kind = FILL, job.color = target.color;
+  if (usage & IM_MOSAIC && opt) job.kind = MOSAIC, job.sizes[0] = 8 << (opt->mosaic_mode & 7);
   return done(&job);
+}
+
+API IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int usage) {
+  return processed(&src, &dst, &pat, srect, drect, prect, usage, NULL);
 }
 
 API IM_STATUS imcopy_t(const rga_buffer_t src, rga_buffer_t dst, int sync) {
@@ -116,9 +172,53 @@ API IM_STATUS imfill_t(rga_buffer_t dst, im_rect rect, int color, int sync) {
   return filled(&dst, rect, color, 0);
 }
 
+API IM_STATUS imcolorkey_t(const rga_buffer_t src, rga_buffer_t dst, im_colorkey_range range, int mode, int sync) {
+  (void)sync;
+  dst.colorkey_range = range;
+  return process(&src, &dst, WHOLE, WHOLE, mode);
+}
+
+API IM_STATUS imrop_t(const rga_buffer_t src, rga_buffer_t dst, int rop_code, int sync) {
+  (void)sync;
+  dst.rop_code = rop_code;
+  return process(&src, &dst, WHOLE, WHOLE, IM_ROP);
+}
+
+API IM_STATUS imquantize_t(const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info, int sync) {
+  (void)sync;
+  dst.nn = nn_info;
+  return process(&src, &dst, WHOLE, WHOLE, IM_NN_QUANTIZE);
+}
+
+API IM_STATUS impalette_t(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut, int sync) {
+  (void)sync;
+  return improcess(src, dst, lut, WHOLE, WHOLE, WHOLE, IM_COLOR_PALETTE);
+}
+
+API IM_STATUS imosd(const rga_buffer_t osd, const rga_buffer_t dst, const im_rect osd_rect, im_osd_t *osd_config, int sync) {
+  (void)sync, (void)osd_config;
+  return improcess(osd, dst, (rga_buffer_t){0}, WHOLE, osd_rect, WHOLE, IM_OSD);
+}
+
+API IM_STATUS immosaic(const rga_buffer_t image, im_rect rect, int mosaic_mode, int sync) {
+  (void)sync;
+  if (mosaic_mode < IM_MOSAIC_8 || mosaic_mode > IM_MOSAIC_128) {
+    snprintf(last, sizeof last, "immosaic: mosaic_mode is %d; it must be IM_MOSAIC_8 (0) to IM_MOSAIC_128 (4).", mosaic_mode);
+    return IM_STATUS_INVALID_PARAM;
+  }
+  struct job job = {.kind = MOSAIC, .dst = &image, .to = rect, .sizes = {8 << mosaic_mode}};
+  return done(&job);
+}
+
+API IM_STATUS imgaussianBlur_t(rga_buffer_t src, rga_buffer_t dst, int width, int height, int sigma_x, int sigma_y, int sync) {
+  (void)sync;
+  struct job job = {.kind = BLUR, .src = &src, .dst = &dst, .sizes = {width, height, sigma_x, sigma_y}};
+  return done(&job);
+}
+
 API IM_STATUS imcheck_t(const rga_buffer_t src, const rga_buffer_t dst, const rga_buffer_t pat, const im_rect from, const im_rect to,
                         const im_rect of_pat, const int usage) {
-  struct job job = {.kind = CHECK, .src = &src, .dst = &dst, .pat = &pat, .from = from, .to = to, .of_pat = of_pat, .usage = usage};
+  struct job job = {.kind = PROCESS, .is_check = 1, .src = &src, .dst = &dst, .pat = &pat, .from = from, .to = to, .of_pat = of_pat, .usage = usage};
   return done(&job);
 }
 
@@ -339,9 +439,136 @@ MANGLED(IM_STATUS, improcess, "_Z9improcess12rga_buffer_tS_S_7im_rectS0_S0_iPiP6
         (rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, int acquired, int *fence, im_opt_t *opt, int usage), {
           (void)acquired;
           if (fence) *fence = -1;
-          if (opt) dst.color = opt->color;
-          return improcess(src, dst, pat, srect, drect, prect, usage);
+          return processed(&src, &dst, &pat, srect, drect, prect, usage, opt);
         })
+MANGLED(IM_STATUS, imcolorkey, "_Z10imcolorkey12rga_buffer_tS_17im_colorkey_rangeiiPi",
+        (const rga_buffer_t src, rga_buffer_t dst, im_colorkey_range range, int mode, SYNC), ANSWERED(imcolorkey_t(src, dst, range, mode, 1)))
+MANGLED(IM_STATUS, imquantize, "_Z10imquantize12rga_buffer_tS_5im_nniPi", (const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info, SYNC),
+        ANSWERED(imquantize_t(src, dst, nn_info, 1)))
+MANGLED(IM_STATUS, imrop, "_Z5imrop12rga_buffer_tS_iiPi", (const rga_buffer_t src, rga_buffer_t dst, int rop_code, SYNC),
+        ANSWERED(imrop_t(src, dst, rop_code, 1)))
+MANGLED(IM_STATUS, imosd, "_Z5imosd12rga_buffer_tS_7im_rectP6im_osdiPi", (const rga_buffer_t osd, const rga_buffer_t dst, const im_rect rect, im_osd_t *how, SYNC),
+        ANSWERED(imosd(osd, dst, rect, how, 1)))
+MANGLED(IM_STATUS, impalette, "_Z9impalette12rga_buffer_tS_S_iPi", (rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut, SYNC),
+        ANSWERED(impalette_t(src, dst, lut, 1)))
+MANGLED(IM_STATUS, imgaussianBlur, "_Z14imgaussianBlur12rga_buffer_tS_iiiiiPi",
+        (rga_buffer_t src, rga_buffer_t dst, int width, int height, int sigma_x, int sigma_y, SYNC), ANSWERED(imgaussianBlur_t(src, dst, width, height, sigma_x, sigma_y, 1)))
+MANGLED(IM_STATUS, immosaic, "_Z8immosaic12rga_buffer_t7im_rectiiPi", (const rga_buffer_t image, im_rect rect, int mode, SYNC), ANSWERED(immosaic(image, rect, mode, 1)))
+
+/* What is done with each of several rectangles, until one is refused. */
+#define EACH(call)                                                                            \
+  {                                                                                           \
+    IM_STATUS status = IM_STATUS_SUCCESS;                                                     \
+    for (int at = 0; rects && at < count && status == IM_STATUS_SUCCESS; at++) status = call; \
+    return status;                                                                            \
+  }
+static IM_STATUS filled_each(const rga_buffer_t *dst, const im_rect *rects, int count, uint32_t color, int thickness)
+    EACH(filled(dst, rects[at], (int)color, thickness))
+static IM_STATUS mosaic_each(const rga_buffer_t *image, const im_rect *rects, int count, int mode) EACH(immosaic(*image, rects[at], mode, 1))
+MANGLED(IM_STATUS, imfillArray, "_Z11imfillArray12rga_buffer_tP7im_rectijiPi", (rga_buffer_t dst, im_rect *rects, int count, uint32_t color, SYNC),
+        ANSWERED(filled_each(&dst, rects, count, color, 0)))
+MANGLED(IM_STATUS, imrectangleArray, "_Z16imrectangleArray12rga_buffer_tP7im_rectijiiPi",
+        (rga_buffer_t dst, im_rect *rects, int count, uint32_t color, int thickness, SYNC), ANSWERED(filled_each(&dst, rects, count, color, thickness)))
+MANGLED(IM_STATUS, immosaicArray, "_Z13immosaicArray12rga_buffer_tP7im_rectiiiPi", (const rga_buffer_t image, im_rect *rects, int count, int mode, SYNC),
+        ANSWERED(mosaic_each(&image, rects, count, mode)))
+
+/* Jobs of several tasks. */
+static struct queue **place_of(im_job_handle_t handle) {
+  struct queue **place = &queues;
+  while (*place && (*place)->handle != handle) place = &(*place)->next;
+  return place;
+}
+
+static struct queue *queue_of(im_job_handle_t handle, int is_to_be_taken) {
+  pthread_mutex_lock(&queues_lock);
+  struct queue **place = place_of(handle), *found = *place;
+  if (found && is_to_be_taken) *place = found->next;
+  pthread_mutex_unlock(&queues_lock);
+  if (!found) snprintf(last, sizeof last, "Unknown job handle %u: imbeginJob did not return it, or it was ended or cancelled.", handle);
+  return found;
+}
+
+static void freed(struct queue *queue) {
+  free(queue->tasks);
+  free(queue);
+}
+
+MANGLED(im_job_handle_t, imbeginJob, "_Z10imbeginJobm", (uint64_t flags), {
+  (void)flags;
+  static im_job_handle_t newest;
+  struct queue *made = calloc(1, sizeof *made);
+  if (!made) return 0;
+  pthread_mutex_lock(&queues_lock);
+  made->handle = ++newest;
+  made->next = queues;
+  queues = made;
+  pthread_mutex_unlock(&queues_lock);
+  return made->handle;
+})
+MANGLED(IM_STATUS, imcancelJob, "_Z11imcancelJobj", (im_job_handle_t handle), {
+  struct queue *queue = queue_of(handle, 1);
+  if (!queue) return IM_STATUS_ILLEGAL_PARAM;
+  freed(queue);
+  return IM_STATUS_SUCCESS;
+})
+MANGLED(IM_STATUS, imendJob, "_Z8imendJobjiiPi", (im_job_handle_t handle, int sync, int acquired, int *fence), {
+  (void)sync, (void)acquired;
+  if (fence) *fence = -1;
+  struct queue *queue = queue_of(handle, 1);
+  if (!queue) return IM_STATUS_ILLEGAL_PARAM;
+  IM_STATUS status = IM_STATUS_SUCCESS;
+  for (int at = 0; at < queue->count && status == IM_STATUS_SUCCESS; at++) {
+    struct task *task = &queue->tasks[at];
+    struct job *job = &task->job;
+    job->src = job->src ? &task->src : NULL, job->dst = job->dst ? &task->dst : NULL, job->pat = job->pat ? &task->pat : NULL;
+    status = done(job);
+  }
+  freed(queue);
+  return status;
+})
+#define ADDED(call)                                  \
+  {                                                  \
+    struct queue *queue = queue_of(handle, 0);       \
+    if (!queue) return IM_STATUS_ILLEGAL_PARAM;      \
+    adding = queue;                                  \
+    IM_STATUS status = call;                         \
+    adding = NULL;                                   \
+    return status;                                   \
+  }
+#define TASK(name, mangled, parameters, call) MANGLED(IM_STATUS, name, mangled, parameters, ADDED(call))
+#define JOB im_job_handle_t handle
+TASK(imcopyTask, "_Z10imcopyTaskj12rga_buffer_tS_", (JOB, const rga_buffer_t src, rga_buffer_t dst), imcopy_t(src, dst, 1))
+TASK(imresizeTask, "_Z12imresizeTaskj12rga_buffer_tS_ddi", (JOB, const rga_buffer_t src, rga_buffer_t dst, double fx, double fy, int interpolation),
+     imresize_t(src, dst, fx, fy, interpolation, 1))
+TASK(imcropTask, "_Z10imcropTaskj12rga_buffer_tS_7im_rect", (JOB, const rga_buffer_t src, rga_buffer_t dst, im_rect rect), imcrop_t(src, dst, rect, 1))
+TASK(imtranslateTask, "_Z15imtranslateTaskj12rga_buffer_tS_ii", (JOB, const rga_buffer_t src, rga_buffer_t dst, int x, int y), imtranslate_t(src, dst, x, y, 1))
+TASK(imcvtcolorTask, "_Z14imcvtcolorTaskj12rga_buffer_tS_iii", (JOB, rga_buffer_t src, rga_buffer_t dst, int sfmt, int dfmt, int mode),
+     imcvtcolor_t(src, dst, sfmt, dfmt, mode, 1))
+TASK(imrotateTask, "_Z12imrotateTaskj12rga_buffer_tS_i", (JOB, const rga_buffer_t src, rga_buffer_t dst, int rotation), imrotate_t(src, dst, rotation, 1))
+TASK(imflipTask, "_Z10imflipTaskj12rga_buffer_tS_i", (JOB, const rga_buffer_t src, rga_buffer_t dst, int mode), imflip_t(src, dst, mode, 1))
+TASK(imblendTask, "_Z11imblendTaskj12rga_buffer_tS_i", (JOB, const rga_buffer_t fg, rga_buffer_t bg, int mode), imblend_t(fg, (rga_buffer_t){0}, bg, mode, 1))
+TASK(imcompositeTask, "_Z15imcompositeTaskj12rga_buffer_tS_S_i", (JOB, const rga_buffer_t fg, const rga_buffer_t bg, rga_buffer_t dst, int mode),
+     imblend_t(fg, bg, dst, mode, 1))
+TASK(imcolorkeyTask, "_Z14imcolorkeyTaskj12rga_buffer_tS_17im_colorkey_rangei", (JOB, const rga_buffer_t fg, rga_buffer_t bg, im_colorkey_range range, int mode),
+     imcolorkey_t(fg, bg, range, mode, 1))
+TASK(imosdTask, "_Z9imosdTaskj12rga_buffer_tS_7im_rectP6im_osd", (JOB, const rga_buffer_t osd, const rga_buffer_t bg, const im_rect rect, im_osd_t *how),
+     imosd(osd, bg, rect, how, 1))
+TASK(imquantizeTask, "_Z14imquantizeTaskj12rga_buffer_tS_5im_nn", (JOB, const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info), imquantize_t(src, dst, nn_info, 1))
+TASK(imropTask, "_Z9imropTaskj12rga_buffer_tS_i", (JOB, const rga_buffer_t src, rga_buffer_t dst, int rop_code), imrop_t(src, dst, rop_code, 1))
+TASK(imfillTask, "_Z10imfillTaskj12rga_buffer_t7im_rectj", (JOB, rga_buffer_t dst, im_rect rect, uint32_t color), filled(&dst, rect, (int)color, 0))
+TASK(imfillTaskArray, "_Z15imfillTaskArrayj12rga_buffer_tP7im_rectij", (JOB, rga_buffer_t dst, im_rect *rects, int count, uint32_t color),
+     filled_each(&dst, rects, count, color, 0))
+TASK(imrectangleTask, "_Z15imrectangleTaskj12rga_buffer_t7im_rectji", (JOB, rga_buffer_t dst, im_rect rect, uint32_t color, int thickness),
+     filled(&dst, rect, (int)color, thickness))
+TASK(imrectangleTaskArray, "_Z20imrectangleTaskArrayj12rga_buffer_tP7im_rectiji", (JOB, rga_buffer_t dst, im_rect *rects, int count, uint32_t color, int thickness),
+     filled_each(&dst, rects, count, color, thickness))
+TASK(immosaicTask, "_Z12immosaicTaskj12rga_buffer_t7im_recti", (JOB, const rga_buffer_t image, im_rect rect, int mode), immosaic(image, rect, mode, 1))
+TASK(immosaicTaskArray, "_Z17immosaicTaskArrayj12rga_buffer_tP7im_rectii", (JOB, const rga_buffer_t image, im_rect *rects, int count, int mode),
+     mosaic_each(&image, rects, count, mode))
+TASK(impaletteTask, "_Z13impaletteTaskj12rga_buffer_tS_S_", (JOB, rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut), impalette_t(src, dst, lut, 1))
+TASK(improcessTask, "_Z13improcessTaskj12rga_buffer_tS_S_7im_rectS0_S0_P6im_opti",
+     (JOB, rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect, im_opt_t *opt, int usage),
+     processed(&src, &dst, &pat, srect, drect, prect, usage, opt))
 MANGLED(IM_STATUS, immakeBorder, "_Z12immakeBorder12rga_buffer_tS_iiiiiiiiPi",
         (rga_buffer_t src, rga_buffer_t dst, int top, int bottom, int left, int right, int type, int value, int sync, int acquired, int *fence), {
           (void)sync, (void)acquired, (void)bottom, (void)right;

@@ -11,6 +11,7 @@
 #define _im2d_common_h_
 #define _im2d_buffer_h_
 #define _im2d_single_h_
+#define _im2d_task_h_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -85,8 +86,13 @@ typedef enum {
 
 typedef enum {
   IM_RASTER_MODE = 1 << 0,
-  IM_FBC_MODE = 1 << 1,
-  IM_TILE_MODE = 1 << 2,
+  IM_AFBC16x16_MODE = 1 << 1,
+  IM_TILE8x8_MODE = 1 << 2,
+  IM_TILE4x4_MODE = 1 << 3,
+  IM_RKFBC64x4_MODE = 1 << 4,
+  IM_AFBC32x8_MODE = 1 << 5,
+  IM_FBC_MODE = IM_AFBC16x16_MODE,
+  IM_TILE_MODE = IM_TILE8x8_MODE,
 } IM_RD_MODE;
 
 typedef enum {
@@ -132,9 +138,56 @@ typedef enum {
   IM_INTERP_CUBIC = 2,
   IM_INTERP_AVERAGE = 3,
   IM_INTERP_MASK = 0xf,
+  IM_INTERP_HORIZ_SHIFT = 0,
+  IM_INTERP_VERTI_SHIFT = 4,
+  IM_INTERP_HORIZ_FLAG = 1 << 8,
+  IM_INTERP_VERTI_FLAG = 1 << 9,
 } IM_INTER_MODE;
+#define IM_INTERP_HORIZ(mode) (((mode) & IM_INTERP_MASK) << IM_INTERP_HORIZ_SHIFT | IM_INTERP_HORIZ_FLAG)
+#define IM_INTERP_VERTI(mode) (((mode) & IM_INTERP_MASK) << IM_INTERP_VERTI_SHIFT | IM_INTERP_VERTI_FLAG)
+#define IM_INTERP(across, down) (IM_INTERP_HORIZ(across) | IM_INTERP_VERTI(down))
 typedef enum { IM_CONFIG_SCHEDULER_CORE, IM_CONFIG_PRIORITY, IM_CONFIG_CHECK } IM_CONFIG_NAME;
 typedef enum { IM_BORDER_CONSTANT = 0, IM_BORDER_REFLECT = 2, IM_BORDER_WRAP = 3 } IM_BORDER_TYPE;
+
+/* A raster operation, by the number that the engine has for it. */
+typedef enum {
+  IM_ROP_AND = 0x88,
+  IM_ROP_OR = 0xee,
+  IM_ROP_NOT_DST = 0x55,
+  IM_ROP_NOT_SRC = 0x33,
+  IM_ROP_XOR = 0xf6,
+  IM_ROP_NOT_XOR = 0xf9,
+} IM_ROP_CODE;
+
+/* Pixels along a side of a mosaic's squares. */
+typedef enum { IM_MOSAIC_8, IM_MOSAIC_16, IM_MOSAIC_32, IM_MOSAIC_64, IM_MOSAIC_128 } IM_MOSAIC_MODE;
+
+/* Of text on a picture (imosd), interrupts in the middle of one, and contexts: hbrt refuses what takes them. */
+typedef enum { IM_OSD_MODE_STATISTICS = 1 << 0, IM_OSD_MODE_AUTO_INVERT = 1 << 1 } IM_OSD_MODE;
+typedef enum {
+  IM_OSD_INVERT_CHANNEL_NONE = 0,
+  IM_OSD_INVERT_CHANNEL_Y_G = 1 << 0,
+  IM_OSD_INVERT_CHANNEL_C_RB = 1 << 1,
+  IM_OSD_INVERT_CHANNEL_ALPHA = 1 << 2,
+  IM_OSD_INVERT_CHANNEL_COLOR = IM_OSD_INVERT_CHANNEL_Y_G | IM_OSD_INVERT_CHANNEL_C_RB,
+  IM_OSD_INVERT_CHANNEL_BOTH = IM_OSD_INVERT_CHANNEL_COLOR | IM_OSD_INVERT_CHANNEL_ALPHA,
+} IM_OSD_INVERT_CHANNEL;
+typedef enum { IM_OSD_FLAGS_INTERNAL, IM_OSD_FLAGS_EXTERNAL } IM_OSD_FLAGS_MODE;
+typedef enum { IM_OSD_INVERT_USE_FACTOR, IM_OSD_INVERT_USE_SWAP } IM_OSD_INVERT_MODE;
+typedef enum { IM_OSD_BACKGROUND_DEFAULT_BRIGHT, IM_OSD_BACKGROUND_DEFAULT_DARK } IM_OSD_BACKGROUND_DEFAULT;
+typedef enum { IM_OSD_BLOCK_MODE_NORMAL, IM_OSD_BLOCK_MODE_DIFFERENT } IM_OSD_BLOCK_WIDTH_MODE;
+typedef enum { IM_OSD_MODE_HORIZONTAL, IM_OSD_MODE_VERTICAL } IM_OSD_DIRECTION;
+typedef enum { IM_OSD_COLOR_PIXEL, IM_OSD_COLOR_EXTERNAL } IM_OSD_COLOR_MODE;
+typedef enum { IM_INTR_READ_INTR = 1 << 0, IM_INTR_READ_HOLD = 1 << 1, IM_INTR_WRITE_INTR = 1 << 2 } IM_PRE_INTR_FLAGS;
+typedef enum {
+  IM_CONTEXT_NONE = 0,
+  IM_CONTEXT_SRC_FIX_ENABLE = 1 << 0,
+  IM_CONTEXT_SRC_CACHE_INFO = 1 << 1,
+  IM_CONTEXT_SRC1_FIX_ENABLE = 1 << 2,
+  IM_CONTEXT_SRC1_CACHE_INFO = 1 << 3,
+  IM_CONTEXT_DST_FIX_ENABLE = 1 << 4,
+  IM_CONTEXT_DST_CACHE_INFO = 1 << 5,
+} IM_CONTEXT_FLAGS;
 
 /* What querystring tells of. */
 typedef enum {
@@ -228,7 +281,69 @@ typedef struct im_size {
   int height;
 } im_size_t;
 
-/* What improcess takes beside pictures; hbrt reads color alone. */
+typedef struct im_osd_invert_factor {
+  uint8_t alpha_max;
+  uint8_t alpha_min;
+  uint8_t yg_max;
+  uint8_t yg_min;
+  uint8_t crb_max;
+  uint8_t crb_min;
+} im_osd_invert_factor_t;
+
+typedef struct im_osd_bpp2 {
+  uint8_t ac_swap;
+  uint8_t endian_swap;
+  im_color_t color0;
+  im_color_t color1;
+} im_osd_bpp2_t;
+
+typedef struct im_osd_block {
+  int width_mode;
+  union {
+    int width;
+    int width_index;
+  };
+  int block_count;
+  int background_config;
+  int direction;
+  int color_mode;
+  im_color_t normal_color;
+  im_color_t invert_color;
+} im_osd_block_t;
+
+typedef struct im_osd_invert {
+  int invert_channel;
+  int flags_mode;
+  int flags_index;
+  uint64_t invert_flags;
+  uint64_t current_flags;
+  int invert_mode;
+  im_osd_invert_factor_t factor;
+  int threash;
+} im_osd_invert_t;
+
+typedef struct im_osd {
+  int osd_mode;
+  im_osd_block_t block_parm;
+  im_osd_invert_t invert_config;
+  im_osd_bpp2_t bpp2_info;
+} im_osd_t;
+
+typedef struct im_intr_config {
+  uint32_t flags;
+  int read_threshold;
+  int write_start;
+  int write_step;
+} im_intr_config_t;
+
+typedef struct im_gauss {
+  im_size_t ksize;
+  double sigma_x;
+  double sigma_y;
+  double *matrix;
+} im_gauss_t;
+
+/* What improcess takes beside pictures; hbrt reads what its usage asks for. */
 typedef struct im_opt {
   im_api_version_t version;
   int color;
@@ -238,9 +353,10 @@ typedef struct im_opt {
   int priority;
   int core;
   int mosaic_mode;
-  uint64_t of_other_functions[15];
+  im_osd_t osd_config;
+  im_intr_config_t intr_config;
   int interp;
-  uint64_t of_gauss[4];
+  im_gauss_t gauss_config;
   char reserve[92];
 } im_opt_t;
 
@@ -281,6 +397,14 @@ IM_C_API IM_STATUS imrotate_t(const rga_buffer_t src, rga_buffer_t dst, int rota
 IM_C_API IM_STATUS imflip_t(const rga_buffer_t src, rga_buffer_t dst, int mode, int sync);
 IM_C_API IM_STATUS imblend_t(const rga_buffer_t srcA, const rga_buffer_t srcB, rga_buffer_t dst, int mode, int sync);
 IM_C_API IM_STATUS imfill_t(rga_buffer_t dst, im_rect rect, int color, int sync);
+IM_C_API IM_STATUS imcolorkey_t(const rga_buffer_t src, rga_buffer_t dst, im_colorkey_range range, int mode, int sync);
+IM_C_API IM_STATUS imquantize_t(const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info, int sync);
+IM_C_API IM_STATUS imrop_t(const rga_buffer_t src, rga_buffer_t dst, int rop_code, int sync);
+IM_C_API IM_STATUS impalette_t(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut, int sync);
+IM_C_API IM_STATUS imgaussianBlur_t(rga_buffer_t src, rga_buffer_t dst, int gauss_width, int gauss_height, int sigma_x,
+                                    int sigma_y, int sync);
+#define impyramid(src, dst, direction) \
+  imresize_t(src, dst, (direction) == IM_UP_SCALE ? 0.5 : 2, (direction) == IM_UP_SCALE ? 0.5 : 2, INTER_LINEAR, 1)
 
 #ifdef __cplusplus
 
@@ -313,6 +437,59 @@ IM_STATUS immakeBorder(rga_buffer_t src, rga_buffer_t dst, int top, int bottom, 
                        int value = 0, int sync = 1, int acquire_fence_fd = -1, int *release_fence_fd = NULL);
 IM_STATUS improcess(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect, im_rect drect, im_rect prect,
                     int acquire_fence_fd, int *release_fence_fd, im_opt_t *opt_ptr, int usage);
+IM_STATUS imcolorkey(const rga_buffer_t src, rga_buffer_t dst, im_colorkey_range range,
+                     int mode = IM_ALPHA_COLORKEY_NORMAL, int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS imquantize(const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info, int sync = 1,
+                     int *release_fence_fd = NULL);
+IM_STATUS imrop(const rga_buffer_t src, rga_buffer_t dst, int rop_code, int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS imosd(const rga_buffer_t osd, const rga_buffer_t dst, const im_rect osd_rect, im_osd_t *osd_config, int sync = 1,
+                int *release_fence_fd = NULL);
+IM_STATUS impalette(rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut, int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS imgaussianBlur(rga_buffer_t src, rga_buffer_t dst, int gauss_width, int gauss_height, int sigma_x,
+                         int sigma_y = 0, int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS imfillArray(rga_buffer_t dst, im_rect *rect_array, int array_size, uint32_t color, int sync = 1,
+                      int *release_fence_fd = NULL);
+IM_STATUS imrectangleArray(rga_buffer_t dst, im_rect *rect_array, int array_size, uint32_t color, int thickness,
+                           int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS immosaic(const rga_buffer_t image, im_rect rect, int mosaic_mode, int sync = 1, int *release_fence_fd = NULL);
+IM_STATUS immosaicArray(const rga_buffer_t image, im_rect *rect_array, int array_size, int mosaic_mode, int sync = 1,
+                        int *release_fence_fd = NULL);
+
+/* A job of several tasks: each is checked when it is added, and imendJob does them in their order. */
+im_job_handle_t imbeginJob(uint64_t flags = 0);
+IM_STATUS imendJob(im_job_handle_t job_handle, int sync_mode = IM_SYNC, int acquire_fence_fd = 0,
+                   int *release_fence_fd = NULL);
+IM_STATUS imcancelJob(im_job_handle_t job_handle);
+IM_STATUS imcopyTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst);
+IM_STATUS imresizeTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, double fx = 0, double fy = 0,
+                       int interpolation = 0);
+IM_STATUS imcropTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, im_rect rect);
+IM_STATUS imtranslateTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, int x, int y);
+IM_STATUS imcvtcolorTask(im_job_handle_t job_handle, rga_buffer_t src, rga_buffer_t dst, int sfmt, int dfmt,
+                         int mode = IM_COLOR_SPACE_DEFAULT);
+IM_STATUS imrotateTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, int rotation);
+IM_STATUS imflipTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, int mode);
+IM_STATUS imblendTask(im_job_handle_t job_handle, const rga_buffer_t fg_image, rga_buffer_t bg_image,
+                      int mode = IM_ALPHA_BLEND_SRC_OVER);
+IM_STATUS imcompositeTask(im_job_handle_t job_handle, const rga_buffer_t fg_image, const rga_buffer_t bg_image,
+                          rga_buffer_t output_image, int mode = IM_ALPHA_BLEND_SRC_OVER);
+IM_STATUS imcolorkeyTask(im_job_handle_t job_handle, const rga_buffer_t fg_image, rga_buffer_t bg_image,
+                         im_colorkey_range range, int mode = IM_ALPHA_COLORKEY_NORMAL);
+IM_STATUS imosdTask(im_job_handle_t job_handle, const rga_buffer_t osd, const rga_buffer_t bg_image, const im_rect osd_rect,
+                    im_osd_t *osd_config);
+IM_STATUS imquantizeTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, im_nn_t nn_info);
+IM_STATUS imropTask(im_job_handle_t job_handle, const rga_buffer_t src, rga_buffer_t dst, int rop_code);
+IM_STATUS imfillTask(im_job_handle_t job_handle, rga_buffer_t dst, im_rect rect, uint32_t color);
+IM_STATUS imfillTaskArray(im_job_handle_t job_handle, rga_buffer_t dst, im_rect *rect_array, int array_size, uint32_t color);
+IM_STATUS imrectangleTask(im_job_handle_t job_handle, rga_buffer_t dst, im_rect rect, uint32_t color, int thickness);
+IM_STATUS imrectangleTaskArray(im_job_handle_t job_handle, rga_buffer_t dst, im_rect *rect_array, int array_size,
+                               uint32_t color, int thickness);
+IM_STATUS immosaicTask(im_job_handle_t job_handle, const rga_buffer_t image, im_rect rect, int mosaic_mode);
+IM_STATUS immosaicTaskArray(im_job_handle_t job_handle, const rga_buffer_t image, im_rect *rect_array, int array_size,
+                            int mosaic_mode);
+IM_STATUS impaletteTask(im_job_handle_t job_handle, rga_buffer_t src, rga_buffer_t dst, rga_buffer_t lut);
+IM_STATUS improcessTask(im_job_handle_t job_handle, rga_buffer_t src, rga_buffer_t dst, rga_buffer_t pat, im_rect srect,
+                        im_rect drect, im_rect prect, im_opt_t *opt_ptr, int usage);
 
 static inline const char *imStrError(int status = IM_STATUS_INVALID_PARAM) { return imStrError_t((IM_STATUS)status); }
 static inline IM_STATUS imcheck(const rga_buffer_t src, const rga_buffer_t dst, im_rect src_rect, im_rect dst_rect,
@@ -371,6 +548,17 @@ static inline rga_buffer_t wrapbuffer_fd(int fd, int width, int height, int form
   imblend_t(srcA, srcB, dst, (int)RGA_GIVEN(0, IM_ALPHA_BLEND_SRC_OVER, ##__VA_ARGS__), \
             (int)RGA_GIVEN(1, 1, ##__VA_ARGS__))
 #define imfill(dst, rect, color, ...) imfill_t(dst, rect, color, (int)RGA_GIVEN(0, 1, ##__VA_ARGS__))
+#define imcolorkey(src, dst, range, ...)                                             \
+  imcolorkey_t(src, dst, range, (int)RGA_GIVEN(0, IM_ALPHA_COLORKEY_NORMAL, ##__VA_ARGS__), \
+               (int)RGA_GIVEN(1, 1, ##__VA_ARGS__))
+#define imquantize(src, dst, nn_info, ...) imquantize_t(src, dst, nn_info, (int)RGA_GIVEN(0, 1, ##__VA_ARGS__))
+#define imrop(src, dst, rop_code, ...) imrop_t(src, dst, rop_code, (int)RGA_GIVEN(0, 1, ##__VA_ARGS__))
+#define impalette(src, dst, lut, ...) impalette_t(src, dst, lut, (int)RGA_GIVEN(0, 1, ##__VA_ARGS__))
+#define imgaussianBlur(src, dst, gauss_width, gauss_height, sigma_x, ...)                            \
+  imgaussianBlur_t(src, dst, gauss_width, gauss_height, sigma_x, (int)RGA_GIVEN(0, 0, ##__VA_ARGS__), \
+                   (int)RGA_GIVEN(1, 1, ##__VA_ARGS__))
+IM_STATUS immosaic(const rga_buffer_t image, im_rect rect, int mosaic_mode, int sync);
+IM_STATUS imosd(const rga_buffer_t osd, const rga_buffer_t dst, const im_rect osd_rect, im_osd_t *osd_config, int sync);
 #define imdraw imfill
 #define imreset imfill
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rknn_api.rga.engine import Picture, Rect
 
-PROCESS, CHECK, FILL = range(3)
+PROCESS, FILL, MOSAIC, BLUR = range(4)
 BY_FD, BY_ADDRESS, BY_PHYSICAL = range(3)
 NOERROR, SUCCESS, NOT_SUPPORTED, INVALID = 2, 1, -1, -3
 _TEXT_BYTES: Final = 256
@@ -80,11 +80,13 @@ class Job(ctypes.Structure):
 
     _fields_ = (
         ("kind", ctypes.c_int32),
+        ("is_check", ctypes.c_int32),
         ("usage", ctypes.c_int32),
         ("color", ctypes.c_int32),
         ("interpolation", ctypes.c_int32),
         ("status", ctypes.c_int32),
         ("thickness", ctypes.c_int32),
+        ("sizes", ctypes.c_int32 * 4),
         ("src", ctypes.c_void_p),
         ("dst", ctypes.c_void_p),
         ("pat", ctypes.c_void_p),
@@ -147,10 +149,13 @@ def _done(job: Job) -> int:
 
     target = _picture("dst", job.dst)
     to = engine.whole(_rect(job.to), target)
-    if job.kind == FILL:
+    if job.kind in {FILL, MOSAIC}:
         _check(engine.refusal("dst", target, to))
-        engine.fill(target, to, job.color, job.thickness)
-        return SUCCESS
+        if job.kind == FILL and not job.is_check:
+            engine.fill(target, to, job.color, job.thickness)
+        elif not job.is_check:
+            engine.mosaic(target, to, job.sizes[0])
+        return NOERROR if job.is_check else SUCCESS
     if unknown := job.usage & ~engine.DONE:
         raise _RefusedError(
             NOT_SUPPORTED, f"usage is {job.usage:#x}; this emulator does not do {unknown & (2**32 - 1):#x}."
@@ -167,11 +172,18 @@ def _done(job: Job) -> int:
     _check(engine.refusal("src", source, taken))
     _check(engine.refusal("dst", target, to))
     _check(engine.scale_refusal(taken, to, job.usage))
-    if job.kind == CHECK:
+    told = rga_buffer_t.from_address(job.dst)
+    how = engine.How(job.usage, job.interpolation, told.rop_code, told.colorkey_min, told.colorkey_max)
+    blur = tuple(job.sizes) if job.kind == BLUR else None
+    _check(engine.how_refusal(how, source, blur))
+    if job.is_check:
         return NOERROR
     if target.mode and not source.mode:
         source = source._replace(mode=target.mode)  # imcvtcolor names one mode for both
-    engine.process(source, target, under, (taken, to, below), job.usage, job.interpolation)
+    if blur:
+        source = engine.blurred(source, taken, blur)
+        taken = engine.whole((0, 0, 0, 0), source)
+    engine.process(source, target, under, (taken, to, below), how)
     return SUCCESS
 
 

@@ -1,7 +1,8 @@
-"""Picture operations of the 2D engine: crop, rotate, scale, convert, blend, fill; and their limits. Pure.
+"""Picture operations of the 2D engine: crop, rotate, scale, convert, blend, combine, fill; and their limits. Pure.
 
 Source: librga, developer guide, limits of the engines, https://github.com/airockchip/librga
-Emulator: OpenCV scales, bilinear unless a call says otherwise; pictures are at most 8192 pixels wide and high.
+Emulator: OpenCV scales, bilinear unless a call says otherwise, and blurs; pictures are at most 8192 pixels wide and
+high. A square of a mosaic has the mean of its pixels, and the operations and color keys work on red, green and blue.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import cv2
 import numpy as np
 
 from rknn_api.rga.formats import (
+    FORMATS,
     Format,
     Planes,
     byte_count,
@@ -25,7 +27,7 @@ from rknn_api.rga.formats import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,7 +52,19 @@ _FACTORS: Final[dict[int, Callable[[Any, Any], tuple[Any, Any]]]] = {
 """By Porter and Duff, the shares of source and destination by their alphas."""
 _BLEND: Final = sum(_FACTORS)
 _TURNS: Final = 0x3F
-DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26
+_KEY_WITHIN, _KEY_OUTSIDE, _ROP = 1 << 17, 1 << 18, 1 << 24
+_KEYS: Final = _KEY_WITHIN | _KEY_OUTSIDE
+_OPERATIONS: Final[dict[int, Callable[[Any, Any], Any]]] = {
+    0x88: lambda source, target: source & target,
+    0xEE: lambda source, target: source | target,
+    0x55: lambda _source, target: ~target,
+    0x33: lambda source, _target: ~source,
+    0xF6: lambda source, target: source ^ target,
+    0xF9: lambda source, target: ~(source ^ target),
+}
+"""By IM_ROP_CODE."""
+_FLAGGED: Final = 1 << 8  # IM_INTERP_HORIZ_FLAG: the lowest bits have the mode of one direction
+DONE: Final = _TURNS | _BLEND | _PREMULTIPLY | _KEYS | _ROP | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 26
 """Bits of a usage that this emulator does, or that ask for nothing else."""
 
 
@@ -69,6 +83,24 @@ class Picture(NamedTuple):
     def planes(self, rect: Rect) -> Planes:
         """Views of a rectangle."""
         return views(self.data, self.format, self.wstride, self.hstride, rect)
+
+
+class How(NamedTuple):
+    """What a call asks for beside pictures.
+
+    Attributes:
+        usage: IM_USAGE bits.
+        interpolation: IM_INTER_MODE.
+        rop_code: IM_ROP_CODE, for IM_ROP.
+        key_min: Lowest color of a key, red in the lowest byte, then green and blue.
+        key_max: Highest color of it.
+    """
+
+    usage: int = 0
+    interpolation: int = 0
+    rop_code: int = 0
+    key_min: int = 0
+    key_max: int = 0
 
 
 def whole(rect: Rect, picture: Picture) -> Rect:
@@ -117,24 +149,40 @@ def scale_refusal(source: Rect, target: Rect, usage: int) -> str:
     )
 
 
-def process(
-    source: Picture, target: Picture, under: Picture | None, rects: tuple[Rect, Rect, Rect], usage: int, how: int
-) -> None:
+def how_refusal(how: How, source: Picture, blur: Sequence[int] | None) -> str:
+    """An error message if what a call asks for cannot be done; otherwise empty.
+
+    Args:
+        how: What it asks for.
+        source: The picture that is read.
+        blur: Width and height of a blur, and its sigmas; None for none.
+    """
+    if how.usage & _ROP and how.rop_code not in _OPERATIONS:
+        return f"rop_code is {how.rop_code:#x}; it must be an IM_ROP_CODE: {', '.join(map(hex, _OPERATIONS))}."
+    if how.usage & _KEYS and not source.format.is_rgb:
+        return f"A color key needs a source of red, green and blue; it is {shown(source.format)}."
+    if blur is not None and (min(blur[:2]) < 1 or not all(size % 2 for size in blur[:2]) or min(blur[2:]) < 0):
+        size, sigmas = f"{blur[0]} x {blur[1]}", f"{blur[2]} and {blur[3]}"
+        return f"A blur of {size} with sigmas {sigmas}: sizes must be odd, and sigmas not negative."
+    return ""
+
+
+def process(source: Picture, target: Picture, under: Picture | None, rects: tuple[Rect, Rect, Rect], how: How) -> None:
     """Transfer a rectangle of one picture to a rectangle of another.
 
     Args:
         source: Is read.
-        target: Is written, and read where the source is blended with it.
+        target: Is written, and read where the source is blended or combined with it.
         under: The picture to blend the source with instead.
         rects: Of source, target and ``under``.
-        usage: IM_USAGE bits.
-        how: IM_INTER_MODE.
+        how: What is done on the way.
     """
     taken, written, below = rects
-    interpolation = _INTERPOLATIONS.get(how, cv2.INTER_LINEAR)
+    usage, mode = how.usage, how.interpolation
+    interpolation = _INTERPOLATIONS.get(mode & 0xF if mode & _FLAGGED else mode, cv2.INTER_LINEAR)
     size, planes = written[2:], target.planes(written)
-    is_blended = bool(usage & _BLEND)
-    if not is_blended and not source.format.is_rgb and not target.format.is_rgb:
+    is_combined = bool(usage & (_BLEND | _KEYS | _ROP))
+    if not is_combined and not source.format.is_rgb and not target.format.is_rgb:
         across, down = target.format.down
         parts = [_turned(part, usage) for part in yuv_of(source.planes(taken), source.format)]
         if len(parts) == 1:
@@ -144,11 +192,47 @@ def process(
         write_yuv(made, planes, target.format)
         return
     colors = _scaled(_turned(_rgba(source, taken), usage), size, interpolation)
-    if is_blended:
+    if is_combined:
         other = target if under is None else under
         beneath = _scaled(_rgba(other, written if under is None else below), size, interpolation)
-        colors = _blended(colors, beneath, usage, source.alpha)
+        colors = _combined(colors, beneath, how, source.alpha)
     _write(colors, planes, target)
+
+
+def _combined(colors: NDArray[np.uint8], beneath: NDArray[np.uint8], how: How, opacity: int) -> NDArray[np.uint8]:
+    if how.usage & _ROP:
+        made = colors.copy()
+        made[..., :3] = _OPERATIONS[how.rop_code](colors[..., :3], beneath[..., :3])
+        return made
+    if how.usage & _KEYS:
+        low, high = ([color >> shift & 255 for shift in (0, 8, 16)] for color in (how.key_min, how.key_max))
+        is_within = ((colors[..., :3] >= low) & (colors[..., :3] <= high)).all(axis=2, keepdims=True)
+        return np.where(is_within == bool(how.usage & _KEY_WITHIN), beneath, colors)
+    return _blended(colors, beneath, how.usage, opacity)
+
+
+def blurred(source: Picture, rect: Rect, blur: Sequence[int]) -> Picture:
+    """A rectangle of a picture, blurred by a Gaussian: in RGBA of its own.
+
+    Args:
+        source: The picture.
+        rect: Of it.
+        blur: Width and height of the kernel, odd, and the sigmas across and down; 0 for OpenCV's by the size.
+    """
+    width, height, across, down = blur
+    made = cv2.GaussianBlur(_rgba(source, rect), (width, height), across, sigmaY=down)
+    data = np.ascontiguousarray(made, np.uint8).reshape(-1)
+    return Picture(data, FORMATS[0], rect[2], rect[3], rect[2], rect[3], alpha=source.alpha)
+
+
+def mosaic(target: Picture, rect: Rect, side: int) -> None:
+    """Give each square of a rectangle, of ``side`` pixels, the mean of its colors."""
+    colors = _rgba(target, rect)
+    for y in range(0, colors.shape[0], side):
+        for x in range(0, colors.shape[1], side):
+            square = colors[y : y + side, x : x + side]
+            square[:] = np.rint(square.mean(axis=(0, 1)))
+    _write(colors, target.planes(rect), target)
 
 
 def fill(target: Picture, rect: Rect, color: int, thickness: int = 0) -> None:

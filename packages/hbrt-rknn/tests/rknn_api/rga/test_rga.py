@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rknn_api.rga.engine import Picture, process, refusal
+from rknn_api.rga.engine import How, Picture, blurred, mosaic, process, refusal
 from rknn_api.rga.formats import FORMATS, byte_count, matrix
 from tests.each import each
 from tests.native.arm.conftest import Compile, Run, board, compiled, run  # noqa: F401 - fixtures
@@ -36,6 +36,12 @@ def test_a_cplusplus_program_calls_by_the_vendors_names(compiled: Compile, run: 
     assert answer.stdout == "Invalid parameters: imcopy: 32 x 16 is copied to 64 x 32; the sizes must be equal.\n"
 
 
+def test_a_cplusplus_program_combines_pictures_and_queues_tasks(compiled: Compile, run: Run) -> None:  # noqa: F811
+    answer = run(compiled(str(HERE / "jobs.cc"), "-lrga", "-Wall", "-Wextra", "-Werror"))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("Illegal parameters: Unknown job handle 2: imbeginJob did not return it")
+
+
 @pytest.mark.skipif(
     bool([*Path("/dev").glob("dma_heap/*"), *Path("/dev").glob("dri/card0")]), reason="devices of its own"
 )
@@ -59,7 +65,7 @@ def picture(number: int, data: Any = None, mode: int = 0) -> Picture:
 def moved(source: Picture, target: Picture, usage: int = 0) -> Any:
     whole = (0, 0, WIDTH, HEIGHT)
     assert not refusal("src", source, whole)
-    process(source, target, None, (whole, whole, whole), usage, 0)
+    process(source, target, None, (whole, whole, whole), How(usage))
     return target.data
 
 
@@ -108,7 +114,7 @@ def test_turns_are_numpys(usage: int, turn: Any) -> None:
     source, target = (
         Picture(one.reshape(-1), FORMATS[2], 8, 8, 8, 8) for one in (data.copy(), np.zeros((8, 8, 3), np.uint8))
     )
-    process(source, target, None, ((0, 0, 8, 8),) * 3, usage, 0)
+    process(source, target, None, ((0, 0, 8, 8),) * 3, How(usage))
     np.testing.assert_array_equal(target.data.reshape(8, 8, 3), turn(data))
 
 
@@ -118,3 +124,23 @@ def test_the_matrices_are_those_of_the_standards() -> None:
     np.testing.assert_allclose(matrix(1 << 2, to_rgb=False) @ white, [255, 128, 128], atol=1e-9)
     np.testing.assert_allclose(matrix(3, to_rgb=True) @ [16, 128, 128, 1], [0, 0, 0], atol=1e-9)
     np.testing.assert_allclose(matrix(1, to_rgb=True)[0], [1.16438, 0, 1.59603, -222.921], atol=1e-3)
+
+
+@each("code, operation", [(0x88, np.bitwise_and), (0xEE, np.bitwise_or), (0xF6, np.bitwise_xor)])
+def test_raster_operations_are_numpys(code: int, operation: Any) -> None:
+    rng = np.random.default_rng(1)
+    one, other = (rng.integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8) for _ in range(2))
+    target = picture(0x02, other.copy())
+    process(picture(0x02, one), target, None, ((0, 0, WIDTH, HEIGHT),) * 3, How(1 << 24, rop_code=code))
+    np.testing.assert_array_equal(target.data.reshape(one.shape), operation(one, other))
+
+
+def test_a_blur_is_opencvs_and_a_mosaic_has_means() -> None:
+    data = np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+    made = blurred(picture(0x02, data), (0, 0, WIDTH, HEIGHT), (5, 3, 2, 0)).data.reshape(HEIGHT, WIDTH, 4)
+    np.testing.assert_array_equal(made[..., :3], cv2.GaussianBlur(data, (5, 3), 2))
+    target = picture(0x02, data.copy())
+    mosaic(target, (0, 0, 8, HEIGHT), 8)
+    found = target.data.reshape(data.shape)
+    np.testing.assert_array_equal(found[:, :8], np.broadcast_to(np.rint(data[:, :8].mean(axis=(0, 1))), (HEIGHT, 8, 3)))
+    np.testing.assert_array_equal(found[:, 8:], data[:, 8:])
