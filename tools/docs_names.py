@@ -8,7 +8,7 @@ from functools import partial
 from tools import abi
 from tools.markdown import table
 
-_REFUSALS = {"hb": "HB_SYS_NOT_SUPPORTED", "rknn": "RKNN_ERR_FAIL", "fastrpc": "AEE_EUNSUPPORTED"}
+_REFUSALS = {"hb": "HB_SYS_NOT_SUPPORTED", "rknn": "RKNN_ERR_FAIL` or `NULL", "fastrpc": "AEE_EUNSUPPORTED"}
 
 
 def names(api: abi.Api) -> str:

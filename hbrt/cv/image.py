@@ -174,7 +174,7 @@ class FilterKernel:
         if self.dataType != kind.type:
             refuse(f"{name}.dataType is {self.dataType}: use {kind.type.value} {kind.type.name.rpartition('_')[2]}.")
         if not (0 < self.width <= largest and 0 < self.height <= largest):
-            refuse(f"{name} has {self.width} x {self.height} elements: each side has 1 to {largest}.")
+            refuse(f"{name} has {self.width} x {self.height} elements: each side must have 1 to {largest}.")
         item_bytes = ELEMENTS[kind.type].item_bytes
         if not self.dataPhyAddr or self.dataPhyAddr % item_bytes:
             refuse(

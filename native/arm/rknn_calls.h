@@ -12,6 +12,7 @@
   CALL(int, rknn_outputs_get, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_context context, uint32_t n_outputs, rknn_output outputs[], rknn_output_extend *extend), (context, n_outputs, outputs, extend), "c_int32 rknn_context c_uint32 rknn_output[1] rknn_output_extend*") \
   CALL(int, rknn_outputs_release, RKNN_ERR_DEVICE_UNAVAILABLE, (rknn_context context, uint32_t n_outputs, rknn_output outputs[]), (context, n_outputs, outputs), "c_int32 rknn_context c_uint32 rknn_output[1]") \
   CALL(rknn_tensor_mem *, rknn_create_mem_from_phys, NULL, (rknn_context context, uint64_t phys_addr, void *virt_addr, uint32_t size), (context, phys_addr, virt_addr, size), "rknn_tensor_mem* rknn_context c_uint64 c_void_p c_uint32") \
+  CALL(rknn_tensor_mem *, rknn_create_mem_from_mb_blk, NULL, (rknn_context context, void *mb_blk, int32_t offset), (context, mb_blk, offset), "rknn_tensor_mem* rknn_context c_void_p c_int32") \
   CALL(rknn_tensor_mem *, rknn_create_mem_from_fd, NULL, (rknn_context context, int32_t fd, void *virt_addr, uint32_t size, int32_t offset), (context, fd, virt_addr, size, offset), "rknn_tensor_mem* rknn_context c_int32 c_void_p c_uint32 c_int32") \
   CALL(rknn_tensor_mem *, rknn_create_mem, NULL, (rknn_context context, uint32_t size), (context, size), "rknn_tensor_mem* rknn_context c_uint32") \
   CALL(rknn_tensor_mem *, rknn_create_mem2, NULL, (rknn_context context, uint64_t size, uint64_t alloc_flags), (context, size, alloc_flags), "rknn_tensor_mem* rknn_context c_uint64 c_uint64") \

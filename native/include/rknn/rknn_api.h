@@ -303,6 +303,7 @@ int rknn_wait(rknn_context context, rknn_run_extend *extend);
 int rknn_outputs_get(rknn_context context, uint32_t n_outputs, rknn_output outputs[], rknn_output_extend *extend);
 int rknn_outputs_release(rknn_context context, uint32_t n_outputs, rknn_output outputs[]);
 rknn_tensor_mem *rknn_create_mem_from_phys(rknn_context context, uint64_t phys_addr, void *virt_addr, uint32_t size);
+rknn_tensor_mem *rknn_create_mem_from_mb_blk(rknn_context context, void *mb_blk, int32_t offset);
 rknn_tensor_mem *rknn_create_mem_from_fd(rknn_context context, int32_t fd, void *virt_addr, uint32_t size, int32_t offset);
 rknn_tensor_mem *rknn_create_mem(rknn_context context, uint32_t size);
 rknn_tensor_mem *rknn_create_mem2(rknn_context context, uint64_t size, uint64_t alloc_flags);

@@ -22,6 +22,7 @@ extern "C" {
 typedef enum {
   RKNN_TARGET_TYPE_CPU = 1,
   RKNN_TARGET_TYPE_GPU = 2, /* there is none: its callbacks run on the CPU, and gpu_ctx is NULL */
+  RKNN_TARGET_TYPE_MAX,
 } rknn_target_type;
 
 /* OpenCL's objects, which are NULL here. */

@@ -255,9 +255,9 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is not an image: use \
             "^One of interpolation 1, borderType 0, borderValue 7.5 has the wrong type",
         ),
         (
-            lambda b: untyped.flip(b, cv.Nv12([[1, 2]], None), "both"),
+            lambda b: cv.flip(b, untyped.Nv12([[1, 2]], None), "both"),
             "^A plane of the Nv12 is a list: both must be numpy",
-        ),  # type: ignore[arg-type]
+        ),
         (
             lambda b: cv.flip(b, NV12, "both", out=5),
             "^out is of type int, but must be an Nv12 of two board arrays",

@@ -188,6 +188,7 @@ class rknn_target_type(IntEnum):
 
     RKNN_TARGET_TYPE_CPU = 1
     RKNN_TARGET_TYPE_GPU = 2
+    RKNN_TARGET_TYPE_MAX = 3
 
 
 class rknn_matmul_type(IntEnum):
